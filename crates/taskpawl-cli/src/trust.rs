@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use taskpawl::model::Timestamp;
-use taskpawl::tools::content_hash;
+use taskpawl::tools::{content_hash, make_private_directories};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -94,7 +94,7 @@ impl Trusted {
 /// Makes the directory of a file of the user's state, open to nobody else, and returns it.
 pub(crate) fn state_directory_of(path: &Path) -> io::Result<&Path> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    make_private_directories(directory)?;
     Ok(directory)
 }
 

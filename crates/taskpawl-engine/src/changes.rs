@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ignore::WalkBuilder;
 use taskpawl_model::paths;
-use taskpawl_tools::has_unfit_ignore_file;
+use taskpawl_tools::{ScanBounds, ScanStopped, has_unfit_ignore_file};
 
 /// How many files are looked at: beyond them it is said that nothing is known.
 const MOST_FILES: usize = 50_000;
@@ -40,8 +40,13 @@ pub(crate) struct Changed {
 
 impl Snapshot {
     /// Looks at every file of a project that its ignore files do not leave out. Blocks.
-    pub(crate) fn take(root: &Path) -> Self {
-        Self(look(root, MOST_FILES))
+    pub(crate) fn take(root: &Path, bounds: &ScanBounds) -> Self {
+        Self(look(root, MOST_FILES, bounds))
+    }
+
+    /// Returns a snapshot that says nothing because the scan was stopped.
+    pub(crate) fn stopped(stopped: ScanStopped) -> Self {
+        Self(Err(stopped.to_string()))
     }
 
     /// Returns what is different in `after`, but for what lies below `written`.
@@ -63,7 +68,7 @@ impl Snapshot {
     }
 }
 
-fn look(root: &Path, most: usize) -> Result<BTreeMap<String, Stamp>, String> {
+fn look(root: &Path, most: usize, bounds: &ScanBounds) -> Result<BTreeMap<String, Stamp>, String> {
     const UNFIT: &str = "an ignore file in the project is too large, or none";
 
     if has_unfit_ignore_file(root) {
@@ -82,6 +87,7 @@ fn look(root: &Path, most: usize) -> Result<BTreeMap<String, Stamp>, String> {
     };
     let walk = WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(filter).build();
     for entry in walk.filter_map(Result::ok) {
+        bounds.check().map_err(|stopped| stopped.to_string())?;
         if entry.file_type().is_some_and(|kind| kind.is_dir()) {
             continue;
         }
@@ -155,6 +161,10 @@ mod tests {
 
     use super::*;
 
+    fn take(root: &Path) -> Snapshot {
+        Snapshot::take(root, &ScanBounds::default())
+    }
+
     #[test]
     fn files_that_changed_beyond_what_was_announced_are_named() {
         let root = tempfile::tempdir().unwrap();
@@ -167,13 +177,13 @@ mod tests {
             write(path, "1");
         }
         write(".gitignore", "target");
-        let before = Snapshot::take(root.path());
+        let before = take(root.path());
         write("src/a", "22");
         write("doc/c", "22");
         write("doc/new", "1");
         write("target/x", "22");
         fs::remove_file(root.path().join("gone")).unwrap();
-        let changed = before.changed(Snapshot::take(root.path()), &["src".to_owned()]);
+        let changed = before.changed(take(root.path()), &["src".to_owned()]);
         assert_eq!(changed.files, ["doc/c", "doc/new", "gone"]);
         assert_eq!(changed.unknown, None);
     }
@@ -184,8 +194,10 @@ mod tests {
         for number in 0..4 {
             fs::write(root.path().join(number.to_string()), "").unwrap();
         }
-        let unknown =
-            Snapshot(look(root.path(), 3)).changed(Snapshot::take(root.path()), &[]).unknown.unwrap();
+        let unknown = Snapshot(look(root.path(), 3, &ScanBounds::default()))
+            .changed(take(root.path()), &[])
+            .unknown
+            .unwrap();
         assert!(unknown.starts_with("the project has more than 3 files"), "{unknown}");
     }
 
@@ -194,7 +206,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("a")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", root.path().join("a/.gitignore")).unwrap();
-        let unknown = Snapshot::take(root.path()).changed(Snapshot::take(root.path()), &[]).unknown.unwrap();
+        let unknown = take(root.path()).changed(take(root.path()), &[]).unknown.unwrap();
         assert_eq!(unknown, "an ignore file in the project is too large, or none");
     }
 

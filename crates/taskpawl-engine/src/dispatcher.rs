@@ -9,8 +9,8 @@ use std::time::Duration;
 use taskpawl_manager::Manager;
 use taskpawl_model::schedule::{Action, Commit, Event, Intake, Limits, State, Stop, step};
 use taskpawl_model::{
-    Answer, CacheInputs, CallEnd, CallStatus, Command, Grant, Key, KeyMap, Needs, Report, RunId, Selector,
-    StartedCall, Status, TaskId, TaskState, View, ViewResult, blocked_reason,
+    Answer, CallEnd, CallStatus, Command, Grant, Inquiry, Key, KeyMap, Needs, Report, RunId, Selector,
+    StartedCall, Status, TaskId, TaskState, View, ViewResult, blocked_reason, paths,
 };
 use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::{Tool, ToolError};
@@ -22,12 +22,12 @@ use crate::engine::{Engine, RunControl, RunOptions};
 use crate::error::RunError;
 use crate::executor::{Ended, Executor, Held};
 use crate::finding::{Finding, with_found};
-use crate::fingerprint::fingerprint;
 use crate::ledger::Ledger;
 use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
 use crate::questions::{Questions, Said};
+use crate::scans::inquire;
 use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, interruption, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -244,7 +244,7 @@ impl Dispatcher {
                     }
                 }
                 Action::Start(call) => self.start(*call, events).await,
-                Action::Find(key, inputs) => self.find(key, inputs),
+                Action::Find(key, inquiry) => self.find(key, inquiry),
                 Action::Kill(key) => self.executor.kill(key),
                 Action::KillAll => self.executor.kill_all(),
                 Action::Finish => {}
@@ -252,14 +252,13 @@ impl Dispatcher {
         }
     }
 
-    /// Finds out what the success of a task depends on; reading its files blocks no other task.
-    fn find(&mut self, key: Key, inputs: CacheInputs) {
+    /// Finds out what has to be known of a task before it is claimed; reading files blocks no other task.
+    fn find(&mut self, key: Key, inquiry: Inquiry) {
         let (root, finders) = (self.engine.project.root.clone(), Arc::clone(&self.finders));
+        let cancel = self.executor.cancellation();
         self.finds.spawn(async move {
-            let work = Some(inputs.work.clone());
             let _place = finders.acquire().await;
-            let found = tokio::task::spawn_blocking(move || fingerprint(&root, &inputs)).await;
-            (key, Grant { work, fingerprint: found.ok().flatten() })
+            (key, inquire(cancel, root, inquiry).await)
         });
     }
 
@@ -631,7 +630,8 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
 /// Returns what a task waits for that others hold.
 fn held_text(needs: &Needs) -> String {
     let resources = needs.resources.keys().map(|name| format!("resource `{name}`"));
-    let paths = needs.writes.iter().map(|path| format!("`{path}`"));
+    let paths = needs.paths();
+    let paths = paths.iter().map(|path| format!("`{}`", paths::shown(path)));
     let items = needs.items.map(|(_, most)| format!("one of {most} places among the items of its list"));
     let all: Vec<String> = resources.chain(paths).chain(items).collect();
     format!("needs {}, which somebody else holds", all.join(", "))

@@ -28,6 +28,7 @@ use crate::output::Output;
 use crate::recovery;
 use crate::secrets::Reported;
 use crate::summary::RunSummary;
+use crate::written::ProjectPaths;
 
 /// Runs plans: what is ready, in parallel, until nothing more can be done.
 ///
@@ -184,7 +185,8 @@ impl Engine {
     pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
-        let manager = manager.with_redaction(Reported::by(&secrets));
+        let paths = Arc::new(ProjectPaths::new(&project.root));
+        let manager = manager.with_redaction(Reported::by(&secrets)).with_paths(paths);
         Self { manager, tools, project, secrets, finder: None, supervision: Supervision::default(), sandbox }
     }
 

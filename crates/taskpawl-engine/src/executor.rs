@@ -2,31 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
 use taskpawl_model::{
-    ActorKind, ByteSize, CacheInputs, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace,
-    Origin, Period, RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
+    ActorKind, ByteSize, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace, Origin, Period,
+    RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink,
-    RegisteredTool, Registry, SandboxError, ToolError, UsageSink, Vault, Widening, call_guarded,
-    head_of_text,
+    RegisteredTool, Registry, SandboxError, ScanBounds, ScanStopped, ToolError, UsageSink, Vault, Widening,
+    call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::Broker;
-use crate::changes::{Changed, Snapshot, Writers};
+use crate::changes::{Changed, Writers};
 use crate::conversion;
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
-use crate::fingerprint::fingerprint;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Kept, Output};
+use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
 
 /// How long a call may take where neither it nor its task says so.
@@ -166,10 +166,10 @@ impl Executor {
         let cut = Arc::new(Mutex::new(Vec::new()));
         context.cut = Some(cut_sink(&cut));
         let around = Arc::clone(&self.around);
+        let scans = CallScans::new(&context, &around.writers);
         async move {
-            let Around { growing, source, output, root, held: Held { confinement, vault, .. }, writers } =
-                &*around;
-            let watch = Watch::begin(root, writers, &started.spec.writes).await;
+            let Around { growing, source, output, held: Held { confinement, vault, .. }, .. } = &*around;
+            let before = scans.before(&started.spec.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
             let broker = Broker::open(growing, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
@@ -181,7 +181,7 @@ impl Executor {
                 }
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
-                    Err(error) => (failed("sandbox", error.to_string(), None), Vec::new()),
+                    Err(error) => (not_started(error, &limit), Vec::new()),
                 },
                 (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), Vec::new()),
             };
@@ -190,8 +190,8 @@ impl Executor {
                 broker.close().await;
             }
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
-            let inputs_changed = inputs_changed(root, cache).await;
-            let changed = Watch::end(watch, root).await;
+            let inputs_changed = scans.inputs_changed(cache, &end).await;
+            let changed = scans.changed(before).await;
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(usage) = &mut usage {
                 redactor(vault).value(usage);
@@ -291,6 +291,11 @@ impl Executor {
         }))
     }
 
+    /// Returns what fires when everything is to end.
+    pub(crate) fn cancellation(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
     pub(crate) fn kill(&mut self, key: Key) {
         if let Some(token) = self.by_task.get(&key) {
             token.cancel();
@@ -342,59 +347,10 @@ async fn confined(
     confinement: &Arc<Confinement>,
     widening: Widening,
 ) -> Result<CallContext, SandboxError> {
-    let held = if let Some(known) = confinement.made(&widening) {
-        Ok(known)
-    } else {
-        // The project is looked through for what programs must not see.
-        let confinement = Arc::clone(confinement);
-        match tokio::task::spawn_blocking(move || confinement.of_call(&widening)).await {
-            Ok(found) => found,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shuts down, and this future goes with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
-    };
+    let bounds = ScanBounds::of_call(&context);
     CallSandbox { sandbox: context.sandbox, environment: context.environment, closed: context.closed } =
-        held?;
+        sandbox_of(confinement, widening, bounds).await?;
     Ok(context)
-}
-
-/// Looks before and after a call which files change.
-struct Watch {
-    before: Snapshot,
-    writers: Writers,
-    number: u64,
-}
-
-impl Watch {
-    /// Looks at the files of the project, if the task says which of them it writes.
-    async fn begin(root: &Path, writers: &Writers, paths: &[String]) -> Option<Self> {
-        if paths.is_empty() {
-            return None;
-        }
-        let (writers, number) = (writers.clone(), writers.begin(paths));
-        let root = root.to_owned();
-        let before = tokio::task::spawn_blocking(move || Snapshot::take(&root)).await.ok()?;
-        Some(Self { before, writers, number })
-    }
-
-    async fn end(watch: Option<Self>, root: &Path) -> Changed {
-        let Some(Self { before, writers, number }) = watch else { return Changed::default() };
-        let root = root.to_owned();
-        let after = tokio::task::spawn_blocking(move || Snapshot::take(&root)).await;
-        let written = writers.end(number);
-        after.map_or_else(|_| Changed::default(), |after| before.changed(after, &written))
-    }
-}
-
-/// Returns whether files are not any more what they were when a task was claimed; then its success is not recorded.
-async fn inputs_changed(root: &Path, inputs: Option<CacheInputs>) -> bool {
-    let Some(inputs) = inputs else { return false };
-    let root = root.to_owned();
-    let look = move || fingerprint(&root, &inputs).is_none_or(|now| Some(now) != inputs.recorded);
-    tokio::task::spawn_blocking(look).await.unwrap_or(true)
 }
 
 /// Adds up what a call says it uses up. Of what is too large to be kept with a task only the cost is.
@@ -522,6 +478,18 @@ async fn clean_left_output(error: &ToolError, files: PathBuf, vault: &Vault) {
 /// A value that is nested too deep to be read again is kept as its text.
 fn flat_enough(result: Value) -> Value {
     if is_too_deep(&result) { json!({"tooDeep": true, "text": result.to_string()}) } else { result }
+}
+
+/// Returns the end of a call whose tool was not started for want of a sandbox.
+fn not_started(error: SandboxError, limit: &Limit) -> CallEnd {
+    match error {
+        SandboxError::Stopped(ScanStopped::Cancelled) => CallEnd::interrupted(true),
+        SandboxError::Stopped(stopped) => {
+            let error = ToolError::from(stopped);
+            failed(error.class(), format!("{error}: {limit}"), None)
+        }
+        error => failed("sandbox", error.to_string(), None),
+    }
 }
 
 fn unknown_tool(name: &str) -> CallEnd {

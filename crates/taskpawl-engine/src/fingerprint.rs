@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
 use taskpawl_model::{CacheInputs, paths};
-use taskpawl_tools::open_file;
+use taskpawl_tools::{ScanBounds, open_file};
 
 /// How many files are looked at, and how deep: links can make a few directories look like many.
 const ENTRIES: usize = 1_000_000;
@@ -19,8 +19,8 @@ const DEPTH: usize = 1_000;
 const KIND: u32 = 0o170_000;
 
 /// Returns the fingerprint of a task in the project at `root`; `None` where a file could not be read, or changed while it was: then
-/// nothing may be concluded. Blocks.
-pub(crate) fn fingerprint(root: &Path, inputs: &CacheInputs) -> Option<String> {
+/// nothing may be concluded, as where the scan reached its bounds. Blocks.
+pub(crate) fn fingerprint(root: &Path, inputs: &CacheInputs, bounds: &ScanBounds) -> Option<String> {
     let mut hash = Sha256::new();
     let mut patterns: Vec<&String> = inputs.files.iter().collect();
     patterns.sort();
@@ -31,12 +31,12 @@ pub(crate) fn fingerprint(root: &Path, inputs: &CacheInputs) -> Option<String> {
         if text.starts_with('!') {
             continue;
         }
-        let mut files = matching(root, &Pattern::of(text)?).ok()?;
+        let mut files = matching(root, &Pattern::of(text)?, bounds).ok()?;
         files.retain(|path| !excluded.iter().any(|pattern| pattern.is_about(path)));
         hash.update((files.len() as u64).to_le_bytes());
         for path in files {
             add_text(&mut hash, path.as_os_str().as_bytes());
-            hash.update(content(&root.join(path)).ok()??);
+            hash.update(content(&root.join(path), bounds).ok()??);
         }
     }
     Some(format!("{}.{:x}", inputs.work, hash.finalize()))
@@ -68,7 +68,7 @@ impl Pattern {
 }
 
 /// Returns the files that a pattern matches, in order; of a directory, all below it.
-fn matching(root: &Path, pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
+fn matching(root: &Path, pattern: &Pattern, bounds: &ScanBounds) -> io::Result<Vec<PathBuf>> {
     let start = PathBuf::from(paths::written(std::slice::from_ref(&pattern.text)).pop().unwrap_or_default());
     match fs::symlink_metadata(root.join(&start)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -76,8 +76,14 @@ fn matching(root: &Path, pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
             found?;
         }
     }
-    let mut walk =
-        Walk { root, real: root.canonicalize()?, above: Vec::new(), left: ENTRIES, found: Vec::new() };
+    let mut walk = Walk {
+        root,
+        real: root.canonicalize()?,
+        bounds,
+        above: Vec::new(),
+        left: ENTRIES,
+        found: Vec::new(),
+    };
     walk.visit(&start)?;
     walk.found.retain(|path| pattern.is_about(path));
     walk.found.sort();
@@ -89,6 +95,7 @@ fn matching(root: &Path, pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
 struct Walk<'a> {
     root: &'a Path,
     real: PathBuf,
+    bounds: &'a ScanBounds,
     /// The directories that the walk is in, by device and inode: a link to one of them would lead on for ever.
     above: Vec<(u64, u64)>,
     left: usize,
@@ -97,6 +104,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn visit(&mut self, path: &Path) -> io::Result<()> {
+        self.bounds.check()?;
         self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("there are too many files"))?;
         let Some(directory) = self.directory(path)? else {
             self.found.push(path.to_owned());
@@ -134,7 +142,8 @@ impl Walk<'_> {
 
 /// Returns the SHA-256 of a file, of where a link to something else leads, or of the kind of what is no file: a pipe would have to be
 /// waited for, and a device may do something when it is opened. `None` if the file changed meanwhile.
-fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn content(path: &Path, bounds: &ScanBounds) -> io::Result<Option<Vec<u8>>> {
+    bounds.check()?;
     let mut hash = Sha256::new();
     if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         let metadata = fs::symlink_metadata(path)?;
@@ -150,6 +159,7 @@ fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let before = file.metadata()?;
     let mut buffer = vec![0; 64 * 1024];
     loop {
+        bounds.check()?;
         match file.read(&mut buffer)? {
             0 => break,
             count => hash.update(&buffer[..count]),
@@ -174,6 +184,10 @@ mod tests {
         CacheInputs { work: "work".to_owned(), files, recorded: None }
     }
 
+    fn found_by(root: &Path, pattern: &str) -> Vec<PathBuf> {
+        matching(root, &Pattern::of(pattern).unwrap(), &ScanBounds::default()).unwrap()
+    }
+
     #[test]
     fn contents_and_names_count_and_times_do_not() {
         let root = tempfile::tempdir().unwrap();
@@ -181,17 +195,14 @@ mod tests {
         fs::create_dir(path("src")).unwrap();
         fs::write(path("src/a.rs"), "a").unwrap();
         fs::write(path("src/b.txt"), "b").unwrap();
-        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files)).unwrap();
+        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files), &ScanBounds::default()).unwrap();
         let (glob, dir, file) = (of(&["src/**/*.rs"]), of(&["src"]), of(&["./src/a.rs"]));
         fs::write(path("src/a.rs"), "a").unwrap();
         fs::write(path("src/b.txt"), "changed").unwrap();
         assert_eq!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file.clone()));
         assert_ne!(of(&["src"]), dir);
-        assert_eq!(
-            matching(root.path(), &Pattern::of("x/../src//./a.rs").unwrap()).unwrap(),
-            [Path::new("src/a.rs")]
-        );
-        assert_eq!(matching(root.path(), &Pattern::of(".").unwrap()).unwrap().len(), 2);
+        assert_eq!(found_by(root.path(), "x/../src//./a.rs"), [Path::new("src/a.rs")]);
+        assert_eq!(found_by(root.path(), ".").len(), 2);
         fs::write(path("src/a.rs"), "b").unwrap();
         assert_ne!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file));
         fs::rename(path("src/a.rs"), path("src/c.rs")).unwrap();
@@ -201,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_missing_counts_and_what_cannot_be_read_says_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files));
+        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files), &ScanBounds::default());
         let missing = of(&["a"]).unwrap();
         assert_eq!(of(&["a"]).unwrap(), missing);
         fs::write(root.path().join("a"), "").unwrap();
@@ -217,7 +228,7 @@ mod tests {
     #[test]
     fn a_pipe_counts_by_its_kind_and_is_not_opened() {
         let root = tempfile::tempdir().unwrap();
-        let of = || fingerprint(root.path(), &inputs(&["src"])).unwrap();
+        let of = || fingerprint(root.path(), &inputs(&["src"]), &ScanBounds::default()).unwrap();
         fs::create_dir(root.path().join("src")).unwrap();
         let pipe = root.path().join("src/ctl");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -226,6 +237,48 @@ mod tests {
         fs::remove_file(&pipe).unwrap();
         fs::write(&pipe, "").unwrap();
         assert_ne!(of(), with_pipe);
+    }
+
+    #[test]
+    fn every_odd_kind_counts_by_its_kind_and_none_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("src")).unwrap();
+        let at = root.path().join("src/odd");
+        let mut seen = std::collections::BTreeMap::new();
+        for kind in
+            ["nothing", "file", "pipe", "socket", "device", "directory", "nowhere", "odd", "/dev/zero"]
+        {
+            if !make(kind, &at) {
+                eprintln!("skipped: no {kind} can be made here");
+                continue;
+            }
+            let bounds = ScanBounds::default().at_most(std::time::Duration::from_secs(20));
+            let found = fingerprint(root.path(), &inputs(&["src"]), &bounds).expect(kind);
+            // An empty directory has no files, as nothing has none.
+            if let Some(other) = seen.insert(found, kind) {
+                assert_eq!((other, kind), ("nothing", "directory"));
+            }
+            let _ = fs::remove_file(&at).or_else(|_| fs::remove_dir(&at));
+        }
+        assert!(seen.len() >= 7, "{seen:?}");
+    }
+
+    /// Returns whether one of this kind could be made; of other names, a link that leads there.
+    fn make(kind: &str, at: &Path) -> bool {
+        let run = |program: &str, args: &[&str]| {
+            std::process::Command::new(program).arg(at).args(args).status().unwrap().success()
+        };
+        match kind {
+            "nothing" => true,
+            "file" => fs::write(at, "").is_ok(),
+            "pipe" => run("mkfifo", &[]),
+            // Its name stays when the listener is gone.
+            "socket" => std::os::unix::net::UnixListener::bind(at).is_ok(),
+            // By root alone.
+            "device" => run("mknod", &["c", "1", "5"]),
+            "directory" => fs::create_dir(at).is_ok(),
+            to => std::os::unix::fs::symlink(to, at).is_ok(),
+        }
     }
 
     #[test]
@@ -239,12 +292,12 @@ mod tests {
         for (to, link) in [("../real", "src/linked"), ("..", "src/loop"), ("/usr", "src/outside")] {
             std::os::unix::fs::symlink(to, path(link)).unwrap();
         }
-        let of = || fingerprint(root.path(), &inputs(&["src/**"])).unwrap();
+        let of = || fingerprint(root.path(), &inputs(&["src/**"]), &ScanBounds::default()).unwrap();
         let before = of();
         assert_eq!(of(), before);
         fs::write(path("real/x"), "2").unwrap();
         assert_ne!(of(), before);
-        let found = matching(root.path(), &Pattern::of("src/**").unwrap()).unwrap();
+        let found = found_by(root.path(), "src/**");
         assert!(found.contains(&"src/linked/x".into()) && found.contains(&"src/outside".into()), "{found:?}");
     }
 
@@ -252,7 +305,7 @@ mod tests {
     fn names_count_by_their_bytes_and_excluded_files_do_not_count() {
         let root = tempfile::tempdir().unwrap();
         let odd = |byte: u8| root.path().join(std::ffi::OsStr::from_bytes(&[b'x', byte, b'.', b't']));
-        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files)).unwrap();
+        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files), &ScanBounds::default()).unwrap();
         fs::write(odd(0xff), "").unwrap();
         let before = of(&["*.t"]);
         fs::rename(odd(0xff), odd(0xfd)).unwrap();

@@ -29,9 +29,11 @@ mod output;
 mod prune;
 mod questions;
 mod recovery;
+mod scans;
 mod secrets;
 mod summary;
 mod temporary;
+mod written;
 
 pub use approver::{Approver, Verdict};
 pub use clock::RunSource;

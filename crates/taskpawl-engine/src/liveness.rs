@@ -2,13 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use taskpawl_model::RunId;
-use taskpawl_tools::{Programs, Supervision};
+use taskpawl_tools::{Programs, Supervision, keep_owner_rights, make_private_directories};
 
 use crate::error::RunError;
 use crate::temporary;
@@ -40,8 +40,7 @@ impl LiveRun {
         let failed = |action, path: &Path, source| RunError::Files { action, path: path.to_owned(), source };
         if let Some(directory) = path.parent() {
             // Output may hold what only its owner should read.
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(|source| failed("create", directory, source))?;
+            make_private_directories(directory).map_err(|source| failed("create", directory, source))?;
         }
         let mut file = locked(&path)?;
         let make = |base: &Path| {
@@ -122,6 +121,7 @@ fn locked(path: &Path) -> Result<File, RunError> {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
         let file = file.map_err(|source| failed("create", source))?;
+        keep_owner_rights(&file).map_err(|source| failed("create", source))?;
         file.lock().map_err(|source| failed("lock", source))?;
         // Whoever took it for a leftover before it was locked has removed it: then nobody would see this lock.
         if file.metadata().is_ok_and(|data| data.nlink() > 0) {

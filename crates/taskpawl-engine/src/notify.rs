@@ -13,13 +13,14 @@ use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{ApprovalRequest, Judgement, Origin, PlanNotify, PlanRecord, RunId, format_time};
 use taskpawl_tools::{
-    BeforeCall, CallContext, CallSandbox, ClosedPlaces, Confinement, End, Limits, Outcome, OutputFiles,
-    Program, Programs, Progress, Sandbox, SearchPath,
+    BeforeCall, CallContext, ClosedPlaces, Confinement, End, Environment, Limits, Outcome, OutputFiles,
+    Program, Programs, Progress, Sandbox, ScanBounds, SearchPath, Widening,
 };
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::scans::sandbox_of;
 use crate::summary::RunSummary;
 
 /// How long such a program may take, and how long a run waits for the last of them.
@@ -182,7 +183,7 @@ impl Notifier {
 
     /// Says why the program of a plan may not run. Nobody is asked about it.
     fn against(&self, notify: &PlanNotify) -> Option<String> {
-        if is_by_model(notify) && self.place.confinement.plain().sandbox == Sandbox::Off {
+        if is_by_model(notify) && self.place.confinement.is_off() {
             return Some("a model wrote it, and the sandbox is off".to_owned());
         }
         match notify.judge(self.place.manager.gatekeeper().map(|gatekeeper| &**gatekeeper)) {
@@ -232,32 +233,25 @@ impl Notifier {
         let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         // A plan that names the program of the run is told with it, and gets no more by that.
         let is_free = message.argv == self.argv && !self.is_held;
-        let held = if is_free { CallSandbox::default() } else { self.place.confinement.plain() };
-        let look = (!is_free).then(|| Look::before(&self.place.root, held.closed));
-        let mut environment = Arc::unwrap_or_clone(held.environment).with(variables);
-        if is_free {
-            let search = SearchPath::outside(&self.place.confinement.writable());
-            environment = environment.with([(OsString::from("PATH"), search.as_os_str().to_owned())]);
-        }
-        let program = Program {
+        let mut program = Program {
             argv: message.argv,
             cwd: self.place.root.clone(),
-            environment,
+            environment: Environment::default().with(variables.clone()),
             stdin: Some(text.into_bytes()),
             output,
-            sandbox: held.sandbox,
+            sandbox: Sandbox::Off,
             handover: None,
         };
         let programs = self.place.programs.clone();
-        self.running.spawn(async move {
-            let problem = tell(&programs, &program).await;
-            let made = match look {
-                Some(look) => look.after(&program).await,
-                None => None,
-            };
-            let said: Vec<String> = problem.into_iter().chain(made).collect();
-            (!said.is_empty()).then(|| said.join("; "))
-        });
+        if is_free {
+            let search = SearchPath::outside(&self.place.confinement.writable());
+            let path = [(OsString::from("PATH"), search.as_os_str().to_owned())];
+            program.environment = program.environment.with(path);
+            self.running.spawn(async move { tell(&programs, &program).await });
+            return;
+        }
+        let confinement = Arc::clone(&self.place.confinement);
+        self.running.spawn(async move { tell_held(&confinement, &programs, program, variables).await });
     }
 
     fn text(&self, message: &Message) -> String {
@@ -274,6 +268,27 @@ impl Notifier {
     }
 }
 
+/// Runs a program in the sandbox, and returns what went wrong and what it made that others obey.
+async fn tell_held(
+    confinement: &Arc<Confinement>,
+    programs: &Programs,
+    mut program: Program,
+    variables: [(OsString, OsString); 2],
+) -> Option<String> {
+    let bounds = ScanBounds::default().at_most(PATIENCE);
+    let held = match sandbox_of(confinement, Widening::default(), bounds).await {
+        Ok(held) => held,
+        Err(error) => return Some(untold(&program, &error.to_string())),
+    };
+    program.environment = Arc::unwrap_or_clone(held.environment).with(variables);
+    program.sandbox = held.sandbox;
+    let look = Look::before(&program.cwd, held.closed).await?;
+    let problem = tell(programs, &program).await;
+    let made = look.after(&program).await;
+    let said: Vec<String> = problem.into_iter().chain(made).collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
 /// A look at what others obey without being asked, before and after one of these programs.
 struct Look {
     cx: CallContext,
@@ -282,7 +297,8 @@ struct Look {
 }
 
 impl Look {
-    fn before(root: &Path, closed: ClosedPlaces) -> Self {
+    /// Returns nothing where the runtime shuts down.
+    async fn before(root: &Path, closed: ClosedPlaces) -> Option<Self> {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&said);
         let mut cx = CallContext::new(root, PathBuf::new());
@@ -292,13 +308,12 @@ impl Look {
                 heard.lock().unwrap_or_else(PoisonError::into_inner).push(text);
             }
         }));
-        Self { before: BeforeCall::of(&cx), cx, said }
+        Some(Self { before: BeforeCall::of(&cx).await.ok()?, cx, said })
     }
 
     /// Returns what the program has made, as far as somebody has to know it.
     async fn after(self, program: &Program) -> Option<String> {
-        // An error says that the runtime is shutting down.
-        self.before.created(&self.cx, Vec::new()).await.ok()?.tell(&self.cx, &mut Map::new());
+        self.before.created(&self.cx, Vec::new()).await.tell(&self.cx, &mut Map::new());
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).join("; ");
         let name = program.argv.first().map(String::as_str).unwrap_or_default();
         (!said.is_empty()).then(|| format!("`{name}`, which was told what happens: {said}"))
@@ -318,12 +333,16 @@ async fn tell(programs: &Programs, program: &Program) -> Option<String> {
         // There is none where nothing was printed.
         let _ = std::fs::remove_file(path);
     }
-    let name = program.argv.first().map(String::as_str).unwrap_or_default();
     let problem = match outcome {
         Ok(outcome) => problem(&outcome)?,
         Err(error) => error.to_string(),
     };
-    Some(format!("`notify` could not tell what happened: {name}: {problem}"))
+    Some(untold(program, &problem))
+}
+
+fn untold(program: &Program, problem: &str) -> String {
+    let name = program.argv.first().map(String::as_str).unwrap_or_default();
+    format!("`notify` could not tell what happened: {name}: {problem}")
 }
 
 fn problem(outcome: &Outcome) -> Option<String> {

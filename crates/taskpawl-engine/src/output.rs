@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use taskpawl_model::{ByteSize, CallId, RunId, TaskId};
+use taskpawl_tools::{keep_owner_rights, make_private_directories};
 
 use crate::error::RunError;
 
@@ -227,8 +228,11 @@ fn result_of(name: &str) -> Option<OutputKind> {
 
 fn open_lock(results: &Path) -> io::Result<File> {
     // It may hold what only its owner should read.
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(results)?;
-    File::options().write(true).create(true).truncate(false).mode(0o600).open(results.join("lock"))
+    make_private_directories(results)?;
+    let file =
+        File::options().write(true).create(true).truncate(false).mode(0o600).open(results.join("lock"))?;
+    keep_owner_rights(&file)?;
+    Ok(file)
 }
 
 /// Writes the whole of a result, also over one that is there: so none is old that something is about to refer to.
@@ -259,6 +263,7 @@ fn part_of(path: &Path) -> PathBuf {
 
 fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    keep_owner_rights(&file)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -1,13 +1,14 @@
 //! The directory for the temporary files of a run: made when it starts, gone when it has ended.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use taskpawl_model::RunId;
+use taskpawl_tools::make_private_directory;
 
 /// How long the part of the name is that tells runs apart: sockets in the directory have paths of 107 bytes at most.
 const NAME: usize = 10;
@@ -22,7 +23,7 @@ pub(crate) fn make(base: &Path, lock: &mut File, lock_path: &Path, run: &RunId) 
         let name = format!("{:x}", Sha256::digest(known));
         let path = base.join(format!("taskpawl-{}", &name[..NAME]));
         note(lock, &path)?;
-        match DirBuilder::new().mode(0o700).create(&path) {
+        match make_private_directory(&path) {
             // Somebody was there first. A directory of somebody else's must not be used, whatever it looks like.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && count < 100 => count += 1,
             made => return made.map(|()| path),

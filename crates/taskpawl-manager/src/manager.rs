@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Actor, ActorKind, Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map,
-    NewCall, NewTask, Once, Origin, Plan, Refusal, Request, RunId, SharedText, Task, TaskId, Undone, View,
-    ViewResult, read_task,
+    Actor, ActorKind, Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Key,
+    Map, NewCall, NewTask, Once, Origin, Plan, Query, Refusal, Request, ResolvedWrites, RunId, SharedText,
+    Task, TaskId, Undone, View, ViewResult, Work, read_task,
 };
 use taskpawl_store::{Outcome, Store};
 
 use crate::error::Error;
 use crate::liveness::Liveness;
+use crate::paths::Paths;
 use crate::redaction::{Redact, without_secrets};
 use crate::source::{Source, SystemSource};
+
+/// The most ready tasks in whose paths links are followed before the first of them is claimed. Beyond them paths count as they are
+/// written.
+const MAX_CANDIDATES: usize = 32;
 
 /// Offers every command on a plan, in the name of one actor.
 ///
@@ -32,6 +37,7 @@ pub struct Manager {
     capacities: BTreeMap<String, u32>,
     gatekeeper: Option<Arc<dyn Gatekeeper>>,
     redact: Option<Arc<dyn Redact>>,
+    paths: Option<Arc<dyn Paths>>,
     request: Option<Arc<Asked>>,
 }
 
@@ -87,6 +93,7 @@ impl Manager {
             capacities: BTreeMap::new(),
             gatekeeper: None,
             redact: None,
+            paths: None,
             request: None,
         }
     }
@@ -124,6 +131,13 @@ impl Manager {
     #[must_use]
     pub fn with_gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeeper = Some(gatekeeper);
+        self
+    }
+
+    /// Follows links in what tasks write, with `paths`, when they are claimed by hand. Without it paths are compared as they are written.
+    #[must_use]
+    pub fn with_paths(mut self, paths: Arc<dyn Paths>) -> Self {
+        self.paths = Some(paths);
         self
     }
 
@@ -309,12 +323,34 @@ impl Manager {
 
     /// Takes a ready manual task for `lease`; the holder's own claim is renewed.
     pub fn claim(&self, id: &str, lease: Duration) -> Result<TaskId, Error> {
-        self.task(Command::Claim { id: Some(id.to_owned()), lease, capacities: self.capacities.clone() })
+        self.task(self.command_to_claim(Some(id.to_owned()), lease, self.capacities.clone()))
     }
 
     /// Takes the first ready manual task that is for this actor or for nobody in particular.
     pub fn claim_next(&self, lease: Duration) -> Result<TaskId, Error> {
-        self.task(Command::Claim { id: None, lease, capacities: self.capacities.clone() })
+        self.task(self.command_to_claim(None, lease, self.capacities.clone()))
+    }
+
+    /// Returns the command that claims a task, or the first ready one, with what `paths` says of the links in what it writes.
+    pub fn command_to_claim(
+        &self,
+        id: Option<String>,
+        lease: Duration,
+        capacities: BTreeMap<String, u32>,
+    ) -> Command {
+        let writes = self.paths.as_ref().map(|paths| self.resolved_writes(paths.as_ref(), id.as_deref()));
+        Command::Claim { id, lease, capacities, writes: writes.unwrap_or_default() }
+    }
+
+    /// Follows links outside the transaction that claims: a file system that does not answer must not hold the lock of the store. A
+    /// read that fails resolves nothing; the claim itself says what is wrong.
+    fn resolved_writes(&self, paths: &dyn Paths, id: Option<&str>) -> BTreeMap<Key, ResolvedWrites> {
+        let candidates = self.read(|view| Ok(claim_candidates(view, id)?)).unwrap_or_default();
+        let resolve = |(key, asked): (Key, Vec<String>)| {
+            let paths = paths.resolve(&asked);
+            (key, ResolvedWrites { asked, paths })
+        };
+        candidates.into_iter().map(resolve).collect()
     }
 
     /// Prolongs a claim: it lasts `lease` from now.
@@ -507,4 +543,23 @@ pub struct ApplyOptions {
     pub fresh: bool,
     /// Refuse it where it would take an approval away from a task or a call, or change it: for who may not decide.
     pub keeps_approvals: bool,
+}
+
+/// Returns what the task writes that is to be claimed; without an id, what the first ready ones do.
+fn claim_candidates(view: &dyn View, id: Option<&str>) -> ViewResult<Vec<(Key, Vec<String>)>> {
+    let keys = match id {
+        Some(id) => taskpawl_model::resolve(view, id).into_iter().collect(),
+        None => {
+            let ready = Some(vec![Work::Manual]);
+            view.find(&Query { ready, limit: MAX_CANDIDATES, ..Query::default() })?
+        }
+    };
+    let mut candidates = Vec::new();
+    for key in keys {
+        let writes = view.task(key)?.map(|task| task.spec.writes.clone()).unwrap_or_default();
+        if !writes.is_empty() {
+            candidates.push((key, writes));
+        }
+    }
+    Ok(candidates)
 }

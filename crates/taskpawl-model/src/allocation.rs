@@ -183,7 +183,7 @@ fn steps(needs: &Needs) -> Vec<Step> {
     if let Some((parent, most)) = needs.items {
         steps.insert(Pool::Items(parent), (1, most.into()));
     }
-    for path in paths::written(&needs.writes) {
+    for path in needs.paths() {
         for above in paths::above(&path) {
             steps.entry(Pool::Path(above.to_owned())).or_insert((1, WHOLE));
         }

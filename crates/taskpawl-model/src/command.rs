@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{Actor, ActorKind, CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId};
+use crate::{Actor, ActorKind, CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId, paths};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -86,6 +86,8 @@ pub enum Command {
         lease: Duration,
         /// How much there is of resources, where that is known from elsewhere than plans.
         capacities: BTreeMap<String, u32>,
+        /// The paths that ready tasks write, where links lead elsewhere.
+        writes: BTreeMap<Key, ResolvedWrites>,
     },
     /// Prolongs a claim.
     Renew {
@@ -578,8 +580,10 @@ pub struct RunRules {
 pub struct Needs {
     /// Units of resources.
     pub resources: BTreeMap<String, Amount>,
-    /// Paths that it writes.
+    /// Paths that it writes, as its author wrote them.
     pub writes: Vec<String>,
+    /// The same without links, where that was found out.
+    pub resolved: Option<Vec<String>>,
     /// The task whose items it is one of, and how many of these run at once.
     pub items: Option<(Key, u32)>,
     /// The tool of its first call, of whose places none is left.
@@ -594,6 +598,11 @@ impl Needs {
     /// Returns whether it needs something that others may hold.
     pub fn has_limits(&self) -> bool {
         !self.resources.is_empty() || !self.writes.is_empty() || self.items.is_some()
+    }
+
+    /// Returns the paths that it writes, as they are compared.
+    pub fn paths(&self) -> Vec<String> {
+        paths::written(self.resolved.as_ref().unwrap_or(&self.writes))
     }
 
     /// Returns the first resource of which it needs more than there is.
@@ -623,6 +632,24 @@ pub struct CacheInputs {
     pub recorded: Option<String>,
 }
 
+/// What has to be found out for a task before it is claimed: the rules read no files.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inquiry {
+    /// What the success of the task depends on.
+    pub cache: Option<CacheInputs>,
+    /// Paths that it writes, in which links are to be followed.
+    pub writes: Vec<String>,
+}
+
+/// Paths that a task writes, with links followed as far as they exist.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ResolvedWrites {
+    /// As the author of the task wrote them.
+    pub asked: Vec<String>,
+    /// From the directory of the project, or made by [`paths::outside`].
+    pub paths: Vec<String>,
+}
+
 /// What a claim was given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grant {
@@ -630,6 +657,15 @@ pub struct Grant {
     pub work: Option<String>,
     /// The SHA-256, in hexadecimal, of that and of the contents of its files; none where a file changed while it was read.
     pub fingerprint: Option<String>,
+    /// The paths that it writes, where it writes any.
+    pub writes: Option<ResolvedWrites>,
+}
+
+impl Grant {
+    /// Returns whether it was given for these paths: a definition may have changed since.
+    pub(crate) fn is_for(&self, writes: &[String]) -> bool {
+        self.writes.as_ref().is_none_or(|resolved| resolved.asked == writes)
+    }
 }
 
 /// A task that the run holds and of which nothing more runs for now.

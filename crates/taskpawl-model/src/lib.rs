@@ -65,8 +65,8 @@ pub use byte_size::{ByteSize, ByteSizeError};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
-    Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
-    RunStart, StartedCall, TaskRef, Undone,
+    Grow, Growth, Inquiry, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord,
+    ResolvedWrites, Round, RunRules, RunStart, StartedCall, TaskRef, Undone,
 };
 pub use command_line::CommandLine;
 pub use decide::{approval_request, asks_by_itself, complete_part, decide};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Key;
 use crate::allocation::Allocation;
-use crate::command::{CacheInputs, Grant, Needs, Paused};
+use crate::command::{Grant, Inquiry, Needs, Paused};
 use crate::schedule::Order;
 use crate::spec::Timestamp;
 
@@ -14,7 +14,7 @@ pub(crate) struct Parking {
     allocation: Allocation,
     /// Tasks with limits that are held, or that wait to be claimed.
     limited: BTreeMap<Key, Limited>,
-    /// Tasks of which it is being found out if their last success can stand for them.
+    /// Tasks for which something is being found out.
     looking: BTreeSet<Key>,
     /// Tasks that have all they need as far as this run goes, and of which others hold something.
     elsewhere: BTreeSet<Key>,
@@ -159,7 +159,7 @@ impl Parking {
     }
 
     /// A claim came back: the task needs something first. Returns what has to be found out for it.
-    pub(crate) fn park(&mut self, order: Order, needs: Needs) -> Option<CacheInputs> {
+    pub(crate) fn park(&mut self, order: Order, mut needs: Needs) -> Option<Inquiry> {
         let key = order.key;
         if let Some(tool) = needs.tool.as_ref().and_then(|name| self.tools.get_mut(name)) {
             tool.claims.insert(order);
@@ -167,8 +167,13 @@ impl Parking {
             self.forget(key);
             return None;
         }
-        let (cache, is_held_elsewhere) = (needs.cache.clone(), needs.is_held_elsewhere);
-        let was_granted = self.limited.contains_key(&key);
+        let before = self.limited.get(&key).map(|limited| &limited.needs);
+        let known =
+            before.filter(|before| before.writes == needs.writes).and_then(|before| before.resolved.clone());
+        needs.resolved = needs.resolved.or(known);
+        let writes = if needs.resolved.is_none() { needs.writes.clone() } else { Vec::new() };
+        let inquiry = Inquiry { cache: needs.cache.clone(), writes };
+        let (was_granted, is_held_elsewhere) = (before.is_some(), needs.is_held_elsewhere);
         let limited = self.limited.entry(key).or_insert_with(|| Limited {
             needs: Needs::default(),
             order,
@@ -177,10 +182,10 @@ impl Parking {
             has_gone_on: false,
         });
         limited.needs = needs;
-        if cache.is_some() {
+        if inquiry != Inquiry::default() {
             self.allocation.release(key);
             self.looking.insert(key);
-            return cache;
+            return Some(inquiry);
         }
         match (is_held_elsewhere, was_granted) {
             (true, _) => _ = self.elsewhere.insert(key),
@@ -206,11 +211,15 @@ impl Parking {
         }
     }
 
-    /// Takes in what was found out about a task with a cache: a recorded success needs nothing else.
-    pub(crate) fn found(&mut self, key: Key, grant: Grant) {
+    /// Takes in what was found out about a task: a recorded success needs nothing else.
+    pub(crate) fn found(&mut self, key: Key, mut grant: Grant) {
         let Some(limited) = self.limited.get_mut(&key).filter(|_| self.looking.remove(&key)) else { return };
         let recorded = limited.needs.cache.take().and_then(|cache| cache.recorded);
         let is_hit = grant.fingerprint.is_some() && grant.fingerprint == recorded;
+        match &grant.writes {
+            Some(found) => limited.needs.resolved = Some(found.paths.clone()),
+            None => grant.writes = limited.grant.writes.take(),
+        }
         limited.grant = grant;
         if is_hit {
             self.claimable.insert(limited.order);

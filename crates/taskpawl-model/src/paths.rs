@@ -10,6 +10,20 @@ pub fn written(writes: &[String]) -> Vec<String> {
     paths
 }
 
+/// Stands before a path to which links lead out of the project. No file name has this character.
+const OUTSIDE: char = '\0';
+
+/// Returns an absolute path outside the project as it is compared with others: the same place is the same text, by whatever link a task
+/// names it.
+pub fn outside(absolute: &str) -> String {
+    format!("{OUTSIDE}{absolute}")
+}
+
+/// Returns a path as it is shown to people.
+pub fn shown(path: &str) -> &str {
+    path.strip_prefix(OUTSIDE).unwrap_or(path)
+}
+
 /// Returns whether one of two paths is the other or lies below it.
 pub fn overlap(one: &str, other: &str) -> bool {
     is_below(one, other) || is_below(other, one)
@@ -69,6 +83,10 @@ mod tests {
         assert_eq!(beneath("~x/.y/..z").as_deref(), Some("~x/.y/..z"));
         assert_eq!(above("a/b/c").collect::<Vec<_>>(), ["", "a", "a/b"]);
         assert_eq!(above("").count(), 0);
+        let (data, below) = (outside("/data"), outside("/data/x"));
+        assert_eq!(written(&[below.clone(), data.clone()]), std::slice::from_ref(&data));
+        assert!(overlap(&data, &below) && !overlap(&data, "data") && overlap("", &data));
+        assert_eq!((shown(&below), shown("a")), ("/data/x", "a"));
         assert!(overlap("a", "a/b") && overlap("", "a") && overlap("a", "a") && !overlap("a", "ab"));
     }
 }

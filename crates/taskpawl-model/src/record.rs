@@ -101,6 +101,9 @@ pub struct Progress {
     /// What a success of this attempt will depend on, where it is to be recorded: a SHA-256 in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The paths that this attempt writes, where links lead elsewhere than its author wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved_writes: Option<Box<Vec<String>>>,
     /// When the success was recorded that stood for running it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_from: Option<Timestamp>,

@@ -10,7 +10,7 @@ pub use step::step;
 
 pub use crate::intake::{Beginning, Intake, Prospects};
 
-use crate::command::{CacheInputs, Grant, Needs, Paused, Report, StartedCall};
+use crate::command::{Grant, Inquiry, Needs, Paused, Report, StartedCall};
 use crate::parking::Parking;
 use crate::record::Node;
 use crate::spec::{Priority, Timestamp};
@@ -146,7 +146,7 @@ pub enum Event {
     Revoked(Key),
     /// Calls that the store has recorded as started, of tasks that were taken away meanwhile: they do not start.
     Lost(Vec<StartedCall>),
-    /// What the success of a task depends on is known.
+    /// What was to be found out for a task is known.
     Found(Key, Grant),
     /// Others wrote: what they held may be free.
     OthersWrote,
@@ -171,8 +171,8 @@ pub enum Action {
     Commit(Box<Commit>),
     /// Start this call; answer with [`Event::Ended`].
     Start(Box<StartedCall>),
-    /// Find out what the success of a task depends on; answer with [`Event::Found`].
-    Find(Key, CacheInputs),
+    /// Find this out for a task; answer with [`Event::Found`].
+    Find(Key, Inquiry),
     /// End the programs of this task.
     Kill(Key),
     /// End all programs.

@@ -36,6 +36,7 @@ mod redact;
 mod registry;
 mod root;
 mod sandbox;
+mod scan;
 mod schema;
 mod scope;
 mod secrets;
@@ -62,13 +63,15 @@ pub use sandbox::{
     BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, SandboxError,
     SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
+pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};
 pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,
     SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry, filter_file, follow, inherited,
-    is_below_supervisor, probe, share_heap,
+    is_below_supervisor, keep_owner_rights, make_private_directories, make_private_directory, probe,
+    share_heap,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolCommand, ToolSpec};

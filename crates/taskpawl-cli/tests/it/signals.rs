@@ -110,3 +110,26 @@ fn termination_kills_at_once() {
     let runs = cli.run(&["runs", "--json"]).ok().json();
     assert_eq!(runs["data"][0]["exit"], 143, "{runs}");
 }
+
+/// Four TiB that take no room on the disk: to read them takes an hour.
+#[test]
+fn no_file_that_is_read_for_the_cache_holds_up_a_signal_or_the_time_of_a_run() {
+    let cli = Cli::new().with_programs().with_clock();
+    fs::File::create(cli.path("work/endless")).unwrap().set_len(1 << 42).unwrap();
+    cli.file("plan.yaml", "tasks: [{id: a, cache: {inputs: [endless]}, run: 'true'}]");
+    let plan = ["run-all-ready", "--plan", "plan.yaml"];
+    assert_ne!(cli.run(&[&plan[..], &["--timeout", "1s"]].concat()).code, Some(0));
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let mut command = cli.command(&cli.path("work"), &plan);
+        let mut run =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let run_of_list = || cli.run(&["runs", "--json"]).ok().json()["data"].as_array().unwrap().len();
+        let before = run_of_list();
+        while run_of_list() == before {
+            assert_eq!(run.try_wait().unwrap(), None);
+        }
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        assert_eq!(run.wait().unwrap().code(), Some(code));
+    }
+    assert_eq!(status(&cli, "a"), "todo");
+}

@@ -258,3 +258,53 @@ async fn two_runs_on_one_store_take_turns_at_a_lock() {
     assert_eq!(alone, format!("{first}:1"));
     assert_ne!(first, second);
 }
+
+/// Returns a lab whose project has `out` and a link to it that another name leads to.
+fn with_link(plan: &str) -> Lab {
+    let lab = Lab::new(plan);
+    std::fs::create_dir(lab.files.path().join("out")).unwrap();
+    std::os::unix::fs::symlink("out", lab.files.path().join("link")).unwrap();
+    lab
+}
+
+#[tokio::test]
+async fn names_of_one_place_are_written_by_one_task_at_a_time() {
+    let lab = with_link(
+        "tasks: [{id: a, writes: [out], call: {hold: {}}}, {id: b, writes: [link], call: {hold: {}}}, {id: c, writes: [./x/../link/new], call: {hold: {}}}, {id: d, writes: [doc], call: {hold: {}}}]",
+    );
+    let turns = turns(&lab, &[2, 1, 1]).await;
+    assert_eq!(turns, [vec!["a/c1", "d/c1"], vec!["b/c1"], vec!["c/c1"]]);
+}
+
+#[tokio::test]
+async fn a_claim_by_hand_knows_by_which_link_another_writes_the_same() {
+    let lab = with_link(
+        "tasks: [{id: a, writes: [link/x], call: {hold: {}}}, {id: m, writes: [out]}, {id: n, writes: [doc]}, {id: o, writes: [link]}, {id: p, priority: low, writes: [out], call: {hold: {}}}]",
+    );
+    let (by_hand, lease) = (lab.engine.manager().clone().with_actor("bob"), Duration::from_mins(1));
+    let claims = async {
+        assert_eq!(lab.next_start().await, "a/c1");
+        let refused = by_hand.claim("m", lease).unwrap_err().to_string();
+        assert!(refused.contains("`a`"), "{refused}");
+        assert_eq!(by_hand.claim_next(lease).unwrap().as_str(), "n");
+        lab.release(1);
+        assert_eq!(lab.next_start().await, "p/c1");
+        lab.release(1);
+    };
+    let (summary, ()) = within(async { tokio::join!(lab.run_jobs(8), claims) }).await;
+    assert_eq!(lab.states(), "a=done m=todo n=in_progress o=todo p=done", "{summary:?}");
+    by_hand.claim("o", lease).unwrap();
+    assert!(by_hand.claim("m", lease).is_err(), "`o` holds what its link leads to");
+    by_hand.done(&["o".to_owned()], taskpawl_manager::Ending::default()).unwrap();
+    by_hand.claim("m", lease).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_task_writes_by_a_link_is_not_listed_as_beyond_its_writes() {
+    let lab = with_link(
+        "tasks: [{id: a, writes: [link], calls: [{toolName: write_file, args: {path: link/x, content: a}}, {toolName: write_file, args: {path: b.txt, content: b}}]}]",
+    );
+    lab.run().await;
+    let changed = lab.task("a").progress.changed_beyond;
+    assert_eq!(changed, ["b.txt"]);
+}

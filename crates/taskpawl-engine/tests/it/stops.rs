@@ -1,5 +1,6 @@
 //! Runs that are stopped or dropped.
 
+use taskpawl_engine::RunOptions;
 use tokio::join;
 
 use crate::support::{Lab, with_control, within};
@@ -101,4 +102,47 @@ async fn what_waits_for_its_turn_in_a_run_that_is_stopped_waits_for_nobody_else(
         lab.release(2);
     });
     assert_eq!((summary.exit, &summary.waiting[..]), (143, &[][..]));
+}
+
+/// Makes an input of a cache that takes an hour to read, although it takes no room on the disk.
+fn make_endless_input(lab: &Lab) {
+    std::fs::File::create(lab.files.path().join("endless")).unwrap().set_len(1 << 42).unwrap();
+}
+
+#[tokio::test]
+async fn an_input_that_is_still_read_holds_up_neither_the_time_of_a_run_nor_a_stop() {
+    let lab = Lab::new("tasks: [{id: a, cache: {inputs: [endless]}, call: {ok: {}}}]");
+    make_endless_input(&lab);
+    let timeout = taskpawl_model::Period(std::time::Duration::from_millis(50));
+    let options = RunOptions { timeout: Some(timeout), ..RunOptions::default() };
+    assert!(!lab.run_with(options).await.ended_early.is_empty());
+    let (options, control) = with_control();
+    let (summary, ()) = join!(lab.run_with(options), async {
+        tokio::task::yield_now().await;
+        control.stop();
+    });
+    assert_eq!(summary.exit, 130);
+    assert_eq!((lab.states(), lab.starts()), ("a=todo".into(), String::new()));
+}
+
+#[tokio::test]
+async fn an_input_that_is_read_after_a_call_holds_up_neither_its_time_nor_a_stop() {
+    let plan =
+        "tasks: [{id: a, TIMEOUT cache: {inputs: [made]}, call: {exec: {argv: [truncate, -s, 4T, made]}}}]";
+    let lab = Lab::new(&plan.replace("TIMEOUT", "timeout: 1s,"));
+    assert_eq!(lab.run().await.exit, 0, "{}", lab.states());
+    let lab = Lab::new(&plan.replace("TIMEOUT", ""));
+    let (options, control) = with_control();
+    let made = lab.files.path().join("made");
+    let (summary, ()) = join!(
+        lab.run_with(options),
+        within(async {
+            while !made.exists() {
+                tokio::task::yield_now().await;
+            }
+            control.stop_with(143);
+            control.stop_with(143);
+        })
+    );
+    assert_eq!(summary.exit, 143);
 }

@@ -153,7 +153,7 @@ fn a_recorded_success_returns_its_tasks_again() {
     let take = || {
         let asked = desk.round(claim(BTreeMap::new()));
         let work = asked.needs[0].1.cache.as_ref().map(|cache| cache.work.clone());
-        let grant = Grant { work, fingerprint: Some("same".to_owned()) };
+        let grant = Grant { work, fingerprint: Some("same".to_owned()), writes: None };
         desk.round(claim([(desk.key("a"), grant)].into()))
     };
     assert_eq!(take().started.len(), 1);

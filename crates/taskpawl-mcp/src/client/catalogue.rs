@@ -1,13 +1,12 @@
 //! The tools of a server, as they were when it ran last.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use taskpawl::tools::{Hints, ToolSpec};
+use taskpawl::tools::{Hints, ToolSpec, make_private_directories};
 
 /// The most tools that a server may have.
 pub(super) const MOST_TOOLS: usize = 1000;
@@ -62,7 +61,7 @@ impl Catalogue {
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    make_private_directories(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     io::Write::write_all(&mut file, bytes)?;
     file.persist(path)?;

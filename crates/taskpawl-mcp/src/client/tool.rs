@@ -74,10 +74,10 @@ impl Tool for McpTool {
                 problem: "has to be an object".to_owned(),
             });
         };
-        let before = self.server.is_program().then(|| BeforeCall::of(&cx));
+        let before = if self.server.is_program() { Some(BeforeCall::of(&cx).await?) } else { None };
         let answer = self.server.call(&cx, &self.spec.name, &self.name, args).await;
         let created = match before {
-            Some(before) => before.created(&cx, self.server.config.sandbox.write.clone()).await?,
+            Some(before) => before.created(&cx, self.server.config.sandbox.write.clone()).await,
             None => CreatedInCall::default(),
         };
         let result = answer.and_then(|answer| {

@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::{ActorKind, Command, Means, RunId};
+use taskpawl::model::{ActorKind, Means, RunId};
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 use tokio::time::Instant;
 
@@ -151,7 +151,7 @@ impl McpServer {
         let Refused::Command(error) = refused else { return refused };
         let plans = agent.map_or_else(|| self.plans().clone(), |agent| self.plans().acting_as(agent));
         let ServerOptions { lease, run, .. } = self.options();
-        let next = Command::Claim { id: None, lease: *lease, capacities: run.resources.clone() };
+        let next = plans.manager().command_to_claim(None, *lease, run.resources.clone());
         if !Refused::is_held(&error) || blocking(move || plans.manager().preview(next)).await.is_ok() {
             return Refused::Command(error);
         }

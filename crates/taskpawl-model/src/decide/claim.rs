@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::needs::elsewhere;
+use crate::command::ResolvedWrites;
 use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
 use crate::record::{Phase, TaskRecord, Work};
@@ -21,6 +23,7 @@ impl Draft<'_> {
         id: &str,
         lease: Duration,
         capacities: &BTreeMap<String, u32>,
+        writes: &BTreeMap<Key, ResolvedWrites>,
     ) -> Decided<()> {
         let key = self.resolve(id)?;
         let record = self.task(key)?;
@@ -30,18 +33,25 @@ impl Draft<'_> {
         } else {
             self.refuse_unless_manual(key, &record, "claim")?;
             self.refuse_for_person(key, "claim")?;
+            let resolved = resolved(key, &record, writes);
             if self.node(key)?.is_ready()
-                && let Some(refusal) = self.occupied(key, &record, capacities)?
+                && let Some(refusal) = self.occupied(key, &record, capacities, resolved.clone())?
             {
                 return Err(refusal.into());
             }
             self.take(key, &record, lease, "claim")?;
+            self.keep_resolved(key, &record, resolved)?;
         }
         self.answer.tasks.push(record.id);
         Ok(())
     }
 
-    pub(super) fn claim_next(&mut self, lease: Duration, capacities: &BTreeMap<String, u32>) -> Decided<()> {
+    pub(super) fn claim_next(
+        &mut self,
+        lease: Duration,
+        capacities: &BTreeMap<String, u32>,
+        writes: &BTreeMap<Key, ResolvedWrites>,
+    ) -> Decided<()> {
         let expired = self.view.leases(None)?;
         self.return_some_expired(&expired)?;
         let mut occupied = None;
@@ -49,16 +59,27 @@ impl Draft<'_> {
         for limit in [1, 0] {
             for key in self.ready_for_me(&expired, limit)? {
                 let record = self.task(key)?;
-                if let Some(refusal) = self.occupied(key, &record, capacities)? {
+                let resolved = resolved(key, &record, writes);
+                if let Some(refusal) = self.occupied(key, &record, capacities, resolved.clone())? {
                     occupied.get_or_insert(refusal);
                     continue;
                 }
                 self.take(key, &record, lease, "claim")?;
+                self.keep_resolved(key, &record, resolved)?;
                 self.answer.tasks.push(record.id);
                 return Ok(());
             }
         }
         Err(occupied.unwrap_or(Refusal::NothingReady).into())
+    }
+
+    /// Others compare what they write with what the claim found.
+    fn keep_resolved(&mut self, key: Key, record: &TaskRecord, resolved: Option<Vec<String>>) -> Decided<()> {
+        let resolved = elsewhere(&record.spec.writes, resolved);
+        if resolved == record.body.progress.resolved_writes {
+            return Ok(());
+        }
+        self.update_task(key, |record| record.body.progress.resolved_writes = resolved)
     }
 
     /// Returns the first tasks that are ready for this actor, 0 for all, with those of leases that have just ended.
@@ -375,4 +396,10 @@ impl Draft<'_> {
 fn attempt_claimed(event: &Event) -> Option<u32> {
     let EventKind::Status { cause: Cause::Claim, attempt, .. } = &event.kind else { return None };
     Some(*attempt)
+}
+
+/// Returns the paths that a task writes, if they were resolved for the definition that it has now.
+fn resolved(key: Key, record: &TaskRecord, writes: &BTreeMap<Key, ResolvedWrites>) -> Option<Vec<String>> {
+    let resolved = writes.get(&key).filter(|resolved| resolved.asked == record.spec.writes)?;
+    Some(resolved.paths.clone())
 }

@@ -30,7 +30,7 @@ mod step;
 mod undo;
 mod unknown;
 
-pub(crate) use needs::Holder;
+pub(crate) use needs::{Holder, held_paths};
 
 pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
@@ -98,8 +98,12 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Create(task) => draft.create(task),
         Command::Update { id, fields, if_version } => draft.update(id, fields, *if_version),
         Command::Delete { ids } => draft.delete(ids),
-        Command::Claim { id: Some(id), lease, capacities } => draft.claim(id, *lease, capacities),
-        Command::Claim { id: None, lease, capacities } => draft.claim_next(*lease, capacities),
+        Command::Claim { id: Some(id), lease, capacities, writes } => {
+            draft.claim(id, *lease, capacities, writes)
+        }
+        Command::Claim { id: None, lease, capacities, writes } => {
+            draft.claim_next(*lease, capacities, writes)
+        }
         Command::Renew { id, lease } => draft.renew(id, *lease),
         Command::Release { ids } => draft.release(ids),
         Command::Done { ids, result, note, attempt } => {

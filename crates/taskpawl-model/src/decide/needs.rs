@@ -55,7 +55,8 @@ impl Draft<'_> {
         let grant = if is_held { Some(Grant::default()) } else { self.room.grants.get(&key).cloned() };
         match grant {
             Some(grant)
-                if needs.cache.as_ref().is_none_or(|cache| grant.work.as_ref() == Some(&cache.work)) =>
+                if needs.cache.as_ref().is_none_or(|cache| grant.work.as_ref() == Some(&cache.work))
+                    && grant.is_for(&needs.writes) =>
             {
                 self.take_granted(key, record, needs, grant)
             }
@@ -73,6 +74,7 @@ impl Draft<'_> {
         mut needs: Needs,
         grant: Grant,
     ) -> Decided<bool> {
+        needs.resolved = grant.writes.map(|writes| writes.paths).or(needs.resolved);
         let recorded = needs.cache.take().and_then(|cache| cache.recorded);
         if recorded.is_some() && grant.fingerprint == recorded && self.take_recorded(key)? {
             return Ok(false);
@@ -82,7 +84,8 @@ impl Draft<'_> {
             return Ok(false);
         }
         let parent = needs.items.map(|(parent, _)| parent);
-        self.holders()?.push(Holder::new(key, true, record, parent));
+        let holder = Holder { writes: needs.paths(), ..Holder::new(key, true, record, parent) };
+        self.holders()?.push(holder);
         let is_claimed = !matches!(record.body.state, TaskState::InProgress { .. });
         if is_claimed {
             self.update_task(key, |record| {
@@ -91,6 +94,7 @@ impl Draft<'_> {
                 progress.cached_from = None;
                 progress.changed_beyond.clear();
                 progress.changes_unknown = None;
+                progress.resolved_writes = elsewhere(&record.spec.writes, needs.resolved);
             })?;
         }
         Ok(true)
@@ -103,9 +107,10 @@ impl Draft<'_> {
         key: Key,
         record: &TaskRecord,
         given: &BTreeMap<String, u32>,
+        resolved: Option<Vec<String>>,
     ) -> Decided<Option<Refusal>> {
         let capacities = means::capacities(self.view, given)?;
-        let needs = self.needs_of(key, record, &capacities)?;
+        let needs = Needs { resolved, ..self.needs_of(key, record, &capacities)? };
         if !needs.has_limits() {
             return Ok(None);
         }
@@ -128,7 +133,11 @@ impl Draft<'_> {
         let units = record.spec.resources.iter().filter(|(_, units)| **units > 0);
         let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());
-        Ok(Needs { resources, writes, items: self.items_limit(key, record)?, ..Needs::default() })
+        // What the last attempt found is for that attempt alone.
+        let is_held = matches!(record.body.state, TaskState::InProgress { .. });
+        let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
+        let items = self.items_limit(key, record)?;
+        Ok(Needs { resources, writes, resolved, items, ..Needs::default() })
     }
 
     fn items_limit(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<(Key, u32)>> {
@@ -215,12 +224,24 @@ impl Draft<'_> {
 impl Holder {
     fn new(key: Key, is_own: bool, record: &TaskRecord, parent: Option<Key>) -> Self {
         let resources = record.spec.resources.iter().map(|(name, units)| (name.clone(), *units)).collect();
-        Self { key, is_own, resources, writes: paths::written(&record.spec.writes), parent, ending: None }
+        Self { key, is_own, resources, writes: held_paths(record), parent, ending: None }
     }
 
     fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.writes.is_empty() && self.parent.is_none()
     }
+}
+
+/// Returns the paths that a task which was claimed writes, as they are compared.
+pub(crate) fn held_paths(record: &TaskRecord) -> Vec<String> {
+    let written = &record.spec.writes;
+    let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| !written.is_empty());
+    paths::written(resolved.unwrap_or(written))
+}
+
+/// Returns resolved paths that a claim has to keep: those that are other than its author wrote.
+pub(super) fn elsewhere(written: &[String], resolved: Option<Vec<String>>) -> Option<Box<Vec<String>>> {
+    resolved.filter(|resolved| paths::written(resolved) != paths::written(written)).map(Box::new)
 }
 
 /// Returns who of those that hold something holds what is needed.
@@ -239,7 +260,7 @@ fn in_the_way<'h>(held: &[&'h Holder], needs: &Needs) -> Vec<&'h Holder> {
             in_the_way.extend(items);
         }
     }
-    let writes = paths::written(&needs.writes);
+    let writes = needs.paths();
     in_the_way.extend(held.iter().copied().filter(|holder| {
         writes.iter().any(|path| holder.writes.iter().any(|other| paths::overlap(path, other)))
     }));

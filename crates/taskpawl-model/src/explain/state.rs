@@ -196,7 +196,7 @@ fn occupied(
                 holders.push((name.clone(), other.id.clone()));
             }
         }
-        let theirs = paths::written(&other.spec.writes);
+        let theirs = crate::decide::held_paths(&other);
         for path in writes.iter().filter(|path| theirs.iter().any(|other| paths::overlap(path, other))) {
             names.insert(path.clone());
             holders.push((path.clone(), other.id.clone()));

@@ -163,8 +163,8 @@ fn need(state: &mut State, under_way: &UnderWay, key: Key, needs: Needs, actions
     if let Some(order) = state.waiting.remove(&key) {
         state.ready.remove(&order);
     }
-    if let Some(inputs) = state.parking.park(order, needs) {
-        actions.push(Action::Find(key, inputs));
+    if let Some(inquiry) = state.parking.park(order, needs) {
+        actions.push(Action::Find(key, inquiry));
     }
 }
 

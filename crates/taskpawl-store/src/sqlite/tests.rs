@@ -415,6 +415,7 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
         id: Some("t1".to_owned()),
         lease: std::time::Duration::from_secs(9),
         capacities: std::collections::BTreeMap::new(),
+        writes: std::collections::BTreeMap::new(),
     });
     give(Command::Note { id: "t2".to_owned(), text: "looked".to_owned() });
     assert_eq!(ready(), [Key(2)]);

@@ -249,6 +249,7 @@ fn claim(id: &str) -> Request {
         id: Some(id.to_owned()),
         lease: Duration::from_mins(1),
         capacities: std::collections::BTreeMap::new(),
+        writes: std::collections::BTreeMap::new(),
     })
 }
 

@@ -82,8 +82,14 @@ impl Draw<'_> {
                 id: Some(self.id_of(Self::may_be_taken)),
                 lease,
                 capacities: std::collections::BTreeMap::new(),
+                writes: std::collections::BTreeMap::new(),
             },
-            3 => Command::Claim { id: None, lease, capacities: std::collections::BTreeMap::new() },
+            3 => Command::Claim {
+                id: None,
+                lease,
+                capacities: std::collections::BTreeMap::new(),
+                writes: std::collections::BTreeMap::new(),
+            },
             4 => Command::Renew { id: self.id_of(Self::is_held_by_hand), lease },
             5 => Command::Release { ids: vec![self.id_of(Self::is_held_by_hand)] },
             6..=9 => {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use taskpawl_model::schedule::{Action, Commit, Event, Stop, step};
 use taskpawl_model::{
-    Answer, CallEnd, Command, Grant, Key, Refusal, Report, Request, Round, RunRules, decide,
+    Answer, CallEnd, Command, Grant, Inquiry, Key, Refusal, Report, Request, ResolvedWrites, Round, RunRules,
+    decide,
 };
 
 use super::happening::Happening;
@@ -156,9 +157,11 @@ impl World {
                 }
                 Action::Kill(key) => self.kill_tools(run, Some(key)),
                 Action::KillAll => self.kill_tools(run, None),
-                Action::Find(key, inputs) => {
-                    let fingerprint = Some(inputs.work.clone());
-                    events.push_back(Event::Found(key, Grant { work: Some(inputs.work), fingerprint }));
+                Action::Find(key, Inquiry { cache, writes }) => {
+                    let work = cache.map(|inputs| inputs.work);
+                    let writes = ResolvedWrites { asked: writes.clone(), paths: writes };
+                    let grant = Grant { fingerprint: work.clone(), work, writes: Some(writes) };
+                    events.push_back(Event::Found(key, grant));
                 }
                 Action::Finish => {}
             }

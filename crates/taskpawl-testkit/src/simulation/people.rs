@@ -61,7 +61,12 @@ impl World {
         let Ok(answer) = self.command(
             &actor,
             None,
-            Command::Claim { id, lease, capacities: std::collections::BTreeMap::new() },
+            Command::Claim {
+                id,
+                lease,
+                capacities: std::collections::BTreeMap::new(),
+                writes: std::collections::BTreeMap::new(),
+            },
         ) else {
             return;
         };

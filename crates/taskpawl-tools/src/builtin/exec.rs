@@ -199,7 +199,7 @@ pub(crate) async fn run(
         keep_bytes: cx.limits.keep_bytes,
         grace: cx.limits.grace,
     };
-    let before = BeforeCall::of(cx);
+    let before = BeforeCall::of(cx).await?;
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let mut report = report(&outcome);
@@ -208,7 +208,7 @@ pub(crate) async fn run(
             cx.report_cut(pointer);
         }
     }
-    let created = before.created(cx, Vec::new()).await?;
+    let created = before.created(cx, Vec::new()).await;
     if let Some(Value::Object(sandbox)) = report.get_mut("sandbox") {
         created.tell(cx, sandbox);
     }

@@ -82,6 +82,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     }
     let mut entries = Vec::new();
     for name in names.into_sorted() {
+        cx.check()?;
         entries.extend(entry(&dir, &name).map_err(failed)?);
     }
     let truncated = is_truncated.then_some(("truncated", json!(true)));

@@ -11,6 +11,7 @@ use super::made::Watch;
 use super::places::SandboxPlaces;
 use super::tree::Tree;
 use super::{dotenv, repositories};
+use crate::scan::ScanBounds;
 
 /// A place that is closed, and who opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,7 +330,8 @@ impl Spot {
 
 fn env_files(root: &Path) -> Vec<PathBuf> {
     let mut tree = Tree::new(root);
-    tree.look();
+    // Without bounds of its own: the callers are file tools, whose calls end without waiting for the thread.
+    let _ = tree.look(&ScanBounds::default());
     tree.secrets().cloned().collect()
 }
 

@@ -1,10 +1,12 @@
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, Sandbox, Way, follow};
+use taskpawl_process::{
+    Environment, Level, Network, Profile, ResourceLimits, Sandbox, Way, follow, make_private_directories,
+};
 use thiserror::Error;
 
 use super::carve::{is_within, open_up, real};
@@ -15,6 +17,7 @@ use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
 use super::{repositories, variables, worktree};
+use crate::scan::{ScanBounds, ScanStopped};
 
 /// What holds the programs of one run: the settings at one place. Profiles are made when they are first asked for, and kept.
 #[derive(Debug)]
@@ -76,6 +79,9 @@ pub enum SandboxError {
         /// Where the path leads.
         to: PathBuf,
     },
+    /// The search of the project for files that programs must not see reached its bounds.
+    #[error(transparent)]
+    Stopped(#[from] ScanStopped),
 }
 
 impl Confinement {
@@ -94,7 +100,13 @@ impl Confinement {
     /// Returns what programs are held to that ask for nothing.
     #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn plain(&self) -> CallSandbox {
-        self.of_call(&Widening::default()).expect("BUG: who asks for nothing cannot be refused")
+        let held = self.of_call(&Widening::default(), &ScanBounds::default());
+        held.expect("BUG: who asks for nothing cannot be refused")
+    }
+
+    /// Returns whether programs are held to nothing.
+    pub fn is_off(&self) -> bool {
+        self.settings.mode == SandboxMode::Off
     }
 
     /// Returns the places in which programs may leave files that outlast the run: from there nothing is run outside of the sandbox.
@@ -130,8 +142,8 @@ impl Confinement {
     /// Returns what a call is held to that may do what `widening` says besides. Whether it may is decided before.
     ///
     /// # Errors
-    /// A path of the widening does not exist, or belongs to taskpawl.
-    pub fn of_call(&self, widening: &Widening) -> Result<CallSandbox, SandboxError> {
+    /// A path of the widening does not exist, or belongs to taskpawl; or the search reached its `bounds`.
+    pub fn of_call(&self, widening: &Widening, bounds: &ScanBounds) -> Result<CallSandbox, SandboxError> {
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
@@ -140,12 +152,12 @@ impl Confinement {
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
-        let made = self.make(widening)?;
+        let made = self.make(widening, bounds)?;
         self.lock().insert(widening.clone(), made.clone());
         Ok(made)
     }
 
-    fn make(&self, widening: &Widening) -> Result<CallSandbox, SandboxError> {
+    fn make(&self, widening: &Widening, bounds: &ScanBounds) -> Result<CallSandbox, SandboxError> {
         let mut rules = self.rules(widening)?;
         let root = &self.places.root;
         Ok(if self.settings.mode == SandboxMode::Off {
@@ -153,12 +165,12 @@ impl Confinement {
         } else {
             self.make_own(&rules.may_write);
             let common = worktree::common(root).map(|common| common.directory);
-            let found = self.watch.open(&rules.may_write, common.clone());
+            let found = self.watch.open(&rules.may_write, common.clone(), bounds)?;
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
             self.watch.open_beside(opened_in(&rules));
             let written = rules.may_write.iter().chain([root]).cloned().chain(common).collect();
-            let OtherNames { places, gap } = OtherNames::of(&rules.read_only, written);
+            let OtherNames { places, gap } = OtherNames::of(&rules.read_only, written, bounds)?;
             rules.read_only.extend(places);
             let gaps = found.gap.iter().cloned().chain(gap).collect();
             let profile = Arc::new(self.profile(widening, &rules, &found, gaps));
@@ -179,7 +191,7 @@ impl Confinement {
         let is_missing = |path: &&PathBuf| !path.exists() && is_within(&real(path), &open);
         // Where programs could make what could not be made here, none is started.
         for path in self.places.directories.iter().filter(is_missing) {
-            let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+            let _ = make_private_directories(path);
         }
         for path in self.places.files.iter().filter(is_missing) {
             let _ = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);

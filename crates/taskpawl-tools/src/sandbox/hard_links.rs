@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::carve::{is_within, real};
 use super::closed::{Opener, Place, has_other_names};
+use crate::scan::{ScanBounds, ScanStopped};
 
 /// How many files of a protected directory are looked at, and among how many entries other names are looked for: a program may make as
 /// many as it likes.
@@ -27,10 +28,14 @@ pub(super) struct OtherNames {
 
 impl OtherNames {
     /// Looks in the directories `written` for other names of the files that are `protected`, or lie in what is.
-    pub(super) fn of(protected: &[Place], written: Vec<PathBuf>) -> Self {
+    pub(super) fn of(
+        protected: &[Place],
+        written: Vec<PathBuf>,
+        bounds: &ScanBounds,
+    ) -> Result<Self, ScanStopped> {
         let files = with_other_names(protected);
         if files.is_empty() {
-            return Self::default();
+            return Ok(Self::default());
         }
         let closed: Vec<PathBuf> = protected.iter().map(|place| place.path.clone()).collect();
         let (mut waiting, mut left) = (VecDeque::from(written), ENTRIES);
@@ -40,9 +45,10 @@ impl OtherNames {
                 if left == 0 {
                     names.gap =
                         Some("protected files may have other names, by which they can be changed".to_owned());
-                    return names;
+                    return Ok(names);
                 }
                 left -= 1;
+                bounds.check()?;
                 let (path, kind) = (entry.path(), entry.file_type());
                 if kind.is_ok_and(|kind| kind.is_dir()) {
                     waiting.push_back(path);
@@ -54,7 +60,7 @@ impl OtherNames {
                 }
             }
         }
-        names
+        Ok(names)
     }
 }
 
@@ -108,7 +114,10 @@ mod tests {
             hard_link(&file, at("p").join(name)).unwrap();
         }
         let protected = [Place { path: at("p/kept"), opener: Opener::Nobody }];
-        assert_eq!(OtherNames::of(&protected, vec![at("p")]).places.len(), 2);
+        assert_eq!(
+            OtherNames::of(&protected, vec![at("p")], &ScanBounds::default()).unwrap().places.len(),
+            2
+        );
     }
 
     #[test]
@@ -134,7 +143,7 @@ mod tests {
             place("p/.git/hooks", Opener::Configuration),
             place("config", Opener::Nobody),
         ];
-        let mut found = OtherNames::of(&protected, vec![at("p")]).places;
+        let mut found = OtherNames::of(&protected, vec![at("p")], &ScanBounds::default()).unwrap().places;
         found.sort_by(|one, other| one.path.cmp(&other.path));
         assert_eq!(
             found,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde_json::{Map, Value, json};
 
@@ -13,9 +13,9 @@ use super::places::SandboxPlaces;
 use super::repositories::{self, Indexed, Indexes};
 use super::sockets::is_somebodys;
 use super::tree::Tree;
-use crate::builtin::blocking;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::scan::{ScanBounds, ScanStopped};
 
 /// How many of them a result names, and how many a warning.
 const NAMED: usize = 100;
@@ -126,10 +126,15 @@ impl Watch {
     }
 
     /// Looks at the project, and watches `places` and the `repositories` outside of it from now on, too.
-    pub(super) fn open(&self, places: &[PathBuf], repositories: Option<PathBuf>) -> Found {
+    pub(super) fn open(
+        &self,
+        places: &[PathBuf],
+        repositories: Option<PathBuf>,
+        bounds: &ScanBounds,
+    ) -> Result<Found, ScanStopped> {
         let mut state = self.lock();
+        state.tree.look(bounds)?;
         let is_first = !std::mem::replace(&mut state.is_open, true);
-        state.tree.look();
         let is_new = |known: &BTreeSet<PathBuf>, path: &PathBuf| !known.contains(path);
         // What is in the project is looked at with it: it was open before.
         let is_elsewhere = |place: &&PathBuf| !state.tree.has_read(place);
@@ -153,13 +158,13 @@ impl Watch {
         state.repositories.extend(repositories);
         let gap = state.tree.gap();
         state.gap_is_told |= gap.is_some();
-        Found {
+        Ok(Found {
             secrets: state.tree.secrets().filter(|path| !tracked.contains(*path)).cloned().collect(),
             sockets: state.tree.sockets().filter(|socket| is_somebodys(socket)).cloned().collect(),
             absent: absent(&state.tree),
             repositories: gits,
             gap,
-        }
+        })
     }
 
     /// Watches what lies beside that which was named to be written in protected places from now on.
@@ -176,20 +181,33 @@ impl Watch {
         self.lock().seen
     }
 
+    /// As [`seen`](Self::seen), where no look is under way.
+    fn seen_now(&self) -> Option<usize> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state.seen),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner().seen),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Looks again; returns what was first seen after `seen` things were, and what is not looked at if that was not said yet. One look is
-    /// enough for all who asked for it before it began.
-    fn since(&self, seen: usize) -> (Vec<Obeyed>, Option<String>) {
+    /// enough for all who asked for it before it began. What a look that reached its bounds did not see is told by the next one.
+    fn since(&self, seen: usize, bounds: &ScanBounds) -> (Vec<Obeyed>, Option<String>) {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = self.lock();
+        let mut stopped_gap = None;
         if state.answered < ticket {
-            state.answered = self.asked.load(Ordering::SeqCst);
-            state.look();
+            let asked = self.asked.load(Ordering::SeqCst);
+            match state.look(bounds) {
+                Ok(()) => state.answered = asked,
+                Err(stopped) => stopped_gap = Some(unseen(stopped)),
+            }
         }
         let new = state.known.iter().filter(|(_, number)| **number > seen);
         let new = new.map(|(obeyed, _)| obeyed.clone()).collect();
         let gap = state.tree.gap().filter(|_| !state.gap_is_told);
         state.gap_is_told |= gap.is_some();
-        (new, gap)
+        (new, stopped_gap.or(gap))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -199,8 +217,8 @@ impl Watch {
 
 impl State {
     /// Numbers what is new, and forgets what is gone.
-    fn look(&mut self) {
-        self.tree.look();
+    fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
+        self.tree.look(bounds)?;
         let mut now = found_in(&self.places, &self.repositories);
         let (gits, _) = self.gits();
         now.extend(found_beneath(&self.tree, &gits));
@@ -213,6 +231,7 @@ impl State {
                 self.known.insert(obeyed, self.seen);
             }
         }
+        Ok(())
     }
 
     /// Returns every repository of the project, those of gitlinks too, and the files with secrets that git tracks.
@@ -228,6 +247,10 @@ impl State {
         let is_opened = || self.opened.iter().any(|(place, _)| *place == obeyed.path);
         is_opened() && obeyed.path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
     }
+}
+
+fn unseen(stopped: ScanStopped) -> String {
+    format!("files that are obeyed later may have been made unseen: {stopped}")
 }
 
 fn found_beneath(tree: &Tree, gits: &[PathBuf]) -> BTreeSet<Obeyed> {
@@ -279,25 +302,43 @@ pub struct CreatedInCall {
 }
 
 impl BeforeCall {
-    /// Looks before a program starts, or is asked for something.
-    pub fn of(cx: &CallContext) -> Self {
-        let watch = cx.closed.watch().cloned();
-        let seen = watch.as_ref().map_or(0, |watch| watch.seen());
-        Self { watch, seen }
+    /// Looks before a program starts, or is asked for something. The look of another call is waited for on a thread of its own:
+    /// calls are polled on that of the run.
+    ///
+    /// # Errors
+    /// The call was cancelled or timed out meanwhile.
+    pub async fn of(cx: &CallContext) -> Result<Self, ToolError> {
+        let Some(watch) = cx.closed.watch().cloned() else { return Ok(Self { watch: None, seen: 0 }) };
+        if let Some(seen) = watch.seen_now() {
+            return Ok(Self { watch: Some(watch), seen });
+        }
+        let waiting = Arc::clone(&watch);
+        let seen = ScanBounds::of_call(cx).run(move |_| Ok(waiting.seen())).await?;
+        Ok(Self { watch: Some(watch), seen })
     }
 
     /// Looks again when it has ended, or has answered. What was named to be written itself, also by `named`, is nobody's surprise.
     ///
-    /// # Errors
-    /// The runtime shuts down.
-    pub async fn created(self, cx: &CallContext, named: Vec<PathBuf>) -> Result<CreatedInCall, ToolError> {
-        let Some(watch) = self.watch else { return Ok(CreatedInCall::default()) };
-        blocking(cx.clone(), move |cx| Ok(created(&watch, self.seen, cx, &named))).await
+    /// The look is bounded, also where the call has no more time: a gap says what was not seen.
+    pub async fn created(self, cx: &CallContext, named: Vec<PathBuf>) -> CreatedInCall {
+        let Some(watch) = self.watch else { return CreatedInCall::default() };
+        let (bounds, cx) = (ScanBounds::after_call(cx), cx.clone());
+        let looked = bounds.run(move |bounds| Ok(created(&watch, self.seen, &cx, &named, bounds))).await;
+        looked.unwrap_or_else(|stopped| CreatedInCall {
+            gap: Some(unseen(stopped)),
+            ..CreatedInCall::default()
+        })
     }
 }
 
-fn created(watch: &Watch, seen: usize, cx: &CallContext, named: &[PathBuf]) -> CreatedInCall {
-    let (mut made, gap) = watch.since(seen);
+fn created(
+    watch: &Watch,
+    seen: usize,
+    cx: &CallContext,
+    named: &[PathBuf],
+    bounds: &ScanBounds,
+) -> CreatedInCall {
+    let (mut made, gap) = watch.since(seen, bounds);
     made.retain(|Obeyed { place, path, .. }| {
         !cx.closed.is_named(place, path) && !is_opened(place, path, named)
     });
@@ -339,6 +380,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use super::super::closed::{ClosedPlaces, Rules};
     use super::*;
 
     struct Scene {
@@ -356,7 +398,7 @@ mod tests {
 
         fn opened() -> Self {
             let scene = Self::new();
-            scene.watch.open(&[], None);
+            scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
             scene
         }
 
@@ -382,7 +424,7 @@ mod tests {
         }
 
         fn since(&self, seen: usize) -> Vec<String> {
-            let (made, _) = self.watch.since(seen);
+            let (made, _) = self.watch.since(seen, &ScanBounds::default());
             made.iter().map(|obeyed| obeyed.shown(&self.dir.path().join("p"))).collect()
         }
     }
@@ -410,7 +452,7 @@ mod tests {
             assert!(command.output().unwrap().status.success(), "{args:?}");
         };
         git(&["init", "-q"]);
-        scene.watch.open(&[], None);
+        scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
         scene.repository("vendor/x/.git");
         scene.write("vendor/x/.git/config", "[core]\n\tfsmonitor = ./x\n");
         assert_eq!(scene.since(0), Vec::<String>::new(), "git does not enter it");
@@ -432,7 +474,7 @@ mod tests {
         git(&["init", "-q"]);
         git(&["add", "-f", ".env", "a/.env"]);
         let hidden = || -> Vec<PathBuf> {
-            let mut found = scene.watch.open(&[], None).secrets;
+            let mut found = scene.watch.open(&[], None, &ScanBounds::default()).unwrap().secrets;
             found.sort();
             found.iter().map(|path| path.strip_prefix(scene.dir.path().join("p")).unwrap().into()).collect()
         };
@@ -486,7 +528,7 @@ mod tests {
         let at = |name: &str| scene.dir.path().join("p").join(name);
         symlink("m.json", at(".mcp.json")).unwrap();
         symlink("x", at(".vscode")).unwrap();
-        scene.watch.open(&[], None);
+        scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
         assert_eq!(scene.since(0), Vec::<String>::new());
         for name in [".mcp.json", ".vscode"] {
             fs::remove_file(at(name)).unwrap();
@@ -500,7 +542,7 @@ mod tests {
     fn what_comes_beside_what_was_named_in_a_protected_place_is_told() {
         let scene = Scene::new();
         scene.write(".claude/commands/old.md", "");
-        scene.watch.open(&[], None);
+        scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
         let at = |name: &str| scene.dir.path().join("p").join(name);
         let named = [(".vscode", "settings.json"), (".claude/commands", "a/b.md")];
         scene.watch.open_beside(named.map(|(place, name)| (at(place), at(place).join(name))).into());
@@ -518,7 +560,7 @@ mod tests {
         scene.repository(".git");
         let config = "[core]\n\thooksPath = .githooks\n[include]\n\tpath = ../more.ini\n";
         scene.write(".git/config", config);
-        scene.watch.open(&[], None);
+        scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
         assert_eq!(scene.since(0), Vec::<String>::new());
         scene.hook(".githooks/pre-commit");
         scene.write("more.ini", "[alias]\n\tst = !x\n");
@@ -529,7 +571,7 @@ mod tests {
     fn everything_is_told_by_those_who_were_there_and_by_nobody_again() {
         let scene = Scene::new();
         scene.write("old/.envrc", "");
-        scene.watch.open(&[], None);
+        scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
         let (first, second) = (scene.watch.seen(), scene.watch.seen());
         scene.write("new/.envrc", "");
         assert_eq!(scene.since(first), ["new/.envrc"]);
@@ -539,7 +581,7 @@ mod tests {
         // What came after the last look and before the call may be by a program that outlived its own.
         scene.write("late/.envrc", "");
         let fourth = scene.watch.seen();
-        scene.watch.open(&[scene.dir.path().join("p/late")], None);
+        scene.watch.open(&[scene.dir.path().join("p/late")], None, &ScanBounds::default()).unwrap();
         assert_eq!(scene.since(fourth), ["late/.envrc"]);
         fs::remove_file(scene.dir.path().join("p/new/.envrc")).unwrap();
         scene.since(fourth);
@@ -554,10 +596,51 @@ mod tests {
         let other = scene.dir.path().join("other");
         scene.write("../other/.envrc", "");
         scene.repository("../other/.git");
-        scene.watch.open(std::slice::from_ref(&other), None);
+        scene.watch.open(std::slice::from_ref(&other), None, &ScanBounds::default()).unwrap();
         scene.write("../other/.mcp.json", "");
         scene.write("../other/.git/commondir", "x");
         let there = |name: &str| other.join(name).to_str().unwrap().to_owned();
         assert_eq!(scene.since(0), [there(".git/commondir"), there(".mcp.json")]);
+    }
+
+    fn stopped() -> ScanBounds {
+        ScanBounds::default().at_most(std::time::Duration::ZERO)
+    }
+
+    #[test]
+    fn a_look_that_was_stopped_says_so_and_leaves_its_news_to_the_next() {
+        let scene = Scene::opened();
+        scene.write("a/.envrc", "");
+        let (told, gap) = scene.watch.since(0, &stopped());
+        assert_eq!(told, []);
+        assert_eq!(
+            gap.as_deref(),
+            Some(
+                "files that are obeyed later may have been made unseen: the scan of the project took too long"
+            )
+        );
+        assert_eq!(scene.since(0), ["a/.envrc"]);
+    }
+
+    #[test]
+    fn a_search_that_was_stopped_opens_nothing_and_the_next_is_whole() {
+        let scene = Scene::new();
+        scene.write("a/.env", "");
+        scene.write(".bashrc", "");
+        assert_eq!(scene.watch.open(&[], None, &stopped()).unwrap_err(), ScanStopped::TimedOut);
+        let found = scene.watch.open(&[], None, &ScanBounds::default()).unwrap();
+        assert_eq!(found.secrets, [scene.dir.path().join("p/a/.env")]);
+        assert_eq!(scene.since(0), Vec::<String>::new(), "it was there before");
+    }
+
+    #[tokio::test]
+    async fn a_call_starts_while_another_is_looking() {
+        let (scene, mut cx) = (Scene::opened(), CallContext::new("/", "/"));
+        let watch = Arc::new(scene.watch);
+        cx.closed = ClosedPlaces::new(Path::new("/"), Rules::default(), None, Some(Arc::clone(&watch)));
+        assert!(BeforeCall::of(&cx).await.is_ok());
+        let _looking = watch.lock();
+        cx.deadline = Some(tokio::time::Instant::now() + std::time::Duration::from_millis(20));
+        assert!(matches!(BeforeCall::of(&cx).await, Err(ToolError::Timeout { .. })));
     }
 }

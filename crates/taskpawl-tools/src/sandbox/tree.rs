@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::dotenv;
 use super::places::{SandboxPlaces, beginning};
+use crate::scan::{ScanBounds, ScanStopped};
 
 /// Among how many files of a project it is looked for.
 const ENTRIES: usize = 20_000;
@@ -89,8 +90,18 @@ impl Tree {
         &self.root
     }
 
-    /// Looks at what has changed since the last time, the nearest first.
-    pub(super) fn look(&mut self) {
+    /// Looks at what has changed since the last time, the nearest first. A look that reached its bounds forgets everything: from a
+    /// part of the tree nothing follows, and the next look begins anew.
+    pub(super) fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
+        let looked = self.look_within(bounds);
+        if looked.is_err() {
+            self.directories.clear();
+            (self.entries, self.kept) = (0, 0);
+        }
+        looked
+    }
+
+    fn look_within(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
         let has_changed = |(path, directory): &(&PathBuf, &Directory)| {
             directory.stamp.is_none() || directory.stamp != Stamp::of(path)
         };
@@ -105,9 +116,10 @@ impl Tree {
         }
         while let Some(path) = queue.pop_front() {
             if Stamp::of(&path).is_some() && !self.directories.contains_key(&path) {
-                self.read(path, &mut queue);
+                self.read(path, &mut queue, bounds)?;
             }
         }
+        Ok(())
     }
 
     /// Returns whether a directory has been looked at.
@@ -164,7 +176,13 @@ impl Tree {
     }
 
     /// Directories that were seen in time are read to their ends: one with many files hides no other's.
-    fn read(&mut self, path: PathBuf, queue: &mut VecDeque<PathBuf>) {
+    fn read(
+        &mut self,
+        path: PathBuf,
+        queue: &mut VecDeque<PathBuf>,
+        bounds: &ScanBounds,
+    ) -> Result<(), ScanStopped> {
+        bounds.check()?;
         let mut found =
             Directory { stamp: Stamp::of(&path).filter(Stamp::is_settled), ..Directory::default() };
         let mut parts_of_repository = 0;
@@ -172,6 +190,7 @@ impl Tree {
         let entries = std::fs::read_dir(&path);
         found.is_cut = entries.is_err();
         for entry in entries.into_iter().flatten().flatten() {
+            bounds.check()?;
             if found.entries == LONGEST || self.kept >= KEPT {
                 found.is_cut = true;
                 found.leave_out(path.clone());
@@ -205,6 +224,7 @@ impl Tree {
             found.repositories.push(path.clone());
         }
         self.directories.insert(path, found);
+        Ok(())
     }
 }
 
@@ -301,7 +321,7 @@ mod tests {
 
     fn looked_at(root: &Path, most: usize) -> Tree {
         let mut tree = Tree { most, ..Tree::new(root) };
-        tree.look();
+        tree.look(&ScanBounds::default()).unwrap();
         tree
     }
 
@@ -349,7 +369,7 @@ mod tests {
         assert_eq!(names(dir.path(), tree.repositories()), ["b/.git"]);
         make(dir.path(), &["a/new/deep/.git", "a/new/.mcp.json", "a/.env"]);
         std::fs::remove_dir_all(dir.path().join("b")).unwrap();
-        tree.look();
+        tree.look(&ScanBounds::default()).unwrap();
         assert_eq!(names(dir.path(), tree.repositories()), ["a/new/deep/.git"]);
         assert_eq!(names(dir.path(), tree.secrets()), ["a/.env"]);
         let obeyed: Vec<_> = tree.obeyed().collect();
@@ -366,7 +386,7 @@ mod tests {
         let mut tree = looked_at(dir.path(), ENTRIES);
         assert_eq!(names(dir.path(), tree.sockets()), ["app/s", "dev.sock"]);
         std::fs::remove_file(dir.path().join("app/s")).unwrap();
-        tree.look();
+        tree.look(&ScanBounds::default()).unwrap();
         assert_eq!(names(dir.path(), tree.sockets()), ["dev.sock"]);
         assert_eq!(tree.kept, 1);
     }
@@ -405,7 +425,7 @@ mod tests {
         let mut tree = looked_at(dir.path(), ENTRIES);
         assert_eq!(tree.secrets().count(), KEPT);
         assert!(tree.gap().unwrap().contains(dir.path().to_str().unwrap()));
-        tree.look();
+        tree.look(&ScanBounds::default()).unwrap();
         assert_eq!((tree.secrets().count(), tree.kept), (KEPT, KEPT), "nothing is counted twice");
     }
 
@@ -419,13 +439,13 @@ mod tests {
             directory.entries = 7;
         }
         tree.entries = 14;
-        tree.look();
+        tree.look(&ScanBounds::default()).unwrap();
         assert!(tree.directories.values().all(|directory| directory.entries == 7));
         make(dir.path(), &["a/y"]);
         // The clock of a file system may not have moved on meanwhile.
         let a = tree.directories.get_mut(&dir.path().join("a")).unwrap();
         a.stamp.as_mut().unwrap().changed.0 -= 1;
-        tree.look();
+        tree.look(&ScanBounds::default()).unwrap();
         let counts: Vec<_> = tree.directories.values().map(|directory| directory.entries).collect();
         assert_eq!(counts, [7, 2]);
     }

@@ -52,7 +52,7 @@ impl Scene {
     }
 
     fn profile(&self, widening: &Widening) -> Result<Arc<Profile>, SandboxError> {
-        self.confinement().of_call(widening).map(profile_of)
+        self.confinement().of_call(widening, &ScanBounds::default()).map(profile_of)
     }
 
     fn plain(&self) -> Arc<Profile> {
@@ -296,7 +296,8 @@ fn a_link_leads_no_named_place_out_of_the_project() {
 #[test]
 fn without_a_sandbox_nothing_is_held_back() {
     let confinement = Confinement::new(SandboxSettings::off(), SandboxPlaces::default());
-    let held = confinement.of_call(&Widening { net: true, ..Widening::default() }).unwrap();
+    let held =
+        confinement.of_call(&Widening { net: true, ..Widening::default() }, &ScanBounds::default()).unwrap();
     assert_eq!(held.sandbox, Sandbox::Off);
     assert_eq!(*held.environment, Environment::default());
 }

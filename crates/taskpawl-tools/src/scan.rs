@@ -1,0 +1,207 @@
+//! Bounds of scans over files: no slow or endless tree holds up the end of a call, a time-out or a signal.
+
+use std::future::pending;
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::CallContext;
+use crate::error::ToolError;
+
+/// The longest scan before or after a call. Such a scan only reports, so a call never waits longer for it.
+const MAX_SCAN: Duration = Duration::from_secs(10);
+
+/// The time that a scan after a call has even if the call was cancelled or timed out: a call that was killed is the
+/// one whose changes matter most.
+const MIN_SCAN: Duration = Duration::from_secs(1);
+
+/// The bounds of one scan. A scan checks them for each entry and for each block that it reads.
+#[derive(Clone, Debug, Default)]
+pub struct ScanBounds {
+    cancel: CancellationToken,
+    deadline: Option<Instant>,
+}
+
+/// A scan reached its bounds: it saw only a part, from which nothing follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ScanStopped {
+    /// The call or the run was cancelled.
+    #[error("the scan of the project was cancelled")]
+    Cancelled,
+    /// The deadline passed.
+    #[error("the scan of the project took too long")]
+    TimedOut,
+}
+
+impl From<ScanStopped> for ToolError {
+    fn from(stopped: ScanStopped) -> Self {
+        match stopped {
+            ScanStopped::Cancelled => Self::Cancelled { result: None },
+            ScanStopped::TimedOut => Self::Timeout { result: None },
+        }
+    }
+}
+
+impl From<ScanStopped> for io::Error {
+    fn from(stopped: ScanStopped) -> Self {
+        Self::other(stopped)
+    }
+}
+
+impl ScanBounds {
+    /// Returns bounds that end with `cancel` and at `deadline`; `None` is no deadline.
+    pub fn new(cancel: CancellationToken, deadline: Option<Instant>) -> Self {
+        Self { cancel, deadline }
+    }
+
+    /// Returns the bounds of a call.
+    pub fn of_call(cx: &CallContext) -> Self {
+        Self::new(cx.cancel.clone(), cx.deadline)
+    }
+
+    /// Returns bounds for a scan that only reports, before a call: as those of the call, and at most ten seconds.
+    pub fn before_call(cx: &CallContext) -> Self {
+        Self::of_call(cx).at_most(MAX_SCAN)
+    }
+
+    /// Returns bounds for a scan that only reports, after a call: as [`before_call`](Self::before_call), and at least one
+    /// second.
+    pub fn after_call(cx: &CallContext) -> Self {
+        Self::of_call(cx).at_least(MIN_SCAN).at_most(MAX_SCAN)
+    }
+
+    /// Limits the time from now on.
+    #[must_use]
+    pub fn at_most(mut self, time: Duration) -> Self {
+        let end = Instant::now().checked_add(time);
+        self.deadline = [self.deadline, end].into_iter().flatten().min();
+        self
+    }
+
+    /// Extends the time to at least this from now on, also where it is cancelled already.
+    #[must_use]
+    pub fn at_least(mut self, time: Duration) -> Self {
+        let end = Instant::now().checked_add(time);
+        if self.cancel.is_cancelled() {
+            return Self::new(CancellationToken::new(), end);
+        }
+        self.deadline = self.deadline.and_then(|deadline| Some(deadline.max(end?)));
+        self
+    }
+
+    /// Fails once the bounds are reached.
+    ///
+    /// # Errors
+    /// The scan is cancelled or its deadline has passed.
+    pub fn check(&self) -> Result<(), ScanStopped> {
+        if self.cancel.is_cancelled() {
+            return Err(ScanStopped::Cancelled);
+        }
+        match self.deadline {
+            Some(deadline) if deadline <= Instant::now() => Err(ScanStopped::TimedOut),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Runs a scan on a thread that may block, and returns at the bounds even where a system call of the scan hangs.
+    ///
+    /// # Errors
+    /// The bounds were reached, or the runtime shuts down.
+    ///
+    /// # Panics
+    /// The scan panicked.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the scan, which ends at its next check.
+    pub async fn run<T, F>(self, scan: F) -> Result<T, ScanStopped>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Self) -> Result<T, ScanStopped> + Send + 'static,
+    {
+        let Self { cancel, deadline } = self;
+        let inner = Self::new(cancel.child_token(), deadline);
+        let _cancelled_on_drop = inner.cancel.clone().drop_guard();
+        let scan = tokio::task::spawn_blocking(move || scan(&inner));
+        tokio::select! {
+            biased;
+            done = scan => match done {
+                Ok(done) => done,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => Err(ScanStopped::Cancelled),
+                },
+            },
+            () = cancel.cancelled() => Err(ScanStopped::Cancelled),
+            () = passed(deadline) => Err(ScanStopped::TimedOut),
+        }
+    }
+}
+
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Stands for a system call on a file system that does not answer.
+    fn hung() -> (std::sync::mpsc::Sender<()>, impl FnOnce(&ScanBounds) -> Result<(), ScanStopped> + Send) {
+        let (sender, receiver) = channel::<()>();
+        let scan = move |_: &ScanBounds| {
+            let _ = receiver.recv();
+            Ok(())
+        };
+        (sender, scan)
+    }
+
+    #[tokio::test]
+    async fn a_hung_scan_ends_at_its_deadline_and_when_it_is_cancelled() {
+        let (_held, scan) = hung();
+        let bounds = ScanBounds::default().at_most(Duration::from_millis(20));
+        assert_eq!(bounds.run(scan).await, Err(ScanStopped::TimedOut));
+        let (_held, scan) = hung();
+        let cancel = CancellationToken::new();
+        let scan = ScanBounds::new(cancel.clone(), None).run(scan);
+        let (ended, ()) = tokio::join!(scan, async { cancel.cancel() });
+        assert_eq!(ended, Err(ScanStopped::Cancelled));
+    }
+
+    #[tokio::test]
+    async fn a_scan_that_nobody_waits_for_any_more_ends_at_its_next_check() {
+        let (sender, receiver) = channel();
+        let scan = ScanBounds::default().run(move |bounds| {
+            while bounds.check().is_ok() {
+                std::thread::yield_now();
+            }
+            let _ = sender.send(bounds.check());
+            Ok(())
+        });
+        drop(tokio::time::timeout(Duration::ZERO, scan).await);
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(Err(ScanStopped::Cancelled)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_after_a_call_has_a_second_and_no_more_than_ten() {
+        let now = Instant::now();
+        let mut cx = CallContext::new("/", "/");
+        let time = |cx: &CallContext| ScanBounds::after_call(cx).deadline.map(|deadline| deadline - now);
+        assert_eq!(time(&cx), Some(MAX_SCAN));
+        cx.deadline = Some(now);
+        assert_eq!(time(&cx), Some(MIN_SCAN));
+        assert_eq!(ScanBounds::before_call(&cx).check(), Err(ScanStopped::TimedOut));
+        cx.deadline = Some(now + Duration::from_secs(3));
+        assert_eq!(time(&cx), Some(Duration::from_secs(3)));
+        cx.cancel.cancel();
+        assert_eq!(time(&cx), Some(MIN_SCAN));
+        assert_eq!(ScanBounds::after_call(&cx).check(), Ok(()));
+    }
+}
