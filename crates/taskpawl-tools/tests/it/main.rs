@@ -10,6 +10,7 @@ mod fuzz_policy;
 mod guard;
 #[cfg(feature = "http")]
 mod http;
+mod odd_files;
 mod outside;
 mod own_tools;
 mod policy;
