@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunControl, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
 use taskpawl_model::{Gatekeeper, Query, Selector, Task, parse_plan};
-use taskpawl_store::{Location, open};
-use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSpec};
+use taskpawl_store::{Location, Store, open};
+use taskpawl_tools::{
+    CallContext, CommandTool, HttpAccess, Registry, Supervision, Tool, ToolError, ToolSpec,
+};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 
 /// Says each start; `ok`, `bad`, `panic`, `quits`, `deep`, `big` and `spend` end at once as they are called, `hold` waits for a release, `flaky` fails
@@ -79,11 +81,15 @@ pub(crate) struct Lab {
 impl Lab {
     /// Returns a lab with the tasks of a plan `p`.
     pub(crate) fn new(plan: &str) -> Self {
+        Self::on(open(&Location::Memory), plan)
+    }
+
+    /// As [`new`](Self::new), on a store that is empty.
+    pub(crate) fn on(store: Arc<dyn Store>, plan: &str) -> Self {
         let files = tempfile::tempdir().unwrap();
         let (sender, receiver) = mpsc::unbounded_channel();
         let bench = Bench { starts: Mutex::default(), started: sender, gate: Semaphore::new(0) };
         let bench = Arc::new(bench);
-        let store = open(&Location::Memory);
         let engine = new_engine(Manager::new(Arc::clone(&store), "ann"), &bench, files.path());
         let lab = Self {
             manager: Manager::new(store, "tester"),
@@ -186,11 +192,14 @@ impl Lab {
 }
 
 fn new_engine(manager: Manager, bench: &Arc<Bench>, files: &Path) -> Engine {
-    let mut tools = Registry::builtin();
+    let mut tools = Registry::builtin_reaching(HttpAccess::only(["127.0.0.1"]).unwrap());
     for name in ["ok", "bad", "hold", "flaky", "panic", "quits", "lost", "deep", "big", "spend"] {
         let spec = ToolSpec::new(name, "Does as it is told.", json!({"type": "object"}));
         tools.register(Arc::new(Told { spec, bench: Arc::clone(bench) })).unwrap();
     }
+    let described =
+        json!({"description": "Prints 400 lines.", "argv": ["seq", "-f", "line %01000g", "1", "400"]});
+    tools.register(Arc::new(CommandTool::new("lines", &described).unwrap())).unwrap();
     let project = Project {
         keys: KeySource::of_project("project"),
         root: files.to_owned(),

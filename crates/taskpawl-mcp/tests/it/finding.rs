@@ -48,7 +48,7 @@ fn calling(tool: &str) -> NewTask {
     }
 }
 
-fn plans(dir: &Path, server: &Value) -> Taskpawl {
+pub(crate) fn plans(dir: &Path, server: &Value) -> Taskpawl {
     std::fs::create_dir_all(dir.join("project")).unwrap();
     let plans = Arc::<OnceLock<Taskpawl>>::default();
     let schema = json!({"type": "object", "properties": {"tools": {"type": "array"}}});

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod cut;
 mod finding;
 mod http;
 mod programs;
