@@ -184,15 +184,59 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).chain(['…']).collect()
 }
 
+/// The most bytes of a field that are looked at. A result may have 16 MiB, an answer has room for far less, and to shorten it costs as
+/// much as it is long, many times.
+const MAX_FIELD_BYTES: usize = 32 << 10;
+
+/// The most elements of a list, or fields of an object, that are shown.
+const MAX_PARTS: usize = 50;
+
 fn cut_deep(value: Value, most: usize) -> Value {
+    cut_within(value, most, &mut MAX_FIELD_BYTES.clone())
+}
+
+/// Returns the beginning of a value, as far as there are bytes left.
+fn cut_within(value: Value, most: usize, left: &mut usize) -> Value {
+    // What stands around each part counts, too: a list may have nothing but empty lists.
+    *left = left.saturating_sub(4);
     match value {
-        Value::String(text) => cut(&text, most).into(),
-        Value::Array(items) => items.into_iter().take(50).map(|item| cut_deep(item, most)).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, field)| (name, cut_deep(field, most)))
-            .collect::<Map<_, _>>()
-            .into(),
+        Value::String(text) => {
+            let text = cut(&text, most);
+            *left = left.saturating_sub(text.len());
+            text.into()
+        }
+        Value::Array(items) => {
+            let part = |item| (*left > 0).then(|| cut_within(item, most, left));
+            items.into_iter().take(MAX_PARTS).map_while(part).collect()
+        }
+        Value::Object(fields) => {
+            let part = |(name, field): (String, Value)| {
+                *left = left.saturating_sub(name.len());
+                (*left > 0).then(|| (name, cut_within(field, most, left)))
+            };
+            fields.into_iter().take(MAX_PARTS).map_while(part).collect::<Map<_, _>>().into()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_any_form_is_cut_before_it_is_shortened() {
+        let wide: Map<String, Value> =
+            (0..200_000).map(|n| (format!("field {n}"), json!("x".repeat(70)))).collect();
+        let mut deep = json!("x".repeat(2_000));
+        for _ in 0..3 {
+            deep = json!(vec![deep; 50]);
+        }
+        for value in [json!(wide), deep, json!(vec![json!([]); 100_000]), json!("x".repeat(16 << 20))] {
+            let length = cut_deep(value, SHOWN_CHARS).to_string().len();
+            assert!((100..2 * MAX_FIELD_BYTES).contains(&length), "{length}");
+        }
+        let small = json!({"a": [1, null, "é"], "b": {"c": true}});
+        assert_eq!(cut_deep(small.clone(), SHOWN_CHARS), small);
     }
 }
