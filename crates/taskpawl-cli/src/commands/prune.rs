@@ -83,7 +83,7 @@ fn said(report: &PruneReport, is_dry: bool) -> String {
 }
 
 /// Returns a number of bytes for people.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => {

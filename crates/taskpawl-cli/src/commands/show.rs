@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::Value;
+use taskpawl::Output as CallOutput;
 use taskpawl::model::{
     Advice, ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, TaskId, Timestamp,
     ToolCall, format_time,
@@ -10,6 +11,7 @@ use taskpawl::model::{
 
 use crate::app::App;
 use crate::commands::print;
+use crate::commands::prune::size;
 use crate::commands::question::{self, Extent};
 use crate::commands::telling::Told;
 use crate::error::CliError;
@@ -53,7 +55,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&Whole { task: &task, notify: told.as_slice() });
     }
-    let mut sheet = Sheet::new(&out).of(&task, told.as_ref());
+    let mut sheet = Sheet::new(&out, &plans.engine().output()).of(&task, told.as_ref());
     if let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason {
         let request = plans.manager().approval_request(task.id.as_str())?;
         if let Some(request) = request {
@@ -89,12 +91,14 @@ fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool
 /// The text of a task, as it grows.
 struct Sheet<'a> {
     out: &'a Output,
+    /// The files of calls, which are as long as what was cut.
+    output: &'a CallOutput,
     text: Shown,
 }
 
 impl<'a> Sheet<'a> {
-    fn new(out: &'a Output) -> Self {
-        Self { out, text: Shown::new() }
+    fn new(out: &'a Output, output: &'a CallOutput) -> Self {
+        Self { out, output, text: Shown::new() }
     }
 
     fn of(mut self, task: &Task, told: Option<&Told>) -> Shown {
@@ -129,7 +133,7 @@ impl<'a> Sheet<'a> {
         self.field("cached", task.progress.cached_from.map(cached));
         self.field("changed", changed_beyond(&task.progress));
         self.block("description", &task.description);
-        self.calls(&task.metadata.tool_calls);
+        self.calls(&task.id, &task.metadata.tool_calls);
         self.map("context", &task.metadata.context);
         self.map("metadata", &task.metadata.extra);
         self.result(task);
@@ -171,7 +175,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    fn calls(&mut self, calls: &[ToolCall]) {
+    fn calls(&mut self, task: &TaskId, calls: &[ToolCall]) {
         if !calls.is_empty() {
             self.heading("tool calls");
         }
@@ -196,6 +200,9 @@ impl<'a> Sheet<'a> {
             }
             if let Some(error) = &call.error {
                 self.indented(&without_sequences(&format!("error: {error}")), "      ");
+            }
+            for line in cut_parts(call, self.output, task) {
+                self.indented(&clean(&line), "      ");
             }
             if let Some(result) = &call.result {
                 self.indented(&clean(&format!("result: {result}")), "      ");
@@ -283,6 +290,43 @@ fn starts(call: &ToolCall) -> Option<String> {
     let failures = (call.failures > 0).then(|| print::count(u64::from(call.failures), "failure"));
     let said: Vec<String> = starts.into_iter().chain(failures).chain(again).collect();
     (call.attempts > 1 || call.due.is_some()).then(|| said.join(", "))
+}
+
+/// The ways to the whole of a part that was cut.
+const WAYS_OUT: &str = "`keep: 4MiB` on the call keeps more, `| partial` in an expression reads what is kept";
+
+/// Says which parts of a result were cut, and how much of each is there.
+fn cut_parts(call: &ToolCall, output: &CallOutput, task: &TaskId) -> Vec<String> {
+    let Some(result) = &call.result else { return Vec::new() };
+    let is_stand_in = call.cut.iter().any(String::is_empty);
+    let parts = call.cut.iter().filter(|pointer| !is_stand_in || pointer.is_empty());
+    let line = |pointer: &String| {
+        let name = if pointer.is_empty() { "the result" } else { pointer.trim_start_matches('/') };
+        let there = whole_bytes(call, output, task, pointer).map(|bytes| format!(" of {}", size(bytes)));
+        let shown = shown_bytes(result, pointer);
+        format!("cut: {name}, {}{} kept; {WAYS_OUT}", size(shown), there.unwrap_or_default())
+    };
+    parts.map(line).collect()
+}
+
+/// Returns how many bytes of a part are there. Of a result that is kept in a file these are its head and its tail.
+fn shown_bytes(result: &Value, pointer: &str) -> u64 {
+    let of = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len) as u64;
+    if pointer.is_empty() {
+        return ["head", "tail"].iter().filter_map(|name| result.get(name)).map(of).sum();
+    }
+    result.pointer(pointer).map_or(0, of)
+}
+
+/// Returns how many bytes there were, where that is known.
+fn whole_bytes(call: &ToolCall, output: &CallOutput, task: &TaskId, pointer: &str) -> Option<u64> {
+    if pointer.is_empty() {
+        return call.result.as_ref()?.get("bytes")?.as_u64();
+    }
+    let stream = pointer.trim_start_matches('/');
+    let parts = output.parts(task, &call.id, call.attempts);
+    let part = parts.into_iter().rfind(|part| part.start == call.attempts && part.stream == stream)?;
+    Some(part.path.metadata().ok()?.len())
 }
 
 fn list(ids: &[TaskId]) -> Option<String> {

@@ -116,3 +116,28 @@ fn logs_follow_a_task_that_another_process_runs() {
     let output = logs.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"end\n".as_slice()));
 }
+
+#[test]
+fn show_says_what_of_a_result_was_cut() {
+    let cli = Cli::new().with_programs();
+    let lines = "{exec: {argv: [seq, -f, 'line %01000g', '1', '400']}}";
+    let file = "{read_file: {path: big.txt}}";
+    cli.file("big.txt", &"line\n".repeat(60_000));
+    cli.file("plan.yaml", &format!("tasks: [{{id: a, call: {lines}}}, {{id: b, call: {file}}}]"));
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]).ok();
+    let line = |id: &str| {
+        let shown = cli.run(&["show", id]).ok().stdout;
+        shown
+            .lines()
+            .find(|line| line.contains("cut:"))
+            .map(|line| line.trim().to_owned())
+            .unwrap_or_default()
+    };
+    insta::assert_snapshot!(format!("{}\n{}", line("a"), line("b")), @r"
+    cut: stdout, 224.0 KiB of 392.9 KiB kept; `keep: 4MiB` on the call keeps more, `| partial` in an expression reads what is kept
+    cut: content, 224.0 KiB kept; `keep: 4MiB` on the call keeps more, `| partial` in an expression reads what is kept
+    ");
+    cli.file("small.yaml", "tasks: [{id: c, call: {exec: {argv: [echo, a]}}}]");
+    cli.run(&["run-all-ready", "--plan", "small.yaml", "--quiet"]).ok();
+    assert_eq!(line("c"), "");
+}
