@@ -329,7 +329,9 @@ impl Summarizer {
         let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
         for key in manual.iter().take(LISTED) {
             let manual = line(view, *key, "a manual task that is ready")?;
-            waiting.extend(manual.map(|task| Waiting { commands: by_hand(&task.task), ..task }));
+            let record = view.task(*key)?;
+            let assignee = record.as_ref().and_then(|record| record.spec.assignee.as_deref());
+            waiting.extend(manual.map(|task| Waiting { commands: by_hand(&task.task, assignee), ..task }));
         }
         let held = self.with_status(view, Status::InProgress)?;
         let unlisted = manual.len().saturating_sub(LISTED) + held.len().saturating_sub(LISTED);
@@ -479,8 +481,8 @@ fn question_text(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -
 }
 
 /// Returns what a person or an agent can do about a manual task.
-fn by_hand(task: &TaskId) -> Vec<Advised> {
-    vec![Advice::claim(task).into(), Advice::done(task).into()]
+fn by_hand(task: &TaskId, assignee: Option<&str>) -> Vec<Advised> {
+    Advice::to_end(task, assignee).into_iter().map(Advised::from).collect()
 }
 
 /// Returns what decides about a task.

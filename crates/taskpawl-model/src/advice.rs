@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::command_line::CommandLine;
 use crate::scope::Selector;
+use crate::spec::PERSON;
 use crate::{RunId, Status, TaskId};
 
 /// One thing to do next.
@@ -71,6 +72,11 @@ pub enum Advice {
     },
     /// Report a task as done.
     Done {
+        /// The task.
+        id: TaskId,
+    },
+    /// Let a person report a task as done that only a person ends.
+    DoneByPerson {
         /// The task.
         id: TaskId,
     },
@@ -208,6 +214,14 @@ impl Advice {
         Self::Claim { id: id.clone() }
     }
 
+    /// Advises how a manual task that is ready is ended, by its assignee.
+    pub fn to_end(id: &TaskId, assignee: Option<&str>) -> Vec<Self> {
+        if assignee == Some(PERSON) {
+            return vec![Self::DoneByPerson { id: id.clone() }];
+        }
+        vec![Self::claim(id), Self::done(id)]
+    }
+
     /// Advises to report a task as done.
     pub fn done(id: &TaskId) -> Self {
         Self::Done { id: id.clone() }
@@ -282,6 +296,7 @@ impl Advice {
             self,
             Self::Approve { .. }
                 | Self::Reject { .. }
+                | Self::DoneByPerson { .. }
                 | Self::Unblock { .. }
                 | Self::Undo { .. }
                 | Self::RenamePlan { .. }

@@ -112,7 +112,7 @@ impl<'a> Words<'a> {
             Advice::Release { id, holder } => {
                 task("release", id).flag(holder.as_ref().map(|name| option("--actor", name)))
             }
-            Advice::Done { id } => task("done", id),
+            Advice::Done { id } | Advice::DoneByPerson { id } => task("done", id),
             Advice::Fail { id } => task("fail", id),
             Advice::Skip { id } => task("skip", id),
             Advice::Cancel { id } => task("cancel", id),

@@ -696,6 +696,9 @@ impl<'a> Draft<'a> {
                 _ => true,
             });
         }
+        if self.is_for_other_kind(key, record)? {
+            allowed.retain(|verb| !matches!(*verb, "claim" | "done" | "fail" | "skip" | "cancel"));
+        }
         let reason = state.blocked_reason().map(|reason| self.full_reason(key, reason)).transpose()?;
         let (id, from, since) = (record.id.clone(), state.status(), Since::default());
         Ok(Refusal::Transition { id, from, reason, to, by, allowed, since })

@@ -77,7 +77,7 @@ struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// The calls of this task, with the values that decide about them
-    #[arg(long, value_name = "ID", exclusive = true)]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["command", "tool", "origin", "net", "read", "write"])]
     task: Option<String>,
     /// Its arguments
     #[arg(long = "args", value_name = "JSON", value_parser = parse::object, requires = "tool", conflicts_with = "command")]

@@ -110,7 +110,9 @@ fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, exten
     if let Some(sandbox) = &call.sandbox {
         let _ = writeln!(text, "    asks of the sandbox: {}", one_line(&wishes(sandbox)));
     }
-    for value in call.untrusted.iter().filter(|value| !value.is_data) {
+    // The reason names one.
+    let deciding: Vec<_> = call.untrusted.iter().filter(|value| !value.is_data).collect();
+    for value in deciding.iter().filter(|_| deciding.len() > 1) {
         let _ = writeln!(text, "    {}", one_line(&value.to_string()));
     }
     if !call.trusts.is_empty() {

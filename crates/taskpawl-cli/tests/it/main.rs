@@ -42,5 +42,6 @@ mod todo;
 mod trust;
 mod turns;
 mod undo;
+mod values;
 mod watch;
 mod within;

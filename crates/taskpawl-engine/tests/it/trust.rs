@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager};
 use taskpawl_model::{
-    ActorKind, Gatekeeper, Judgement, Map, NewCall, Origin, Proposed, Refusal, Status, parse_plan,
+    ActorKind, Gatekeeper, Judgement, Map, Means, NewCall, Origin, Proposed, Refusal, Status, parse_plan,
 };
 
 use crate::support::Lab;
@@ -295,6 +295,28 @@ async fn a_value_that_a_person_writes_again_is_trusted() {
     mcp(&lab).update("a", context("y"), None).unwrap();
     lab.run().await;
     assert_eq!(states(&lab), "a=done");
+}
+
+#[test]
+fn an_undo_brings_the_author_back_with_the_value() {
+    let lab = gated("tasks: [{id: a, context: {v: x}, call: {ok: {n: '${{ context.v }}'}}}]");
+    let context = |value: &str| Map::from_iter([("context".to_owned(), json!({"v": value}))]);
+    mcp(&lab).update("a", context("y"), None).unwrap();
+    person(&lab).update("a", context("z"), None).unwrap();
+    assert_eq!(lab.task("a").origins, None);
+    person(&lab).undo(None).unwrap();
+    let task = lab.task("a");
+    assert_eq!((&task.metadata.context["v"], task.origins.unwrap().context["v"]), (&json!("y"), Origin::Mcp));
+}
+
+#[test]
+fn a_person_is_asked_to_end_what_is_for_persons() {
+    let lab = Lab::new("tasks: [{id: m, assignee: person}]");
+    let explained = lab.manager.explain("m", &Means::default()).unwrap();
+    let text = serde_json::to_string(&explained).unwrap();
+    assert!(text.contains("taskpawl done m") && !text.contains("taskpawl claim m"), "{text}");
+    assert!(mcp(&lab).claim_next(std::time::Duration::from_mins(1)).is_err());
+    assert_eq!(person(&lab).claim_next(std::time::Duration::from_mins(1)).unwrap().as_str(), "m");
 }
 
 #[test]

@@ -56,11 +56,16 @@ impl Draft<'_> {
     /// Refuses to end a task that only a person ends, or to let something else end it.
     pub(super) fn refuse_for_person(&self, key: Key, by: &'static str) -> Decided<()> {
         let record = self.look_at(key)?;
-        let is_held_back = record.spec.is_for_person() && self.context.kind != ActorKind::Person;
-        if is_held_back && self.node(key)?.work == Work::Manual {
+        if self.is_for_other_kind(key, &record)? {
             return Err(Refusal::PersonOnly { id: record.id.clone(), by }.into());
         }
         Ok(())
+    }
+
+    /// Returns whether a task is ended by hand, by a person alone, and the caller is none.
+    pub(crate) fn is_for_other_kind(&self, key: Key, record: &TaskRecord) -> Decided<bool> {
+        let is_held_back = record.spec.is_for_person() && self.context.kind != ActorKind::Person;
+        Ok(is_held_back && self.node(key)?.work == Work::Manual)
     }
 
     /// As [`refuse_for_person`](Self::refuse_for_person), for a task and everything below it that has not ended.

@@ -32,6 +32,7 @@ const LEFT_OUT: &[&str] = &[
     "finishedAt",
     "subtasks",
     "took",
+    "origins",
 ];
 
 impl Draft<'_> {

@@ -121,7 +121,9 @@ pub fn explain_ready(
         next_actions.push(Advice::run_ready(only));
     }
     if let Some(first) = by_hand.first() {
-        next_actions.push(Advice::claim(&first.task));
+        let assignee = manual.first().map(|node| view.task(node.key)).transpose()?.flatten();
+        let assignee = assignee.and_then(|record| record.spec.assignee.clone());
+        next_actions.extend(Advice::to_end(&first.task, assignee.as_deref()).into_iter().take(1));
     }
     if let (None, Some(first)) = (for_runs.first(), for_nobody.first()) {
         next_actions.push(Advice::explain(&first.task));

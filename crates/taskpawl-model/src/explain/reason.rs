@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::advice::Advice;
 use crate::command::Amount;
 use crate::means::too_much_text;
-use crate::spec::{Timestamp, format_time, word_enum};
+use crate::spec::{PERSON, Timestamp, format_time, word_enum};
 use crate::{CallId, Period, RunId, TaskId};
 
 word_enum! {
@@ -245,7 +245,7 @@ impl Reason {
                 vec![Advice::run_ready_of(id), Advice::RunOne { id: id.clone() }]
             }
             Self::ReadyForRun { run: Some(run) } => vec![Advice::HistoryOfRun { run: run.clone() }],
-            Self::Unclaimed { .. } => vec![Advice::claim(id), Advice::done(id)],
+            Self::Unclaimed { assignee } => Advice::to_end(id, assignee.as_deref()),
             Self::Running { .. } | Self::Paused { .. } => vec![Advice::logs(id)],
             Self::RunDied { .. } => vec![Advice::run_ready(&[]), Advice::DoctorFix {}],
             Self::Held { .. } => vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true }],
@@ -284,6 +284,9 @@ impl std::fmt::Display for Reason {
                 write!(f, "ready: run `{run}` takes it when it has a place")
             }
             Self::Unclaimed { assignee } => {
+                if assignee.as_deref() == Some(PERSON) {
+                    return f.write_str("ready, and only a person ends it");
+                }
                 f.write_str("ready, a task for an agent or a person, and nobody has claimed it")?;
                 assignee.as_ref().map_or(Ok(()), |name| write!(f, "; it is assigned to {name}"))
             }

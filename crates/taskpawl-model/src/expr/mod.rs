@@ -40,6 +40,6 @@ pub use template::{
     evaluate_args, evaluate_condition, evaluate_expression, inserts_raw, lone_expression, mentions,
     references, with_secret_variables,
 };
-pub(crate) use template::{check_no_expression, text_mentions};
+pub(crate) use template::{check_no_expression, deciding_mentions, text_mentions};
 pub(crate) use words::closest;
 pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};

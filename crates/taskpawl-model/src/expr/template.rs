@@ -94,6 +94,44 @@ pub fn args_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> 
     Ok(found)
 }
 
+/// Returns the names in arguments that decide about a call: those outside of places where a value is data by construction, as far as
+/// that can be told before there are values.
+pub(crate) fn deciding_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> {
+    let mut found = Vec::new();
+    for (name, value) in args {
+        match form_of(tool, name, value) {
+            Form::Data => {}
+            Form::Value => walk(value, &mut name.clone(), &mut |text, pointer| {
+                mentions_of(text, pointer, Form::Value, &mut found)
+            })?,
+            Form::Command => {
+                let command = value.as_str().unwrap_or_default();
+                deciding_words(command).map_err(|fault| fault.at(name, 0))?.into_iter().for_each(|(parsed, at)| {
+                    push_names(&parsed, at, name, &mut found);
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the expressions of a command that decide about what runs, whatever plain word their values are.
+fn deciding_words(command: &str) -> Result<Vec<(Parsed, usize)>, Fault> {
+    let (mut parts, mut expressions) = (Vec::new(), Vec::new());
+    for piece in pieces(command)? {
+        match piece {
+            Piece::Text(text) => parts.push(Part::Written(text)),
+            Piece::Expression { source, at } => {
+                let parsed = parse(source).map_err(|fault| shifted(fault, at))?;
+                parts.push(if parsed.raw.is_some() { Part::Raw } else { Part::Word("word") });
+                expressions.push((parsed, at));
+            }
+        }
+    }
+    let places = data_words(&parts);
+    Ok(expressions.into_iter().zip(places).filter(|(_, is_data)| !is_data).map(|(found, _)| found).collect())
+}
+
 fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
     match (tool, argument) {
         ("shell", "command") if value.is_string() => Form::Command,

@@ -35,15 +35,15 @@ impl Plan {
         };
         let tasks = self.tasks.iter().enumerate().filter(|(position, _)| acting[*position]);
         let reliances = tasks.flat_map(|(task, spec)| {
-            let on = read_tasks(spec).into_iter().filter(|on| is_open(*on));
+            let on = deciding_tasks(spec).into_iter().filter(|on| is_open(*on));
             on.map(move |on| Reliance { task, on }).collect::<Vec<_>>()
         });
         reliances.collect()
     }
 }
 
-/// Returns the positions of the tasks that the expressions of a task read.
-fn read_tasks(task: &PlanTask) -> BTreeSet<usize> {
+/// Returns the positions of the tasks whose values decide about the calls of a task.
+fn deciding_tasks(task: &PlanTask) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     // What cannot be read was reported when the plan was read.
     let mut add = |mentions: Result<Vec<Mention>, ExprError>| {
@@ -64,7 +64,36 @@ fn read_tasks(task: &PlanTask) -> BTreeSet<usize> {
         if let Some(when) = &call.spec.when {
             add(expr::condition_mentions(when));
         }
-        add(expr::args_mentions(&call.spec.tool_name, &call.spec.args));
+        add(expr::deciding_mentions(&call.spec.tool_name, &call.spec.args));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_plan;
+
+    #[test]
+    fn calls_that_act_on_a_report_are_named() {
+        let plan = parse_plan(
+            "tasks:
+- {id: m}
+- {id: own, assignee: person}
+- {id: made, run: make}
+- {id: when, needs: m, when: tasks.m.result.ok, run: make}
+- {id: list, needs: m, forEach: {in: tasks.m.result}, run: make}
+- {id: word, needs: m, run: 'sh -c ${{ tasks.m.result }}'}
+- {id: above, needs: m, when: tasks.m.result.ok, subtasks: [{id: below, run: make}]}
+- {id: data, needs: m, run: 'echo ${{ tasks.m.result }}'}
+- {id: reads, needs: m, when: tasks.m.result.ok, call: {log: {message: a}}}
+- {id: person, needs: own, when: tasks.own.result.ok, run: make}
+- {id: calls, needs: made, when: tasks.made.result.ok, run: make}
+",
+        )
+        .unwrap();
+        let reliances = plan.reliances(|call| call.tool_name == "log");
+        let name = |position: usize| plan.tasks[position].id.as_ref().unwrap().as_str();
+        let shown: Vec<_> = reliances.iter().map(|found| (name(found.task), name(found.on))).collect();
+        assert_eq!(shown, [("when", "m"), ("list", "m"), ("word", "m"), ("above", "m")]);
+    }
 }
