@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use taskpawl_model::{
-    ApprovalRequest, DecideError, Event, GateState, Key, Means, Node, Priority, Query, Refusal, RunId,
-    RunRecord, Selector, Status, Task, TaskState, Timestamp, Untakable, View, ViewResult, Work,
-    JudgedCall, approval_request, judged_calls, read_task, ready_part, recovery::open_questions, resolve, select,
+    ApprovalRequest, DecideError, Event, GateState, JudgedCall, Key, Means, Node, Priority, Query, Refusal,
+    RunId, RunRecord, Selector, Status, Task, TaskState, Timestamp, Untakable, View, ViewResult, Work,
+    approval_request, judged_calls, read_task, ready_part, recovery::open_questions, resolve, select,
 };
 use taskpawl_store::StoreError;
 

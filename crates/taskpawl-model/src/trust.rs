@@ -119,7 +119,6 @@ pub(crate) fn note_origin(origins: &mut Origins, name: &str, writer: Origin, is_
     }
 }
 
-
 impl TaskRecord {
     /// Notes the author of what is other than `before`: of values of the context, of `when` and of `forEach`. A trusted author also
     /// answers for the values that it writes again, whose names are in `written`.

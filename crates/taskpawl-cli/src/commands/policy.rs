@@ -6,9 +6,7 @@ use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{
-    CallId, CallSpec, Judgement, JudgedCall, Origin, UntrustedValue, asks_by_itself,
-};
+use taskpawl::model::{CallId, CallSpec, JudgedCall, Judgement, Origin, UntrustedValue, asks_by_itself};
 use taskpawl::tools::{
     CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxLift, SandboxNeed,
 };

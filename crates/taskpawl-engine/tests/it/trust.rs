@@ -87,7 +87,8 @@ fn plan(with_secret: bool) -> (String, Vec<(String, bool)>) {
             }
             let id = format!("{way}-{place}");
             let fields = fields.replace('@', &value.replace('\'', "''")).replace("ID", &id);
-            let fields = if with_secret { fields.replace("{ok: {", &format!("{{ok: {{{TOKEN}, ")) } else { fields };
+            let fields =
+                if with_secret { fields.replace("{ok: {", &format!("{{ok: {{{TOKEN}, ")) } else { fields };
             writeln!(plan, "  - {{id: {id}, context: {{v: x}}, needs: [n, p, m], {fields}}}").unwrap();
             ids.push((id, *is_data));
         }
@@ -115,7 +116,11 @@ fn write(lab: &Lab, text: &str, ids: &[(String, bool)], writer: Option<(ActorKin
 }
 
 /// Returns the tasks that ask, of those that ran or ask.
-async fn asking(writer: Option<(ActorKind, Origin)>, with_secret: bool, drops_origin: bool) -> Vec<(String, bool, bool)> {
+async fn asking(
+    writer: Option<(ActorKind, Origin)>,
+    with_secret: bool,
+    drops_origin: bool,
+) -> Vec<(String, bool, bool)> {
     let (text, ids) = plan(with_secret);
     let lab = Lab::new(&text).judged_by(Arc::new(ByOrigin { drops_origin }));
     write(&lab, &text, &ids, writer);
@@ -213,7 +218,8 @@ async fn inputs_that_a_person_trusted_once_ask_no_more() {
     assert_eq!((states(&lab), lab.starts()), ("a=done m=done".into(), "a/c1:2".into()));
     // Another value is no part of what was trusted, and another call is none that was.
     mcp(&lab).update("a", Map::from_iter([("trustInputs".to_owned(), json!(["m"]))]), None).unwrap();
-    let changed = "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, call: {ok: {o: '${{ tasks.m.result.v }}'}}}]";
+    let changed =
+        "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, call: {ok: {o: '${{ tasks.m.result.v }}'}}}]";
     lab.manager.reopen(&["m".to_owned()], true).unwrap();
     lab.apply(changed, "p");
     end_m(&mcp(&lab), "three");
@@ -261,7 +267,8 @@ async fn a_list_is_trusted_as_a_whole() {
 #[test]
 fn names_that_nothing_reads_are_refused() {
     let lab = Lab::new("tasks: [{id: m}]");
-    let plan = "tasks: [{id: m}, {id: a, needs: m, trustInputs: mm, call: {ok: {n: '${{ tasks.m.result }}'}}}]";
+    let plan =
+        "tasks: [{id: m}, {id: a, needs: m, trustInputs: mm, call: {ok: {n: '${{ tasks.m.result }}'}}}]";
     let plan = parse_plan(plan).unwrap();
     let error = lab.manager.apply(plan, "p", ApplyOptions::default()).unwrap_err().to_string();
     assert!(error.contains("`mm`"), "{error}");

@@ -440,7 +440,8 @@ impl Draft<'_> {
             let values = flow::deciding_values(self, key, record, call, known.untrusted)?;
             let names = trusted_inputs(&whole.spec, &call.spec);
             if let Some(hash) = whole.confirmation(call)
-                && (record.spec.for_each.is_some() || values.iter().any(|value| names.contains(value.input.as_str())))
+                && (record.spec.for_each.is_some()
+                    || values.iter().any(|value| names.contains(value.input.as_str())))
             {
                 confirmed.push((call.id.clone(), hash));
             }
@@ -614,7 +615,8 @@ fn asked(record: &TaskRecord, call: CallRecord, known: KnownArgs) -> AskedCall {
     let KnownArgs { args, unknown, untrusted } = known;
     let names = trusted_inputs(&record.spec, &call.spec);
     let can_be = record.confirmation(&call).is_some();
-    let is_covered = |name: &&str| untrusted.iter().chain(record.decided_by()).any(|value| value.input == **name);
+    let is_covered =
+        |name: &&str| untrusted.iter().chain(record.decided_by()).any(|value| value.input == **name);
     let trusts = names.into_iter().filter(|name| can_be && is_covered(name)).map(str::to_owned).collect();
     let tool = call.spec.tool_name.clone();
     AskedCall { task, call: call.id, tool, args, unknown, sandbox, origin, untrusted, trusts }

@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 use crate::command::{CacheInputs, Report};
 use crate::draft::{Decided, Draft};
 use crate::failure::Problem;
+use crate::flow::{self, KnownArgs};
 use crate::record::{Cached, TaskRecord};
 use crate::status::{CallStatus, Cause, TaskState};
 use crate::usage::add_usage;
-use crate::flow::{self, KnownArgs};
 use crate::{Key, format_time};
 
 impl Draft<'_> {
@@ -111,13 +111,15 @@ impl Draft<'_> {
             let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
             let cut = results.clone().filter_map(|call| Some((call.id.clone(), *call.body.cut.clone()?)));
             let cut: BTreeMap<_, _> = cut.collect();
-            let inserted = results.clone().filter_map(|call| Some((call.id.clone(), *call.body.inserted.clone()?)));
+            let inserted =
+                results.clone().filter_map(|call| Some((call.id.clone(), *call.body.inserted.clone()?)));
             let inserted: BTreeMap<_, _> = inserted.collect();
             let results: BTreeMap<_, _> =
                 results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();
             self.update_task(key, |record| {
                 record.body.progress.fingerprint = None;
-                record.body.progress.cached = Some(Box::new(Cached { fingerprint, at: now, results, cut, inserted }));
+                record.body.progress.cached =
+                    Some(Box::new(Cached { fingerprint, at: now, results, cut, inserted }));
             })?;
         }
         self.set_state(key, TaskState::Done, Cause::Report, None)

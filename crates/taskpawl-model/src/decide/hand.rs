@@ -131,9 +131,7 @@ impl Draft<'_> {
     /// Somebody looked and says how the interrupted call ended.
     fn resolve_interrupted(&mut self, key: Key, call: &str, end: &End<'_>) -> Decided<()> {
         let now = self.now();
-        let reported = self.writer.noted().map(|origin| {
-            Box::new(vec![UntrustedValue::reported(origin)])
-        });
+        let reported = self.writer.noted().map(|origin| Box::new(vec![UntrustedValue::reported(origin)]));
         let position = self.calls(key)?.iter().position(|other| other.id.as_str() == call);
         if let Some(position) = position {
             self.update_call(key, position, |call| {

@@ -38,7 +38,13 @@ pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]
 
 impl Draft<'_> {
     /// Returns the judgement about a call that is made of these arguments and values.
-    fn judge(&self, record: &TaskRecord, call: &CallRecord, args: &Map, values: &[UntrustedValue]) -> Judgement {
+    fn judge(
+        &self,
+        record: &TaskRecord,
+        call: &CallRecord,
+        args: &Map,
+        values: &[UntrustedValue],
+    ) -> Judgement {
         let gatekeeper = self.context.gatekeeper.as_deref();
         trust::judge_whole(gatekeeper, record, call, args, values)
     }
@@ -52,7 +58,13 @@ impl Draft<'_> {
     }
 
     /// Returns the reason for asking about a call of a task, or of an imagined item of it, with arguments as far as they are known.
-    fn why_asked(&self, key: Key, record: &TaskRecord, call: &CallRecord, known: KnownArgs) -> Decided<Option<String>> {
+    fn why_asked(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        call: &CallRecord,
+        known: KnownArgs,
+    ) -> Decided<Option<String>> {
         let values = flow::deciding_values(self, key, record, call, known.untrusted)?;
         Ok(why_asked(self.judge(record, call, &known.args, &values)))
     }
@@ -121,7 +133,8 @@ impl Draft<'_> {
         let mut item = unanswered(record);
         let mut found = Vec::with_capacity(calls.len() * list.len());
         for (index, value) in (0..).zip(list) {
-            item.body.progress.item = Some(Box::new(Item { index, value: value.clone(), untrusted: Vec::new() }));
+            item.body.progress.item =
+                Some(Box::new(Item { index, value: value.clone(), untrusted: Vec::new() }));
             for call in calls {
                 found.push(flow::known_args(self, &item, calls, call)?.args);
             }
@@ -188,7 +201,9 @@ impl Draft<'_> {
             }
             let subject = self.subject(key, record, Some(position))?;
             let [asked] = &subject.calls[..] else { continue };
-            if !asked.unknown.is_empty() || self.why_asked(key, record, &call, asked.clone().known())?.is_none() {
+            if !asked.unknown.is_empty()
+                || self.why_asked(key, record, &call, asked.clone().known())?.is_none()
+            {
                 continue;
             }
             let policy = self.policy_version(granted.policy.as_ref());

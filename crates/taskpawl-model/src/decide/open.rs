@@ -189,8 +189,10 @@ impl Draft<'_> {
             return Ok(present.into_values().collect());
         };
         let template = Template::new(&parent, calls);
-        let mut wanted: BTreeMap<u64, Item> =
-            (0..).zip(list.value).map(|(index, value)| (index, Item { index, value, untrusted: Vec::new() })).collect();
+        let mut wanted: BTreeMap<u64, Item> = (0..)
+            .zip(list.value)
+            .map(|(index, value)| (index, Item { index, value, untrusted: Vec::new() }))
+            .collect();
         let mut other = Vec::new();
         for (index, item) in present {
             // What is not listed any more does not run again.

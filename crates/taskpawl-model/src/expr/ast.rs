@@ -189,7 +189,11 @@ struct Member<'n>(&'n str);
 impl fmt::Display for Member<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if !self.0.is_empty() && self.0.chars().all(is_plain) { write!(f, ".{}", self.0) } else { write!(f, "['{}']", self.0) }
+        if !self.0.is_empty() && self.0.chars().all(is_plain) {
+            write!(f, ".{}", self.0)
+        } else {
+            write!(f, "['{}']", self.0)
+        }
     }
 }
 

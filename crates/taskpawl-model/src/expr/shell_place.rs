@@ -15,13 +15,87 @@ pub(super) enum Part<'p> {
 
 /// Programs that run, or hand on for running, what they are given; interpreters without their version.
 const EXECUTORS: &[&str] = &[
-    "alias", "ash", "awk", "bash", "builtin", "bun", "bunx", "busybox", "cd", "chroot", "command", "csh", "dash",
-    "deno", "doas", "ed", "emacs", "env", "eval", "exec", "export", "fish", "flock", "gawk", "gdb", "gmake",
-    "ionice", "just", "ksh", "ltrace", "lua", "make", "mawk", "mysql", "nawk", "nice", "ninja", "node", "nodejs",
-    "nohup", "nsenter", "osascript", "parallel", "perl", "php", "pipx", "powershell", "psql", "pushd", "pwsh",
-    "python", "read", "readonly", "Rscript", "ruby", "script", "sed", "set", "setsid", "sh", "source", "sqlite",
-    "ssh", "stdbuf", "strace", "su", "sudo", "taskset", "tclsh", "tcsh", "time", "timeout", "trap", "unshare",
-    "uvx", "npx", "vi", "vim", "watch", "xargs", "zsh",
+    "alias",
+    "ash",
+    "awk",
+    "bash",
+    "builtin",
+    "bun",
+    "bunx",
+    "busybox",
+    "cd",
+    "chroot",
+    "command",
+    "csh",
+    "dash",
+    "deno",
+    "doas",
+    "ed",
+    "emacs",
+    "env",
+    "eval",
+    "exec",
+    "export",
+    "fish",
+    "flock",
+    "gawk",
+    "gdb",
+    "gmake",
+    "ionice",
+    "just",
+    "ksh",
+    "ltrace",
+    "lua",
+    "make",
+    "mawk",
+    "mysql",
+    "nawk",
+    "nice",
+    "ninja",
+    "node",
+    "nodejs",
+    "nohup",
+    "nsenter",
+    "osascript",
+    "parallel",
+    "perl",
+    "php",
+    "pipx",
+    "powershell",
+    "psql",
+    "pushd",
+    "pwsh",
+    "python",
+    "read",
+    "readonly",
+    "Rscript",
+    "ruby",
+    "script",
+    "sed",
+    "set",
+    "setsid",
+    "sh",
+    "source",
+    "sqlite",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "taskset",
+    "tclsh",
+    "tcsh",
+    "time",
+    "timeout",
+    "trap",
+    "unshare",
+    "uvx",
+    "npx",
+    "vi",
+    "vim",
+    "watch",
+    "xargs",
+    "zsh",
 ];
 
 /// Options whose argument is code.
@@ -180,7 +254,8 @@ impl Reader {
 
     fn argument(&mut self, word: Word) {
         let is_program = self.words.is_empty();
-        let follows_code = self.words.iter().any(|word| CODE_OPTIONS.contains(&word.as_str()) || executes(word));
+        let follows_code =
+            self.words.iter().any(|word| CODE_OPTIONS.contains(&word.as_str()) || executes(word));
         let is_plain = !word.text.starts_with('-') && !word.text.contains("://");
         if is_program || follows_code || !is_plain {
             self.decide(&word.values);
@@ -216,7 +291,9 @@ impl Reader {
 fn executes(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let is_listed = |name: &str| EXECUTORS.contains(&name);
-    name == "." || is_listed(name) || is_listed(name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
+    name == "."
+        || is_listed(name)
+        || is_listed(name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
 }
 
 fn is_assignment(word: &str) -> bool {

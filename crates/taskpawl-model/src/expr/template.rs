@@ -106,9 +106,11 @@ pub(crate) fn deciding_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, 
             })?,
             Form::Command => {
                 let command = value.as_str().unwrap_or_default();
-                deciding_words(command).map_err(|fault| fault.at(name, 0))?.into_iter().for_each(|(parsed, at)| {
-                    push_names(&parsed, at, name, &mut found);
-                });
+                deciding_words(command).map_err(|fault| fault.at(name, 0))?.into_iter().for_each(
+                    |(parsed, at)| {
+                        push_names(&parsed, at, name, &mut found);
+                    },
+                );
             }
         }
     }
@@ -450,7 +452,11 @@ impl<'d> Evaluator<'d> {
                 Piece::Expression { source, .. } => {
                     let begin = made.len();
                     let value = self.inserted(source, pointer, form, &mut command)?;
-                    made.push_str(&if value.is_quoted { Cow::Owned(quote(&value.text)) } else { Cow::Borrowed(&*value.text) });
+                    made.push_str(&if value.is_quoted {
+                        Cow::Owned(quote(&value.text))
+                    } else {
+                        Cow::Borrowed(&*value.text)
+                    });
                     inserted.push(begin..made.len());
                     values.push(value);
                 }

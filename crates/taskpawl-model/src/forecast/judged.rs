@@ -1,12 +1,12 @@
 //! What asks before it runs, and what never starts, as far as the arguments are known.
 
-use crate::spec::Origin;
-use crate::{CallId, Key};
 use crate::flow;
 use crate::gatekeeper::{Gatekeeper, Judgement};
 use crate::record::{CallRecord, Node, TaskRecord, Work};
+use crate::spec::Origin;
 use crate::trust::{self, UntrustedValue, add_values};
 use crate::view::{View, ViewResult};
+use crate::{CallId, Key};
 
 /// What is said about the calls of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,10 +8,10 @@ mod judged;
 mod opening;
 mod play;
 
-pub use judged::{JudgedCall, judged_calls};
 pub use answer::{
     Approach, Asked, Effects, Forecast, ForecastOptions, Foreseen, Left, Planned, Wave, forecast,
 };
 pub use critical::{CriticalPath, NearCritical, PathTask, critical_path};
 pub use hypothesis::{Assumed, Hypothesis, HypothesisError};
+pub use judged::{JudgedCall, judged_calls};
 pub use opening::OpenQuestion;

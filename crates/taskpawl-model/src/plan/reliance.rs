@@ -30,7 +30,8 @@ impl Plan {
         let parents: BTreeSet<usize> = self.tasks.iter().filter_map(|task| task.parent).collect();
         let is_open = |position: usize| {
             let task = &self.tasks[position];
-            let is_automatic = task.spec.milestone || task.spec.for_each.is_some() || parents.contains(&position);
+            let is_automatic =
+                task.spec.milestone || task.spec.for_each.is_some() || parents.contains(&position);
             task.calls.is_empty() && !is_automatic && !task.spec.is_for_person()
         };
         let tasks = self.tasks.iter().enumerate().filter(|(position, _)| acting[*position]);
