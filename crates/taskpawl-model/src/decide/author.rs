@@ -316,7 +316,7 @@ impl Draft<'_> {
             self.update_spec(key, |now| {
                 now.spec = after.spec;
                 now.body.context.clone_from(&after.body.context);
-                now.body.origins = after.body.origins.clone();
+                now.body.origins.clone_from(&after.body.origins);
             })?;
         }
         if ["when", "forEach", "repeat", "cache"].iter().any(|field| changed.contains_key(*field)) {

@@ -137,7 +137,7 @@ impl Draft<'_> {
             self.update_call(key, position, |call| {
                 call.body.finished_at = Some(now);
                 call.body.result.clone_from(end.result);
-                call.body.inserted = reported.clone();
+                call.body.inserted.clone_from(&reported);
                 call.body.status = if end.good { CallStatus::Succeeded } else { CallStatus::Failed };
                 let error = || CallError { class: "reported".to_owned(), message: end.error_text() };
                 call.body.error = (!end.good).then(|| Box::new(error()));

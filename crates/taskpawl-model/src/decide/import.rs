@@ -317,7 +317,7 @@ impl<'i> Importing<'i> {
             draft.update_spec(key, |now| {
                 now.spec = after.spec;
                 now.body.context.clone_from(&after.body.context);
-                now.body.origins = after.body.origins.clone();
+                now.body.origins.clone_from(&after.body.origins);
             })?;
         }
         if changed.contains_key("dependencies") {

@@ -141,6 +141,7 @@ struct Word {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the text so far, on its own")]
 struct Reader {
     data: Vec<bool>,
     quote: Option<Quote>,
@@ -268,7 +269,9 @@ impl Reader {
 
     /// Marks values as such that decide about what runs.
     fn decide(&mut self, values: &[usize]) {
-        values.iter().for_each(|value| self.data[*value] = false);
+        for value in values {
+            self.data[*value] = false;
+        }
     }
 
     fn end_command(&mut self) {
