@@ -22,7 +22,7 @@ use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::servers::McpServers;
-use crate::text::{Paint, quoted};
+use crate::text::Paint;
 use crate::todo_lists;
 use crate::toolbox::{self, Absent, Toolbox};
 use crate::trust::real;
@@ -83,13 +83,16 @@ impl App {
 
     /// Returns why files of the project are left aside, each with what to do.
     pub(crate) fn left_aside(&self) -> Vec<(String, String)> {
-        let told = |error: &CliError| (error.message(), error.hint().unwrap_or_default());
+        let line = self.command_line(Vec::new());
+        let hint = |error: &CliError| error.hint().map(|hint| hint.worded(&line)).unwrap_or_default();
+        let told = |error: &CliError| (error.message(), hint(error));
         self.aside.borrow().iter().map(told).collect()
     }
 
     fn warn_of(&self, error: &CliError) {
-        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-        self.out().warn(&format!(
+        let out = self.out();
+        let hint = error.hint().map(|hint| format!("; {}", hint.worded(&*out.line))).unwrap_or_default();
+        out.warn(&format!(
             "{}\nthis command goes on without that file, and those that run or change something do not{hint}",
             error.message()
         ));
@@ -155,7 +158,6 @@ impl App {
             paint: paint(terminal.stdout),
             paint_err: paint(terminal.stderr),
             width: terminal.width,
-            store_words: self.store_words(),
             line: Arc::new(self.command_line(Vec::new())),
         }
     }
@@ -177,11 +179,6 @@ impl App {
             store_flag: self.global.store.clone(),
             store_variable: self.environment.text("TASKPAWL_STORE"),
         }
-    }
-
-    /// Returns what a command has to add so that it uses the same store; empty where that goes without saying.
-    pub(crate) fn store_words(&self) -> String {
-        self.global.store.as_ref().map(|store| format!(" --store {}", quoted(store))).unwrap_or_default()
     }
 
     /// Returns the flags that advised commands need to be about the same store and in the same name as this one. `run` are words for

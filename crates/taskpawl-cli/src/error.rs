@@ -6,8 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde::Serialize;
-use taskpawl::model::{PlanErrors, Position, Refusal, Since, Touch};
+use serde::{Serialize, Serializer};
+use taskpawl::model::{Hint, PlanErrors, Position, Refusal, Since, Touch};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
@@ -19,7 +19,7 @@ use crate::config::ConfigError;
 use crate::output::{Output, SCHEMA_VERSION, say, to_text, write_out};
 use crate::pin::PinFault;
 use crate::shown::{Shown, shown};
-use crate::text::{Paint, clean_block, style, with_store};
+use crate::text::{Paint, clean_block, style};
 
 /// A command came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub(crate) enum CliError {
     Clap(#[from] clap::Error),
     /// The command line is understood and makes no sense.
     #[error("{message}")]
-    Usage { message: String, hint: Option<String> },
+    Usage { message: String, hint: Option<Hint> },
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -75,7 +75,7 @@ pub(crate) enum CliError {
     Foreign { format: &'static str, error: Box<taskpawl_formats::FormatError> },
     /// A file that would be written over has something that is not here.
     #[error("`{}` is not written over: {why}", .path.display())]
-    NotHere { path: PathBuf, why: String, hint: String },
+    NotHere { path: PathBuf, why: String, hint: Hint },
     /// Tool calls do not fit the tools that they name.
     #[error("the tool calls do not fit their tools")]
     Calls { problems: Vec<Problem> },
@@ -131,9 +131,13 @@ pub(crate) struct Problem {
     pub(crate) path: String,
     /// What is wrong.
     pub(crate) message: String,
-    /// What to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<String>,
+    /// The next step; as JSON it is a text.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub(crate) hint: Option<Hint>,
+}
+
+fn as_text<S: Serializer>(hint: &Option<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
+    hint.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 impl Problem {
@@ -236,7 +240,7 @@ impl CliError {
     }
 
     /// Returns an error about a command line that makes no sense, with what to do instead.
-    pub(crate) fn usage_with(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn usage_with(message: impl Into<String>, hint: impl Into<Hint>) -> Self {
         Self::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
@@ -275,38 +279,37 @@ impl CliError {
         }
     }
 
-    /// Returns what to do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+    /// Returns the next step, whose commands the caller writes with the flags of this one.
+    pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
             Self::NotHere { hint, .. } => Some(hint.clone()),
-            Self::Config(error) => Some(error.hint()),
-            Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint(),
+            Self::Config(error) => Some(error.hint().into()),
+            Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint().map(Hint::from),
             Self::Forbidden { .. } => Some(
-                "leave the flag or the setting out; `taskpawl policy list` shows what the files say"
-                    .to_owned(),
+                Hint::new("leave the flag or the setting out; ")
+                    .command("policy list")
+                    .text(" shows the rules of the files"),
             ),
             Self::StoreInReach { .. } => Some(
                 "move it into `.taskpawl` of the project, as in `--store json:.taskpawl/tasks.json`, or out of the project; a database is kept \
                  from programs anywhere; or let them do whatever you may, by `--sandbox=off`"
-                    .to_owned(),
+                    .into(),
             ),
             Self::NoTerminal { .. } => Some(
                 "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
-                    .to_owned(),
+                    .into(),
             ),
-            Self::ByAgent { sign, .. } => Some(sign.hint().to_owned()),
-            Self::Pin { fault, .. } => Some(fault.hint().to_owned()),
-            Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".to_owned()),
-            Self::Command(error) | Self::Run(RunError::Command(error)) => {
-                error.hint().map(|hint| hint.to_string())
-            }
-            Self::Place(error) => Some(error.hint().to_owned()),
-            Self::File { action, source, .. } => Some(file_hint(action, source.kind()).to_owned()),
+            Self::ByAgent { sign, .. } => Some(sign.hint().into()),
+            Self::Pin { fault, .. } => Some(fault.hint()),
+            Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".into()),
+            Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
+            Self::Place(error) => Some(error.hint()),
+            Self::File { action, source, .. } => Some(file_hint(action, source.kind()).into()),
             Self::AgentFile { trouble, .. } => {
-                Some(format!("nothing was changed; {}, and try again", trouble.advice()))
+                Some(format!("nothing was changed; {}, and try again", trouble.advice()).into())
             }
-            Self::Clap(error) => Some(clap_hint(error)),
+            Self::Clap(error) => Some(clap_hint(error).into()),
             Self::Plan { .. }
             | Self::Foreign { .. }
             | Self::Calls { .. }
@@ -416,7 +419,7 @@ impl CliError {
         for problem in problems.iter().take(SHOWN) {
             say(shown!["  ", clean_block(&problem.line())]);
             if let Some(hint) = &problem.hint {
-                say(shown!["    ", label, " ", clean_block(hint)]);
+                say(shown!["    ", label, " ", clean_block(&hint.to_string())]);
             }
         }
         if problems.len() > SHOWN {
@@ -430,21 +433,16 @@ impl CliError {
         }
     }
 
-    /// Returns the hint, whose commands are about the store that the command line named.
+    /// Returns the hint, whose commands have the flags of this one.
     fn hint_in(&self, out: &Output) -> Option<String> {
-        if let Self::Command(error @ Error::Refused(_))
-        | Self::Run(RunError::Command(error @ Error::Refused(_))) = self
-        {
-            return error.hint().map(|hint| hint.worded(&*out.line));
-        }
-        self.hint().map(|hint| with_store(&hint, &out.store_words))
+        self.hint().map(|hint| hint.worded(&*out.line))
     }
 
     /// As [`hint_in`](Self::hint_in), the problems with theirs.
     fn problems_in(&self, out: &Output) -> Vec<Problem> {
         let mut problems = self.problems();
         for hint in problems.iter_mut().filter_map(|problem| problem.hint.as_mut()) {
-            *hint = with_store(hint, &out.store_words);
+            *hint = hint.worded(&*out.line).into();
         }
         problems
     }

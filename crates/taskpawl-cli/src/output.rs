@@ -16,11 +16,11 @@ use serde_json::{Map, Value};
 use taskpawl::Page;
 use taskpawl::model::{Untakable, is_deceptive};
 
-use taskpawl::model::CommandLine;
+use taskpawl::model::{CommandLine, Hint};
 
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
-use crate::text::{Paint, clean_block, nearest, style, with_store};
+use crate::text::{Paint, clean_block, nearest, style};
 
 /// The version of the shape of everything that `--json` prints.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -45,9 +45,7 @@ pub(crate) struct Output {
     pub(crate) paint_err: Paint,
     /// The columns of standard output, where it is a terminal.
     pub(crate) width: Option<usize>,
-    /// What commands have to add that remarks and warnings name, so that they are about the same store.
-    pub(crate) store_words: String,
-    /// The flags of commands that are advised.
+    /// The flags of advised commands.
     pub(crate) line: std::sync::Arc<CommandLine>,
 }
 
@@ -190,14 +188,19 @@ impl Output {
     /// Says something beside the data, unless `--quiet`.
     pub(crate) fn remark(&self, text: &str) {
         if !self.is_quiet {
-            say(clean_block(&with_store(text, &self.store_words)));
+            say(clean_block(text));
         }
+    }
+
+    /// Advises beside the data, unless `--quiet`: commands are written with the flags of this one.
+    pub(crate) fn advise(&self, hint: &Hint) {
+        self.remark(&hint.worded(&*self.line));
     }
 
     /// Warns beside the data.
     pub(crate) fn warn(&self, text: &str) {
         let label = self.paint_err.style(style::WARNING, "warning:");
-        say(shown![label, " ", clean_block(&with_store(text, &self.store_words))]);
+        say(shown![label, " ", clean_block(text)]);
     }
 }
 

@@ -14,7 +14,7 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use serde::{Deserialize, Serialize};
-use taskpawl::model::{Timestamp, format_time};
+use taskpawl::model::{Hint, Timestamp, format_time};
 use taskpawl::tools::read_if_there;
 use taskpawl::{Source as _, SystemSource};
 
@@ -87,13 +87,13 @@ impl fmt::Display for PinFault {
 }
 
 impl PinFault {
-    /// Returns what to do about it.
-    pub(crate) fn hint(&self) -> &'static str {
+    /// Returns the next step.
+    pub(crate) fn hint(&self) -> Hint {
         match self {
-            Self::Missing(_) => "`taskpawl pin set` sets it, in a terminal",
-            Self::Wrong { .. } | Self::NotTyped => "give the command again and type the PIN",
-            Self::Locked { .. } => "wait until then",
-            Self::File(..) => "repair the file, or remove it and set the PIN anew",
+            Self::Missing(_) => Hint::default().command("pin set").text(" sets it, in a terminal"),
+            Self::Wrong { .. } | Self::NotTyped => "give the command again and type the PIN".into(),
+            Self::Locked { .. } => "wait until then".into(),
+            Self::File(..) => "repair the file, or remove it and set the PIN again".into(),
         }
     }
 }

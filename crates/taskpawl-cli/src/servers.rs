@@ -10,8 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl::RunOptions;
-use taskpawl::model::Advice;
-use taskpawl::model::{CallSpec, NewCall, NewTask, TaskSpec};
+use taskpawl::model::{Advice, CallSpec, Hint, NewCall, NewTask, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash, follow};
 use taskpawl_mcp::{
@@ -77,18 +76,20 @@ impl McpServers {
     }
 
     /// Says what is known of a tool that there is not, if its server is configured.
-    pub(crate) fn missing(&self, tool: &str) -> Option<String> {
+    pub(crate) fn missing(&self, tool: &str) -> Option<Hint> {
         let (name, _) = tool.split_once('/')?;
         if let Some(held) = self.held.iter().find(|server| server.name == name) {
             return Some(trust::missing(&held.file));
         }
         match self.servers.of_tool(tool) {
-            Some(state) if state.tools.is_none() => Some(format!(
-                "the tools of MCP server `{name}` are not known before it has run once: a run starts it, and so does \
-                 `taskpawl tools list --connect`"
-            )),
+            Some(state) if state.tools.is_none() => Some(
+                Hint::new("the tools of MCP server ")
+                    .data(name)
+                    .text(" are not known before it has run once: a run starts it, and so does ")
+                    .advice(CONNECT),
+            ),
             Some(_) => None,
-            None => Some(self.unconfigured(name)),
+            None => Some(self.unconfigured(name).into()),
         }
     }
 

@@ -32,22 +32,6 @@ pub(crate) fn without_sequences(text: &str) -> String {
     plain
 }
 
-/// Makes the commands that stand between backticks in a text name the store; `store` is what they have to add for that.
-pub(crate) fn with_store(text: &str, store: &str) -> String {
-    const COMMAND: &str = "`taskpawl";
-    let mut parts = text.split_inclusive(COMMAND).peekable();
-    let mut named = String::with_capacity(text.len());
-    while let Some(part) = parts.next() {
-        named.push_str(part);
-        let command = parts.peek().and_then(|rest| rest.split('`').next());
-        // Some name it already.
-        if command.is_some_and(|command| command.starts_with(' ') && !command.contains(" --store ")) {
-            named.push_str(store);
-        }
-    }
-    named
-}
-
 /// Skips the rest of `ESC [ … letter`, of `ESC ] … BEL` and its like, or the one character of a short sequence.
 fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     let mut ahead = chars.clone();

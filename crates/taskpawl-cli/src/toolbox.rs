@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use taskpawl::model::AbsentTools;
-use taskpawl::model::Advice;
+use taskpawl::model::{AbsentTools, Advice, Hint};
 use taskpawl::tools::{CommandTool, Registry, Tool};
 
 use crate::app::App;
@@ -91,16 +90,16 @@ impl Toolbox {
     }
 
     /// Says that there is no tool of this name, and what may have been meant.
-    pub(crate) fn unknown(&self, servers: &McpServers, name: &str) -> String {
+    pub(crate) fn unknown(&self, servers: &McpServers, name: &str) -> Hint {
+        let unknown = Hint::new("no tool ").data(name).text(" is known here");
         if let Some(missing) = servers.missing(name) {
-            return format!("no tool `{name}` is known here; {missing}");
+            return unknown.text("; ").hint(missing);
         }
-        let hint = match (self.held.get(name), nearest(name, self.registry.names())) {
-            (Some(own), _) => format!("; {}", trust::missing(&own.file)),
-            (None, Some(near)) => format!("; did you mean `{near}`?"),
-            (None, None) => String::new(),
-        };
-        format!("no tool `{name}` is known here{hint}")
+        match (self.held.get(name), nearest(name, self.registry.names())) {
+            (Some(own), _) => unknown.text("; ").hint(trust::missing(&own.file)),
+            (None, Some(near)) => unknown.text("; did you mean ").data(near).text("?"),
+            (None, None) => unknown,
+        }
     }
 }
 
@@ -112,7 +111,7 @@ pub(crate) struct Absent {
 }
 
 impl AbsentTools for Absent {
-    fn unknown(&self, name: &str) -> String {
+    fn unknown(&self, name: &str) -> Hint {
         self.toolbox.unknown(&self.servers, name)
     }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use taskpawl::model::Timestamp;
+use taskpawl::model::{Advice, Hint, Timestamp};
 use taskpawl::tools::{content_hash, make_private_directories};
 
 use crate::app::App;
@@ -38,12 +38,13 @@ pub(crate) fn is_given(app: &App, file: &Path, hash: &str) -> Result<bool, CliEr
     Ok(Trusted::read(app)?.entry(file).is_some_and(|entry| entry.sha256 == hash))
 }
 
-/// Says what to do about a file that is not trusted.
-pub(crate) fn missing(file: &Path) -> String {
-    format!(
-        "`{}` of the project describes it, and is not trusted as it is now: `taskpawl trust` shows it and asks",
-        file.display()
-    )
+/// Says how a file that is not trusted becomes so.
+pub(crate) fn missing(file: &Path) -> Hint {
+    Hint::default()
+        .data(file.display())
+        .text(" of the project describes it, and is not trusted as it is now: ")
+        .advice(Advice::Trust {})
+        .text(" shows it and asks")
 }
 
 /// Returns the hash of a file.

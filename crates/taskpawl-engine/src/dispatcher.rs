@@ -586,7 +586,7 @@ impl Dispatcher {
             changed_beyond: self.changed_beyond.into_values().collect(),
             stop: self.state.stop(),
             stopped_with: self.control.exit(),
-            now: self.manager.source().now(),
+            asker: self.manager.context_of_starter(),
             only: self.intake.selectors().to_vec(),
         };
         let summary = self.manager.read(|view| Ok(summarizer.summarize(view)?))?;

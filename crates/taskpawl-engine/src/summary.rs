@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    Advice, Advised, BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase,
-    Query, RunId, Selector, Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain,
-    read_task, why_interrupted,
+    Advice, Advised, BlockedReason, CallId, CallStatus, Context, Explanation, Facts, FailureClass, Key,
+    Means, Phase, Query, RunId, Selector, Status, Task, TaskId, TaskState, View, ViewResult, Work,
+    all_offered, explain, read_task, why_interrupted,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -157,7 +157,8 @@ pub(crate) struct Summarizer {
     pub(crate) stop: Stop,
     /// The exit code if it was asked to stop.
     pub(crate) stopped_with: u8,
-    pub(crate) now: Timestamp,
+    /// The actor who is advised, at the end of the run.
+    pub(crate) asker: Context,
     /// The restriction as words of a command line, with a space before each.
     pub(crate) only: Vec<Selector>,
 }
@@ -331,7 +332,10 @@ impl Summarizer {
             let manual = line(view, *key, "a manual task that is ready")?;
             let record = view.task(*key)?;
             let assignee = record.as_ref().and_then(|record| record.spec.assignee.as_deref());
-            waiting.extend(manual.map(|task| Waiting { commands: by_hand(&task.task, assignee), ..task }));
+            if let Some(task) = manual {
+                let commands = self.offers(view, by_hand(&task.task, assignee))?;
+                waiting.push(Waiting { commands, ..task });
+            }
         }
         let held = self.with_status(view, Status::InProgress)?;
         let unlisted = manual.len().saturating_sub(LISTED) + held.len().saturating_sub(LISTED);
@@ -347,12 +351,12 @@ impl Summarizer {
             let Some(task) = read_task(view, key)? else { continue };
             let Some(reason) = &task.blocked_reason else { continue };
             match reason {
-                BlockedReason::Approval { expires_at: Some(end), .. } if *end <= self.now => {
+                BlockedReason::Approval { expires_at: Some(end), .. } if *end <= self.asker.now => {
                     waiting.push(self.explained(view, key, &task, reason)?);
                 }
                 BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => {
                     let text = interruption(view, key, reason)?.unwrap_or_else(|| reason_text(reason));
-                    let (reason, commands) = (text, decisions(&task.id, reason));
+                    let (reason, commands) = (text, self.offers(view, decisions(&task.id, reason))?);
                     waiting.push(Waiting { task: task.id, name: task.name, reason, commands });
                 }
                 BlockedReason::Dependency { .. }
@@ -370,6 +374,11 @@ impl Summarizer {
         Ok(Unfinished { waiting, waiting_unlisted: unlisted as u64, blocked, blocked_unlisted })
     }
 
+    /// Keeps the advice that the rules accept.
+    fn offers(&self, view: &dyn View, advice: Vec<Advice>) -> ViewResult<Vec<Advised>> {
+        Ok(all_offered(view, advice, &self.asker)?.into_iter().map(Advised::from).collect())
+    }
+
     /// Returns a task that is blocked, with what clears the first cause.
     fn explained(
         &self,
@@ -378,7 +387,9 @@ impl Summarizer {
         task: &Task,
         reason: &BlockedReason,
     ) -> ViewResult<Waiting> {
-        let facts = Facts { now: self.now, is_alive: &|_| true, means: &Means::default() };
+        let means = Means::default();
+        let asker = Some(&self.asker);
+        let facts = Facts { now: self.asker.now, is_alive: &|_| true, means: &means, asker };
         let Explanation { chain, first_cause, next_actions, .. } = explain(view, key, &facts)?;
         let mut reason_text = reason_text(reason);
         if let BlockedReason::Dependency { ids } = reason {
@@ -481,18 +492,17 @@ fn question_text(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -
 }
 
 /// Returns what a person or an agent can do about a manual task.
-fn by_hand(task: &TaskId, assignee: Option<&str>) -> Vec<Advised> {
-    Advice::to_end(task, assignee).into_iter().map(Advised::from).collect()
+fn by_hand(task: &TaskId, assignee: Option<&str>) -> Vec<Advice> {
+    Advice::to_end(task, assignee)
 }
 
 /// Returns what decides about a task.
-fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<Advised> {
-    let advice = if let BlockedReason::Approval { options, .. } = reason {
+fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<Advice> {
+    if let BlockedReason::Approval { options, .. } = reason {
         Advice::decisions(task, options)
     } else {
         Advice::settlements(task).into()
-    };
-    advice.into_iter().map(Advised::from).collect()
+    }
 }
 
 /// Returns the tasks outside of `scope` that a task waits for: its dependencies, and those of the tasks that it is below.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use taskpawl_json::{JsonError, JsonFault};
+use taskpawl_model::Hint;
 
 /// A file cannot be read: where, what, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +20,7 @@ pub struct FormatError {
     /// What is wrong.
     pub problem: String,
     /// What to do.
-    pub hint: String,
+    pub hint: Hint,
 }
 
 /// A place in a file, for errors.
@@ -39,7 +40,7 @@ impl Place {
         &self,
         field: &str,
         problem: impl Into<String>,
-        hint: impl Into<String>,
+        hint: impl Into<Hint>,
     ) -> FormatError {
         let Self { file, line, record } = self.clone();
         FormatError {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Status, Task, TaskId, format_time};
+use taskpawl_model::{Hint, Map, Status, Task, TaskId, format_time};
 
 use crate::error::Place;
 use crate::files::Files;
@@ -168,7 +168,11 @@ fn task(
     }
     let place = record.place.clone();
     let task: Task = serde_json::from_value(Value::Object(record.map)).map_err(|error| {
-        place.error("", error.to_string(), "`taskpawl schema task` says what a task looks like")
+        place.error(
+            "",
+            error.to_string(),
+            Hint::default().command("schema task").text(" shows the fields of a task"),
+        )
     })?;
     let mut task = task;
     let status = task.status;
@@ -176,7 +180,11 @@ fn task(
         states::set(&mut task, status, Some(FAILED_THERE));
     }
     task.clone().into_parts().map_err(|error| {
-        place.error("", error.to_string(), "`taskpawl schema task` says what a task looks like")
+        place.error(
+            "",
+            error.to_string(),
+            Hint::default().command("schema task").text(" shows the fields of a task"),
+        )
     })?;
     Ok(task)
 }

@@ -46,7 +46,7 @@ impl Error {
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Refused(refusal) => refusal.hint(),
-            Self::Store(error) => Some(Hint::new(error.hint().to_owned())),
+            Self::Store(error) => Some(error.hint()),
             Self::Invalid(_) | Self::Decide(_) => None,
         }
     }

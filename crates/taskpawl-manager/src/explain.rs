@@ -12,7 +12,8 @@ impl Manager {
     /// Returns why a task is not running, down to the first cause, and the commands that clear it; `means` is what the next run
     /// has.
     pub fn explain(&self, id: &str, means: &Means) -> Result<Explanation, Error> {
-        let facts = Facts { now: self.source().now(), is_alive: &|run| self.is_alive(run), means };
+        let asker = self.context();
+        let facts = Facts { now: asker.now, is_alive: &|run| self.is_alive(run), means, asker: Some(&asker) };
         self.read(|view| {
             let key = resolve(view, id)?;
             let unknown = || Refusal::UnknownTask { id: id.to_owned(), similar: Vec::new() };
@@ -24,7 +25,7 @@ impl Manager {
     /// Returns what is ready, of the tasks that the selectors select, in the order in which it is taken, and why in that
     /// order: at most `limit` for runs and as many for hands, 0 for all. `means` is what the next run has.
     pub fn explain_ready(&self, only: &[Selector], limit: usize, means: &Means) -> Result<ReadyList, Error> {
-        self.read(|view| explain_ready(view, only, limit, means))
+        self.read(|view| explain_ready(view, only, limit, means, Some(&self.context())))
     }
 
     /// Says what a run would do and how it would end; writes nothing.

@@ -39,6 +39,8 @@ pub struct Manager {
     redact: Option<Arc<dyn Redact>>,
     paths: Option<Arc<dyn Paths>>,
     request: Option<Arc<Asked>>,
+    /// The kind of the actor who started the run that this acts as.
+    starter: Option<ActorKind>,
 }
 
 /// A request of which commands are the parts, in their order.
@@ -95,6 +97,7 @@ impl Manager {
             redact: None,
             paths: None,
             request: None,
+            starter: None,
         }
     }
 
@@ -152,6 +155,7 @@ impl Manager {
     #[must_use]
     pub fn with_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
+        self.starter = Some(self.kind);
         self.kind = ActorKind::Run;
         self
     }
@@ -234,15 +238,24 @@ impl Manager {
             Some(redact) => without_secrets(redact.as_ref(), command),
             None => command,
         };
-        let context = Context {
+        Request { command, context: self.context() }
+    }
+
+    /// Returns the context of a command by the actor who started the run; without a run, of one by this actor.
+    pub fn context_of_starter(&self) -> Context {
+        Context { run: None, kind: self.starter.unwrap_or(self.kind), ..self.context() }
+    }
+
+    /// Returns the context of a command that is given now.
+    pub fn context(&self) -> Context {
+        Context {
             now: self.source.now(),
             actor: self.actor.clone(),
             kind: self.kind,
             run: self.run.clone(),
             origin: self.origin,
             gatekeeper: self.gatekeeper.clone(),
-        };
-        Request { command, context }
+        }
     }
 
     /// Gives one command. If it is refused and a run that is dead holds a task that it names, that task is taken back and the

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::event::Event;
 use crate::spec::{Origin, word_enum};
 use crate::status::Claim;
-use crate::{SharedText, Timestamp};
 
 word_enum! {
     /// The kind of an actor. The way in decides it, never the name that the actor gives: a name is not proof of who acts.
@@ -26,6 +26,12 @@ word_enum! {
 }
 
 impl ActorKind {
+    /// Returns whether nothing is known of the actor but its name.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
+
     /// Returns the origin of a value that an actor of this kind writes by hand, where its calls have the origin `of_calls`.
     ///
     /// A plan that an agent applies and a call that it adds on the command line keep their origin, because the sandbox holds
@@ -49,9 +55,17 @@ pub struct Actor<'a> {
 }
 
 impl Actor<'_> {
+    /// Returns a text that no actor of another kind or name has. An actor without a kind has its name, as in stores of 0.1.
+    pub fn key(self) -> String {
+        match self.kind {
+            ActorKind::Unknown => self.name.to_owned(),
+            kind => format!("{kind}\n{}", self.name),
+        }
+    }
+
     /// Returns whether a record of `kind` and `name` is one of this actor. A record without a kind is told by its name alone.
-    fn is(self, kind: ActorKind, name: &SharedText) -> bool {
-        *name == *self.name && (kind == ActorKind::Unknown || kind == self.kind)
+    pub fn is(self, kind: ActorKind, name: &str) -> bool {
+        name == self.name && (kind == ActorKind::Unknown || kind == self.kind)
     }
 }
 

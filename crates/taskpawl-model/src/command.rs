@@ -384,9 +384,12 @@ pub struct Once {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestRecord {
-    /// Who asked.
+    /// The name of the actor.
     pub actor: String,
-    /// How the actor calls it.
+    /// Its kind; not known of requests that versions before 0.2 recorded.
+    #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
+    pub kind: ActorKind,
+    /// The name that the actor gave it.
     pub request: String,
     /// What tells it from another request of the same name.
     pub digest: String,
@@ -397,6 +400,18 @@ pub struct RequestRecord {
     /// What an apply did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<ApplyReport>,
+}
+
+impl RequestRecord {
+    /// Returns the text that a store keeps the actor under.
+    pub fn actor_key(&self) -> String {
+        Actor { kind: self.kind, name: &self.actor }.key()
+    }
+
+    /// Returns whether `actor` made the request. One that is recorded without a kind is told by its name.
+    pub fn is_of(&self, actor: Actor<'_>) -> bool {
+        actor.is(self.kind, &self.actor)
+    }
 }
 
 /// A run that starts.

@@ -175,6 +175,11 @@ impl HintWords for CommandLine {
         format!("`{}`", self.of(advice))
     }
 
+    fn command(&self, words: &str, args: &[String]) -> String {
+        let space = if args.is_empty() { "" } else { " " };
+        format!("`{}{space}{}`", self.with(words), joined(args))
+    }
+
     fn option(&self, option: &HintOption) -> String {
         let words = match option {
             HintOption::Cascade => "--cascade".to_owned(),

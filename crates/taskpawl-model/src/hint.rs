@@ -25,10 +25,20 @@ pub enum HintPart {
     Text(Cow<'static, str>),
     /// Something to do.
     Advice(Advice),
+    /// Something to do under a condition that the words before it name: no action now.
+    Later(Advice),
     /// A value of the store or of the caller, shown as such.
     Data(String),
     /// An option of the command or the call that was refused.
     Option(HintOption),
+    /// A command of the terminal that is no advice, because the reader has to fill it in or to decide about it.
+    Command {
+        /// Its words behind the name of the program, as a shell takes them.
+        words: Cow<'static, str>,
+        /// Values behind them, not quoted yet.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+    },
 }
 
 /// An option that a hint names: a flag of the terminal, an argument or something else elsewhere.
@@ -64,6 +74,9 @@ pub trait HintWords {
 
     /// Words an option.
     fn option(&self, option: &HintOption) -> String;
+
+    /// Words a command of the terminal: `words` behind the name of the program, and `args` behind these.
+    fn command(&self, words: &str, args: &[String]) -> String;
 }
 
 impl Hint {
@@ -84,6 +97,12 @@ impl Hint {
         self.part(HintPart::Advice(advice))
     }
 
+    /// Adds something to do under a condition that the words before it name.
+    #[must_use]
+    pub fn later(self, advice: Advice) -> Self {
+        self.part(HintPart::Later(advice))
+    }
+
     /// Adds a value, which is shown in quotes.
     #[must_use]
     pub fn data(self, value: impl fmt::Display) -> Self {
@@ -94,6 +113,30 @@ impl Hint {
     #[must_use]
     pub fn option(self, option: HintOption) -> Self {
         self.part(HintPart::Option(option))
+    }
+
+    /// Adds a command of the terminal: its words behind the name of the program.
+    #[must_use]
+    pub fn command(self, words: &'static str) -> Self {
+        self.command_of(words, [])
+    }
+
+    /// Adds a command of the terminal with values, which the terminal quotes for a shell.
+    #[must_use]
+    pub fn command_of(self, words: &'static str, args: impl IntoIterator<Item = String>) -> Self {
+        self.part(HintPart::Command { words: words.into(), args: args.into_iter().collect() })
+    }
+
+    /// Adds the parts of another hint.
+    #[must_use]
+    pub fn hint(mut self, other: Self) -> Self {
+        self.parts.extend(other.parts);
+        self
+    }
+
+    /// Returns whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
 
     /// Adds values with commas between them: the first [`bounded::MAX_ITEMS`], and how many more there are.
@@ -120,7 +163,7 @@ impl Hint {
         &self.parts
     }
 
-    /// Returns what it advises, in the order of its words.
+    /// Returns the actions that it advises now, in the order of its words.
     pub fn advised(&self) -> impl Iterator<Item = &Advice> {
         self.parts
             .iter()
@@ -131,9 +174,10 @@ impl Hint {
     pub fn worded(&self, words: &impl HintWords) -> String {
         let each = self.parts.iter().map(|part| match part {
             HintPart::Text(text) => text.to_string(),
-            HintPart::Advice(advice) => words.advice(advice),
+            HintPart::Advice(advice) | HintPart::Later(advice) => words.advice(advice),
             HintPart::Data(value) => bounded::data(value),
             HintPart::Option(option) => words.option(option),
+            HintPart::Command { words: command, args } => words.command(command, args),
         });
         bounded::cut(&each.collect::<String>()).into_owned()
     }

@@ -31,6 +31,7 @@ mod key_map;
 mod key_space;
 mod limits;
 mod means;
+mod offer;
 mod overlay;
 mod parking;
 pub mod paths;
@@ -93,6 +94,7 @@ pub use key_map::{KeyHasher, KeyMap};
 pub use key_space::{CallIdentity, KeyRequest, KeySpace};
 pub use limits::{MAX_DEPTH, is_too_deep};
 pub use means::{AbsentTools, Means};
+pub use offer::{all_offered, asker, command as command_of_advice, offered};
 pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{

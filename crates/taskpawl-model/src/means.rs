@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::command::Amount;
+use crate::hint::Hint;
 use crate::record::CallRecord;
 use crate::spec::TaskSpec;
 use crate::view::{View, ViewResult};
@@ -26,10 +27,10 @@ pub struct Means {
     pub absent: Option<Arc<dyn AbsentTools>>,
 }
 
-/// What somebody knows of tools that are not there. This alone words it, for whoever is told.
+/// Knowledge of tools that are not there.
 pub trait AbsentTools: fmt::Debug + Send + Sync {
     /// Says that no tool of this name is known, and what may have been meant.
-    fn unknown(&self, name: &str) -> String;
+    fn unknown(&self, name: &str) -> Hint;
 
     /// Says of a task that it needs this tool, and why that is not there; nothing where that is not known.
     fn lack(&self, name: &str) -> Option<String>;
@@ -46,8 +47,8 @@ impl Means {
     }
 
     /// Says that no tool of this name is known.
-    pub fn unknown(&self, name: &str) -> String {
-        let plain = || format!("no tool `{name}` is known here");
+    pub fn unknown(&self, name: &str) -> Hint {
+        let plain = || Hint::new("no tool ").data(name).text(" is known here");
         self.absent.as_ref().map_or_else(plain, |absent| absent.unknown(name))
     }
 

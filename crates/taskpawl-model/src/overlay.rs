@@ -10,7 +10,7 @@ use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
 use crate::status::Status;
 use crate::undo::{Image, Undoable};
 use crate::view::{Changes, EventQuery, Query, View, ViewResult};
-use crate::{Key, RunId, TaskId, Timestamp};
+use crate::{Actor, Key, RunId, TaskId, Timestamp};
 
 /// A view and what a command would change in it. Events and commands that can be undone are those of the view.
 #[derive(Debug)]
@@ -262,11 +262,11 @@ impl View for Overlay<'_> {
         self.base.0.undoables(first, last)
     }
 
-    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
+    fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>> {
         self.base.0.last_undoable(actor)
     }
 
-    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
+    fn request(&self, actor: Actor<'_>, request: &str) -> ViewResult<Option<RequestRecord>> {
         self.base.0.request(actor, request)
     }
 

@@ -2,12 +2,15 @@
 
 use crate::advice::Advice;
 use crate::bounded;
+use crate::command::Context;
 use crate::event::Event;
 use crate::hint::{Hint, HintOption};
 use crate::id::IdError;
+use crate::offer::{all_offered, offered};
 use crate::plan::PlanErrors;
 use crate::spec::{PlanAccess, Timestamp};
 use crate::status::{BlockedReason, Status};
+use crate::view::{View, ViewResult};
 use crate::{ActorKind, RunId, TaskId};
 
 /// Why a command was refused.
@@ -111,6 +114,8 @@ pub enum Refusal {
         what: &'static str,
         /// The command.
         by: &'static str,
+        /// Ends it by hand, where the rules let the caller do so.
+        ends: Vec<Advice>,
     },
     /// Somebody else holds the task.
     #[error("task `{id}` is held by {holder}{}", until(*.lease_until))]
@@ -195,6 +200,8 @@ pub enum Refusal {
         status: Status,
         /// What was to change.
         what: &'static str,
+        /// Puts it back to `todo`, where the rules let the caller do so.
+        reopen: Option<Advice>,
     },
     /// Tasks that ran depend on it.
     #[error("{} ran after `{id}`", quoted(.dependents))]
@@ -371,7 +378,7 @@ pub enum Refusal {
         /// What is wrong.
         problem: Box<crate::PlanProblem>,
         /// What to do next.
-        hint: Option<String>,
+        hint: Option<Hint>,
     },
     /// A plan has parameters that nobody gave a value.
     #[error("the plan `{plan}` needs a value for {}", names(.params))]
@@ -553,10 +560,7 @@ impl Refusal {
             }
             Self::NothingReady => Hint::from(Advice::List { status: vec![Status::Todo, Status::Blocked] })
                 .text(" shows what is left"),
-            Self::NotManual { id, by: "run", .. } => Hint::new("an agent or a person ends it: ")
-                .advice(Advice::done(id))
-                .text(" or ")
-                .advice(Advice::fail(id)),
+            Self::NotManual { id, by: "run", ends, .. } => ends_hint(id, ends),
             Self::NotManual { .. } => Hint::from(Advice::run_ready(&[]))
                 .text(" does what is left of it, if anything, and it ends by itself"),
             Self::HeldByOther { id, lease_until, holder, .. } => {
@@ -569,18 +573,21 @@ impl Refusal {
                 Hint::new("read it again with ").advice(Advice::show(id)).text(", then decide again")
             }
             Self::Cycle { .. } => "a task cannot wait for itself, directly or through others".into(),
+            Self::WorkStarted { reopen: Some(reopen), .. } => {
+                Hint::from(reopen.clone()).text(" puts it back to `todo` first")
+            }
             Self::WorkStarted { id, status, .. } if status.is_finished() => {
-                Hint::from(Advice::reopen(id)).text(" puts it back to `todo` first")
+                Hint::from(Advice::explain(id)).text(" shows why it stays so")
             }
             Self::WorkStarted { id, .. } => {
-                Hint::new("wait until it has ended, then ").advice(Advice::reopen(id))
+                Hint::new("wait until it has ended, then ").later(Advice::reopen(id))
             }
             Self::DependentsRan { .. } => {
                 Hint::new("add ").option(HintOption::Cascade).text(" to start those again, too")
             }
             Self::InProgress { tasks } => match tasks.first() {
-                Some(task) => Hint::new("wait until it has ended, or ")
-                    .advice(Advice::Cancel { id: task.clone() })
+                Some(task) => Hint::new("wait until it has ended; if it is not needed, ")
+                    .later(Advice::Cancel { id: task.clone() })
                     .text(" first"),
                 None => "wait until it has ended".into(),
             },
@@ -588,7 +595,7 @@ impl Refusal {
             Self::StillNeeded { id, .. } => Hint::new(
                 "remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with ",
             )
-            .advice(Advice::Cancel { id: id.clone() }),
+            .later(Advice::Cancel { id: id.clone() }),
             Self::TriggerWithoutDependencies { .. } => {
                 Hint::new("give it a dependency with ").option(HintOption::Needs).text(", or another trigger")
             }
@@ -619,7 +626,7 @@ impl Refusal {
             Self::BeyondAccess { .. } => "leave that to the run, or to whoever runs it".into(),
             Self::AddedEnough { .. } => "a task that it has added may add more when it runs".into(),
             Self::Relayed { hint, .. } => return hint.clone(),
-            Self::Expression { hint, .. } => return hint.clone().map(Hint::from),
+            Self::Expression { hint, .. } => return hint.clone(),
             Self::MissingParams { params, .. } => {
                 let name = params.first().map_or("NAME", String::as_str).to_owned();
                 Hint::new("give it with ").option(HintOption::Param { name }).text(", or declare a `default`")
@@ -666,6 +673,19 @@ impl Refusal {
         })
     }
 
+    /// Puts in advice that the rules accept from the actor of `context`.
+    pub(crate) fn with_offers(mut self, view: &dyn View, context: &Context) -> ViewResult<Self> {
+        if let Self::WorkStarted { id, status, reopen, .. } = &mut self
+            && status.is_finished()
+        {
+            *reopen = offered(view, Advice::reopen(id), context)?;
+        }
+        if let Self::NotManual { id, by: "run", ends, .. } = &mut self {
+            *ends = all_offered(view, vec![Advice::done(id), Advice::fail(id)], context)?;
+        }
+        Ok(self)
+    }
+
     /// Returns what happened in the meantime, where somebody else was faster.
     pub fn since(&self) -> Option<&Since> {
         let (Self::Transition { since, .. }
@@ -704,13 +724,23 @@ fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
         HeldBy::Run(_) => Hint::new("it ends with that run; if the run was killed, ")
             .advice(Advice::run_ready(&[]))
             .text(" takes its tasks back"),
-        HeldBy::Actor { .. } if has_lease => Hint::new("take another one with ")
-            .advice(Advice::ClaimNext {})
-            .text(", or ask the holder to release ")
+        HeldBy::Actor { .. } if has_lease => Hint::from(Advice::ExplainReady {})
+            .text(" shows other tasks to take; or ask the holder to release ")
             .data(id),
         HeldBy::Actor { name, .. } => Hint::new("it was imported so; ")
             .advice(Advice::Release { id: id.clone(), holder: Some(name.clone()) })
             .text(" gives it back in the name of its holder"),
+    }
+}
+
+fn ends_hint(id: &TaskId, ends: &[Advice]) -> Hint {
+    match ends {
+        [done, fail] => {
+            Hint::new("an agent or a person ends it: ").advice(done.clone()).text(" or ").advice(fail.clone())
+        }
+        _ => Hint::new("an agent or a person ends it, which is not possible now: ")
+            .advice(Advice::explain(id))
+            .text(" shows the cause"),
     }
 }
 

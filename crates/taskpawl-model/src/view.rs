@@ -13,7 +13,7 @@ use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, 
 use crate::spec::Priority;
 use crate::status::{CallStatus, Status};
 use crate::undo::{Image, Undoable};
-use crate::{Key, KeyMap, Period, RunId, SharedText, TaskId};
+use crate::{Actor, Key, KeyMap, Period, RunId, SharedText, TaskId};
 
 /// A store failed to read.
 #[derive(Debug, thiserror::Error)]
@@ -218,10 +218,10 @@ pub trait View {
     fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>>;
 
     /// Returns the last command of an actor that is neither an undo nor undone.
-    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>>;
+    fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>>;
 
-    /// Returns what an actor has had done by a request of this name.
-    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>>;
+    /// Returns the record of a request of an actor by its name.
+    fn request(&self, actor: Actor<'_>, request: &str) -> ViewResult<Option<RequestRecord>>;
 
     /// Returns how many requests were done before a time, of which it is known still what was answered.
     fn requests_before(&self, time: crate::Timestamp) -> ViewResult<u64>;

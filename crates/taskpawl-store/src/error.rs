@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_model::ViewError;
+use taskpawl_model::{Hint, ViewError};
 
 /// A store could not be read or written.
 ///
@@ -120,15 +120,23 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns what the reader can do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> Hint {
+        match self {
+            Self::Printed { .. } => Hint::default()
+                .command("export tasks PATH")
+                .text(" writes a file that can be one; ")
+                .command("import PATH")
+                .text(" takes these tasks into a store"),
+            other => other.plain_hint().into(),
+        }
+    }
+
+    fn plain_hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check that the path exists and may be read and written",
             Self::Full { .. } => "make room on the disk and try again: nothing was half written",
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
             Self::NotAStore { .. } => "name another file with `--store`",
-            Self::Printed { .. } => {
-                "`taskpawl export tasks PATH` writes a file that can be one; `taskpawl import PATH` takes these tasks into a store"
-            }
             Self::Corrupt { has_log: false, .. } => {
                 "keep it, and put a copy of an earlier state in its place, or name another with `--store`"
             }
@@ -150,7 +158,7 @@ impl StoreError {
             Self::OutOfReach { .. } => {
                 "the descriptor that `TASKPAWL_FD` names has to be passed on by every program in between"
             }
-            Self::View { .. } => "see the cause",
+            Self::Printed { .. } | Self::View { .. } => "see the cause",
         }
     }
 

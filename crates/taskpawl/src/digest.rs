@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
 use taskpawl_model::{
-    Advice, Advised, BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Means,
-    Query, ReadyPart, RunId, RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable, View,
-    ViewResult, Work, ready_part,
+    Advice, Advised, BlockedReason, CallId, CallRecord, CallStatus, Context, DecideError, FailureClass, Key,
+    Means, Query, ReadyPart, RunId, RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable,
+    View, ViewResult, Work, offered, ready_part,
 };
 
 /// How many failed tasks are looked at to group them; the counts have all.
@@ -217,7 +217,9 @@ impl Digest {
     pub fn gather(manager: &Manager, most: usize, means: &Means) -> Result<Self, Error> {
         let mut digest = manager.read(|view| Ok(Gatherer { view, manager, most, means }.gather()?))?;
         digest.add_runs(manager)?;
-        digest.next_actions = next_actions(&digest);
+        let asker = manager.context();
+        let next = next_actions(&digest);
+        digest.next_actions = manager.read(|view| Ok(all_offered(view, next, &asker)?))?;
         Ok(digest)
     }
 
@@ -483,6 +485,17 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
         nobody.map(|task| NextAction::task(Action::Look, Advice::explain(&task.task), &task.task, NOBODY)),
     );
     actions
+}
+
+/// Keeps the actions that the rules accept from `asker`.
+fn all_offered(view: &dyn View, actions: Vec<NextAction>, asker: &Context) -> ViewResult<Vec<NextAction>> {
+    let mut kept = Vec::with_capacity(actions.len());
+    for action in actions {
+        if let Some(advice) = offered(view, action.command.advice().clone(), asker)? {
+            kept.push(NextAction { command: advice.into(), ..action });
+        }
+    }
+    Ok(kept)
 }
 
 /// Why one should look at what no run can take.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use taskpawl::model::Hint;
 
 use crate::agents::{Agent, Change, Changes, Wish};
 use crate::app::App;
@@ -63,7 +64,9 @@ impl AgentArgs {
         agents.sort_unstable();
         agents.dedup();
         if self.remove && self.hooks {
-            let hint = "leave out `--hooks`; `taskpawl init --agent claude` without it writes the rest again";
+            let hint = Hint::new("leave out `--hooks`; ")
+                .command("init --agent claude")
+                .text(" without it writes the rest again");
             return Err(CliError::usage_with("`--remove` takes back everything, the hooks too", hint));
         }
         if self.remove {

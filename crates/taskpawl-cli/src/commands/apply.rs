@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::{
-    ApplyReport, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, read_plan,
+    Advice, ApplyReport, Hint, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, read_plan,
     resolve,
 };
 use taskpawl::store::{self, Location, PlacementError};
@@ -206,12 +206,12 @@ impl PlanFile {
     }
 
     /// Returns what `asker` may have meant by an id that is nowhere: never itself.
-    fn hint(&self, asker: &PlanTask, id: &TaskId, similar: &[TaskId]) -> String {
+    fn hint(&self, asker: &PlanTask, id: &TaskId, similar: &[TaskId]) -> Hint {
         let names = self.plan.tasks.iter().map(name_of).chain(similar.iter().map(TaskId::as_str));
         let names = names.filter(|name| *name != name_of(asker));
         nearest(id.as_str(), names).map_or_else(
-            || "`taskpawl list` shows the ids in the store".to_owned(),
-            |near| format!("did you mean `{near}`?"),
+            || Hint::from(Advice::List { status: Vec::new() }).text(" shows the ids in the store"),
+            |near| Hint::new("did you mean ").data(near).text("?"),
         )
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId};
+use taskpawl::model::{Advice, CallSpec, Hint, Map, NewCall, Plan, PlanTask, Position, TaskId};
 use taskpawl::tools::ToolError;
 
 use crate::app::App;
@@ -14,7 +14,7 @@ use crate::toolbox::Toolbox;
 /// What is said about one call.
 enum Finding {
     /// Another program may know the tool, so this is only worth a warning.
-    UnknownTool(String),
+    UnknownTool(Hint),
     Wrong {
         field: String,
         problem: String,
@@ -26,6 +26,9 @@ pub(super) fn check_all(app: &App, calls: &[NewCall]) -> Result<(), CliError> {
     let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
     check(app, calls.iter().map(|call| (0, &*call.spec)), place)
 }
+
+/// Lists the tools.
+const TOOLS: Advice = Advice::ListTools { connect: false };
 
 /// Checks the calls of a plan that stands in `file`.
 pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliError> {
@@ -72,6 +75,7 @@ fn check<'a>(
         match look_at(toolbox, app.servers()?, call) {
             Some(Finding::UnknownTool(message)) => {
                 let (file, at, path) = place(index, "");
+                let message = message.worded(&*app.out().line);
                 unknown.push(Problem::at(file.as_deref(), at, path, message));
             }
             Some(Finding::Wrong { field, problem }) => {
@@ -91,9 +95,9 @@ fn warn_of_unknown(app: &App, calls: &[Problem]) {
     }
     if calls.len() > SHOWN {
         let more = calls.len() - SHOWN;
-        app.out().warn(&format!(
-            "… and {more} more whose tool is not known here: `taskpawl tools list` shows all tools"
-        ));
+        let more = Hint::new(format!("… and {more} more whose tool is not known here: "));
+        let out = app.out();
+        out.warn(&more.advice(TOOLS).text(" shows all tools").worded(&*out.line));
     }
 }
 
@@ -135,6 +139,6 @@ pub(crate) fn require_tool(app: &App, name: &str) -> Result<(), CliError> {
 
 /// Says that there is no tool of this name.
 pub(crate) fn unknown_tool(app: &App, name: &str) -> Result<CliError, CliError> {
-    let message = app.toolbox()?.unknown(app.servers()?, name);
-    Ok(CliError::usage_with(message, "`taskpawl tools list` shows all"))
+    let message = app.toolbox()?.unknown(app.servers()?, name).worded(&*app.out().line);
+    Ok(CliError::usage_with(message, Hint::from(TOOLS).text(" shows all")))
 }

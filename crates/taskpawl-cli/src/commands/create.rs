@@ -1,7 +1,7 @@
 use std::io::BufRead;
 use std::process::ExitCode;
 
-use taskpawl::model::NewTask;
+use taskpawl::model::{Hint, NewTask};
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 /// Asks for a word, if there is somebody to ask.
 pub(super) fn ask(app: &App, what: &str) -> Result<String, CliError> {
     if !app.terminal().can_ask() {
-        let hint = format!("give it as an argument, as in `taskpawl create {}`", what.to_uppercase());
+        let hint = Hint::new("give it as an argument, as in ").command_of("create", [what.to_uppercase()]);
         return Err(CliError::usage_with(format!("the {what} is missing"), hint));
     }
     // A question that nobody sees is answered by the end of the input below.

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use taskpawl::Taskpawl;
+use taskpawl::model::{Advice, Hint};
 use taskpawl::store::{Finding, Location, PlacementError, Severity};
 use taskpawl::tools::{Enforcement, Level, NetworkWall, SpawnError};
 
@@ -81,7 +82,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(text)?;
     let mendable = found.iter().filter(|finding| finding.is_open() && finding.severity == Severity::Mendable);
     if mendable.count() > 0 {
-        out.remark("`taskpawl doctor --fix` mends what can be mended without loss");
+        out.advise(&Hint::from(Advice::DoctorFix {}).text(" repairs this without loss"));
     }
     Ok(exit(&found))
 }

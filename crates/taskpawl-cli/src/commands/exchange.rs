@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use taskpawl::model::{Apart, TaskId};
+use taskpawl::model::{Apart, Hint, TaskId};
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 
 use crate::app::App;
@@ -86,7 +86,7 @@ fn unclear(path: &Path, files: &Files) -> CliError {
         ),
         None => CliError::usage_with(
             format!("it is not clear which format `{shown}` has"),
-            format!("name it: `taskpawl import FORMAT {shown}`"),
+            Hint::new("name it: ").command_of("import FORMAT", [shown.to_string()]),
         ),
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::Manager;
-use taskpawl::model::{Apart, ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
+use taskpawl::model::{Apart, Hint, ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
 use taskpawl_formats::{
     Files, Format, Options, Reading, Written, keep_states, read, without, write, write_over,
 };
@@ -84,7 +84,7 @@ fn to_stdout(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.format.is_folder() {
         return Err(CliError::usage_with(
             format!("`{}` is a folder of files", args.format.name()),
-            format!("name it: `taskpawl export {} PATH`", args.format.name()),
+            Hint::new("name it: ").command_of("export", [args.format.name().to_owned(), "PATH".to_owned()]),
         ));
     }
     exchange::remark_left_out(app, &written.left_out);
@@ -242,11 +242,10 @@ fn known(
     let ids = reading.tasks.iter().map(|task| task.id.to_string()).collect();
     let import = import::import_of(reading.clone(), source.to_owned(), ImportMode::Merge);
     let refuse = |why: String| {
-        let path = found.path.display();
-        let hint = format!(
-            "`taskpawl import {} {path}` takes over what is new there; `--force` writes over it",
-            args.format.name()
-        );
+        let words = [args.format.name().to_owned(), found.path.display().to_string()];
+        let hint = Hint::default()
+            .command_of("import", words)
+            .text(" takes over the changes there; `--force` overwrites them");
         CliError::NotHere { path: found.path.clone(), why, hint }
     };
     match manager.preview_import(import) {
@@ -299,13 +298,13 @@ fn check_single(format: Format, root: &Path, written: &Written) -> Result<(), Cl
         return Ok(());
     }
     let folder = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (path, folder) = (root.display(), folder.display());
+    let path = root.display();
+    let words = [format.name().to_owned(), folder.display().to_string()];
     Err(CliError::usage_with(
         format!("`{path}` is one file, and {count} tasks with a file each are to be written"),
-        format!(
-            "name the folder: `taskpawl export {} {folder}`; or this task alone, by `--only ID`",
-            format.name()
-        ),
+        Hint::new("name the folder: ")
+            .command_of("export", words)
+            .text("; or this task alone, by `--only ID`"),
     ))
 }
 

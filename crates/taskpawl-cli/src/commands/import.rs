@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use taskpawl::Manager;
-use taskpawl::model::{Apart, Import, ImportMode, ImportReport, TaskId, check_id};
+use taskpawl::model::{Apart, Hint, Import, ImportMode, ImportReport, TaskId, check_id};
 use taskpawl_formats::{Format, FormatError, Options, Reading, detect, read};
 
 use crate::app::App;
@@ -117,7 +117,10 @@ pub(super) fn reading(app: &App, found: &Found, prefix: Option<&String>) -> Resu
     let options = Options { prefix: prefix.cloned(), now: app.source()?.now() };
     read(found.format, &found.files, &options).map_err(|mut error| {
         if let Some(other) = detect(&found.files).filter(|other| *other != found.format) {
-            error.hint = format!("it looks like {0}: name that, `taskpawl import {0} PATH`", other.name());
+            error.hint = Hint::new("it looks like ")
+                .text(other.name())
+                .text(": name that, ")
+                .command_of("import", [other.name().to_owned(), "PATH".to_owned()]);
         }
         foreign(found.format, error)
     })
@@ -147,7 +150,7 @@ fn find(word: &str, path: Option<&Path>) -> Result<Found, CliError> {
         Some((format, Some(path))) => exchange::find(Some(format), Path::new(path)),
         Some((format, None)) => Err(CliError::usage_with(
             format!("`{word}` has no usual place"),
-            format!("name the file: `taskpawl import {} PATH`", format.name()),
+            Hint::new("name the file: ").command_of("import", [format.name().to_owned(), "PATH".to_owned()]),
         )),
         None => exchange::find(None, Path::new(word)),
     }

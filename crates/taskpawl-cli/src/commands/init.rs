@@ -1,5 +1,6 @@
 use std::process::ExitCode;
 
+use taskpawl::model::Hint;
 use taskpawl::store::{CopyChoice, Place, PlacementError, Rule, initialize, locate, resolve_copy};
 
 use crate::app::App;
@@ -64,7 +65,7 @@ fn make(app: &App, args: &Args) -> Result<Place, CliError> {
         _ if args.share => {
             return Err(CliError::usage_with(
                 "this is no copy of a project, so there is nothing to share",
-                "`taskpawl init` alone makes or keeps a project",
+                Hint::default().command("init").text(" alone makes or keeps a project"),
             ));
         }
         known => {
@@ -82,7 +83,7 @@ fn own_or_found_again(app: &App, args: &Args, place: Place, was_known: bool) -> 
     if args.new && place.rule != Rule::StateDirectory {
         return Err(CliError::usage_with(
             "the store of this project was named, so there is none to begin anew",
-            "name another one with `taskpawl init --store PATH`",
+            Hint::new("name another one with ").command("init --store PATH"),
         ));
     }
     let store = place.location.path().filter(|store| store.exists());
@@ -90,16 +91,15 @@ fn own_or_found_again(app: &App, args: &Args, place: Place, was_known: bool) -> 
     let store = quoted(&store.display().to_string());
     if !args.new {
         if !was_known {
-            app.out().remark(
-                "a project was here before, and its tasks are here again; `taskpawl init --new` begins without them",
-            );
+            let again = Hint::new("a project was here before, and its tasks are here again; ");
+            app.out().advise(&again.command("init --new").text(" begins without them"));
         }
         return Ok(place);
     }
     if place.project.as_ref() != Some(&place.root) {
         return Err(CliError::usage_with(
             "this is a worktree, and shares the tasks of its main tree",
-            "give `taskpawl init --new` there, or name a store with `--store PATH`",
+            Hint::new("give ").command("init --new").text(" there, or name a store with `--store PATH`"),
         ));
     }
     let place = resolve_copy(&store_of_project(app), CopyChoice::New(&app.source()?.new_id()))?;

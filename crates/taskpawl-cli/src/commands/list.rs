@@ -82,7 +82,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 impl Args {
     /// Returns the command that lists the same tasks.
     fn command(&self) -> String {
-        let mut command = "taskpawl list".to_owned();
+        let mut command = "list".to_owned();
         let mut add = |flag: &str, value: &str| {
             if !value.is_empty() {
                 command = format!("{command} --{flag} {}", quoted(value));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Taskpawl;
-use taskpawl::model::{CallStatus, Status, Task, TaskId, ToolCall, format_time, secret_names};
+use taskpawl::model::{Advice, CallStatus, Hint, Status, Task, TaskId, ToolCall, format_time, secret_names};
 use taskpawl::tools::{RedactorStream, Vault};
 
 use crate::app::App;
@@ -124,7 +124,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         is_pruned |= remark_on_pruned(app, plans, task)?;
     }
     if !is_pruned && count == 0 {
-        app.out().remark(&nothing(&task, &tasks));
+        app.out().advise(&nothing(&task, &tasks));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -170,13 +170,14 @@ fn remark_on_withheld(app: &App, vault: &Vault, task: &Task) {
 fn remark_on_pruned(app: &App, plans: &Taskpawl, task: &Task) -> Result<bool, CliError> {
     let pruned_at = plans.manager().output_pruned_at(task.id.as_str())?;
     if let Some(at) = pruned_at {
-        let what = "output was pruned; what its result keeps of it is shown here and by `taskpawl show`";
-        app.out().remark(&format!("`{}`: {what} (last pruned at {})", task.id, format_time(at)));
+        let pruned = Hint::default().data(&task.id).text(": output was pruned; the rest is in its results: ");
+        let at = format!(" (last pruned at {})", format_time(at));
+        app.out().advise(&pruned.advice(Advice::show(&task.id)).text(at));
     }
     Ok(pruned_at.is_some())
 }
 
-fn nothing(task: &Task, running: &[Task]) -> String {
+fn nothing(task: &Task, running: &[Task]) -> Hint {
     let calls = || running.iter().flat_map(|task| &task.metadata.tool_calls);
     let started = calls().any(|call| call.attempts > 0);
     let runs = calls().any(|call| call.status == CallStatus::Running);
@@ -184,9 +185,12 @@ fn nothing(task: &Task, running: &[Task]) -> String {
         (true, _) => "has no calls",
         (false, false) => "has not been started",
         (false, true) if runs => "has printed nothing so far that was asked for",
-        (false, true) => "printed nothing that was asked for; `taskpawl show` has the results of its calls",
+        (false, true) => {
+            let nothing = Hint::default().data(&task.id).text(" printed nothing that was asked for; ");
+            return nothing.advice(Advice::show(&task.id)).text(" has the results of its calls");
+        }
     };
-    format!("`{}` {why}", task.id)
+    Hint::default().data(&task.id).text(" ").text(why)
 }
 
 fn check(args: &Args, task: &Task) -> Result<(), CliError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use serde_json::json;
 use taskpawl::Taskpawl;
-use taskpawl::model::{Origin, PlanAccess, Refusal};
+use taskpawl::model::{CommandLine, Hint, Origin, PlanAccess, Refusal};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::CallOrigin;
 use taskpawl_mcp::{HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
@@ -133,10 +133,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
                     "`--project` names {}, which is no directory",
                     quoted(&path.display().to_string())
                 );
-                return Err(CliError::usage_with(
-                    message,
-                    "name the directory in which `taskpawl init` was given",
-                ));
+                let hint = Hint::new("name the directory of ").command("init");
+                return Err(CliError::usage_with(message, hint));
             }
             serve(&app.in_directory(path), args)
         }
@@ -160,6 +158,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         run: running::configured(app)?,
         found_later: app.servers()?.found_later(),
         absent: Some(app.absent_tools()?),
+        line: CommandLine { actor: None, ..(*app.out().line).clone() },
         has_plan: args.has_plan(),
         sets: sets(args, &lists, &plans),
     };
@@ -207,8 +206,9 @@ fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
     let in_project = |served: &&Served| !matches!(served, Served::Dialect(Dialect::Session | Dialect::Queue));
     let Some(Served::Dialect(dialect)) = args.dialect.iter().find(in_project) else { return Ok(true) };
     let message = format!("there is no project here, and lists of the dialect `{dialect}` belong to one");
-    let hint = "`taskpawl init` in the directory of the project makes it one, and `--project DIR` names it; `session` and `queue` \
-                need none";
+    let hint = Hint::default().command("init").text(
+        " in the directory of the project makes it one, and `--project DIR` names it; `session` and `queue` need none",
+    );
     Err(CliError::usage_with(message, hint))
 }
 

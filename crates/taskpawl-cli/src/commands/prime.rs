@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
-use taskpawl::model::{Advised, Status, Untakable, format_time};
+use taskpawl::model::{Advice, Advised, CommandLine, Status, Untakable, format_time};
 use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     }
     match digest(app) {
         Ok(digest) if out.is_json => out.data(&digest),
-        Ok(digest) => out.print(text(&digest, &app.store_words())),
+        Ok(digest) => out.print(text(&digest, &out.line)),
         Err(error) => unread(&out, &error),
     }
 }
@@ -88,14 +88,9 @@ struct Section {
 }
 
 impl Section {
-    fn new<T>(heading: &'static str, list: &Listed<T>, rest: &str, line: impl Fn(&T) -> String) -> Self {
+    fn new<T>(heading: &'static str, list: &Listed<T>, rest: String, line: impl Fn(&T) -> String) -> Self {
         let lines = list.items.iter().map(|item| format!("- {}", line(item))).collect();
-        Self { heading, lines, rest: rest.to_owned(), truncated: list.truncated, total: None }
-    }
-
-    /// Makes its command name the store.
-    fn of_store(self, words: &str) -> Self {
-        Self { rest: self.rest.replacen("taskpawl", &format!("taskpawl{words}"), 1), ..self }
+        Self { heading, lines, rest, truncated: list.truncated, total: None }
     }
 
     /// Says how many tasks there are of which the items tell.
@@ -163,16 +158,17 @@ impl Page {
     }
 }
 
-/// Returns the text; `store` are the words that commands have to add so that they are about the same store.
-fn text(digest: &Digest, store: &str) -> String {
+/// Returns the text, with commands that have the flags of `line`.
+fn text(digest: &Digest, line: &CommandLine) -> String {
     if digest.total == 0 {
         return format!(
-            "taskpawl: the plan has no tasks yet; `taskpawl{store} apply FILE` or `taskpawl{store} create NAME` adds some.\n"
+            "taskpawl: the plan has no tasks yet; `{}` or `{}` adds some.\n",
+            line.with("apply FILE"),
+            line.with("create NAME")
         );
     }
-    let mine =
-        Section::new("You hold:", &digest.mine, "taskpawl list --status in_progress", mine).of_store(store);
-    let lists = sections(digest).map(|section| section.of_store(store));
+    let mine = Section::new("You hold:", &digest.mine, line.of(&list(Status::InProgress)), mine);
+    let lists = sections(digest, line);
     let all: Vec<&Section> = std::iter::once(&mine).chain(&lists).collect();
     let mut page = Page::new(BUDGET, &all);
     page.line(&summary(digest), 0);
@@ -189,19 +185,26 @@ fn text(digest: &Digest, store: &str) -> String {
     page.text
 }
 
-fn sections(digest: &Digest) -> [Section; 8] {
+fn list(status: Status) -> Advice {
+    Advice::List { status: vec![status] }
+}
+
+fn sections(digest: &Digest, line: &CommandLine) -> [Section; 8] {
+    let ready_list = || line.with("ready");
+    let why_ready = || line.of(&Advice::ExplainReady {});
+    let in_progress = || line.of(&list(Status::InProgress));
     let next = Listed { items: digest.next_actions.clone(), truncated: false };
     [
-        Section::new("Next:", &next, "taskpawl explain --ready", next_line),
-        Section::new("Waits for a decision:", &digest.on_hold, "taskpawl list --status blocked", on_hold),
+        Section::new("Next:", &next, why_ready(), next_line),
+        Section::new("Waits for a decision:", &digest.on_hold, line.of(&list(Status::Blocked)), on_hold),
         // Its items are groups.
-        Section::new("Failed:", &digest.failed, "taskpawl list --status failed", failure)
+        Section::new("Failed:", &digest.failed, line.of(&list(Status::Failed)), failure)
             .of_tasks(digest.count(Status::Failed)),
-        Section::new("Ready for you:", &digest.ready, "taskpawl ready", ready),
-        Section::new("Ready for a run:", &digest.ready_to_run, "taskpawl ready", ready),
-        Section::new("Ready, but for no run here:", &digest.for_nobody, "taskpawl explain --ready", nobody),
-        Section::new("Runs now:", &digest.running, "taskpawl list --status in_progress", running_now),
-        Section::new("Held by others:", &digest.held, "taskpawl list --status in_progress", theirs),
+        Section::new("Ready for you:", &digest.ready, ready_list(), ready),
+        Section::new("Ready for a run:", &digest.ready_to_run, ready_list(), ready),
+        Section::new("Ready, but for no run here:", &digest.for_nobody, why_ready(), nobody),
+        Section::new("Runs now:", &digest.running, in_progress(), running_now),
+        Section::new("Held by others:", &digest.held, in_progress(), theirs),
     ]
 }
 
@@ -297,7 +300,7 @@ mod tests {
 
     fn section(heading: &'static str, item: &'static str, truncated: bool) -> Section {
         let list = Listed { items: vec![item; 10], truncated };
-        Section::new(heading, &list, "show", |item| (*item).to_owned())
+        Section::new(heading, &list, "show".to_owned(), |item| (*item).to_owned())
     }
 
     #[test]

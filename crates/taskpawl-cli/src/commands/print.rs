@@ -83,7 +83,7 @@ fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
     out.print(table.render(out.paint, out.width))
 }
 
-/// Prints a part of the tasks: `more` is the command that shows what follows, without `--offset`.
+/// Prints a part of the tasks: `more` are the words of the command that shows the next page, without `--offset`.
 pub(super) fn page(
     app: &App,
     page: &Page,
@@ -102,9 +102,9 @@ pub(super) fn page(
     if page.truncated {
         let next = offset + page.tasks.len();
         let of = page.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let more = format!("{more}{}", app.store_words());
+        let more = out.line.with(more);
         out.remark(&format!(
-            "{} to {next}{of}: `{more} --offset {next}` shows what follows, `{more} --limit 0` shows all",
+            "{} to {next}{of}: `{more} --offset {next}` shows the next page, `{more} --limit 0` shows all",
             offset + 1
         ));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use taskpawl::model::ApprovalRequest;
+use taskpawl::model::{ApprovalRequest, Hint};
 use taskpawl::{Approver, Verdict};
 use tokio::sync::{Mutex, mpsc};
 
@@ -58,8 +58,9 @@ impl Prompt {
         match Pin::needed(app) {
             Ok(pin) => Some(Arc::new(Self::new(app.out().paint_err, curtain, pin))),
             Err(fault) => {
-                let hint = fault.hint();
-                app.out().warn(&format!("nobody is asked: decisions need the PIN: {fault}; {hint}"));
+                let unasked = Hint::new(format!("questions stay open: decisions need the PIN: {fault}; "));
+                let out = app.out();
+                out.warn(&unasked.hint(fault.hint()).worded(&*out.line));
                 None
             }
         }

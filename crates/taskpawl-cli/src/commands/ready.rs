@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::model::{Advice, BlockedReason, Untakable};
+use taskpawl::model::{Advice, BlockedReason, Hint, Status, Untakable};
 use taskpawl::{Manager, ReadyPage};
 
 use crate::app::App;
@@ -37,7 +37,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let info = PageInfo { for_nobody, total_for_nobody, ..PageInfo::of(&page, limit, offset) };
         return app.out().page(&page.tasks, &info);
     }
-    print::page(app, &page, limit, offset, "taskpawl ready")?;
+    print::page(app, &page, limit, offset, "ready")?;
     remark_on_untakable(app, &for_nobody)?;
     remark_on_questions(app, manager)?;
     Ok(ExitCode::SUCCESS)
@@ -55,7 +55,8 @@ fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> 
     }
     if nobody.len() > NAMED {
         let rest = nobody.len() - NAMED;
-        app.out().remark(&format!("{rest} more that no run here can take: `taskpawl explain --ready`"));
+        let more = Hint::new(format!("{rest} more that no run here can take: "));
+        app.out().advise(&more.advice(Advice::ExplainReady {}));
     }
     Ok(())
 }
@@ -76,7 +77,8 @@ fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
     }
     if waiting.len() > NAMED {
         let rest = waiting.len() - NAMED;
-        app.out().remark(&format!("{rest} more wait for a decision: `taskpawl list --status blocked`"));
+        let blocked = Advice::List { status: vec![Status::Blocked] };
+        app.out().advise(&Hint::new(format!("{rest} more wait for a decision: ")).advice(blocked));
     }
     Ok(())
 }

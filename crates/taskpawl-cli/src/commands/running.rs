@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::{Budget, Means, Period, Selector, Status};
+use taskpawl::model::{Budget, Hint, Means, Period, Selector, Status};
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -176,7 +176,9 @@ fn trusted_notify(app: &App, config: &Config) -> Result<Vec<String>, CliError> {
     if config.notify.is_empty() || trust::is_given(app, &file, hash)? {
         return Ok(config.notify.clone());
     }
-    app.out().warn(&format!("nobody is told of runs by `run.notify`: {}", trust::missing(&file)));
+    let off = Hint::new("`run.notify` is off: ").hint(trust::missing(&file));
+    let out = app.out();
+    out.warn(&off.worded(&*out.line));
     Ok(Vec::new())
 }
 

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{RunRecord, format_time};
+use taskpawl::model::{Advice, Hint, RunRecord, format_time};
 use taskpawl::{Manager, RunFilter, RunState};
 
 use crate::app::App;
@@ -43,7 +43,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     out.print(table.render(out.paint, out.width))?;
     if truncated {
-        out.remark(&format!("the latest {limit}: `taskpawl runs --limit 0` shows all"));
+        let latest = Hint::new(format!("the latest {limit}: "));
+        out.advise(&latest.command("runs --limit 0").text(" shows all"));
     } else {
         let pruned = app.reader()?.manager().pruned_runs()?;
         if let Some(at) = pruned.iter().map(|(_, at)| *at).max() {
@@ -52,10 +53,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             } else {
                 format!("{} older runs", pruned.len())
             };
-            out.remark(&format!(
-                "{which} not shown: pruned, last at {}; `taskpawl history` still tells what happened",
-                format_time(at)
-            ));
+            let pruned = Hint::new(format!("{which} not shown: pruned, last at {}; ", format_time(at)));
+            out.advise(&pruned.advice(Advice::History { id: None }).text(" still has their events"));
         }
     }
     Ok(ExitCode::SUCCESS)

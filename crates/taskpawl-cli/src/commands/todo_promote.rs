@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use taskpawl::model::Hint;
 use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, Promotion, choose};
 
 use crate::app::App;
@@ -130,8 +131,10 @@ fn of(app: &App, lists: &Lists, dialect: Dialect, scope: Option<String>) -> Resu
 
 fn out_of_reach() -> CliError {
     let message = "the lists of `session` are in the memory of the process that keeps them";
-    let hint = "`taskpawl create NAME` makes a task of an item; a model does so with `todo_promote` of \
-                `taskpawl mcp --dialect session --dialect core`";
+    let hint = Hint::default()
+        .command("create NAME")
+        .text(" makes a task of an item; a model does so with `todo_promote` of ")
+        .command("mcp --dialect session --dialect core");
     CliError::usage_with(message, hint)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Map, NewCall, NewTask, Status, TaskSpec, ToolCall};
+use taskpawl::model::{CallSpec, Hint, Map, NewCall, NewTask, Status, TaskSpec, ToolCall};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CommandTool, Hints, ToolSpec};
 use taskpawl::{Observer, RunControl, RunEvent, RunOptions, Taskpawl};
@@ -304,7 +304,7 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     let servers = app.servers()?;
     if let Some(lack) = servers.lack(name).filter(|_| !is_known && !servers.has(name)) {
         let message = format!("no tool `{name}` is known here: {}", lack.why);
-        return Err(CliError::usage_with(message, format!("`{}` says more", lack.advice)));
+        return Err(CliError::usage_with(message, Hint::from(lack.advice).text(" says more")));
     }
     call.result = call.result.take().map(|result| whole(result, files.path()));
     print(app, name, &Called { tool: name, task_status: task.status, call })?;

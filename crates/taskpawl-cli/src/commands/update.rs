@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::StatusChange;
-use taskpawl::model::{Map, Status, TaskId};
+use taskpawl::model::{Hint, Map, Status, TaskId};
 
 use crate::app::App;
 use crate::commands::fields::FieldArgs;
@@ -53,7 +53,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match args.status {
         Some(_) if !fields.is_empty() || args.if_version.is_some() => Err(CliError::usage_with(
             "`--status` goes alone: a change of state and one of fields are two commands",
-            "give `--status` in a second `taskpawl update`",
+            Hint::new("give `--status` in a second ").command("update"),
         )),
         Some(status) => {
             let change = StatusChange { reason: args.reason.clone(), result: args.result.clone() };
@@ -62,7 +62,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
         None if fields.is_empty() => Err(CliError::usage_with(
             "there is nothing to change",
-            "`taskpawl update --help` lists the fields",
+            Hint::default().command("update --help").text(" lists the fields"),
         )),
         None => {
             let id: TaskId = question::manager(app)?.update(&args.id, fields, args.if_version)?;

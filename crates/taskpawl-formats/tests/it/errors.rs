@@ -90,5 +90,5 @@ fn a_task_that_waits_for_the_one_above_it_is_named_with_its_file() {
     );
     let error = read(Format::Backlog, &files, &options()).unwrap_err();
     assert_eq!((error.file.as_str(), error.field.as_str()), ("tasks/b.md", "dependencies"));
-    assert!(error.hint.contains("take `TASK-1` out of `dependencies`"), "{}", error.hint);
+    assert!(error.hint.to_string().contains("take `TASK-1` out of `dependencies`"), "{}", error.hint);
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
 use taskpawl_model::{
-    CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, KeySpace, Node, PlanRecord,
-    Query, Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp,
-    Undoable, View, ViewResult, decide,
+    Actor, CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, KeySpace, Node,
+    PlanRecord, Query, Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord,
+    Timestamp, Undoable, View, ViewResult, decide,
 };
 
 use crate::flow::with_plan;
@@ -87,8 +87,8 @@ impl View for Counting<'_> {
         find_events(query: &EventQuery) -> Vec<Event>;
         newest_checklists(revision: u64) -> Vec<Event>;
         undoables(first: u64, last: u64) -> Vec<Undoable>;
-        last_undoable(actor: &str) -> Option<Undoable>;
-        request(actor: &str, request: &str) -> Option<RequestRecord>;
+        last_undoable(actor: Actor<'_>) -> Option<Undoable>;
+        request(actor: Actor<'_>, request: &str) -> Option<RequestRecord>;
         requests_before(time: Timestamp) -> u64;
         key_space() -> Option<KeySpace>;
         pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;

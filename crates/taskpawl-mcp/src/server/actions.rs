@@ -1,7 +1,9 @@
 //! What to do next, as exact calls of our tools: what commands of the command line are to people.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Advice, CommandLine, HintOption, HintWords, TaskId, bounded};
+use taskpawl::model::{Advice, Advised, CommandLine, HintOption, HintWords, TaskId, bounded};
 
 use super::digest::restricted;
 use super::options::ServerOptions;
@@ -12,8 +14,8 @@ use super::tools::Core;
 pub(super) enum Action {
     /// A call of one of our tools.
     Call { tool: &'static str, arguments: Map<String, Value> },
-    /// What only a person does, at a terminal.
-    Person(String),
+    /// A command that only a person runs, at a terminal.
+    Person(Advised),
 }
 
 impl Action {
@@ -25,6 +27,18 @@ impl Action {
         Self::Call { tool, arguments }
     }
 
+    /// Returns a command for a person.
+    pub(super) fn person(advice: Advice) -> Self {
+        Self::Person(advice.into())
+    }
+
+    /// Has commands for a person written with the flags of `line`.
+    pub(super) fn write_as(&mut self, line: &Arc<CommandLine>) {
+        if let Self::Person(command) = self {
+            command.write_as(line);
+        }
+    }
+
     /// Returns what advice comes to here; nothing where no tool does it and no person has to.
     pub(super) fn of(advice: &Advice) -> Vec<Self> {
         advice.steps().iter().filter_map(Self::of_step).collect()
@@ -34,7 +48,7 @@ impl Action {
     fn of_step(advice: &Advice) -> Option<Self> {
         let task = |verb: &str, id: &TaskId| Self::call("task_update", json!({"id": id, "action": verb}));
         Some(match advice {
-            advice if advice.is_for_people() => Self::Person(advice.to_string()),
+            advice if advice.is_for_people() => Self::person(advice.clone()),
             Advice::Show { id }
             | Advice::Explain { id }
             | Advice::Logs { id }
@@ -113,7 +127,7 @@ impl Action {
     fn in_words(&self) -> String {
         match self {
             Self::Call { tool, arguments } => format!("`{tool} {}`", Value::Object(arguments.clone())),
-            Self::Person(command) => format!("`{command}` (a person, at a terminal)"),
+            Self::Person(command) => format!("`{command}` {FOR_PEOPLE}"),
         }
     }
 }
@@ -134,7 +148,12 @@ fn cascading(verb: &str, id: &TaskId, cascade: bool) -> Action {
 pub(super) struct CallWords<'a> {
     /// The agent; none where the caller gave no name.
     pub(super) agent: Option<&'a str>,
+    /// The flags of commands for people.
+    pub(super) line: &'a CommandLine,
 }
+
+/// Marks a command for people.
+const FOR_PEOPLE: &str = "(a person, at a terminal)";
 
 impl HintWords for CallWords<'_> {
     fn advice(&self, advice: &Advice) -> String {
@@ -144,10 +163,21 @@ impl HintWords for CallWords<'_> {
             let on = bounded::data(on.as_str());
             return format!("{} with {on} among the `dependencies` in `fields`", call.in_words());
         }
-        let actions = Action::of(advice);
-        let words: Vec<String> =
-            actions.iter().map(|action| action.in_name_of(self.agent).in_words()).collect();
-        if words.is_empty() { format!("`{advice}` (a person, at a terminal)") } else { words.join(", then ") }
+        let line = Arc::new(self.line.clone());
+        let in_words = |mut action: Action| {
+            action.write_as(&line);
+            action.in_name_of(self.agent).in_words()
+        };
+        let words: Vec<String> = Action::of(advice).into_iter().map(in_words).collect();
+        if words.is_empty() {
+            format!("`{}` {FOR_PEOPLE}", self.line.of(advice))
+        } else {
+            words.join(", then ")
+        }
+    }
+
+    fn command(&self, words: &str, args: &[String]) -> String {
+        format!("{} {FOR_PEOPLE}", self.line.command(words, args))
     }
 
     fn option(&self, option: &HintOption) -> String {
@@ -157,7 +187,7 @@ impl HintWords for CallWords<'_> {
             HintOption::Needs => "`needs`".to_owned(),
             HintOption::Param { name } => format!("a value for {} in the plan", bounded::data(name)),
             HintOption::Instance | HintOption::Moved | HintOption::Prefix | HintOption::Adopt | _ => {
-                format!("{} (a person, at a terminal)", CommandLine::default().option(option))
+                format!("{} {FOR_PEOPLE}", self.line.option(option))
             }
         }
     }
@@ -201,7 +231,7 @@ mod tests {
         let hint =
             taskpawl::model::Hint::new("held by ").data(&holder).text("; ").advice(Advice::ClaimNext {});
         assert_eq!(Action::of_all(hint.advised()).len(), 1);
-        let text = hint.worded(&CallWords { agent: Some("ann") });
+        let text = hint.worded(&CallWords { agent: Some("ann"), line: &CommandLine::default() });
         assert!(!text.contains("`taskpawl cancel") && text.contains("\"agent\":\"ann\""), "{text}");
         let release = Advice::Release { id: id("a"), holder: Some(holder.clone()) };
         let [Action::Call { arguments, .. }] = &Action::of(&release)[..] else { panic!("one call") };

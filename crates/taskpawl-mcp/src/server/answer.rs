@@ -1,5 +1,7 @@
 //! What a model gets to read: an object, as text and as structured content, of bounded size.
 
+use std::sync::Arc;
+
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 
@@ -90,9 +92,11 @@ impl Answer {
         self
     }
 
-    /// Names only what a server has among what to do next.
+    /// Keeps the next steps that a server has, and has commands for people name its store.
     pub(super) fn only_here(mut self, options: &ServerOptions) -> Self {
+        let line = Arc::new(options.line.clone());
         self.actions.retain(|action| action.is_here(options));
+        self.actions.iter_mut().for_each(|action| action.write_as(&line));
         self
     }
 
@@ -281,8 +285,9 @@ mod tests {
             json!({"quotes": "\\\"".repeat(20_000), "name": "kept"}),
             json!({"controls": "\u{1b}".repeat(20_000), "name": "kept"}),
         ] {
-            let result =
-                Answer::new(fields).next([Action::Person("taskpawl approve a".to_owned())]).into_result();
+            let result = Answer::new(fields)
+                .next([Action::person(taskpawl::model::Advice::show(&"a".into()))])
+                .into_result();
             let text = serde_json::to_string(&result).unwrap();
             assert!(text.len() <= 8_000, "{} bytes: {}", text.len(), &text[..200]);
             let value = result.structured_content.unwrap();

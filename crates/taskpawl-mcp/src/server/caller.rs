@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use taskpawl::model::{Means, RunId};
+use taskpawl::model::{CommandLine, Means, RunId};
 use taskpawl::{Manager, Taskpawl};
 
+use super::actions::CallWords;
 use super::arguments::found;
 use super::options::ServerOptions;
 use super::refusal::Refused;
@@ -18,6 +19,8 @@ pub(super) struct Caller {
     pub(super) plans: Taskpawl,
     /// What runs of this server have.
     pub(super) means: Means,
+    /// The flags of commands that a person is asked to run.
+    pub(super) line: CommandLine,
     /// The name that the call gave, if it gave one.
     pub(super) agent: Option<String>,
     /// By which request: its name, and what tells it from another of that name.
@@ -43,7 +46,7 @@ impl Caller {
         };
         let request = request.map(|name| (name, digest()));
         let means = options.means(&plans);
-        Ok(Self { plans, means, agent, request })
+        Ok(Self { plans, means, line: options.line.clone(), agent, request })
     }
 
     /// Returns every command on the plan. It is the manager for all commands of the call, so that these are the parts of one request.
@@ -53,6 +56,11 @@ impl Caller {
             Some((name, digest)) => manager.with_request(name, digest),
             None => manager,
         }
+    }
+
+    /// Returns the words of hints for this caller.
+    pub(super) fn words(&self) -> CallWords<'_> {
+        CallWords { agent: self.agent.as_deref(), line: &self.line }
     }
 
     /// Returns the manager for reads.

@@ -162,7 +162,7 @@ fn translated(next: &NextAction, digest: &Digest) -> Option<Action> {
     Some(match next.action {
         Deed::Report => Action::call("task_update", json!({"id": next.task, "action": "done"})),
         Deed::Decide | Deed::Look => Action::call("task_get", task()?),
-        Deed::Approve => Action::Person(next.command.to_string()),
+        Deed::Approve => Action::Person(next.command.clone()),
         Deed::Retry => {
             let failed = &digest.failed.items.first()?.task;
             Action::call("task_update", json!({"id": failed, "action": "retry"}))

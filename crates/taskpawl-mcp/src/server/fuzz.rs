@@ -85,7 +85,11 @@ fn call(plans: &Taskpawl, text: &str) -> bool {
     });
     let is_understood = !matches!(answer, Err(Refused::Argument { .. }));
     let is_asked_for = text.contains("limit");
-    let result = answer.unwrap_or_else(|refused| refused.into_answer(None)).into_result();
+    let refused = |refused: Refused| {
+        let advice = refused.advice();
+        refused.into_answer(None, &options.line, &advice)
+    };
+    let result = answer.unwrap_or_else(refused).into_result();
     let bytes = serde_json::to_string(&result).unwrap().len();
     assert!(bytes <= 8_192 || is_asked_for, "{bytes} bytes are answered");
     is_understood

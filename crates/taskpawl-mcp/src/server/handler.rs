@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::{ActorKind, Means, RunId};
+use taskpawl::model::{ActorKind, Means, RunId, all_offered};
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 use tokio::time::Instant;
 
@@ -149,13 +149,30 @@ impl McpServer {
     /// Takes the advice away to take another task where there is none: that would be refused in its turn.
     async fn without_vain_advice(&self, refused: Refused, agent: Option<String>) -> Refused {
         let Refused::Command(error) = refused else { return refused };
-        let plans = agent.map_or_else(|| self.plans().clone(), |agent| self.plans().acting_as(agent));
+        let plans = self.plans_of(agent);
         let ServerOptions { lease, run, .. } = self.options();
         let next = plans.manager().command_to_claim(None, *lease, run.resources.clone());
         if !Refused::is_held(&error) || blocking(move || plans.manager().preview(next)).await.is_ok() {
             return Refused::Command(error);
         }
         Refused::Alone(error)
+    }
+
+    /// Returns the answer of a refusal, with the advice that the rules accept from the caller now.
+    async fn answer_of(&self, refused: Refused, agent: Option<String>) -> CallToolResponse {
+        let (all, plans) = (refused.advice(), self.plans_of(agent.clone()));
+        let tried = blocking(move || {
+            let manager = plans.manager();
+            manager.read(|view| Ok(all_offered(view, all, &manager.context())?))
+        });
+        // A store that cannot be read has no advice that holds.
+        let advice = tried.await.unwrap_or_default();
+        let answer = refused.into_answer(agent.as_deref(), &self.options().line, &advice);
+        answer.only_here(self.options()).into_result().into()
+    }
+
+    fn plans_of(&self, agent: Option<String>) -> Taskpawl {
+        agent.map_or_else(|| self.plans().clone(), |agent| self.plans().acting_as(agent))
     }
 
     /// Refuses a tool that is there outside of a call alone.
@@ -213,7 +230,7 @@ impl McpServer {
         }
         let agent = caller.agent.clone();
         let answer = blocking(move || run_ready::describe(&server, caller.reads(), &id)).await?;
-        Ok(answer.in_name_of(agent.as_deref()).into_result().into())
+        Ok(answer.only_here(self.options()).in_name_of(agent.as_deref()).into_result().into())
     }
 
     /// Calls a tool of a set.
@@ -313,17 +330,17 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let agent = agent_of(request.arguments.as_ref());
-        let said = |refused: Refused| {
-            refused.into_answer(agent.as_deref()).only_here(self.options()).into_result().into()
-        };
         if let Some(tool) = Core::named(&request.name, self.options()) {
             return Ok(match self.call_core(tool, request, &context).await {
                 Ok(answer) => answer,
-                Err(refused) => said(self.without_vain_advice(refused, agent.clone()).await),
+                Err(refused) => {
+                    let refused = self.without_vain_advice(refused, agent.clone()).await;
+                    self.answer_of(refused, agent).await
+                }
             });
         }
         if let Some(refused) = self.beyond(&request.name) {
-            return Ok(said(refused));
+            return Ok(self.answer_of(refused, agent).await);
         }
         let arguments = request.arguments.unwrap_or_default();
         match self.inner.others.get(&request.name) {

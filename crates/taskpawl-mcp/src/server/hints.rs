@@ -2,7 +2,9 @@
 //! said to be for people.
 
 use serde_json::{Value, json};
-use taskpawl::model::{Advice, BlockedReason, Hint, Refusal, Selector, Status, TaskId, allowed_by_hand};
+use taskpawl::model::{
+    Advice, BlockedReason, CommandLine, Hint, Refusal, Selector, Status, TaskId, allowed_by_hand,
+};
 
 use super::actions::{Action, CallWords};
 use super::options::ServerOptions;
@@ -53,7 +55,9 @@ fn check_text(text: &str) {
 }
 
 fn check(refusal: Refusal) -> Value {
-    let answer = Refused::from(refusal).into_answer(None).into_json();
+    let refused = Refused::from(refusal);
+    let advice = refused.advice();
+    let answer = refused.into_answer(None, &CommandLine::default(), &advice).into_json();
     for action in answer["nextActions"].as_array().into_iter().flatten() {
         check_action(action);
     }
@@ -111,11 +115,27 @@ fn options_of_the_command_line_are_named_as_arguments() {
         (Refusal::MissingParams { plan: "p".to_owned(), params: vec!["x".to_owned()] }, "`default`"),
         (Refusal::InProgress { tasks: vec![id()] }, "\"action\":\"cancel\""),
         (Refusal::StillNeeded { id: id(), by: vec![id()] }, "`cancel`"),
-        (Refusal::WorkStarted { id: id(), status: Status::Done, what: "x" }, "\"action\":\"reopen\""),
+        (
+            Refusal::WorkStarted {
+                id: id(),
+                status: Status::Done,
+                what: "x",
+                reopen: Some(Advice::reopen(&id())),
+            },
+            "\"action\":\"reopen\"",
+        ),
         (Refusal::UnknownRun { id: "r".to_owned() }, "plan_show"),
         (Refusal::NothingSelected { selector: "label:x".to_owned() }, "plan_show"),
         (Refusal::NothingReady, "\"status\":[\"todo\",\"blocked\"]"),
-        (Refusal::NotManual { id: id(), what: "runs", by: "run" }, "\"action\":\"done\""),
+        (
+            Refusal::NotManual {
+                id: id(),
+                what: "runs",
+                by: "run",
+                ends: vec![Advice::done(&id()), Advice::fail(&id())],
+            },
+            "\"action\":\"done\"",
+        ),
         (Refusal::NotAsked { id: id(), status: Status::Done, by: None }, "task_get"),
         (Refusal::WrongAnswer { id: id(), answer: None, options: vec!["red".to_owned()] }, FOR_PEOPLE),
         (Refusal::NothingToUndo { actor: "a".to_owned() }, FOR_PEOPLE),
@@ -166,6 +186,6 @@ fn all_advice_is_a_call_that_there_is_or_for_people() {
         for action in &actions {
             check_action(&action.to_json());
         }
-        check_text(&Hint::from(advice).worded(&CallWords { agent: None }));
+        check_text(&Hint::from(advice).worded(&CallWords { agent: None, line: &CommandLine::default() }));
     }
 }

@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::{AbsentTools, Means, PlanAccess};
+use taskpawl::model::{AbsentTools, CommandLine, Means, PlanAccess};
 use taskpawl::tools::Tool;
 use taskpawl::{RunOptions, Taskpawl};
 
@@ -28,6 +28,8 @@ pub struct ServerOptions {
     pub found_later: BTreeSet<String>,
     /// What is known of tools that are not there.
     pub absent: Option<Arc<dyn AbsentTools>>,
+    /// The flags of commands that a person is asked to run: those that name the store of the plan.
+    pub line: CommandLine,
     /// Whether it has the tools, prompts and resources of the plan.
     pub has_plan: bool,
     /// Tools, prompts and resources beside those of the plan.
@@ -44,6 +46,7 @@ impl Default for ServerOptions {
             run: RunOptions::default(),
             found_later: BTreeSet::new(),
             absent: None,
+            line: CommandLine::default(),
             has_plan: true,
             sets: Vec::new(),
         }

@@ -127,5 +127,5 @@ fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, Err
 fn where_it_stands(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {
     let plans = agent.map_or_else(|| server.plans().clone(), |agent| server.plans().acting_as(agent));
     let digest = digest(&plans, &server.means()).map_err(|error| internal(&error))?;
-    Ok(digest.in_name_of(agent).into_json().to_string())
+    Ok(digest.only_here(server.options()).in_name_of(agent).into_json().to_string())
 }

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use taskpawl::model::{
-    Advice, BlockedReason, HeldBy, Hint, PlanError, PlanErrors, Position, Refusal, Status, TaskId, bounded,
+    Advice, BlockedReason, CommandLine, HeldBy, Hint, PlanError, PlanErrors, Position, Refusal, Status,
+    TaskId, bounded,
 };
 use taskpawl::{Error, RunError};
 
@@ -96,18 +97,25 @@ impl Refused {
         }
     }
 
-    /// Returns what a model gets to read that called in the name of `agent`.
-    pub(super) fn into_answer(self, agent: Option<&str>) -> Answer {
+    /// Returns the advice of the hint, and what clears the way beyond that. The rules may refuse some of it by now.
+    pub(super) fn advice(&self) -> Vec<Advice> {
+        let mut advice: Vec<Advice> = self.hint().unwrap_or_default().advised().cloned().collect();
+        if let Self::Command(Error::Refused(refusal))
+        | Self::Run(RunError::Command(Error::Refused(refusal))) = self
+        {
+            advice.extend(instead(refusal));
+        }
+        advice
+    }
+
+    /// Returns the answer to a model that called in the name of `agent`, with the calls that `advice` becomes. Commands for people have
+    /// the flags of `line`.
+    pub(super) fn into_answer(self, agent: Option<&str>, line: &CommandLine, advice: &[Advice]) -> Answer {
         let hint = self.hint().unwrap_or_default();
-        let mut actions = Action::of_all(hint.advised());
-        let hint = hint.worded(&CallWords { agent });
+        let mut actions = Action::of_all(advice);
+        let hint = hint.worded(&CallWords { agent, line });
         let mut message = bounded::cut(&chain(&self)).into_owned();
         let (mut problems, mut total) = (Vec::new(), 0);
-        if let Self::Command(Error::Refused(refusal))
-        | Self::Run(RunError::Command(Error::Refused(refusal))) = &self
-        {
-            actions.extend(instead(refusal));
-        }
         if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
             total = errors.errors().len();
             message = format!("what was given is wrong{}, and nothing was changed", in_places(total));
@@ -224,32 +232,42 @@ fn of_people(verb: &str, id: &TaskId) -> Option<Advice> {
     }
 }
 
-/// Returns calls that clear the way, beyond those that the hint names.
-fn instead(refusal: &Refusal) -> Vec<Action> {
+/// Returns what clears the way, beyond the advice of the hint.
+fn instead(refusal: &Refusal) -> Vec<Advice> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "of the others the hint says all")]
     match refusal {
-        Refusal::UnknownTask { similar, .. } => {
-            similar.iter().map(|id| Action::call("task_get", json!({"id": id}))).collect()
-        }
-        Refusal::NothingReady => vec![Action::call("plan_show", json!({}))],
+        Refusal::UnknownTask { similar, .. } => similar.iter().map(Advice::show).collect(),
+        Refusal::NothingReady => vec![Advice::Runs {}],
         Refusal::Transition { id, allowed, .. } => {
             // What gives work up is for whoever has thought about it.
             let given_up = ["fail", "cancel", "skip"];
             let usable = by_call(allowed).filter(|verb| !given_up.contains(verb));
-            let call = |verb: &str| Action::call("task_update", json!({"id": id, "action": verb}));
-            usable.map(call).collect()
+            usable.filter_map(|verb| of_verb(verb, id)).collect()
         }
-        Refusal::StillNeeded { by, .. } => {
-            by.iter().take(2).map(|id| Action::call("task_get", json!({"id": id}))).collect()
-        }
+        Refusal::StillNeeded { by, .. } => by.iter().take(2).map(Advice::show).collect(),
         Refusal::DependentsRan { id, by, .. } => {
-            vec![Action::call("task_update", json!({"id": id, "action": by, "cascade": true}))]
+            let id = id.clone();
+            vec![match *by {
+                "reopen" => Advice::Reopen { id, cascade: true },
+                _ => Advice::Retry { id, cascade: true },
+            }]
         }
         Refusal::VersionMismatch { id, .. } | Refusal::DuplicateId { id, .. } => {
-            vec![Action::call("task_get", json!({"id": id}))]
+            vec![Advice::show(id)]
         }
         _ => Vec::new(),
     }
+}
+
+fn of_verb(verb: &str, id: &TaskId) -> Option<Advice> {
+    Some(match verb {
+        "claim" => Advice::claim(id),
+        "release" => Advice::Release { id: id.clone(), holder: None },
+        "done" => Advice::done(id),
+        "retry" => Advice::retry(id),
+        "reopen" => Advice::reopen(id),
+        _ => return None,
+    })
 }
 
 /// Returns what an error says, with its causes.

@@ -58,7 +58,8 @@ fn look(server: &McpServer, manager: &Manager, id: &RunId) -> Result<GetTaskResu
         },
         RunState::Finished if run.exit.is_some_and(|exit| exit >= STOPPED) => TaskPayload::Cancelled,
         RunState::Finished => {
-            let result: CallToolResult = run_ready::describe(server, manager, id)?.into_result();
+            let answer = run_ready::describe(server, manager, id)?.only_here(server.options());
+            let result: CallToolResult = answer.into_result();
             TaskPayload::Completed { result: object(&json!(result)) }
         }
     };

@@ -261,7 +261,9 @@ impl Draft<'_> {
         let above = self.task(parent)?;
         let status = above.body.state.status();
         if !takes_subtasks(status) {
-            return Err(Refusal::WorkStarted { id: above.id, status, what: "its subtasks" }.into());
+            return Err(
+                Refusal::WorkStarted { id: above.id, status, what: "its subtasks", reopen: None }.into()
+            );
         }
         self.set_parent(key, Some(parent))
     }
@@ -365,7 +367,7 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let status = record.body.state.status();
         if is_work_fixed(status) {
-            return Err(Refusal::WorkStarted { id: record.id, status, what }.into());
+            return Err(Refusal::WorkStarted { id: record.id, status, what, reopen: None }.into());
         }
         Ok(())
     }
@@ -610,9 +612,13 @@ pub(super) fn change_field(
 ) -> Decided<()> {
     let status = record.body.state.status();
     if WORK_FIELDS.contains(&field) && is_work_fixed(status) {
-        return Err(
-            Refusal::WorkStarted { id: record.id.clone(), status, what: work_field_name(field) }.into()
-        );
+        return Err(Refusal::WorkStarted {
+            id: record.id.clone(),
+            status,
+            what: work_field_name(field),
+            reopen: None,
+        }
+        .into());
     }
     check_depth(field, [value])?;
     let before = field_value(record, field);

@@ -441,6 +441,8 @@ pub(super) fn refuse_started(record: &TaskRecord, what: &'static str) -> Decided
         | Status::Done
         | Status::Failed
         | Status::Cancelled
-        | Status::Skipped) => Err(Refusal::WorkStarted { id: record.id.clone(), status, what }.into()),
+        | Status::Skipped) => {
+            Err(Refusal::WorkStarted { id: record.id.clone(), status, what, reopen: None }.into())
+        }
     }
 }

@@ -50,7 +50,7 @@ impl Draft<'_> {
             Work::Automatic if record.spec.milestone => "is a milestone",
             Work::Automatic => "ends with its subtasks",
         };
-        Err(Refusal::NotManual { id: record.id.clone(), what, by }.into())
+        Err(Refusal::NotManual { id: record.id.clone(), what, by, ends: Vec::new() }.into())
     }
 
     /// Refuses to end a task that only a person ends, or to let something else end it.

@@ -345,7 +345,9 @@ impl<'i> Importing<'i> {
         let record = draft.task(key)?;
         let status = record.body.state.status();
         if super::author::is_work_fixed(status) || record.body.started_at.is_some() {
-            return Err(Refusal::WorkStarted { id: record.id, status, what: "its tool calls" }.into());
+            return Err(
+                Refusal::WorkStarted { id: record.id, status, what: "its tool calls", reopen: None }.into()
+            );
         }
         let calls = draft.new_calls(&[], &new_calls(&self.parts(position)?.calls))?;
         draft.replace_calls(key, calls)?;

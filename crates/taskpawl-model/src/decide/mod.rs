@@ -50,6 +50,14 @@ use crate::view::View;
 /// # Errors
 /// A refusal by the rules, or a failure of the view to read.
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
+    match decide_plainly(view, command, context) {
+        Err(DecideError::Refused(refusal)) => Err(refusal.with_offers(view, context)?.into()),
+        decided => decided,
+    }
+}
+
+/// Decides without a look for advice that the rules accept.
+fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
     if let Command::Once(once) = command {
         return decide_once(view, once, context);
     }
@@ -70,7 +78,7 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
 /// What has not been written before leaves a record beside its changes; where nothing changes a repetition is harmless anyway.
 fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decision, DecideError> {
     let Once { request, digest, command } = once;
-    let actor = &context.actor;
+    let actor = context.as_actor();
     if let Some(before) = view.request(actor, request)? {
         if before.digest != *digest {
             return Err(Refusal::RequestReused { request: request.clone(), at: before.at }.into());
@@ -82,7 +90,8 @@ fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decisi
     let mut decision = decide(view, command, context)?;
     if !decision.changes.is_empty() {
         decision.changes.request = Some(RequestRecord {
-            actor: actor.to_string(),
+            actor: actor.name.to_owned(),
+            kind: actor.kind,
             request: request.clone(),
             digest: digest.clone(),
             at: context.now,

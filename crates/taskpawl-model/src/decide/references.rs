@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::advice::Advice;
 use crate::command::DecideError;
 use crate::draft::{Decided, Draft};
 use crate::expr::{self, ExprError, Mention, Name};
+use crate::hint::Hint;
 use crate::plan::{Scope, Stage};
 use crate::record::{CallRecord, TaskRecord};
 use crate::refusal::Refusal;
@@ -49,7 +51,7 @@ impl Draft<'_> {
                 let problem = match &mention.name {
                     Name::Task { task, .. } => self.reference_problem(key, &record, task, site.stage)?,
                     name @ (Name::Param(_) | Name::Context(_) | Name::Item | Name::Index | Name::Attempt) => {
-                        scope.problem(name)
+                        scope.problem(name).map(|(problem, hint)| (problem, hint.map(Hint::from)))
                     }
                 };
                 if let Some((problem, hint)) = problem {
@@ -99,7 +101,8 @@ impl Draft<'_> {
             for mention in &site.mentions {
                 let Name::Task { task, .. } = &mention.name else { continue };
                 if let Some((problem, hint)) = self.reference_problem(key, &record, task, site.stage)? {
-                    let needs = || format!("`{}` needs its result; change that first", record.id);
+                    let needs =
+                        || Hint::default().data(&record.id).text(" needs its result; change that first");
                     let hint = hint.filter(|_| changes_it).unwrap_or_else(needs);
                     return Err(refusal(&record, site, mention, problem, Some(hint)).into());
                 }
@@ -121,15 +124,15 @@ impl Draft<'_> {
         record: &TaskRecord,
         text: &str,
         stage: Stage,
-    ) -> Decided<Option<(PlanProblem, Option<String>)>> {
+    ) -> Decided<Option<(PlanProblem, Option<Hint>)>> {
         let id = record.body.names.get(text).map_or(text, TaskId::as_str);
         let label = || record.id.to_string();
         let Some(other) = self.find_id(id)? else {
             let problem = PlanProblem::UnknownTask { reference: text.to_owned() };
-            return Ok(Some((problem, Some("an expression names a task by its whole id".to_owned()))));
+            return Ok(Some((problem, Some("an expression names a task by its whole id".into()))));
         };
         if other == key {
-            let hint = "its own values are in `context`".to_owned();
+            let hint = "its own values are in `context`".into();
             return Ok(Some((PlanProblem::OwnResult { task: label() }, Some(hint))));
         }
         let is_early = matches!(stage, Stage::When | Stage::List | Stage::Key);
@@ -137,7 +140,8 @@ impl Draft<'_> {
             return Ok(None);
         }
         let problem = PlanProblem::NoDependency { task: label(), other: id.to_owned() };
-        let hint = format!("let it depend on `{id}` first: `taskpawl add-dependency {} {id}`", record.id);
+        let depend = Advice::AddDependency { id: record.id.clone(), on: id.into() };
+        let hint = Hint::new("let it depend on ").data(id).text(" first: ").advice(depend);
         Ok(Some((problem, Some(hint))))
     }
 
@@ -287,7 +291,7 @@ fn place(field: &str, pointer: &str) -> String {
 fn unreadable(record: &TaskRecord, field: &str, error: ExprError) -> Refusal {
     let field = place(field, &error.pointer);
     let problem = Box::new(PlanProblem::from(error.fault));
-    Refusal::Expression { id: record.id.clone(), field, problem, hint: error.hint }
+    Refusal::Expression { id: record.id.clone(), field, problem, hint: error.hint.map(Hint::from) }
 }
 
 fn refusal(
@@ -295,7 +299,7 @@ fn refusal(
     site: &Site,
     mention: &Mention,
     problem: PlanProblem,
-    hint: Option<String>,
+    hint: Option<Hint>,
 ) -> Refusal {
     let field = place(&site.field, &mention.pointer);
     Refusal::Expression { id: record.id.clone(), field, problem: Box::new(problem), hint }

@@ -250,6 +250,7 @@ impl Draft<'_> {
                 id: record.id,
                 what: "has neither tool calls nor subtasks",
                 by: "run",
+                ends: Vec::new(),
             }
             .into());
         }

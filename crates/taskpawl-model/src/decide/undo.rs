@@ -47,9 +47,9 @@ impl Draft<'_> {
 
     fn find_undoable(&self, revision: Option<u64>) -> Decided<Undoable> {
         let Some(revision) = revision else {
-            let actor = &self.context.actor;
+            let actor = self.context.as_actor();
             let last = self.view.last_undoable(actor)?;
-            return Ok(last.ok_or_else(|| Refusal::NothingToUndo { actor: actor.to_string() })?);
+            return Ok(last.ok_or_else(|| Refusal::NothingToUndo { actor: actor.name.to_owned() })?);
         };
         let Some(command) = self.view.undoables(revision, revision)?.into_iter().next() else {
             return Err(Refusal::NotUndoable { revision, why: self.why_not(revision)? }.into());

@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::reason::Reason;
 use super::search::{Search, Way, WayStep, id_of, missing};
 use crate::advice::{Advice, Advised};
+use crate::command::Context;
+use crate::offer::all_offered;
 use crate::spec::Timestamp;
 use crate::status::Status;
 use crate::view::{View, ViewResult};
@@ -21,6 +23,8 @@ pub struct Facts<'a> {
     pub is_alive: &'a dyn Fn(&RunId) -> bool,
     /// What the next run has.
     pub means: &'a Means,
+    /// The actor who is advised. Advice that the rules refuse to it is left out; without one all of it is kept.
+    pub asker: Option<&'a Context>,
 }
 
 impl std::fmt::Debug for Facts<'_> {
@@ -86,6 +90,9 @@ pub fn explain(view: &dyn View, key: Key, facts: &Facts<'_>) -> ViewResult<Expla
     let (chain, omitted, first_cause) = links(view, &way)?;
     let task = view.task(key)?.ok_or_else(|| missing(key))?;
     let mut next_actions = first_cause.reason.advice(&first_cause.task);
+    if let Some(asker) = facts.asker {
+        next_actions = all_offered(view, next_actions, asker)?;
+    }
     if !way.steps.is_empty() && needs_a_run(&first_cause.reason) {
         next_actions.push(Advice::run_ready(&[]));
     }
@@ -109,7 +116,7 @@ fn needs_a_run(reason: &Reason) -> bool {
 
 /// Returns where a chain of causes ends, in words; `None` where the task itself is the end.
 pub(crate) fn first_cause(view: &dyn View, key: Key, now: Timestamp) -> ViewResult<Option<(TaskId, String)>> {
-    let facts = Facts { now, is_alive: &|_| true, means: &Means::default() };
+    let facts = Facts { now, is_alive: &|_| true, means: &Means::default(), asker: None };
     let way = Search::new(view, &facts).follow(key)?;
     if way.steps.is_empty() {
         return Ok(None);

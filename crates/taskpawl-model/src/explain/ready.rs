@@ -9,9 +9,10 @@ use serde::Serialize;
 use super::reason::Reason;
 use super::state::lacking;
 use crate::advice::{Advice, Advised};
-use crate::command::DecideError;
+use crate::command::{Context, DecideError};
 use crate::durations::Durations;
 use crate::means::{Means, capacities};
+use crate::offer::all_offered;
 use crate::ranks::{Lengths, Taker};
 use crate::record::{Node, Work};
 use crate::scope::{Selector, select};
@@ -79,7 +80,7 @@ pub struct Untakable {
 }
 
 /// Returns what is ready, of the tasks that `only` selects, in the order in which it is taken: at most `limit` of each kind, 0 for
-/// all. `means` is what the next run has.
+/// all. `means` is what the next run has, `asker` the actor who is advised.
 ///
 /// # Errors
 /// A selector names nothing, or the view cannot be read.
@@ -88,6 +89,7 @@ pub fn explain_ready(
     only: &[Selector],
     limit: usize,
     means: &Means,
+    asker: Option<&Context>,
 ) -> Result<ReadyList, DecideError> {
     let scope = select(view, only)?;
     let is_inside = |node: &Node| scope.as_ref().is_none_or(|scope| scope.contains(&node.key));
@@ -127,6 +129,9 @@ pub fn explain_ready(
     }
     if let (None, Some(first)) = (for_runs.first(), for_nobody.first()) {
         next_actions.push(Advice::explain(&first.task));
+    }
+    if let Some(asker) = asker {
+        next_actions = all_offered(view, next_actions, asker)?;
     }
     Ok(ReadyList {
         for_runs,

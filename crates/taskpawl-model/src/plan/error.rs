@@ -6,6 +6,7 @@ use taskpawl_json::JsonProblem;
 
 use super::Position;
 use crate::expr::ExprFault;
+use crate::hint::Hint;
 use crate::{ByteSizeError, IdError, PeriodError, ValueFault};
 
 /// Everything that is wrong with a plan, in the order of the text.
@@ -47,7 +48,7 @@ pub struct PlanError {
     /// What is wrong.
     pub problem: PlanProblem,
     /// What to do next.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
 }
 
 impl fmt::Display for PlanError {

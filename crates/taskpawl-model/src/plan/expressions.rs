@@ -9,6 +9,7 @@ use super::reader::{Reader, push_index, push_key};
 use super::sites::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask, Position};
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, closest, text_mentions};
+use crate::hint::Hint;
 use crate::{Approval, CallSpec, Mode, NewCall};
 
 /// For each draft, which draft the names in its expressions stand for.
@@ -100,6 +101,7 @@ impl<'n> Found<'n> {
     }
 
     fn report(&mut self, mention: &Placed, problem: PlanProblem, hint: Option<String>) {
+        let hint = hint.map(Hint::from);
         self.errors.push(PlanError { at: mention.at, path: mention.path.clone(), problem, hint });
     }
 
@@ -158,7 +160,7 @@ impl<'n> Found<'n> {
                         self.errors.push(PlanError {
                             at: entry.key_at,
                             path: path.clone(),
-                            hint: error.hint,
+                            hint: error.hint.map(Hint::from),
                             problem: error.fault.into(),
                         });
                     }
@@ -191,8 +193,8 @@ impl<'n> Found<'n> {
             }
             Err(error) => {
                 let at = self.place(node.at, text, error.offset);
-                let problem = error.fault.into();
-                self.errors.push(PlanError { at, path: path.to_owned(), problem, hint: error.hint });
+                let (problem, hint) = (error.fault.into(), error.hint.map(Hint::from));
+                self.errors.push(PlanError { at, path: path.to_owned(), problem, hint });
             }
         }
     }
@@ -240,7 +242,7 @@ impl<'t> Scope<'t> {
         } else {
             return;
         };
-        error.hint = Some(format!("did you mean `{root}.{name}`? Text stands in quotes"));
+        error.hint = Some(format!("did you mean `{root}.{name}`? Text stands in quotes").into());
     }
 
     /// Returns why a name means nothing here.
@@ -292,11 +294,14 @@ impl<'t> Scope<'t> {
 
 /// Returns why a parameter is unknown.
 pub(crate) fn unknown_param(name: &str, known: &[String]) -> (PlanProblem, Option<String>) {
-    let hint = match closest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("declare it: `params: {{{name}: {{type: string}}}}`"),
-    };
+    let hint = near_param(name, known)
+        .unwrap_or_else(|| format!("declare it: `params: {{{name}: {{type: string}}}}`"));
     (PlanProblem::UnknownParam { name: shortened(name) }, Some(hint))
+}
+
+/// Suggests the parameter whose name is like this one.
+pub(super) fn near_param(name: &str, known: &[String]) -> Option<String> {
+    closest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }
 
 /// Returns whether a decision was made before, whose answer is in the context.

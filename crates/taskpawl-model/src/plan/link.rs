@@ -7,6 +7,7 @@ use super::reader::{Reader, push_index, push_key};
 use super::task::{Draft, Place, Reference, Subtask};
 use super::vocabulary::nearest;
 use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
+use crate::hint::Hint;
 use crate::{TaskId, check_id};
 
 /// Resolves the references of the drafts and returns the tasks, each after the one that it is a subtask of.
@@ -319,7 +320,7 @@ impl<'d, 'n> Linker<'d, 'n> {
             }
         }
         let at = reference.map_or(self.at(number), |reference| reference.at);
-        self.errors.push(PlanError { at, path, problem, hint });
+        self.errors.push(PlanError { at, path, problem, hint: hint.map(Hint::from) });
     }
 
     fn path(&self, number: usize) -> String {

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use taskpawl_json::JsonError;
 
-use super::expressions::unknown_param;
+use super::expressions::near_param;
 use super::node::shortened;
 use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, Position};
+use crate::hint::Hint;
 use crate::spec::Map;
 
 impl Plan {
@@ -53,16 +54,13 @@ impl Plan {
 
     fn unknown(&self, name: &str) -> PlanError {
         let known: Vec<String> = self.params.keys().cloned().collect();
-        let (problem, hint) = unknown_param(name, &known);
-        let hint = hint.filter(|_| !known.is_empty()).or_else(|| Some("it declares none".to_owned()));
-        let hint = match hint {
-            Some(hint) if hint.starts_with("declare") => {
-                let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-                Some(format!("it has {}", known.join(", ")))
-            }
-            hint => hint,
+        let hint = match near_param(name, &known) {
+            _ if known.is_empty() => Hint::new("it declares none"),
+            Some(near) => near.into(),
+            None => Hint::new("it has ").list(&known),
         };
-        PlanError { at: Position::default(), path: format!("params.{}", shortened(name)), problem, hint }
+        let problem = PlanProblem::UnknownParam { name: shortened(name) };
+        PlanError { hint: Some(hint), ..at_param(&shortened(name), problem) }
     }
 }
 
@@ -122,7 +120,7 @@ fn wrong(name: &str, param: &Param, text: &str) -> PlanError {
     };
     let (expected, found) = (param.kind.expected(), format!("`{}`", shortened(text)));
     let problem = PlanProblem::ParamType { name: name.to_owned(), expected, found };
-    PlanError { hint, ..at_param(name, problem) }
+    PlanError { hint: hint.map(Hint::from), ..at_param(name, problem) }
 }
 
 #[cfg(test)]

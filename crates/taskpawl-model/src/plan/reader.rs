@@ -11,6 +11,7 @@ use super::task::{Defaults, Draft};
 use super::vocabulary::{self, Vocabulary};
 use super::{PlanError, PlanProblem, Position};
 use crate::fault::check_keep;
+use crate::hint::Hint;
 use crate::{ByteSize, ByteSizeError, Map, Period, TaskId, Timestamp, ValueFault, check_id};
 
 /// What a plan is read with: where the reader stands, what it knows of the plan, and what is wrong so far.
@@ -85,7 +86,7 @@ impl<'n> Reader<'n> {
         self.errors.push(PlanError { at, path, problem, hint: None });
     }
 
-    pub(super) fn report_with(&mut self, at: Position, problem: PlanProblem, hint: impl Into<String>) {
+    pub(super) fn report_with(&mut self, at: Position, problem: PlanProblem, hint: impl Into<Hint>) {
         let path = self.path();
         self.errors.push(PlanError { at, path, problem, hint: Some(hint.into()) });
     }

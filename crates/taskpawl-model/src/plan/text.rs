@@ -13,6 +13,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag,
 use super::node::{Content, Entry, MAX_DEPTH, Node};
 use super::{PlanError, PlanProblem, Position, scalar};
 use crate::expr::OPEN;
+use crate::hint::Hint;
 
 /// Returns whether JSON allows a character in its texts that YAML wants escaped.
 fn is_only_in_json(character: char) -> bool {
@@ -123,7 +124,7 @@ impl<'a> Builder<'a, '_> {
         self.check_tag(tag, &["str"], at)?;
         let content = if plain { scalar::resolve(text) } else { Ok(Content::Text(text)) };
         let content = content.map_err(|problem| {
-            let hint = Some("write it as text, in quotes".to_owned());
+            let hint = Some("write it as text, in quotes".into());
             PlanError { hint, ..self.error(at, problem) }
         })?;
         self.place(Node { at, content });
@@ -198,7 +199,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn alias(&self, at: Position) -> PlanError {
-        PlanError { hint: Some(ALIAS_HINT.to_owned()), ..self.error(at, PlanProblem::Alias) }
+        PlanError { hint: Some(ALIAS_HINT.into()), ..self.error(at, PlanProblem::Alias) }
     }
 
     fn error(&self, at: Position, problem: PlanProblem) -> PlanError {
@@ -232,7 +233,7 @@ fn marked(line: usize, column: usize) -> Position {
 }
 
 fn too_deep(at: Position) -> PlanError {
-    let hint = Some("subtasks may be listed by id, then they nest to any depth".to_owned());
+    let hint = Some("subtasks may be listed by id, then they nest to any depth".into());
     PlanError { at, path: String::new(), problem: PlanProblem::TooDeep { limit: MAX_DEPTH }, hint }
 }
 
@@ -243,7 +244,7 @@ fn syntax_error(text: &str, error: &ScanError) -> PlanError {
         return too_deep(at);
     }
     if *error.kind() == ErrorKind::UnknownAnchor {
-        return PlanError { at, path, problem: PlanProblem::Alias, hint: Some(ALIAS_HINT.to_owned()) };
+        return PlanError { at, path, problem: PlanProblem::Alias, hint: Some(ALIAS_HINT.into()) };
     }
     // The parser quotes in two ways of its own.
     let problem = PlanProblem::Syntax { message: error.info().replace('\'', "`") };
@@ -251,7 +252,7 @@ fn syntax_error(text: &str, error: &ScanError) -> PlanError {
     let hint = unquoted_expression(text, at)
         .or_else(|| syntax_hint(error.kind()))
         .or_else(|| is_tab.then_some("indent with spaces"));
-    PlanError { at, path, problem, hint: hint.map(str::to_owned) }
+    PlanError { at, path, problem, hint: hint.map(Hint::from) }
 }
 
 /// Returns what to do about an expression without quotes within `{…}` or `[…]`, of which the braces are read as objects.

@@ -8,7 +8,7 @@
 use std::io;
 
 use serde::Serialize;
-use taskpawl_model::{DurationSource, EventQuery, View, ViewError, ViewResult};
+use taskpawl_model::{Actor, DurationSource, EventQuery, View, ViewError, ViewResult};
 
 use super::channel::{Channel, Patience};
 use super::wire::{Ask, Kind, MOST_REQUEST_BYTES, PART, ViewAsk, frame};
@@ -163,7 +163,7 @@ fn answer(view: &dyn View, ask: ViewAsk, out: &Out<'_>) -> ViewResult<()> {
             out.list(&view.find_events(&EventQuery { limit, ..*query })?)
         }
         ViewAsk::Undoables(first, last) => out.list(&view.undoables(first, last)?),
-        ViewAsk::LastUndoable(actor) => out.value(&view.last_undoable(&actor)?),
+        ViewAsk::LastUndoable(kind, name) => out.value(&view.last_undoable(Actor { kind, name: &name })?),
         ViewAsk::PrunedRuns(prefix) => out.list(&view.pruned_runs(&prefix)?),
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 use taskpawl_model::{
-    ActorKind, Command, Context, EventQuery, Key, NewTask, Origin, PlanAccess, Query, Refusal, Request,
-    RunId, TaskSpec, View, ViewResult,
+    Actor, ActorKind, Command, Context, EventQuery, Key, NewTask, Origin, PlanAccess, Query, Refusal,
+    Request, RunId, TaskSpec, View, ViewResult,
 };
 
 use super::*;
@@ -86,7 +86,11 @@ fn everything(view: &dyn View) -> ViewResult<Vec<String>> {
         text((view.tools()?, view.ready_calling("log", 0)?, view.ready_calling("log", 2)?)),
         text((view.events(0, None, 0)?, view.events(5, None, 1_100)?, view.events(0, Some(Key(4)), 0)?)),
         text((view.find_events(&latest)?, view.find_events(&some)?)),
-        text((view.find_events(&EventQuery::default())?, view.undoables(1, 3)?, view.last_undoable("ann")?)),
+        text((
+            view.find_events(&EventQuery::default())?,
+            view.undoables(1, 3)?,
+            view.last_undoable(Actor { kind: ActorKind::Program, name: "ann" })?,
+        )),
         text(view.pruned_runs("r")?),
     ])
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+    Actor, CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord,
+    Query, RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    ViewResult,
 };
 
 use super::client::Connection;
@@ -205,12 +206,12 @@ impl View for RemoteView<'_> {
         self.all(ViewAsk::Undoables(first, last))
     }
 
-    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
-        self.one(ViewAsk::LastUndoable(actor.to_owned()))
+    fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>> {
+        self.one(ViewAsk::LastUndoable(actor.kind, actor.name.to_owned()))
     }
 
-    /// Who asks from within a call has the run behind it, and each of its commands is given once.
-    fn request(&self, _: &str, _: &str) -> ViewResult<Option<RequestRecord>> {
+    /// A call has its run behind it, and each of its commands is given once.
+    fn request(&self, _: Actor<'_>, _: &str) -> ViewResult<Option<RequestRecord>> {
         Ok(None)
     }
 

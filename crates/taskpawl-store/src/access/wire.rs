@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    Answer, ApplyReport, CallId, EventQuery, Hint, Key, PlanAccess, Query, Refusal, RunId, TaskId,
+    ActorKind, Answer, ApplyReport, CallId, EventQuery, Hint, Key, PlanAccess, Query, Refusal, RunId, TaskId,
 };
 
 use super::addition::Addition;
@@ -76,7 +76,7 @@ pub enum ViewAsk {
     Events { after: u64, task: Option<Key>, limit: usize },
     FindEvents(Box<EventQuery>),
     Undoables(u64, u64),
-    LastUndoable(String),
+    LastUndoable(ActorKind, String),
     PrunedRuns(String),
 }
 

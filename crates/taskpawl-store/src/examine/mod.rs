@@ -143,8 +143,13 @@ fn look(location: &Location, path: &Path) -> Result<Vec<Finding>, StoreError> {
         Err(
             error @ (StoreError::Corrupt { .. } | StoreError::NotAStore { .. } | StoreError::Printed { .. }),
         ) => {
-            let finding =
-                Finding::new("integrity", Severity::Damage, path.display(), error.to_string(), error.hint());
+            let finding = Finding::new(
+                "integrity",
+                Severity::Damage,
+                path.display(),
+                error.to_string(),
+                error.hint().to_string(),
+            );
             found.push(finding);
         }
         Err(error) => return Err(error),

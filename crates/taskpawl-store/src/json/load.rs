@@ -211,7 +211,7 @@ fn fill(
     state.pruned_runs = std::mem::take(&mut document.pruned_runs);
     state.events = std::mem::take(&mut document.events);
     let requests = std::mem::take(&mut document.requests).into_iter();
-    state.requests = requests.map(|done| ((done.actor.clone(), done.request.clone()), done)).collect();
+    state.requests = requests.map(|done| ((done.actor_key(), done.request.clone()), done)).collect();
     let undo = std::mem::take(&mut document.undo).into_iter();
     state.undo = undo.map(|kept| (kept.command.revision, kept)).collect();
     for (position, event) in state.events.iter().enumerate() {

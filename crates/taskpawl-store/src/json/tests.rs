@@ -297,7 +297,7 @@ fn other_files_and_newer_ones_are_refused() {
             error.to_string().contains("is what a command printed with `--json`, and no store"),
             "{error}"
         );
-        assert!(error.hint().contains("taskpawl export tasks"), "{}", error.hint());
+        assert!(error.hint().to_string().contains("taskpawl export tasks"), "{}", error.hint());
         assert_eq!(fs::read_to_string(&scene.path).unwrap(), printed);
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, KeySpace, NewEvent, Node,
-    PlanRecord, Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId,
-    TaskRecord, Timestamp, Undoable, Work,
+    ActorKind, CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, KeySpace,
+    NewEvent, Node, PlanRecord, Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange,
+    TaskId, TaskRecord, Timestamp, Undoable, Work,
 };
 
 use super::pages::Pages;
@@ -124,7 +124,7 @@ impl State {
             self.put_event(event);
         }
         if let Some(done) = changes.request {
-            self.requests.insert((done.actor.clone(), done.request.clone()), done);
+            self.requests.insert((done.actor_key(), done.request.clone()), done);
         }
         self.revision
     }
@@ -240,6 +240,12 @@ impl State {
             Some(known) => *known = run,
             None => self.runs.push(run),
         }
+    }
+
+    /// Returns the kind of the actor of an event.
+    pub(crate) fn kind_at(&self, revision: u64) -> ActorKind {
+        let found = self.events.binary_search_by_key(&revision, |event| event.revision);
+        found.map_or(ActorKind::Unknown, |position| self.events[position].actor_kind)
     }
 
     /// Keeps what the command is about to change, as it was before.

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult, Work,
+    Actor, CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord,
+    Query, RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    ViewResult, Work,
 };
 
 use super::state::{State, pairs_of};
@@ -187,13 +188,18 @@ impl View for State {
         Ok(commands.take_while(|command| command.first <= last).cloned().collect())
     }
 
-    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
+    fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>> {
         let mut commands = self.undo.values().rev().map(|kept| &kept.command);
-        Ok(commands.find(|command| command.actor == actor && !command.is_void()).cloned())
+        let is_own = |command: &Undoable| actor.is(self.kind_at(command.revision), &command.actor);
+        Ok(commands.find(|command| is_own(command) && !command.is_void()).cloned())
     }
 
-    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
-        Ok(self.requests.get(&(actor.to_owned(), request.to_owned())).cloned())
+    fn request(&self, actor: Actor<'_>, request: &str) -> ViewResult<Option<RequestRecord>> {
+        // Versions before 0.2 kept requests under the name alone.
+        let mut found = [actor.key(), actor.name.to_owned()]
+            .into_iter()
+            .filter_map(|key| self.requests.get(&(key, request.to_owned())));
+        Ok(found.find(|done| done.is_of(actor)).cloned())
     }
 
     fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {

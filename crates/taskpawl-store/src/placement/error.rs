@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use taskpawl_model::Hint;
+
 use crate::StoreError;
 
 /// The place of a store could not be found or made.
@@ -54,20 +56,21 @@ pub enum PlacementError {
 
 impl PlacementError {
     /// Returns what the reader can do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> Hint {
         match self {
-            Self::NoProject { .. } => {
-                "run `taskpawl init` in the directory of the project, or name a store with `--store PATH`"
-            }
-            Self::NoStateDirectory => "set `HOME`, or name a store with `--store PATH`",
+            Self::NoProject { .. } => Hint::new("run ")
+                .command("init")
+                .text(" in the directory of the project, or name a store with `--store PATH`"),
+            Self::NoStateDirectory => "set `HOME`, or name a store with `--store PATH`".into(),
             Self::StateInsideProject { .. } => {
-                "name a place outside the project with `taskpawl init --store PATH`"
+                Hint::new("name a place outside the project with ").command("init --store PATH")
             }
-            Self::Copied { .. } => {
-                "say whether the copy shares the tasks of the original or gets its own: `taskpawl init --share` or `taskpawl init --new`"
-            }
-            Self::NotUtf8 { .. } => "rename the directory, or a directory above it",
-            Self::BadProjectFile { .. } => "mend the file, or name a store with `--store PATH`",
+            Self::Copied { .. } => Hint::new("share the tasks of the original with ")
+                .command("init --share")
+                .text(", or begin without them with ")
+                .command("init --new"),
+            Self::NotUtf8 { .. } => "rename the directory, or a directory above it".into(),
+            Self::BadProjectFile { .. } => "correct the file, or name a store with `--store PATH`".into(),
             Self::File(error) => error.hint(),
         }
     }

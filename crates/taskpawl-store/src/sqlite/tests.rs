@@ -207,7 +207,7 @@ fn a_newer_file_is_refused_and_left_alone() {
             matches!(error, StoreError::Newer { found, known, .. } if (found, known) == (newer, newer - 1)),
             "{error}"
         );
-        assert!(error.hint().contains("newer one"));
+        assert!(error.hint().to_string().contains("newer one"));
     }
 }
 

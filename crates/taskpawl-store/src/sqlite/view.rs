@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult, Work,
+    Actor, CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord,
+    Query, RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    ViewResult, Work,
 };
 
 use super::find::Statement;
@@ -119,7 +120,9 @@ pub(super) mod sql {
          WHERE revision >= ?1 AND revision <= coalesce((SELECT min(revision) FROM undo WHERE revision >= ?2), ?2) \
          AND first <= ?2 ORDER BY revision";
     pub(crate) const LAST_UNDOABLE: &str = "SELECT revision, first, actor, undoes, undone_by FROM undo INDEXED BY undo_last \
-         WHERE actor = ?1 AND undoes IS NULL AND undone_by IS NULL ORDER BY revision DESC LIMIT 1";
+         WHERE actor = ?1 AND undoes IS NULL AND undone_by IS NULL \
+         AND coalesce((SELECT actor_kind FROM events WHERE events.revision = undo.revision), ?2) = ?2 \
+         ORDER BY revision DESC LIMIT 1";
     pub(crate) const REQUESTS_BEFORE: &str = done_before!("SELECT count(*)");
     pub(crate) const FORGET_REQUESTS: &str = done_before!("DELETE");
 }
@@ -356,13 +359,18 @@ impl View for Session {
         self.all(sql::UNDOABLES, [number(first), number(last)], rows::undoable)
     }
 
-    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
-        self.one(sql::LAST_UNDOABLE, [actor], rows::undoable)
+    fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>> {
+        self.one(sql::LAST_UNDOABLE, params![actor.name, actor.kind.code()], rows::undoable)
     }
 
-    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
+    fn request(&self, actor: Actor<'_>, request: &str) -> ViewResult<Option<RequestRecord>> {
         let sql = "SELECT record FROM requests WHERE actor = ?1 AND request = ?2";
-        self.one(sql, [actor, request], |row| rows::json(row, 0))
+        let read = |key: &str| -> ViewResult<Option<RequestRecord>> {
+            let found: Option<RequestRecord> = self.one(sql, [key, request], |row| rows::json(row, 0))?;
+            Ok(found.filter(|done| done.is_of(actor)))
+        };
+        // Versions before 0.2 kept requests under the name alone.
+        Ok(read(&actor.key())?.or(read(actor.name)?))
     }
 
     fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {

@@ -59,7 +59,7 @@ impl Session {
         self.put_image(changes)?;
         if let Some(done) = &changes.request {
             let sql = "INSERT INTO requests VALUES (?1, ?2, ?3)";
-            self.execute(sql, params![done.actor, done.request, self.json(done)?])?;
+            self.execute(sql, params![done.actor_key(), done.request, self.json(done)?])?;
         }
         Ok(self.live().counters.get().revision)
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key,
-    KeyRequest, NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord,
-    Status, TaskId, TaskSpec, TaskState, View, ViewError, ViewResult, Work, parse_plan,
+    ActorKind, Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind,
+    EventQuery, Key, KeyRequest, NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round,
+    RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewError, ViewResult, Work, parse_plan,
 };
 use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
@@ -19,8 +19,9 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 22] = [
+    let cases: [Case; 23] = [
         ("requests", what_a_request_did_is_not_done_again),
+        ("undo_by_kind", an_actor_of_another_kind_has_nothing_to_undo),
         ("forgotten", old_requests_are_forgotten_by_a_prune),
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
@@ -284,10 +285,38 @@ fn what_a_request_did_is_not_done_again(open: Open<'_>) {
     assert_eq!((second.tasks, second.repeated), (first.tasks, true));
     let reused = one(&store, once("r", "2", "c")).unwrap_err();
     assert!(matches!(*reused, Refusal::RequestReused { .. }), "{reused}");
+    // The same name is that of another actor where the kind differs.
+    let by = |kind, id| {
+        let mut request = once("r", "3", id);
+        request.context.kind = kind;
+        request
+    };
+    assert!(!accept(&store, by(ActorKind::Agent, "e")).repeated);
+    let store = open_again(&store, open);
+    assert!(accept(&store, by(ActorKind::Agent, "f")).repeated);
+    one(&store, by(ActorKind::Program, "g")).unwrap_err();
     // What is refused was not done: it may be asked for again.
     one(&store, once("s", "1", "a")).unwrap_err();
     assert!(!accept(&store, once("s", "1", "d")).repeated);
-    assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Todo], 2);
+    assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Todo], 3);
+}
+
+fn an_actor_of_another_kind_has_nothing_to_undo(open: Open<'_>) {
+    let by = |kind, command| {
+        let mut request = request(command);
+        request.context.kind = kind;
+        request
+    };
+    let undo = || Command::Undo { revision: None };
+    let store = open();
+    accept(&store, by(ActorKind::Person, Command::Create(Box::new(task("a")))));
+    let store = open_again(&store, open);
+    let refusal = one(&store, by(ActorKind::Agent, undo())).unwrap_err();
+    assert!(matches!(*refusal, Refusal::NothingToUndo { .. }), "{refusal}");
+    accept(&store, by(ActorKind::Agent, Command::Create(Box::new(task("b")))));
+    accept(&store, by(ActorKind::Person, undo()));
+    let left = store.view(|view| Ok((view.key("a")?, view.key("b")?))).unwrap();
+    assert!(left.0.is_none() && left.1.is_some(), "{left:?}");
 }
 
 fn old_requests_are_forgotten_by_a_prune(open: Open<'_>) {

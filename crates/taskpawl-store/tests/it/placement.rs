@@ -219,7 +219,7 @@ fn a_state_directory_inside_the_project_is_refused() {
     let home = world.make("home");
     let error = initialize(&world.at(&home), "id-1", None).unwrap_err();
     assert!(matches!(error, PlacementError::StateInsideProject { .. }), "{error}");
-    assert!(error.hint().contains("--store"));
+    assert!(error.hint().to_string().contains("--store"));
     assert!(!home.join(".taskpawl").exists());
 }
 
@@ -228,7 +228,9 @@ fn without_project_and_store_the_error_says_what_to_do() {
     let world = World::new();
     let error = locate(&world.at(&world.make("d"))).unwrap_err();
     assert!(matches!(error, PlacementError::NoProject { .. }));
-    assert!(error.hint().contains("taskpawl init") && error.hint().contains("--store"));
+    assert!(
+        error.hint().to_string().contains("taskpawl init") && error.hint().to_string().contains("--store")
+    );
     let homeless = Environment { home: None, ..world.at(&world.make("p")) };
     assert!(matches!(initialize(&homeless, "id-1", None), Err(PlacementError::NoStateDirectory)));
 }

@@ -7,9 +7,11 @@
 mod authors;
 mod draw;
 mod items;
+mod offers;
 mod people;
 mod play;
 mod runs;
 
 pub use items::Flaw;
+pub use offers::{OfferFlaw, Offers, take_offers};
 pub use play::{Difference, Tally, play};

@@ -87,15 +87,15 @@ fn differs(requests: &[Request], flaw: Option<Flaw>) -> Option<Vec<String>> {
 }
 
 /// Both models.
-struct Pair {
-    store: Committer,
-    reference: Reference,
+pub(super) struct Pair {
+    pub(super) store: Committer,
+    pub(super) reference: Reference,
     revision: u64,
     states: BTreeMap<String, Status>,
 }
 
 impl Pair {
-    fn new(flaw: Option<Flaw>) -> Self {
+    pub(super) fn new(flaw: Option<Flaw>) -> Self {
         Self {
             store: Committer::open(&Location::Memory),
             reference: Reference { flaw, ..Reference::default() },
@@ -105,7 +105,7 @@ impl Pair {
     }
 
     /// Gives a request to both; returns whether it was accepted, or what is different.
-    fn give(&mut self, request: &Request) -> Result<bool, Vec<String>> {
+    pub(super) fn give(&mut self, request: &Request) -> Result<bool, Vec<String>> {
         let outcomes = self.store.commit([request]).map_err(|error| vec![error.to_string()])?;
         let is_wanted = self.reference.give(&request.command, &request.context);
         let refusal = outcomes.into_iter().next().and_then(Result::err);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
-    CallSpec, Judgement, Means, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem,
+    CallSpec, Judgement, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem,
     PlanRecord, PlanTask, Refusal, Selector, TaskId, TaskSpec, complete_part, is_own_field, plan_value,
     read_plan_up_to,
 };
@@ -89,7 +89,7 @@ pub(super) fn call(
     if options.within.is_none() {
         check_needs(&manager, &plan)?;
     }
-    let mut warnings = warnings(&caller.means, &plan);
+    let mut warnings = warnings(caller, &plan);
     let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
     let report = if dry_run {
@@ -258,23 +258,25 @@ fn has_expression(value: &Value) -> bool {
     }
 }
 
-fn warnings(means: &Means, plan: &Plan) -> Vec<String> {
+fn warnings(caller: &Caller, plan: &Plan) -> Vec<String> {
     let fields = plan
         .extra
         .keys()
         .filter(|field| *field != "description" && !is_own_field(field))
         .map(|field| unknown_field("the plan", field));
-    let tasks = plan.tasks.iter().flat_map(|task| warnings_of_task(means, &task.spec, &task.calls));
+    let tasks = plan.tasks.iter().flat_map(|task| warnings_of_task(caller, &task.spec, &task.calls));
     let all: BTreeSet<String> = fields.chain(tasks).collect();
     all.into_iter().collect()
 }
 
 /// Says what of a task nobody here knows.
-pub(super) fn warnings_of_task(means: &Means, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
+pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
+    let means = &caller.means;
     let fields = spec.extra.keys().filter(|field| !is_own_field(field));
     let fields = fields.map(|field| unknown_field("a task", field));
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
-    let unknown = unknown.map(|call| means.unknown(&call.spec.tool_name) + RUNS_SKIP);
+    let unknown =
+        unknown.map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).worded(&caller.words()));
     fields.chain(unknown).collect()
 }
 

@@ -8,7 +8,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
-use taskpawl::model::{Advice, ApprovalRequest, Hint, RunId, RunRecord, Selector};
+use taskpawl::model::{Advice, ApprovalRequest, Hint, RunId, RunRecord, Selector, TaskId};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
 
@@ -290,8 +290,10 @@ pub(in crate::server) fn describe(
         }
     }
     actions.extend(failed.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.id}))));
-    let person = |request: &ApprovalRequest| Action::Person(format!("taskpawl approve {}", request.task));
-    // Whoever sits before the form need not go to a terminal.
+    let person = |request: &ApprovalRequest| {
+        Action::person(Advice::Approve { id: request.task.clone(), answer: None })
+    };
+    // A person who sees the form need not go to a terminal.
     actions.extend(waiting.iter().filter(|request| !is_asked(request)).take(2).map(person));
     if !run.counts.is_empty() {
         answer = answer.with("ended", json!(run.counts));
@@ -310,6 +312,9 @@ fn stopping(stops: u32) -> &'static str {
 /// Returns what lets tasks go on whose call was interrupted: a look at how it ended, and then a report or a person.
 fn after_interruption(tasks: &[String]) -> impl Iterator<Item = Action> {
     tasks.iter().take(2).flat_map(|id| {
-        [Action::call("task_get", json!({"id": id})), Action::Person(format!("taskpawl unblock {id}"))]
+        [
+            Action::call("task_get", json!({"id": id})),
+            Action::person(Advice::unblock(&TaskId::from(id.as_str()))),
+        ]
     })
 }

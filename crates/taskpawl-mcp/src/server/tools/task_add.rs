@@ -36,7 +36,7 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
     let PlanTask { id, spec, context, calls, needs_outside, .. } = task_from_json(&Value::Object(arguments))?;
     check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
-    let warnings = warnings_of_task(&caller.means, &spec, &calls);
+    let warnings = warnings_of_task(caller, &spec, &calls);
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
     let (id, spec) = (id.unwrap_or_default(), spec.into_inner());
     let task = NewTask { id, spec, context, calls, dependencies, parent, plan };

@@ -1,0 +1,49 @@
+//! P17: the rules accept every piece of advice, from the actor to whom it is given.
+//!
+//! `SEED=17 cargo test -p taskpawl-testkit --test it offers` replays a seed that fails.
+
+use std::sync::Mutex;
+
+use taskpawl_testkit::reference::{OfferFlaw, Offers, take_offers};
+
+use crate::harness::{first_failure, replayed_seed, seeds};
+
+const SEEDS: u64 = 500;
+const MORE_SEEDS: u64 = 50_000;
+const LENGTH: usize = 100;
+
+#[test]
+fn p17_all_advice_of_random_stores_is_accepted() {
+    if let Some(seed) = replayed_seed() {
+        take_offers(seed, LENGTH, None).unwrap();
+        return;
+    }
+    let (count, all) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Offers::default()));
+    let failure = first_failure(count, |seed| match take_offers(seed, LENGTH, None) {
+        Ok(offers) => {
+            all.lock().unwrap().merge(&offers);
+            None
+        }
+        Err(refused) => Some(refused),
+    });
+    if let Some((seed, refused)) = failure {
+        panic!("{refused}\nSEED={seed} cargo test -p taskpawl-testkit --test it offers");
+    }
+    let all = all.into_inner().unwrap();
+    println!("P17 advice: {count} sequences of {LENGTH} commands");
+    for ((source, kind), count) in &all.taken {
+        println!("  {source}: {kind}: {count} taken");
+    }
+    for source in ["refusal", "explain", "ready"] {
+        assert!(all.taken.keys().any(|(from, _)| *from == source), "{source} advises nothing");
+    }
+}
+
+#[test]
+fn a_false_offer_is_noticed() {
+    for flaw in [OfferFlaw::WrongActor, OfferFlaw::WrongId, OfferFlaw::Untried] {
+        let failure = first_failure(SEEDS, |seed| take_offers(seed, LENGTH, Some(flaw)).err());
+        let (seed, refused) = failure.unwrap_or_else(|| panic!("{flaw:?} passes"));
+        println!("{flaw:?} is noticed with seed {seed}: {refused}");
+    }
+}
