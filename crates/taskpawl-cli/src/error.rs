@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
-use taskpawl::model::{Hint, PlanErrors, Position, Refusal, Since, Touch};
+use taskpawl::model::bounded::{self, Group};
+use taskpawl::model::{Conflict, Hint, PlanErrors, Position, Refusal, Since, Touch};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
@@ -111,8 +112,11 @@ pub(crate) enum CliError {
     Unread,
 }
 
-/// So many of the things that are wrong are shown to eyes.
-pub(crate) const SHOWN: usize = 20;
+/// The most kinds of faults in a text; `--json` has all faults.
+pub(crate) const SHOWN: usize = bounded::MAX_ITEMS;
+
+/// The most bytes of a line about a fault, so that all of them have at most 2 kB.
+const MAX_LINE: usize = 180;
 
 /// One thing that is wrong in a file or an argument.
 #[derive(Debug, Clone, Serialize)]
@@ -152,6 +156,12 @@ impl Problem {
             message,
             hint: None,
         }
+    }
+
+    /// Groups problems that are equal but for their places.
+    pub(crate) fn kinds(problems: Vec<Self>) -> Vec<Group<Self>> {
+        let hint = |problem: &Self| problem.hint.as_ref().map(ToString::to_string);
+        bounded::grouped(problems, |problem| (problem.message.clone(), hint(problem)))
     }
 
     /// Returns `FILE:LINE:COLUMN: PATH: message`, without what is not known.
@@ -356,6 +366,20 @@ impl CliError {
         }
     }
 
+    /// Returns all conflicts, of which the message names some.
+    fn conflicts(&self) -> Vec<Problem> {
+        let Self::Command(Error::Refused(refusal)) = self else { return Vec::new() };
+        let (Refusal::PlanConflict { conflicts, .. } | Refusal::ImportConflict { conflicts, .. }) =
+            &**refusal
+        else {
+            return Vec::new();
+        };
+        let problem = |conflict: &Conflict| {
+            Problem::at(None, Position::default(), conflict.task.to_string(), conflict.why.clone())
+        };
+        conflicts.iter().map(problem).collect()
+    }
+
     /// Returns what became of a task in the meantime, where somebody else was faster.
     fn since(&self) -> Option<&Since> {
         let Self::Command(Error::Refused(refusal)) = self else { return None };
@@ -415,15 +439,18 @@ impl CliError {
         let paint = out.paint_err;
         say(shown![paint.style(style::ERROR, "error:"), " ", clean_block(&self.message())]);
         let label = paint.style(style::HINT, "hint:");
-        let problems = self.problems_in(out);
-        for problem in problems.iter().take(SHOWN) {
-            say(shown!["  ", clean_block(&problem.line())]);
-            if let Some(hint) = &problem.hint {
-                say(shown!["    ", label, " ", clean_block(&hint.to_string())]);
+        let groups = Problem::kinds(self.problems_in(out));
+        for group in groups.iter().take(SHOWN) {
+            let line = bounded::cut_to(&group.counted(&group.first.line()), MAX_LINE).into_owned();
+            say(shown!["  ", clean_block(&line)]);
+            if let Some(hint) = &group.first.hint {
+                let hint = bounded::cut_to(&hint.to_string(), MAX_LINE).into_owned();
+                say(shown!["    ", label, " ", clean_block(&hint)]);
             }
         }
-        if problems.len() > SHOWN {
-            say(format!("  … and {} more: `--json` lists all of them", problems.len() - SHOWN));
+        let more: usize = groups.iter().skip(SHOWN).map(|group| group.count).sum();
+        if more > 0 {
+            say(format!("  … and {more} more: `--json` lists all of them"));
         }
         for line in self.since().map(since_lines).unwrap_or_default() {
             say(shown!["  ", clean_block(&line)]);
@@ -453,7 +480,7 @@ impl CliError {
             kind: self.class().word(),
             message: self.message(),
             hint: self.hint_in(out),
-            problems: self.problems_in(out),
+            problems: [self.problems_in(out), self.conflicts()].concat(),
             since: self.since(),
         };
         let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };

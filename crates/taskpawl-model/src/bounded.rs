@@ -1,6 +1,7 @@
 //! Bounds for what a person or a model reads: an error or a hint never grows with the plan that it is about.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
 use crate::visible::is_hidden;
@@ -90,16 +91,44 @@ pub struct Group<T> {
 }
 
 /// Groups faults whose keys are equal, in the order in which each kind is first met.
-pub fn grouped<T, K: PartialEq>(faults: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<Group<T>> {
-    let mut groups: Vec<(K, Group<T>)> = Vec::new();
+pub fn grouped<T, K: Ord>(faults: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<Group<T>> {
+    let mut groups: Vec<Group<T>> = Vec::new();
+    let mut known: BTreeMap<K, usize> = BTreeMap::new();
     for fault in faults {
-        let kind = key(&fault);
-        match groups.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, group)) => group.count += 1,
-            None => groups.push((kind, Group { first: fault, count: 1 })),
+        let position = *known.entry(key(&fault)).or_insert(groups.len());
+        match groups.get_mut(position) {
+            Some(group) => group.count += 1,
+            None => groups.push(Group { first: fault, count: 1 }),
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    groups
+}
+
+/// Returns the first [`MAX_ITEMS`] kinds of faults with `separator` between them, each as `text` words it, and the number of faults of
+/// other kinds.
+pub fn kinds<T, K: Ord>(
+    faults: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+    text: impl Fn(&Group<T>) -> String,
+    separator: &str,
+) -> String {
+    let groups = grouped(faults, key);
+    let (shown, rest) = groups.split_at(groups.len().min(MAX_ITEMS));
+    let mut all = list(shown.iter().map(text), separator);
+    match rest.iter().map(|group| group.count).sum::<usize>() {
+        0 => {}
+        more => {
+            let _ = write!(all, "{separator}and {more} more");
+        }
+    }
+    all
+}
+
+impl<T> Group<T> {
+    /// Returns `text` with the number of faults, where there are several.
+    pub fn counted(&self, text: &str) -> String {
+        if self.count == 1 { text.to_owned() } else { format!("{text}, {} times", self.count) }
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +172,10 @@ mod tests {
         let groups = grouped(faults, |(word, _)| *word);
         let told: Vec<_> = groups.iter().map(|group| (group.first, group.count)).collect();
         assert_eq!(told, [(("a", 1), 3), (("b", 2), 1)]);
+        let text = kinds(faults, |(word, _)| *word, |group| group.counted(group.first.0), "; ");
+        assert_eq!(text, "a, 3 times; b");
+        let text =
+            kinds(0..2_000, |number| number % 40, |group| group.counted(&group.first.to_string()), "; ");
+        assert_eq!(text, "0, 50 times; 1, 50 times; 2, 50 times; 3, 50 times; 4, 50 times; and 1750 more");
     }
 }

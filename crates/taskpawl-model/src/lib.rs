@@ -108,7 +108,7 @@ pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanNotify, PlanRecord,
     Progress, RunRecord, TakenAway, TaskBody, TaskRecord, Work,
 };
-pub use refusal::{HeldBy, Refusal, Since, Touch};
+pub use refusal::{Conflict, HeldBy, Refusal, Since, Touch};
 pub use rehearsal::Turn;
 pub use scope::{Selector, select};
 pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};

@@ -415,12 +415,12 @@ pub enum Refusal {
         is_about_ids: bool,
     },
     /// Tasks of another program cannot be imported as they are.
-    #[error("{} cannot be imported: {}", .source_name, some_words(.conflicts))]
+    #[error("{} cannot be imported: {}", .source_name, Conflict::list(.conflicts))]
     ImportConflict {
         /// Where they come from.
         source_name: String,
-        /// What stands against it, by task.
-        conflicts: Vec<String>,
+        /// The conflicts, by task.
+        conflicts: Vec<Conflict>,
     },
     /// A request has the name of another one.
     #[error("the request `{request}` was made before, with other arguments, at {}", crate::format_time(*.at))]
@@ -451,13 +451,44 @@ pub enum Refusal {
         path: String,
     },
     /// A plan cannot be applied as it is.
-    #[error("the plan `{plan}` cannot be applied: {}", bounded::list(.conflicts, "; "))]
+    #[error("the plan `{plan}` cannot be applied: {}", Conflict::list(.conflicts))]
     PlanConflict {
         /// The plan.
         plan: String,
-        /// What stands against it, by task.
-        conflicts: Vec<String>,
+        /// The conflicts, by task.
+        conflicts: Vec<Conflict>,
     },
+}
+
+/// A task that cannot be as a file has it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// The task.
+    pub task: TaskId,
+    /// The reason, to be read behind the id.
+    pub why: String,
+}
+
+impl Conflict {
+    pub(crate) fn new(task: &TaskId, why: impl Into<String>) -> Self {
+        Self { task: task.clone(), why: why.into() }
+    }
+
+    /// Names equal conflicts once, with the first task and the number of others.
+    fn list(all: &[Self]) -> String {
+        let text = |group: &bounded::Group<&Self>| match group.count - 1 {
+            0 => group.first.to_string(),
+            1 => format!("{}, the same for 1 more task", group.first),
+            more => format!("{}, the same for {more} more tasks", group.first),
+        };
+        bounded::kinds(all, |conflict| conflict.why.as_str(), text, "; ")
+    }
+}
+
+impl std::fmt::Display for Conflict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` {}", self.task, self.why)
+    }
 }
 
 fn names(names: &[impl std::fmt::Display]) -> String {

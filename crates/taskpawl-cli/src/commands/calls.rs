@@ -85,16 +85,17 @@ fn check<'a>(
             None => {}
         }
     }
-    warn_of_unknown(app, &unknown);
+    warn_of_unknown(app, unknown);
     if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
 }
 
-fn warn_of_unknown(app: &App, calls: &[Problem]) {
-    for call in calls.iter().take(SHOWN) {
-        app.out().warn(&call.line());
+fn warn_of_unknown(app: &App, calls: Vec<Problem>) {
+    let groups = Problem::kinds(calls);
+    for group in groups.iter().take(SHOWN) {
+        app.out().warn(&group.counted(&group.first.line()));
     }
-    if calls.len() > SHOWN {
-        let more = calls.len() - SHOWN;
+    let more: usize = groups.iter().skip(SHOWN).map(|group| group.count).sum();
+    if more > 0 {
         let more = Hint::new(format!("… and {more} more whose tool is not known here: "));
         let out = app.out();
         out.warn(&more.advice(TOOLS).text(" shows all tools").worded(&*out.line));

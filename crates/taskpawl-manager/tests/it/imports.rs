@@ -303,6 +303,7 @@ fn another_task_of_the_same_id_is_not_touched_unless_that_is_asked_for() {
     let desk = Desk::with(&["a name=Ours", "b name=Same"]);
     let there = [json!({"id": "a"}), json!({"id": "b", "name": "Same"})];
     let Refusal::ImportConflict { conflicts, .. } = desk.refused(&there) else { panic!("another refusal") };
+    let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(conflicts, ["`a` is here and was not imported from there"]);
     let report = desk.manager.import(import(&there, ImportMode::Adopt)).unwrap();
     assert_eq!((ids(&report.changed), report.unchanged), (vec!["a"], 1));

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use taskpawl::model::{
-    Advice, BlockedReason, CommandLine, Hint, Refusal, Selector, Status, TaskId, allowed_by_hand,
+    Advice, BlockedReason, CommandLine, Conflict, Hint, Refusal, Selector, Status, TaskId, allowed_by_hand,
 };
 
 use super::actions::{Action, CallWords};
@@ -106,7 +106,7 @@ fn what_a_state_allows_is_said_in_actions_and_the_rest_to_be_for_people() {
 
 #[test]
 fn options_of_the_command_line_are_named_as_arguments() {
-    let names = || vec!["x: `a` would change".to_owned()];
+    let names = || vec![Conflict { task: "x".into(), why: "would change".to_owned() }];
     for (refusal, said) in [
         (Refusal::DependentsRan { id: id(), by: "reopen", dependents: vec![id()] }, "`cascade: true`"),
         (Refusal::TriggerWithoutDependencies { id: id(), trigger: "any_done" }, "`needs`"),

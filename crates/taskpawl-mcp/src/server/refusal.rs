@@ -1,6 +1,7 @@
 //! Why a call came to nothing, as a model reads it: what, why, what to do instead, as exact calls.
 
 use serde_json::json;
+use taskpawl::model::bounded::Group;
 use taskpawl::model::{
     Advice, BlockedReason, CommandLine, HeldBy, Hint, PlanError, PlanErrors, Position, Refusal, Status,
     TaskId, bounded,
@@ -11,8 +12,14 @@ use super::actions::{Action, CallWords};
 use super::answer::Answer;
 use super::tools::task_update;
 
-/// How many things that are wrong with a plan are said at once.
-const MOST_PROBLEMS: usize = 10;
+/// A call of a task that does not fit its tool, or a need that nothing meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallFault {
+    /// The task.
+    pub(super) task: String,
+    /// The fault.
+    pub(super) fault: String,
+}
 
 /// A call came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +44,7 @@ pub(super) enum Refused {
     Text(PlanErrors),
     /// Tool calls do not fit their tools, or tasks need what there is not.
     #[error("{}", first_of(.0))]
-    Calls(Vec<String>),
+    Calls(Vec<CallFault>),
 }
 
 impl From<Refusal> for Refused {
@@ -117,11 +124,13 @@ impl Refused {
         let mut message = bounded::cut(&chain(&self)).into_owned();
         let (mut problems, mut total) = (Vec::new(), 0);
         if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
-            total = errors.errors().len();
-            message = format!("what was given is wrong{}, and nothing was changed", in_places(total));
+            let groups = bounded::grouped(errors.errors(), |error| error.kind());
+            total = groups.len();
+            message =
+                format!("the plan is wrong{}, and nothing was changed", in_places(errors.errors().len()));
             let has_places = matches!(self, Self::Text(_));
-            let errors = errors.errors().iter().take(MOST_PROBLEMS);
-            problems = errors.map(|error| problem(error, has_places)).collect();
+            let shown = groups.iter().take(bounded::MAX_ITEMS);
+            problems = shown.map(|group| problem(group, has_places)).collect();
         }
         if actions.is_empty() && self.kind() != "failed" {
             actions.push(Action::call("plan_show", json!({})));
@@ -131,7 +140,7 @@ impl Refused {
             .with("problems", json!(problems));
         let actions = actions.into_iter().map(|action| action.in_name_of(agent));
         Answer::refused(json!({"error": error.into_json()}))
-            .with("shortened", json!((total > MOST_PROBLEMS).then_some(true)))
+            .with("shortened", json!((total > bounded::MAX_ITEMS).then_some(true)))
             .out_of("problems", total)
             .next(actions)
     }
@@ -139,16 +148,16 @@ impl Refused {
 
 /// Says in how many places something is wrong, where they are too many to be listed.
 fn in_places(total: usize) -> String {
-    if total > MOST_PROBLEMS { format!(" in {total} places") } else { String::new() }
+    if total > bounded::MAX_ITEMS { format!(" in {total} places") } else { String::new() }
 }
 
 /// Says what is wrong, and of too many things how many they are.
-fn first_of(problems: &[String]) -> String {
-    let first = problems[..problems.len().min(MOST_PROBLEMS)].join("; ");
-    match problems.len().saturating_sub(MOST_PROBLEMS) {
-        0 => first,
-        left_out => format!("{} things are wrong: {first}; and {left_out} more", problems.len()),
-    }
+fn first_of(problems: &[CallFault]) -> String {
+    let text = |group: &Group<&CallFault>| {
+        let CallFault { task, fault } = group.first;
+        group.counted(&format!("task {}: {fault}", bounded::data(task)))
+    };
+    bounded::kinds(problems, |problem| problem.fault.as_str(), text, "; ")
 }
 
 /// What to do about a plan, or a task, that is wrong.
@@ -158,13 +167,18 @@ fn hint_of_plan(error: &Error) -> Option<Hint> {
     matches!(error, Error::Invalid(_)).then(|| MEND_PLAN.into())
 }
 
+/// The most bytes of a problem, so that all of them have at most 2 kB with the message and the hint.
+const MAX_PROBLEM: usize = 320;
+
 /// Says what is wrong with a plan, with where it stands if it came as a text.
-fn problem(error: &PlanError, has_places: bool) -> String {
+fn problem(group: &Group<&PlanError>, has_places: bool) -> String {
+    let error = group.first;
     let has_place = has_places && error.at != Position::default();
     let line = if has_place { format!("{}: ", error.at) } else { String::new() };
     let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
     let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    format!("{line}{place}{}{hint}", error.problem)
+    let text = group.counted(&format!("{line}{place}{}", error.problem));
+    bounded::cut_to(&format!("{text}{hint}"), MAX_PROBLEM).into_owned()
 }
 
 /// Returns the verbs that are actions of ours.

@@ -11,7 +11,7 @@ use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind, PlanApplied};
 use crate::record::{Phase, PlanRecord, TaskRecord};
-use crate::refusal::Refusal;
+use crate::refusal::{Conflict, Refusal};
 use crate::spec::{CallSpec, Map, Origin, TaskSpec, to_map};
 use crate::status::TaskState;
 use crate::view::Query;
@@ -75,7 +75,7 @@ impl Draft<'_> {
 struct Work<'p> {
     apply: &'p Apply,
     report: ApplyReport,
-    conflicts: Vec<String>,
+    conflicts: Vec<Conflict>,
     /// The key of each task of the plan, once it has one.
     keys: Vec<Option<Key>>,
     ids: Vec<TaskId>,
@@ -296,7 +296,8 @@ impl<'p> Work<'p> {
         let record = draft.task(key)?;
         if let Some(field) = work.filter(|_| standing == Standing::Fixed) {
             let status = record.body.state.status();
-            self.conflicts.push(format!("`{}` is `{status}` and its `{field}` would change", record.id));
+            let why = format!("is `{status}` and its `{field}` would change");
+            self.conflicts.push(Conflict::new(&record.id, why));
             return Ok(());
         }
         self.follow(draft, position, before, after)?;
@@ -559,11 +560,12 @@ fn all_below(draft: &Draft<'_>, tops: &[Key]) -> Decided<BTreeSet<Key>> {
     Ok(below)
 }
 
-fn foreign(record: &TaskRecord) -> String {
-    match &record.plan {
-        Some(plan) => format!("`{}` belongs to the plan `{plan}`", record.id),
-        None => format!("`{}` was not made by a plan", record.id),
-    }
+fn foreign(record: &TaskRecord) -> Conflict {
+    let why = match &record.plan {
+        Some(plan) => format!("belongs to the plan `{plan}`"),
+        None => "was not made by a plan".to_owned(),
+    };
+    Conflict::new(&record.id, why)
 }
 
 fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<Refusal> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallRecord, Phase, TaskRecord};
+use crate::refusal::Conflict;
 use crate::spec::{CallSpec, Mode, NewCall};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
 use crate::{CallId, Key, Shared, TaskId};
@@ -101,7 +102,7 @@ impl Draft<'_> {
         standing: Standing,
         calls: &[CallRecord],
         is_whole: bool,
-    ) -> Decided<Result<(), String>> {
+    ) -> Decided<Result<(), Conflict>> {
         let record = self.task(key)?;
         let next = self.continuation(key, &record, calls, is_whole)?;
         if let Some(problem) = self.against(key, &record, standing, &next)? {
@@ -189,10 +190,11 @@ impl Draft<'_> {
         record: &TaskRecord,
         standing: Standing,
         next: &Continuation,
-    ) -> Decided<Option<String>> {
+    ) -> Decided<Option<Conflict>> {
         let id = &record.id;
         if let Some(call) = next.lost.as_ref().filter(|_| standing == Standing::Interrupted) {
-            return Ok(Some(format!("`{id}` was interrupted in its call `{call}`: settle that first")));
+            let why = format!("was interrupted in its call `{call}`: settle that first");
+            return Ok(Some(Conflict::new(id, why)));
         }
         if let Some(call) = next.repeated.iter().find(|call| !self.is_repeatable(call, &next.calls)) {
             return Ok(Some(done_twice(id, call)));
@@ -200,7 +202,8 @@ impl Draft<'_> {
         for emitted in self.emitted_by_calls(key, &next.repeated)? {
             if matches!(self.free(emitted)?, Phase::InProgress | Phase::Done | Phase::Failed) {
                 let emitted = self.id(emitted)?;
-                return Ok(Some(format!("`{id}` would run again and has added `{emitted}`, which ran")));
+                let why = format!("would run again and has added `{emitted}`, which ran");
+                return Ok(Some(Conflict::new(id, why)));
             }
         }
         self.against_in_items(key, &next.calls)
@@ -208,14 +211,14 @@ impl Draft<'_> {
 
     /// Items do the work of their task: where one would begin anew that runs, or whose work must not be done twice, that stands
     /// against it.
-    fn against_in_items(&mut self, key: Key, calls: &[CallRecord]) -> Decided<Option<String>> {
+    fn against_in_items(&mut self, key: Key, calls: &[CallRecord]) -> Decided<Option<Conflict>> {
         if self.task(key)?.spec.for_each.is_none() {
             return Ok(None);
         }
         for item in self.items_to_begin_anew(key, calls)? {
             let id = self.id(item)?;
             if self.free(item)? == Phase::InProgress || self.ending_in(item)?.is_some() {
-                return Ok(Some(format!("`{id}` is still running")));
+                return Ok(Some(Conflict::new(&id, "is still running")));
             }
             let before = self.known_calls(item)?;
             let mut succeeded = before.iter().filter(|call| call.body.status == CallStatus::Succeeded);
@@ -237,8 +240,9 @@ impl Draft<'_> {
     }
 }
 
-fn done_twice(id: &TaskId, call: &CallRecord) -> String {
-    format!("`{id}` would run its call `{}` again, which succeeded and is not idempotent", call.id)
+fn done_twice(id: &TaskId, call: &CallRecord) -> Conflict {
+    let why = format!("would run its call `{}` again, which succeeded and is not idempotent", call.id);
+    Conflict::new(id, why)
 }
 
 /// Returns a call that begins from the start. How often it was started stays: that tells late reports from new ones.

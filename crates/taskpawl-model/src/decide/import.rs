@@ -15,7 +15,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::import::{Apart, Import, ImportMode, ImportReport, Kept};
 use crate::record::{CallRecord, Note};
-use crate::refusal::Refusal;
+use crate::refusal::{Conflict, Refusal};
 use crate::spec::{Map, NewCall, Origin};
 use crate::status::TaskState;
 use crate::view::Query;
@@ -95,7 +95,7 @@ struct Importing<'i> {
     import: &'i Import,
     found: Vec<Found<'i>>,
     report: ImportReport,
-    conflicts: Vec<String>,
+    conflicts: Vec<Conflict>,
     /// Tasks that were deleted here: nothing depends on them any more.
     deleted: BTreeSet<&'i TaskId>,
 }
@@ -112,7 +112,7 @@ impl<'i> Importing<'i> {
         for task in &self.import.tasks {
             check_id(task.id.as_str()).map_err(Refusal::from)?;
             if !seen.insert(&task.id) {
-                self.conflicts.push(format!("`{}` is there twice", task.id));
+                self.conflicts.push(Conflict::new(&task.id, "is there twice"));
                 continue;
             }
             let key = draft.find_id(task.id.as_str())?;
@@ -128,7 +128,7 @@ impl<'i> Importing<'i> {
                 && self.import.mode == ImportMode::Merge
                 && !self.is_same(draft, known, &now)?
             {
-                self.conflicts.push(format!("`{}` is here and was not imported from there", task.id));
+                self.conflicts.push(Conflict::new(&task.id, "is here and was not imported from there"));
                 continue;
             }
             self.found.push(Found::new(task, key, now, before));

@@ -8,7 +8,7 @@ use super::references::uses_param;
 use crate::command::Apply;
 use crate::draft::{Decided, Draft};
 use crate::record::PlanRecord;
-use crate::refusal::Refusal;
+use crate::refusal::{Conflict, Refusal};
 use crate::spec::{Map, Origin};
 use crate::trust::{Origins, note_origin};
 use crate::{Key, Param};
@@ -71,12 +71,13 @@ impl Values {
     }
 
     /// Returns what a task that was started stands against: it used another value.
-    pub(super) fn conflict(&self, draft: &Draft<'_>, key: Key) -> Decided<Option<String>> {
+    pub(super) fn conflict(&self, draft: &Draft<'_>, key: Key) -> Decided<Option<Conflict>> {
         let (record, calls) = (draft.task(key)?, draft.known_calls(key)?);
         let used = self.changed.iter().find(|(name, ..)| uses_param(&record, &calls, name));
         Ok(used.map(|(name, before, now)| {
             let status = record.body.state.status();
-            format!("`{}` is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`: `--fresh` begins anew with it", record.id)
+            let why = format!("is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`: `--fresh` starts over with it");
+            Conflict::new(&record.id, why)
         }))
     }
 }

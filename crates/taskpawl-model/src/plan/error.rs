@@ -5,6 +5,7 @@ use std::fmt;
 use taskpawl_json::JsonProblem;
 
 use super::Position;
+use crate::bounded::{self, Group};
 use crate::expr::ExprFault;
 use crate::hint::Hint;
 use crate::{ByteSizeError, IdError, PeriodError, ValueFault};
@@ -28,11 +29,8 @@ impl PlanErrors {
 
 impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            let line_break = if index == 0 { "" } else { "\n" };
-            write!(f, "{line_break}{error}")?;
-        }
-        Ok(())
+        let text = |group: &Group<&PlanError>| group.first.counted(group.count);
+        f.write_str(&bounded::kinds(&self.0, |error| error.kind(), text, "\n"))
     }
 }
 
@@ -51,16 +49,29 @@ pub struct PlanError {
     pub hint: Option<Hint>,
 }
 
+impl PlanError {
+    /// Returns a text that equal errors at other places have, too.
+    pub fn kind(&self) -> (String, Option<String>) {
+        (self.problem.to_string(), self.hint.as_ref().map(ToString::to_string))
+    }
+
+    /// Returns the text of `count` equal errors, of which this is the first.
+    fn counted(&self, count: usize) -> String {
+        let times = if count == 1 { String::new() } else { format!(", {count} times") };
+        let hint = self.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+        format!("{}{}{times}{hint}", self.place(), self.problem)
+    }
+
+    fn place(&self) -> String {
+        let at = if self.at == Position::default() { String::new() } else { format!("{}: ", self.at) };
+        let path = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
+        at + &path
+    }
+}
+
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.at != Position::default() {
-            write!(f, "{}: ", self.at)?;
-        }
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        write!(f, "{}", self.problem)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+        f.write_str(&self.counted(1))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::server::arguments;
 use crate::server::caller::Caller;
 use crate::server::digest::after;
 use crate::server::options::ServerOptions;
-use crate::server::refusal::Refused;
+use crate::server::refusal::{CallFault, Refused};
 
 /// How a plan is called that has no name.
 const NAME: &str = "plan";
@@ -206,10 +206,10 @@ fn check_needs(manager: &Manager, plan: &Plan) -> Result<(), Refused> {
         for task in &plan.tasks {
             for id in &task.needs_outside {
                 if view.key(id.as_str())?.is_none() {
-                    problems.push(format!(
-                        "task `{}`: needs: `{id}` is no task of this plan, by id or name, nor an id in the store",
-                        word(task)
-                    ));
+                    let fault = format!(
+                        "needs: `{id}` is no task of this plan, by id or name, nor an id in the store"
+                    );
+                    problems.push(CallFault { task: word(task), fault });
                 }
             }
         }
@@ -229,11 +229,13 @@ pub(super) fn check_calls<'a>(
     calls: impl Iterator<Item = (String, &'a NewCall)>,
 ) -> Result<(), Refused> {
     let tools = plans.engine().tools();
-    let problems: Vec<String> = calls.filter_map(|(task, call)| problem(tools, &task, &call.spec)).collect();
+    let fault =
+        |(task, call): (String, &NewCall)| Some(CallFault { fault: problem(tools, &call.spec)?, task });
+    let problems: Vec<CallFault> = calls.filter_map(fault).collect();
     if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
 }
 
-fn problem(tools: &Registry, task: &str, call: &CallSpec) -> Option<String> {
+fn problem(tools: &Registry, call: &CallSpec) -> Option<String> {
     let tool = tools.get(&call.tool_name)?;
     let checked = call.plan_access.map_or(Ok(()), |_| tool.check_plan_access()).and_then(|()| {
         // What is still to be evaluated has no type yet.
@@ -242,9 +244,9 @@ fn problem(tools: &Registry, task: &str, call: &CallSpec) -> Option<String> {
     });
     match checked {
         Err(ToolError::InvalidArgs { field, problem, .. }) => {
-            Some(format!("task `{task}`: {}: {field}: {problem}", call.tool_name))
+            Some(format!("{}: {field}: {problem}", call.tool_name))
         }
-        Err(other) => Some(format!("task `{task}`: {other}")),
+        Err(other) => Some(other.to_string()),
         Ok(()) => None,
     }
 }
