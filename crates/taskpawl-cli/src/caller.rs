@@ -14,27 +14,27 @@ use crate::environment::{Environment, has_controlling_terminal};
 /// The variables that mark commands of coding agents, with where each is known from.
 const MARKERS: &str = include_str!("agent-markers.txt");
 
-/// How far up the tree of processes markers are searched for.
+/// The most ancestors whose environments are searched for markers.
 const MAX_ANCESTORS: usize = 64;
 
-/// How much of the environment of an ancestor is read. Linux lets a program start with at most 6 MiB.
+/// The most bytes of an ancestor's environment that are read. Linux lets a program start with at most 6 MiB.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
 
 /// The caller of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A person: the command has a controlling terminal, and nothing says that an agent has given it.
+    /// A person: the command has a controlling terminal and no sign of an agent.
     Person,
     /// A program without a terminal, such as a job of a CI or of cron.
     Program,
-    /// An agent, for a reason that can be named.
+    /// An agent, with the sign that tells so.
     Agent(AgentSign),
 }
 
-/// What tells that an agent gives a command.
+/// A sign that an agent gives a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AgentSign {
-    /// A run has started the program that gives it.
+    /// A run started the program that gives the command.
     Call,
     /// A name was given on the command line.
     Flag,
@@ -61,7 +61,7 @@ impl fmt::Display for AgentSign {
 }
 
 impl AgentSign {
-    /// Returns what a person does who gave the command nevertheless.
+    /// Returns the next step for a person, where the sign is wrong.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             Self::Call => "leave that to a person",
@@ -109,8 +109,8 @@ fn markers() -> impl Iterator<Item = &'static str> {
     lines.filter(|name| !name.is_empty())
 }
 
-/// Searches the environments of the processes above, as far as they can be read: a command that clears its own is still given by the
-/// agent. A process is skipped whose environment belongs to another user.
+/// Searches the environments of the ancestors for markers: a command that clears its own environment still comes from the agent.
+/// Skips ancestors of other users, whose environments cannot be read.
 fn above() -> Option<AgentSign> {
     let mut process = rustix::process::getppid()?.as_raw_nonzero().get().unsigned_abs();
     for _ in 0..MAX_ANCESTORS {

@@ -1,4 +1,4 @@
-//! Why a command came to nothing, and what the caller is told: a message, a hint and an exit code.
+//! Errors of commands: message, hint and exit code.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use crate::pin::PinFault;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean_block, style};
 
-/// A command came to nothing.
+/// The error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The command line is not understood; or help or the version was asked for.
@@ -104,11 +104,11 @@ pub(crate) enum CliError {
     /// There is no port to serve on.
     #[error(transparent)]
     Listen(taskpawl_mcp::ListenError),
-    /// What is to be printed cannot be written as JSON, or the screen cannot be taken.
+    /// The output cannot be written as JSON, or the terminal cannot be used.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
-    /// Standard output takes no more, so that there is no reason to go on. Why stands where the process ends.
-    #[error("nobody reads standard output any more")]
+    /// Standard output failed, so that there is no reason to go on. The end of the process reports the failure.
+    #[error("standard output is closed")]
     Unread,
 }
 

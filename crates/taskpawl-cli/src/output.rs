@@ -25,10 +25,10 @@ use crate::text::{Paint, clean_block, nearest, style};
 /// The version of the shape of everything that `--json` prints.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
-/// The exit code of a command that did what it should, and could not print all of it.
+/// The exit code of a command that succeeded and could not print all of its output.
 const UNWRITTEN: u8 = 8;
 
-/// How things are printed.
+/// The form of the output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Output {
     /// Whether data is JSON.
@@ -185,26 +185,26 @@ impl Output {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says something beside the data, unless `--quiet`.
+    /// Prints a remark to standard error, unless `--quiet`.
     pub(crate) fn remark(&self, text: &str) {
         if !self.is_quiet {
             say(clean_block(text));
         }
     }
 
-    /// Advises beside the data, unless `--quiet`: commands are written with the flags of this one.
+    /// Prints advice to standard error, unless `--quiet`. Commands have the flags of this one.
     pub(crate) fn advise(&self, hint: &Hint) {
         self.remark(&hint.worded(&*self.line));
     }
 
-    /// Warns beside the data.
+    /// Prints a warning to standard error.
     pub(crate) fn warn(&self, text: &str) {
         let label = self.paint_err.style(style::WARNING, "warning:");
         say(shown![label, " ", clean_block(text)]);
     }
 }
 
-/// Why standard output takes no more; nothing is written behind what failed, so that no piece is missing in the middle.
+/// The failure of standard output. Later output is dropped, so that no piece is missing in the middle.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
 fn failure() -> MutexGuard<'static, Option<io::Error>> {

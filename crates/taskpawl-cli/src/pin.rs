@@ -1,7 +1,7 @@
-//! The PIN that decisions ask for, where the user has set one.
+//! The optional PIN for decisions.
 //!
-//! An agent that hides its marks and gives itself a terminal looks like a person. It does not know the PIN. The hash is kept with the
-//! state of the user, which the sandbox keeps from programs; whoever runs as the user without a sandbox may remove it.
+//! An agent that hides its markers and opens a terminal looks like a person, but does not know the PIN. The hash is in the user's state
+//! directory, which the sandbox hides from programs. A program without the sandbox can remove it.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -22,10 +22,10 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::trust;
 
-/// How often a wrong PIN may be typed in a row.
+/// The most wrong PINs in a row before the PIN is locked.
 const MAX_TRIES: u32 = 5;
 
-/// How long nothing is tried after that.
+/// The duration of the lock.
 const LOCKED_FOR: Duration = Duration::from_mins(10);
 
 /// The lengths that a PIN may have, in characters.
@@ -34,29 +34,29 @@ pub(crate) const LENGTHS: std::ops::RangeInclusive<usize> = 4..=64;
 /// A record has one hash of about a hundred bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// The PIN of the user, which may not be set.
+/// The place of the user's PIN, which may not be set.
 #[derive(Debug, Clone)]
 pub(crate) struct Pin {
     path: PathBuf,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {
     /// In the format of password hashes, with salt and costs.
     hash: String,
-    /// Wrong ones in a row; one that is being tried counts as wrong until it is known to be right.
+    /// Wrong PINs in a row. A PIN under test counts as wrong until it is known to be right.
     #[serde(default)]
     failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     locked_until: Option<Timestamp>,
 }
 
-/// Why a decision is not taken.
+/// The reason why a decision is refused.
 #[derive(Debug)]
 pub(crate) enum PinFault {
-    /// A policy wants a PIN, and none is set.
+    /// A policy requires a PIN, and none is set.
     Missing(String),
     Wrong {
         left: u32,
@@ -64,7 +64,7 @@ pub(crate) enum PinFault {
     Locked {
         until: Timestamp,
     },
-    /// Nothing was typed.
+    /// No PIN was typed.
     NotTyped,
     /// The file cannot be read or written.
     File(PathBuf, io::Error),
@@ -74,11 +74,11 @@ impl fmt::Display for PinFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(place) => write!(f, "{place} requires one, and none is set"),
-            Self::Wrong { left: 0 } => f.write_str("this was wrong, and the last try for ten minutes"),
-            Self::Wrong { left: 1 } => f.write_str("this was wrong; one try is left"),
-            Self::Wrong { left } => write!(f, "this was wrong; {left} tries are left"),
+            Self::Wrong { left: 0 } => f.write_str("wrong PIN; it is locked for ten minutes"),
+            Self::Wrong { left: 1 } => f.write_str("wrong PIN; one try is left"),
+            Self::Wrong { left } => write!(f, "wrong PIN; {left} tries are left"),
             Self::Locked { until } => {
-                write!(f, "it was wrong {MAX_TRIES} times, and is locked until {}", format_time(*until))
+                write!(f, "locked until {} after {MAX_TRIES} wrong tries", format_time(*until))
             }
             Self::NotTyped => f.write_str("none was typed"),
             Self::File(path, error) => write!(f, "failed to use `{}`: {error}", path.display()),
@@ -98,7 +98,7 @@ impl PinFault {
     }
 }
 
-/// Asks for the PIN at the terminal, where one is set or a policy requires one.
+/// Asks for the PIN at the terminal, if one is set or required by a policy.
 pub(crate) fn ask(app: &App, by: &'static str) -> Result<(), CliError> {
     let fault = |fault| CliError::Pin { by, fault };
     let Some(pin) = Pin::needed(app).map_err(fault)? else { return Ok(()) };
@@ -146,10 +146,10 @@ impl Pin {
         fs::remove_file(&self.path).map_err(|error| self.fault(error))
     }
 
-    /// Checks what was typed. Each try is on disk before it is compared: neither parallel tries nor a kill in between are free.
+    /// Checks a typed PIN. Each try is on disk before the comparison, so that neither parallel tries nor a kill give more tries.
     pub(crate) fn check(&self, typed: &str) -> Result<(), PinFault> {
         let _lock = self.lock()?;
-        // Not the clock of tests: whoever gives the command could move it.
+        // Not the clock of tests: a caller could move it.
         let now = SystemSource.now();
         let Some(mut record) = self.read()? else { return Ok(()) };
         if let Some(until) = record.locked_until {
@@ -180,7 +180,7 @@ impl Pin {
         trust::write_state(&self.path, &text).map_err(|error| self.fault(error))
     }
 
-    /// Keeps other processes from trying at the same time.
+    /// Locks out other processes that try at the same time.
     fn lock(&self) -> Result<File, PinFault> {
         let lock = trust::state_directory_of(&self.path)
             .and_then(|directory| File::create(directory.join("pin.lock")))
@@ -193,7 +193,7 @@ impl Pin {
     }
 }
 
-/// Reads a line from the terminal of this process that does not show there; `None` where nothing is typed.
+/// Reads a line from the controlling terminal without echo; `None` where nothing is typed.
 pub(crate) fn type_in(question: &str) -> Option<String> {
     let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
     let _hidden = Hidden::begin(&terminal, true)?;
@@ -203,7 +203,7 @@ pub(crate) fn type_in(question: &str) -> Option<String> {
     line
 }
 
-/// Reads bytes to the end of a line. Ctrl-C comes as a byte here, so that the terminal is never left without its echo.
+/// Reads bytes to the end of a line. Ctrl-C arrives as a byte here, so that the terminal never stays without echo.
 fn line_of(mut terminal: &File) -> Option<String> {
     const CANCEL: [u8; 2] = [3, 4];
     const BACK: [u8; 2] = [8, 127];
@@ -219,14 +219,14 @@ fn line_of(mut terminal: &File) -> Option<String> {
     None
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal without echo, until this is dropped.
 pub(crate) struct Hidden<'a> {
     terminal: &'a File,
     before: Termios,
 }
 
 impl<'a> Hidden<'a> {
-    /// Hides what is typed. With `is_raw` each key comes by itself, those that would end the process, too.
+    /// Turns the echo off. With `is_raw` each key is read by itself, also those that would end the process.
     pub(crate) fn begin(terminal: &'a File, is_raw: bool) -> Option<Self> {
         let before = tcgetattr(terminal).ok()?;
         let mut modes = before.clone();
@@ -236,7 +236,7 @@ impl<'a> Hidden<'a> {
             modes.special_codes[SpecialCodeIndex::VMIN] = 1;
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
         }
-        // What was typed ahead stays.
+        // Input that was typed ahead stays.
         tcsetattr(terminal, OptionalActions::Now, &modes).ok()?;
         Some(Self { terminal, before })
     }

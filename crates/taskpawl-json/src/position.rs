@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A position in a text; lines and columns count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
     pub line: u32,

@@ -163,7 +163,8 @@ impl Root {
         finish().map_err(|error| io_error("write", path, error))
     }
 
-    /// Fails if [`replace`](Self::replace) would not put a file there, as far as that can be said before: nothing is made.
+    /// Checks that [`replace`](Self::replace) would put a file there, as far as that is known before. Makes nothing.
+    #[cfg(feature = "http")]
     pub(crate) fn check_replaceable(&self, path: &Path) -> Result<(), ToolError> {
         let (target, _) = self.target(path)?;
         target.file_name().ok_or_else(|| no_file(path))?;

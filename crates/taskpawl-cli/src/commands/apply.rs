@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::{
-    Advice, ApplyReport, Hint, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, read_plan,
-    resolve,
+    Advice, ApplyReport, Hint, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan,
+    read_plan, resolve,
 };
 use taskpawl::store::{self, Location, PlacementError};
 use taskpawl::{ApplyOptions, Error, Manager};

@@ -28,8 +28,8 @@ pub(crate) struct EndArgs {
     /// The tasks: their ids, or the beginnings of them; all of them end, or none
     #[arg(value_name = "ID", required = true)]
     pub(super) ids: Vec<String>,
-    /// What came out of it
-    #[arg(long, value_name = "JSON", value_parser = parse::json)]
+    /// The result, as JSON
+    #[arg(long, value_name = "JSON", value_parser = parse::json, allow_negative_numbers = true)]
     result: Option<Value>,
     /// A remark; of a failure the reason
     #[arg(long, value_name = "TEXT")]

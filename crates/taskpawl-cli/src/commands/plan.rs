@@ -28,11 +28,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Say everything that is wrong with a plan, and what applying it would do
+    /// List all faults of a plan, and the changes that applying it would make
     Check(Check),
     /// Give a plan another name; its tasks keep their ids
     Rename {
-        /// The name
+        /// The present name
         #[arg(value_name = "OLD")]
         from: String,
         /// The new name
@@ -50,14 +50,14 @@ struct Check {
     takes: Takes,
 }
 
-/// What `plan rename` says.
+/// The answer of `plan rename`.
 #[derive(Serialize)]
 struct Renamed<'n> {
     from: &'n str,
     plan: &'n str,
 }
 
-/// What `plan check` says about a plan that is fine.
+/// The answer of `plan check` about a plan without faults.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Checked<'c> {
@@ -103,7 +103,7 @@ fn rename(app: &App, from: &str, to: &str) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&Renamed { from, plan: to });
     }
-    out.print(shown!["plan ", clean(from), " is ", clean(to), " now\n"])
+    out.print(shown!["renamed plan ", clean(from), " to ", clean(to), "\n"])
 }
 
 fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {

@@ -1,4 +1,4 @@
-//! Asks the person at the terminal about tasks that wait for a decision, while the run goes on.
+//! Questions to the person at the terminal about tasks that wait for a decision, while the run goes on.
 
 use std::io::BufRead as _;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::text::{Paint, clean, style};
 pub(crate) struct Prompt {
     paint: Paint,
     curtain: Option<Curtain>,
-    /// Asked for before the first approval, where there is one.
+    /// The PIN to type before the first decision, if one is needed.
     pin: Option<Pin>,
-    /// What is typed; whoever asks has it until there is an answer.
+    /// The typed lines; a question holds them until it is answered.
     keyboard: Mutex<Keyboard>,
 }
 
@@ -36,11 +36,11 @@ struct Keyboard {
     /// Sent by a thread that reads for as long as the process lives; the end of the input ends it.
     lines: Option<mpsc::UnboundedReceiver<String>>,
     is_at_end: bool,
-    /// Whether the person has typed the PIN in this run.
+    /// The person has typed the PIN in this run.
     has_pin: bool,
 }
 
-/// What a person typed.
+/// The meaning of a typed line.
 #[derive(Debug, PartialEq)]
 enum Typed {
     Verdict(Verdict),
@@ -49,8 +49,8 @@ enum Typed {
 }
 
 impl Prompt {
-    /// Returns who asks the person at the terminal; nobody where a program or an agent gives the command, or where a policy requires a
-    /// PIN that is not set. `curtain` keeps the run from writing meanwhile.
+    /// Returns an approver that asks the person at the terminal; `None` where a program or an agent gives the command, or where a policy
+    /// requires a PIN that is not set. `curtain` stops the output of the run during a question.
     pub(crate) fn of_person(app: &App, curtain: Option<Curtain>) -> Option<Arc<dyn Approver>> {
         if !app.terminal().can_ask() || *app.caller() != Caller::Person {
             return None;
@@ -66,7 +66,7 @@ impl Prompt {
         }
     }
 
-    /// Returns who asks. `curtain` keeps the run from writing meanwhile.
+    /// Returns an approver; `curtain` stops the output of the run during a question.
     fn new(paint: Paint, curtain: Option<Curtain>, pin: Option<Pin>) -> Self {
         Self { paint, curtain, pin, keyboard: Mutex::default() }
     }
@@ -85,12 +85,12 @@ impl Prompt {
                 Typed::Verdict(verdict) if self.has_pin(keyboard).await => return verdict,
                 Typed::Verdict(_) => {}
                 Typed::Show => say(&self.explained(request)),
-                Typed::Unclear => say(&"  that is none of them; `?` says what they do\n".into()),
+                Typed::Unclear => say(&"  unknown choice; `?` explains the choices\n".into()),
             }
         }
     }
 
-    /// Returns whether the person knows the PIN: once a run is enough, for as long as the same terminal asks.
+    /// Asks for the PIN, once in a run, and tells whether it was right.
     async fn has_pin(&self, keyboard: &mut Keyboard) -> bool {
         let Some(pin) = self.pin.as_ref().filter(|_| !keyboard.has_pin) else { return true };
         say(&"  PIN: ".into());
@@ -100,7 +100,7 @@ impl Prompt {
         match checked {
             Ok(Ok(())) => keyboard.has_pin = true,
             Ok(Err(fault)) => say(&shown!["  ", fault.to_string(), "\n"]),
-            Err(_) => say(&"  it could not be checked\n".into()),
+            Err(_) => say(&"  failed to check the PIN\n".into()),
         }
         keyboard.has_pin
     }
@@ -117,22 +117,21 @@ impl Prompt {
         shown![options, "  ", Shown::joined(choices, "  "), ": "]
     }
 
-    /// Returns what was left out of the question, and what each choice does.
+    /// Returns the whole question and the effect of each choice.
     fn explained(&self, request: &ApprovalRequest) -> Shown {
         let whole = question::text(request, Extent::Full, self.paint);
         let is_new = whole != question::text(request, Extent::Short, self.paint);
-        let whole =
-            if is_new { shown!["\n", whole] } else { "  everything that would run stands above\n".into() };
+        let whole = if is_new { shown!["\n", whole] } else { "  the whole question is above\n".into() };
         let yes = if request.options.is_empty() {
-            ("a", "it runs as it is shown".to_owned())
+            ("a", "runs it as shown".to_owned())
         } else {
-            ("a number", "it runs with that answer; the answer itself can be typed, too".to_owned())
+            ("a number", "runs it with that answer, which can also be typed itself".to_owned())
         };
         let later = question::advice(&request.task, &request.options);
         let choices = [
             yes,
-            ("r", "it is cancelled; what is typed after it is kept as the reason".to_owned()),
-            ("s", format!("it stays open, for a later run, or for `{}`", later[0])),
+            ("r", "cancels it; text after `r` is the reason".to_owned()),
+            ("s", format!("leaves it open, for a later run or for `{}`", later[0])),
         ];
         let lines = choices.map(|(key, what)| format!("  {key:<8}  {what}\n"));
         shown![whole, lines.concat()]
@@ -153,7 +152,7 @@ impl Approver for Prompt {
     }
 }
 
-/// The terminal for as long as a question stands on it.
+/// The terminal while a question is on it.
 struct Stage<'a> {
     curtain: Option<&'a Curtain>,
     is_answered: bool,
@@ -180,14 +179,14 @@ impl Drop for Stage<'_> {
 }
 
 impl Keyboard {
-    /// Forgets what was typed before the question was there to be read.
+    /// Discards lines that were typed before the question.
     fn forget(&mut self) {
         if let Some(lines) = &mut self.lines {
             while lines.try_recv().is_ok() {}
         }
     }
 
-    /// As [`line`](Self::line), for one that does not show.
+    /// As [`line`](Self::line), without echo.
     async fn hidden_line(&mut self) -> Option<String> {
         let terminal = terminal();
         let hidden = terminal.as_ref().and_then(|terminal| Hidden::begin(terminal, false));
@@ -205,7 +204,7 @@ impl Keyboard {
     }
 }
 
-/// Returns a handle on the terminal, to hide what is typed there.
+/// Opens the controlling terminal, to turn its echo off.
 fn terminal() -> Option<std::fs::File> {
     std::fs::File::options().read(true).write(true).open("/dev/tty").ok()
 }
@@ -252,7 +251,7 @@ fn option_of<'a>(line: &str, options: &'a [String]) -> Option<&'a str> {
 }
 
 fn say(text: &Shown) {
-    // Nobody can read it, so nobody will answer: the question stays.
+    // Without a readable question there is no answer: it stays open.
     let _ = write_err(text);
 }
 
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_understood_or_asked_again() {
+    fn typed_lines_are_decisions_or_are_asked_again() {
         let reject =
             |reason: Option<&str>| Typed::Verdict(Verdict::Reject { reason: reason.map(str::to_owned) });
         let yes = |answer: Option<&str>| Typed::Verdict(approve(answer));

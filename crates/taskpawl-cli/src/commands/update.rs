@@ -40,8 +40,8 @@ pub(crate) struct Args {
     /// Why, with --status
     #[arg(long, value_name = "TEXT", requires = "status")]
     reason: Option<String>,
-    /// What came out of it, with --status
-    #[arg(long, value_name = "JSON", value_parser = parse::json, requires = "status")]
+    /// The result as JSON, with --status
+    #[arg(long, value_name = "JSON", value_parser = parse::json, requires = "status", allow_negative_numbers = true)]
     result: Option<Value>,
     #[command(flatten)]
     fields: FieldArgs,

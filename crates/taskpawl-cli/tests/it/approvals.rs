@@ -172,7 +172,7 @@ fn a_person_at_the_terminal_is_asked() {
         }
     }
     assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
-    assert!(text.contains("that is none of them") && !text.contains("\u{1b}[2Jprod"), "{text}");
+    assert!(text.contains("unknown choice") && !text.contains("\u{1b}[2Jprod"), "{text}");
     let shown = cli.run(&["show", "paint", "--fields", "result.stdout"]);
     assert!(shown.stdout.contains("light green"), "{shown}");
 }
@@ -197,9 +197,9 @@ fn a_person_is_told_what_the_choices_do() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
     for line in [
-        "  everything that would run stands above",
-        "  r         it is cancelled; what is typed after it is kept as the reason",
-        "  s         it stays open, for a later run, or for `taskpawl approve ask`",
+        "  the whole question is above",
+        "  r         cancels it; text after `r` is the reason",
+        "  s         leaves it open, for a later run or for `taskpawl approve ask`",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

@@ -160,7 +160,7 @@ fn decisions_ask_for_the_pin_once_it_is_set() {
     for decision in DECISIONS {
         let run = typed(decision, "0000\n");
         assert_eq!(run.code, Some(7), "{run}");
-        assert!(run.stderr.contains("this was wrong"), "{run}");
+        assert!(run.stderr.contains("wrong PIN"), "{run}");
         // The right one in between, so that five in a row do not lock it.
         typed(&["pin", "set"], "1234\n1234\n1234\n").ok();
     }

@@ -61,7 +61,7 @@ fn the_program_that_a_project_wants_told_needs_trust() {
     cli.file("taskpawl.toml", "[run]\nnotify = [\"sh\", \"-c\", \"cat > said\"]\n");
     cli.file("plan.yaml", "tasks: [{id: a, call: {log: {message: x}}}]");
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
-    assert!(run.stderr.contains("nobody is told of runs by `run.notify`"), "{run}");
+    assert!(run.stderr.contains("`run.notify` is off"), "{run}");
     assert!(!cli.path("work/said").exists());
     cli.run(&["trust", "--yes"]).ok();
     cli.run(&["run-all-ready"]).ok();

@@ -81,23 +81,6 @@ impl std::error::Error for PlanError {
     }
 }
 
-impl From<JsonProblem> for PlanProblem {
-    fn from(problem: JsonProblem) -> Self {
-        match problem {
-            JsonProblem::DuplicateKey { key, first } => {
-                Self::DuplicateKey { key, first: Position { line: first.line, column: first.column } }
-            }
-            JsonProblem::Number { text } => Self::Number { text },
-        }
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
 /// What is wrong at one place of a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -132,20 +115,9 @@ pub enum PlanProblem {
     /// A key of an object that is no text.
     #[error("a key must be text that is not empty")]
     Key,
-    /// A key stands twice in an object.
-    #[error("key `{key}` is already given at {first}")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-        /// Where it is given first.
-        first: Position,
-    },
-    /// A number that JSON or 64 bits cannot hold.
-    #[error("number `{text}` cannot be kept exactly")]
-    Number {
-        /// The number as written.
-        text: String,
-    },
+    /// A key stands twice in an object, or a number cannot be kept.
+    #[error(transparent)]
+    Json(#[from] JsonProblem),
     /// A parameter that is given a value twice.
     #[error("parameter `{name}` is given twice")]
     RepeatedParam {

@@ -36,5 +36,6 @@ pub use parse::{
     read_plan_up_to, task_from_json,
 };
 pub use reliance::Reliance;
-pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Position};
+pub use taskpawl_json::Position;
+pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask};
 pub use vocabulary::{PlanFields, is_own_field, plan_fields};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Number;
-use taskpawl_json::{exact_number, whole_number};
+use taskpawl_json::{JsonProblem, exact_number, whole_number};
 
 use super::node::Content;
 use super::{PlanProblem, node};
@@ -21,7 +21,7 @@ pub(super) fn resolve(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
     }
     match number(&text) {
         Scalar::Number(number) => Ok(Content::Number(number)),
-        Scalar::Inexact => Err(PlanProblem::Number { text: node::shortened(&text) }),
+        Scalar::Inexact => Err(JsonProblem::Number { text: node::shortened(&text) }.into()),
         Scalar::Text => Ok(Content::Text(text)),
     }
 }

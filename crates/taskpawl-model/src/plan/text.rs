@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
 
+use taskpawl_json::JsonProblem;
+
 use super::node::{Content, Entry, MAX_DEPTH, Node};
 use super::{PlanError, PlanProblem, Position, scalar};
 use crate::expr::OPEN;
@@ -177,7 +179,8 @@ impl<'a> Builder<'a, '_> {
         for entry in entries {
             let first = *seen.entry(&entry.key).or_insert(entry.key_at);
             if first != entry.key_at {
-                let problem = PlanProblem::DuplicateKey { key: super::node::shortened(&entry.key), first };
+                let key = super::node::shortened(&entry.key);
+                let problem = JsonProblem::DuplicateKey { key, first }.into();
                 let error = self.error(entry.key_at, problem);
                 self.errors.push(error);
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use taskpawl_json::Position;
 
 use super::{PlanError, PlanErrors};
 use crate::spec::{Map, NewCall, TaskSpec, word_enum};
@@ -88,15 +89,6 @@ pub struct PlanTask {
     pub unknown: Vec<PlanError>,
     /// Where it stands in the file.
     pub at: Position,
-}
-
-/// A place in a text, both counted from 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// The line.
-    pub line: u32,
-    /// The character in the line.
-    pub column: u32,
 }
 
 /// A parameter of a plan.

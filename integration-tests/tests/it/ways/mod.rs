@@ -16,6 +16,7 @@ use serde_json::json;
 use taskpawl::model::{ActorKind, Claim, Status};
 
 use self::actors::{Actor, Outcome, VERBS, Verb, Way, World};
+use self::offers::Spoilt;
 use crate::support::{Figures, Home, Random, scale, seed};
 
 /// The most that a refusal may say, in bytes.
@@ -170,13 +171,25 @@ fn ways_agree_on_who_holds_what_and_offer_what_is_accepted() {
     figures.add(format!("{} refused, at most {} bytes", counts.refused, counts.longest));
     figures.add(format!("{} answered alike", counts.alike));
     figures.add(format!("{} offers accepted, {} ask a person", counts.offers.accepted, counts.offers.asked));
+    for found in [&counts.wrong, &counts.unlike, &counts.wordy, &counts.offers.refused] {
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn faults_in_rules_and_in_offers_are_noticed() {
+    let mut figures = Figures::of("faults_in_rules_and_in_offers_are_noticed", seed());
     let mut control = Counts::default();
-    play(figures.seed, steps, Rule::NameAlone, &mut control);
-    figures.add(format!("control: {} found where the name alone decides", control.wrong.len()));
-    assert!(!control.wrong.is_empty(), "the control: who holds what");
-    let found = offers::control();
-    figures.add(format!("{found} offers with another actor"));
-    assert!(found > 0, "the control: what is offered");
+    play(figures.seed, 150, Rule::NameAlone, &mut control);
+    figures.add(format!("{} found where the name alone decides", control.wrong.len()));
+    assert!(!control.wrong.is_empty(), "the name alone decides");
+    for spoilt in [Spoilt::Actor, Spoilt::Id] {
+        let refused = offers::control(spoilt);
+        figures.add(format!("{} offers refused with another {spoilt:?}", refused.len()));
+        assert!(!refused.is_empty(), "{spoilt:?}");
+    }
+    let refused = offers::control(Spoilt::Nothing);
+    assert!(refused.is_empty(), "{refused:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is offered as the next action, and what comes of it on a copy of the store.
+//! Next actions that are offered, each taken on a copy of the store.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -18,8 +18,14 @@ pub(super) struct Counts {
 
 /// Takes every action that is offered for a task, each on a copy of the store.
 pub(super) fn check(home: &Home, actor: &str, id: &str, counts: &mut Counts) {
+    let summed_up = ["run-all-ready", "--json", "--quiet", "--actor", actor];
+    let copy = home.with_copied_store("summary.db");
     for command in offered_by_cli(home, actor, id) {
         take_command(home, &command, counts);
+    }
+    // The summary of a run offers something about the store that it leaves.
+    for command in offers_of(&copy.run(&summed_up).stdout) {
+        take_command(&copy, &command, counts);
     }
     let answer =
         McpClient::start(home.program(&["mcp"])).call("task_get", &json!({"id": id, "agent": actor}));
@@ -35,8 +41,12 @@ pub(super) fn check(home: &Home, actor: &str, id: &str, counts: &mut Counts) {
 
 fn offered_by_cli(home: &Home, actor: &str, id: &str) -> Vec<String> {
     let run = home.run(&["explain", id, "--json", "--actor", actor]).ok();
-    let explained: Value = serde_json::from_str(&run.stdout).unwrap();
-    let actions = explained["data"]["nextActions"].as_array().cloned().unwrap_or_default();
+    offers_of(&run.stdout)
+}
+
+fn offers_of(json: &str) -> Vec<String> {
+    let answer: Value = serde_json::from_str(json).unwrap();
+    let actions = answer["data"]["nextActions"].as_array().cloned().unwrap_or_default();
     actions.iter().map(|action| action.as_str().unwrap().to_owned()).collect()
 }
 
@@ -84,19 +94,42 @@ fn take_calls(home: &Home, answer: &Value, counts: &mut Counts) {
     counts.asked += usize::from(answer.get("askPersonToRun").is_some());
 }
 
-/// Returns how many offers are found refused when each is taken in the name of another agent.
-pub(super) fn control() -> usize {
+/// A fault that is put into offers, to see that it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spoilt {
+    /// None: the offers are as they are made.
+    Nothing,
+    /// The agent of a call, or of a command, is another one.
+    Actor,
+    /// The task is another one, which is done.
+    Id,
+}
+
+/// Returns the refused offers of a claim by MCP and of an explanation on the command line, with a fault in each.
+pub(super) fn control(spoilt: Spoilt) -> Vec<String> {
     let home = Home::new();
     home.apply(&plan());
-    home.run(&["claim", "one", "--actor", "ann"]).ok();
+    home.run(&["done", "two", "--actor", "ann"]).ok();
     let mut counts = Counts::default();
     // The answer to a claim offers to end the task in the name of its holder.
     let claim = json!({"id": "one", "action": "claim", "agent": "ann"});
     let answer = McpClient::start(home.program(&["mcp"])).call("task_update", &claim);
     let mut offered = answer["structuredContent"].clone();
     for action in offered["nextActions"].as_array_mut().unwrap() {
-        action["arguments"]["agent"] = "somebody else".into();
+        match spoilt {
+            Spoilt::Nothing => {}
+            Spoilt::Actor => action["arguments"]["agent"] = "somebody else".into(),
+            Spoilt::Id => action["arguments"]["id"] = "two".into(),
+        }
     }
     take_calls(&home, &offered, &mut counts);
-    counts.refused.len()
+    for command in offered_by_cli(&home, "ann", "four") {
+        let command = match spoilt {
+            Spoilt::Nothing | Spoilt::Actor => command,
+            Spoilt::Id => command.replace("four", "two"),
+        };
+        take_command(&home, &command, &mut counts);
+    }
+    assert!(counts.accepted + counts.refused.len() > 2, "too little is offered: {counts:?}");
+    counts.refused
 }

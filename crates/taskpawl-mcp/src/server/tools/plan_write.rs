@@ -3,9 +3,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
-    CallSpec, Judgement, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem,
-    PlanRecord, PlanTask, Refusal, Selector, TaskId, TaskSpec, complete_part, is_own_field, plan_value,
-    read_plan_up_to,
+    CallSpec, Judgement, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem, PlanRecord,
+    PlanTask, Refusal, Selector, TaskId, TaskSpec, complete_part, is_own_field, plan_value, read_plan_up_to,
 };
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
