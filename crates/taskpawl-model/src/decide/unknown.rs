@@ -71,7 +71,7 @@ fn refused(extra: &Map, rule: Rule, stored: &[&Map]) -> impl Iterator<Item = Pla
     new.filter_map(move |(field, _)| {
         let (problem, hint) = rule(field)?;
         let path = shortened(field);
-        Some(PlanError { at: crate::Position::default(), path, problem, hint: Some(hint) })
+        Some(PlanError { at: crate::Position::default(), path, problem, hint: Some(hint.into()) })
     })
 }
 
