@@ -176,7 +176,7 @@ pub enum Refusal {
         current: u64,
     },
     /// The dependency would close a circle.
-    #[error("this would close a cycle: {}", .path.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" → "))]
+    #[error("this would close a cycle: {}", way(.path))]
     Cycle {
         /// The way round, its first task also last.
         path: Vec<TaskId>,
@@ -489,6 +489,17 @@ impl std::fmt::Display for Conflict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}` {}", self.task, self.why)
     }
+}
+
+/// Returns the ends of a way, as many tasks of each as a list has.
+fn way(path: &[TaskId]) -> String {
+    let named = |ids: &[TaskId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" → ");
+    let hidden = path.len().saturating_sub(2 * bounded::MAX_ITEMS);
+    if hidden == 0 {
+        return named(path);
+    }
+    let (first, last) = (&path[..bounded::MAX_ITEMS], &path[path.len() - bounded::MAX_ITEMS..]);
+    format!("{} → … {hidden} more … → {}", named(first), named(last))
 }
 
 fn names(names: &[impl std::fmt::Display]) -> String {

@@ -168,7 +168,7 @@ fn hint_of_plan(error: &Error) -> Option<Hint> {
 }
 
 /// The most bytes of a problem, so that all of them have at most 2 kB with the message and the hint.
-const MAX_PROBLEM: usize = 320;
+const MAX_PROBLEM: usize = 280;
 
 /// Says what is wrong with a plan, with where it stands if it came as a text.
 fn problem(group: &Group<&PlanError>, has_places: bool) -> String {

@@ -275,7 +275,7 @@ impl<'t> Scope<'t> {
                 "it holds what `context` says and the results of earlier calls, by `saveAs` or `id`"
                     .to_owned()
             }
-            None => format!("known here are {}", known.join(", ")),
+            None => format!("known here are {}", crate::bounded::list(known, ", ")),
         };
         (problem, Some(hint))
     }

@@ -12,7 +12,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use taskpawl::model::{ActorKind, Claim, Status};
 
 use self::actors::{Actor, Outcome, VERBS, Verb, Way, World};
@@ -192,35 +192,105 @@ fn faults_in_rules_and_in_offers_are_noticed() {
     assert!(refused.is_empty(), "{refused:?}");
 }
 
+/// The number of tasks of a large plan.
+const TASKS_OF_LARGE: usize = 2_000;
+
+/// A plan of many tasks, each as `task` makes it of its number and id.
+fn large(name: &str, task: impl Fn(usize, String) -> Value) -> Value {
+    let tasks: Vec<_> = (0..TASKS_OF_LARGE).map(|number| task(number, format!("task-{number:04}"))).collect();
+    json!({"name": name, "tasks": tasks})
+}
+
+/// Plans with one fault in every task, by the kind of fault. The first is a conflict with what has run.
+fn faulty_plans() -> Vec<(&'static str, Value)> {
+    let log = |message: &str| json!({"log": {"message": message}});
+    vec![
+        ("changed work that ran", large("ran", |_, id| json!({"id": id, "call": log("after")}))),
+        ("one unknown field", large("field", |_, id| json!({"id": id, "titel": "x", "call": log("a")}))),
+        (
+            "unknown fields",
+            large("fields", |number, id| {
+                let mut task = json!({"id": id, "call": log("a")});
+                task[format!("{}-{number}", "field".repeat(40))] = json!(1);
+                task
+            }),
+        ),
+        ("unknown needs", large("needs", |number, id| json!({"id": id, "needs": [format!("no-{number}")]}))),
+        (
+            "a cycle",
+            large("cycle", |number, id| {
+                let on = format!("task-{:04}", (number + 1) % TASKS_OF_LARGE);
+                json!({"id": id, "needs": [on]})
+            }),
+        ),
+        (
+            "arguments that do not fit",
+            large("arguments", |number, id| json!({"id": id, "call": {"log": {"message": number}}})),
+        ),
+        (
+            "unknown parameters",
+            large(
+                "params",
+                |number, id| json!({"id": id, "call": log(&format!("${{{{ params.p{number} }}}}"))}),
+            ),
+        ),
+        (
+            "no dependency",
+            large("references", |number, id| {
+                let other = format!("task-{:04}", (number + 1) % TASKS_OF_LARGE);
+                json!({"id": id, "call": log(&format!("${{{{ tasks['{other}'].result }}}}"))})
+            }),
+        ),
+        ("one id", large("ids", |_, _| json!({"id": "task", "call": log("a")}))),
+        (
+            "wrong values",
+            large(
+                "values",
+                |number, id| json!({"id": id, "priority": "x".repeat(number + 1), "call": log("a")}),
+            ),
+        ),
+    ]
+}
+
 #[test]
 fn ways_say_little_of_a_large_plan() {
     let mut figures = Figures::of("ways_say_little_of_a_large_plan", 0);
     let home = Home::new();
-    let tasks = |message: &str| -> Vec<_> {
-        let call = json!({"log": {"message": message}});
-        (0..2_000).map(|number| json!({"id": format!("task-{number:04}"), "call": call})).collect()
-    };
-    let plan = |message: &str| json!({"name": "large", "tasks": tasks(message)});
-    home.apply(&plan("before").to_string());
+    let log = json!({"log": {"message": "before"}});
+    home.apply(&large("ran", |_, id| json!({"id": id, "call": log})).to_string());
     home.run(&["run-all-ready", "--quiet"]).ok();
-    let changed = plan("after");
-    let mut texts = Vec::new();
-    home.file("changed.json", &changed.to_string());
-    let run = home.run(&["apply", "changed.json"]);
-    assert_eq!(run.code, Some(7), "{}", run.stderr.len());
-    texts.push(("the command line", run.stderr));
-    let answer = crate::support::McpClient::start(home.program(&["mcp"]))
-        .call("plan_write", &json!({"plan": changed}));
-    assert_eq!(answer["isError"], true);
-    texts.push(("MCP", answer["structuredContent"]["error"].to_string()));
-    let error = taskpawl::Taskpawl::open(home.store())
-        .unwrap()
-        .apply_text(&changed.to_string(), "large")
-        .unwrap_err();
-    texts.push(("the library", error.to_string()));
-    for (way, text) in texts {
-        let longest = text.lines().map(str::len).max().unwrap_or_default();
-        figures.add(format!("{longest} bytes from {way}"));
-        assert!(longest <= MOST_BYTES, "{way} says {longest} bytes: {}…", &text[..text.len().min(300)]);
+    let mut client = crate::support::McpClient::start(home.program(&["mcp"]));
+    let library = taskpawl::Taskpawl::open(home.store()).unwrap();
+    let mut longest = BTreeMap::new();
+    for (kind, plan) in faulty_plans() {
+        let name = plan["name"].as_str().unwrap().to_owned();
+        home.file(&format!("{name}.json"), &plan.to_string());
+        let run = home.run(&["apply", &format!("{name}.json")]);
+        assert!(matches!(run.code, Some(6 | 7)), "{kind}: {run:?}");
+        let run_as_json = home.run(&["apply", &format!("{name}.json"), "--json"]);
+        let error = serde_json::from_str::<Value>(&run_as_json.stdout).unwrap()["error"].take();
+        let answer = client.call("plan_write", &json!({"plan": plan}));
+        assert_eq!(answer["isError"], true, "{kind}");
+        let refused = library.apply_text(&plan.to_string(), &name).unwrap_err();
+        for (way, text) in [
+            ("the command line", run.stderr),
+            ("a message in JSON", error["message"].as_str().unwrap_or_default().to_owned()),
+            ("a hint in JSON", error["hint"].as_str().unwrap_or_default().to_owned()),
+            ("MCP", answer["structuredContent"]["error"].to_string()),
+            ("the library", refused.to_string()),
+        ] {
+            let most = longest.entry(way).or_insert(0);
+            *most = text.len().max(*most);
+            let start = &text[..text.floor_char_boundary(400)];
+            assert!(text.len() <= MOST_BYTES, "{way}, {kind}: {} bytes: {start}…", text.len());
+        }
+        if kind == "changed work that ran" {
+            let problems = error["problems"].as_array().map_or(0, Vec::len);
+            assert_eq!(problems, TASKS_OF_LARGE, "all conflicts are in JSON");
+        }
     }
+    figures.add(format!(
+        "{} kinds of faults in {TASKS_OF_LARGE} tasks: {longest:?} bytes",
+        faulty_plans().len()
+    ));
 }

@@ -95,7 +95,8 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
     }
     // It is read here; what is left to read of it is what it printed.
     actions.retain(|action| *action != Action::call("task_get", json!({"id": id})));
-    let printed = task.metadata.tool_calls.iter().any(|call| call.attempts > 0);
+    // A call that printed nothing there has no such part.
+    let printed = has_printed(caller, task, Part::Stderr);
     let is_interrupted = matches!(task.blocked_reason, Some(BlockedReason::Interrupted { .. }));
     if printed && (task.status == Status::Failed || is_interrupted) {
         actions.push(Action::call("task_get", json!({"id": id, "part": "stderr"})));
@@ -184,6 +185,16 @@ fn piece_of_output(
     }
     let what = format!("no call of task `{}` has printed to its {stream}", task.id);
     Err(Refused::NotHere { what, hint: Some(shows_calls(&task.id)) })
+}
+
+/// Returns whether [`piece_of_output`] finds a part of the last start of a call.
+fn has_printed(caller: &Caller, task: &Task, part: Part) -> bool {
+    let output = caller.plans.engine().output();
+    let started = task.metadata.tool_calls.iter().filter(|call| call.attempts > 0);
+    started.into_iter().any(|call| {
+        let mut parts = output.parts(&task.id, &call.id, call.attempts).into_iter();
+        parts.any(|found| found.start == call.attempts && found.stream == part.name())
+    })
 }
 
 fn shows_calls(id: &TaskId) -> Hint {
