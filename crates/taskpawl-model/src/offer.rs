@@ -95,7 +95,9 @@ pub fn command(advice: &Advice) -> Option<Command> {
         Advice::Claim { id } => claim(Some(id.to_string())),
         Advice::ClaimNext {} => claim(None),
         Advice::Release { id, .. } => Command::Release { ids: ids(id) },
-        Advice::Done { id } | Advice::DoneByPerson { id } => Command::Done { ids: ids(id), result: None, note: None, attempt: None },
+        Advice::Done { id } | Advice::DoneByPerson { id } => {
+            Command::Done { ids: ids(id), result: None, note: None, attempt: None }
+        }
         Advice::Fail { id } => Command::Fail { ids: ids(id), result: None, note: None, attempt: None },
         Advice::Skip { id } => Command::Skip { ids: ids(id), reason: None },
         Advice::Cancel { id } => Command::Cancel { ids: ids(id), reason: None },
