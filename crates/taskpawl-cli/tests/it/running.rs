@@ -156,7 +156,7 @@ tasks:
     let silent = cli.run(&["logs", "silent"]).ok();
     insta::assert_snapshot!(silent, @r#"
     $ taskpawl logs silent
-    ! `silent` printed nothing that was asked for; `taskpawl show` has the results of its calls
+    ! `silent` printed nothing that was asked for; `taskpawl show silent` has the results of its calls
     "#);
 }
 

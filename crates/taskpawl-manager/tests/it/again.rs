@@ -36,7 +36,7 @@ fn a_done_task_whose_dependents_ran_needs_cascade() {
     desk.accept(desk.manager.claim("d", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.reopen(&ids(&["a"]), true)), @"
     `d` is in progress
-      hint: wait until it has ended, or `taskpawl cancel d` first
+      hint: wait until it has ended; if it is not needed, `taskpawl cancel d` first
     ");
     desk.accept(desk.manager.release(&ids(&["d"])));
     desk.accept(desk.manager.reopen(&ids(&["a"]), true));

@@ -161,7 +161,7 @@ fn fresh_reopens_everything_in_one_commit() {
     let before = desk.refuse(|_| desk.try_apply(plan, FRESH));
     insta::assert_snapshot!(before, @"
     `half` is in progress
-      hint: wait until it has ended, or `taskpawl cancel half` first
+      hint: wait until it has ended; if it is not needed, `taskpawl cancel half` first
     ");
     desk.report("half", "c2", "cut");
     assert_eq!(desk.calls("half"), "c1=succeeded/1 c2=running/2", "what may be started again is, at once");

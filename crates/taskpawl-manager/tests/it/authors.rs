@@ -227,7 +227,7 @@ fn what_is_in_progress_is_not_deleted() {
     desk.accept(desk.manager.claim("a", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.delete(&ids(&["a"]))), @"
     `a` is in progress
-      hint: wait until it has ended, or `taskpawl cancel a` first
+      hint: wait until it has ended; if it is not needed, `taskpawl cancel a` first
     ");
 }
 

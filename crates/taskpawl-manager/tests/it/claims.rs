@@ -29,7 +29,7 @@ fn the_holder_renews_and_others_are_refused() {
     assert_eq!(desk.task("a").attempt, 1, "renewing is no new attempt");
     insta::assert_snapshot!(bob.refuse(|m| m.claim("a", LEASE)), @"
     task `a` is held by `ann` until 2025-06-15T15:07:50Z
-      hint: take another one with `taskpawl claim --next`, or ask the holder to release `a`
+      hint: `taskpawl explain --ready` shows other tasks to take; or ask the holder to release `a`
     ");
     for refused in [
         bob.refuse(|m| m.renew("a", LEASE)),

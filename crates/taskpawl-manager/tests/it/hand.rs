@@ -179,7 +179,7 @@ fn what_is_in_progress_is_cancelled_but_not_skipped() {
     desk.accept(desk.manager.claim("s", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["p"]), None)), @"
     `s` is in progress
-      hint: wait until it has ended, or `taskpawl cancel s` first
+      hint: wait until it has ended; if it is not needed, `taskpawl cancel s` first
     ");
     insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["s"]), None)), @"
     task `s` is `in_progress` and cannot become `skipped` by `skip`
