@@ -89,7 +89,8 @@ pub fn asker(advice: &Advice, context: &Context) -> Context {
 /// Returns the command that an advice becomes; nothing where it reads, runs everything, or has several steps.
 pub fn command(advice: &Advice) -> Option<Command> {
     let ids = |id: &TaskId| vec![id.to_string()];
-    let claim = |id| Command::Claim { id, lease: LEASE, capacities: BTreeMap::new() };
+    let claim =
+        |id| Command::Claim { id, lease: LEASE, capacities: BTreeMap::new(), writes: BTreeMap::new() };
     #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is one command on the store")]
     Some(match advice {
         Advice::Claim { id } => claim(Some(id.to_string())),
