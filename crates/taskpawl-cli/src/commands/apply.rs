@@ -341,11 +341,14 @@ pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
     Some(format!("ids of the file were taken: all tasks of the plan begin with `{prefix}.`, as `{first}`"))
 }
 
+/// The most ids of a kind in the report of an apply; `--json` has all ids.
+const LISTED: usize = 20;
+
 /// Returns the first ids of a list; `--json` has all.
 fn listed(ids: &[TaskId]) -> String {
-    let mut words: Vec<String> = ids.iter().take(SHOWN).map(ToString::to_string).collect();
-    if ids.len() > SHOWN {
-        words.push(format!("{} more (--json lists them)", ids.len() - SHOWN));
+    let mut words: Vec<String> = ids.iter().take(LISTED).map(ToString::to_string).collect();
+    if ids.len() > LISTED {
+        words.push(format!("{} more (--json lists them)", ids.len() - LISTED));
     }
     words.join(", ")
 }

@@ -135,20 +135,25 @@ fn stores_that_cannot_be_used() {
 #[test]
 fn the_first_of_many_problems_are_shown_and_the_rest_counted() {
     let cli = Cli::new();
-    let wrong = |count: usize| {
-        let tasks = (0..count).map(|number| format!("  - {{id: t{number}, priority: soon}}\n"));
+    let wrong = |count: usize, word: fn(usize) -> String| {
+        let tasks = (0..count).map(|number| format!("  - {{id: t{number}, priority: {}}}\n", word(number)));
         format!("tasks:\n{}", tasks.collect::<String>())
     };
-    cli.file("many.yaml", &wrong(400));
+    let each = |number: usize| format!("soon{number}");
+    cli.file("many.yaml", &wrong(400, each));
     let run = cli.run(&["apply", "many.yaml"]);
     let places = |run: &str| run.lines().filter(|line| line.contains("many.yaml:")).count();
-    assert_eq!((run.code, places(&run.stderr)), (Some(7), 20), "{run}");
-    assert_eq!(run.stderr.lines().last(), Some("  … and 380 more: `--json` lists all of them"), "{run}");
+    assert_eq!((run.code, places(&run.stderr)), (Some(7), 5), "{run}");
+    assert_eq!(run.stderr.lines().last(), Some("  … and 395 more: `--json` lists all of them"), "{run}");
     let all = cli.run(&["apply", "many.yaml", "--json"]).json();
     assert_eq!(all["error"]["problems"].as_array().map(Vec::len), Some(400));
-    cli.file("many.yaml", &wrong(20));
+    cli.file("many.yaml", &wrong(5, each));
     let run = cli.run(&["apply", "many.yaml"]);
-    assert_eq!((places(&run.stderr), run.stderr.contains("more")), (20, false), "{run}");
+    assert_eq!((places(&run.stderr), run.stderr.contains("more")), (5, false), "{run}");
+    cli.file("many.yaml", &wrong(400, |_| "soon".to_owned()));
+    let run = cli.run(&["apply", "many.yaml"]);
+    assert_eq!(places(&run.stderr), 1, "{run}");
+    assert!(run.stderr.contains("unknown priority `soon`, 400 times"), "{run}");
 }
 
 #[test]

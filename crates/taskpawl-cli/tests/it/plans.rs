@@ -242,11 +242,11 @@ fn of_many_things_that_are_wrong_the_first_are_named_and_the_rest_is_counted() {
     let run = cli.run(&["apply", "plan.yaml"]);
     assert_eq!(run.code, Some(6), "{run}");
     let warnings = run.stderr.lines().filter(|line| line.contains("warning: ")).count();
-    assert_eq!(warnings, 21, "{run}");
-    assert!(run.stderr.contains("… and 30 more whose tool is not known here"), "{run}");
+    assert_eq!(warnings, 6, "{run}");
+    assert!(run.stderr.contains("… and 45 more whose tool is not known here"), "{run}");
     assert!(run.stderr.contains("error: 50 dependencies of the plan do not exist"), "{run}");
-    assert_eq!(run.stderr.matches("which is neither in the plan nor in the store").count(), 20, "{run}");
-    assert!(run.stderr.contains("… and 30 more: `--json` lists all of them"), "{run}");
+    assert_eq!(run.stderr.matches("which is neither in the plan nor in the store").count(), 5, "{run}");
+    assert!(run.stderr.contains("… and 45 more: `--json` lists all of them"), "{run}");
     let json = cli.run(&["apply", "plan.yaml", "--json"]).json();
     assert_eq!(json["error"]["problems"].as_array().unwrap().len(), 50);
     let dry = cli.run(&["apply", "plan.yaml", "--dry-run"]);
