@@ -12,8 +12,8 @@ pub const MAX_ITEMS: usize = 5;
 /// The most bytes of a message or a hint.
 pub const MAX_BYTES: usize = 2_048;
 
-/// The most bytes of one item of a list, so that [`MAX_ITEMS`] of them leave room for the rest of the message.
-const MAX_ITEM_BYTES: usize = 300;
+/// The most bytes of the items of a list, so that they leave room for the rest of the message.
+const MAX_LIST_BYTES: usize = 1_600;
 
 /// Stands where something was cut.
 const CUT: char = '…';
@@ -22,9 +22,11 @@ const CUT: char = '…';
 pub fn list<T: Display>(items: impl IntoIterator<Item = T>, separator: &str) -> String {
     let mut text = String::new();
     let mut items = items.into_iter();
-    for (index, item) in items.by_ref().take(MAX_ITEMS).enumerate() {
+    let shown: Vec<String> = items.by_ref().take(MAX_ITEMS).map(|item| item.to_string()).collect();
+    let room = MAX_LIST_BYTES / shown.len().max(1);
+    for (index, item) in shown.iter().enumerate() {
         text.push_str(if index == 0 { "" } else { separator });
-        text.push_str(&cut_to(&item.to_string(), MAX_ITEM_BYTES));
+        text.push_str(&cut_to(item, room));
     }
     match items.count() {
         0 => {}

@@ -126,8 +126,10 @@ impl Refused {
         if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
             let groups = bounded::grouped(errors.errors(), |error| error.kind());
             total = groups.len();
-            message =
-                format!("the plan is wrong{}, and nothing was changed", in_places(errors.errors().len()));
+            message = format!(
+                "what was given is wrong{}, and nothing was changed",
+                in_places(errors.errors().len())
+            );
             let has_places = matches!(self, Self::Text(_));
             let shown = groups.iter().take(bounded::MAX_ITEMS);
             problems = shown.map(|group| problem(group, has_places)).collect();

@@ -34,8 +34,7 @@ impl Draw<'_> {
         let run = is_of_run.then(|| self.run());
         let actor = if self.random.chance(60) { "ann" } else { "bob" }.into();
         let now = Timestamp::from_timestamp_millis(EPOCH + self.now).unwrap_or_default();
-        let kinds = [ActorKind::Program, ActorKind::Program, ActorKind::Agent, ActorKind::Person];
-        let kind = if is_of_run { ActorKind::Run } else { kinds[self.random.below(kinds.len())] };
+        let kind = if is_of_run { ActorKind::Run } else { ActorKind::Program };
         Request {
             command,
             context: Context { now, actor, kind, run, origin: Origin::Library, gatekeeper: None },

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{ActorKind, CallStatus, Command, Context, Priority, Status, Trigger};
+use taskpawl_model::{CallStatus, Command, Context, Priority, Status, Trigger};
 
 /// A rule of the reference that is turned round, to see that the comparison notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +21,6 @@ pub enum Flaw {
     NeedsFromAbove,
     /// A cancelled task may start again while its calls run.
     AgainBesideItsEnd,
-    /// An agent may cancel a task that a person holds.
-    AnyoneCancels,
-    /// The name alone tells actors apart.
-    NameAlone,
 }
 
 /// Who holds a task.
@@ -112,11 +108,6 @@ pub(super) enum Verdict {
     NotNeeded,
 }
 
-/// Returns the kind and the name of an actor: names are unique within a kind alone.
-pub(super) fn actor_of(context: &Context) -> String {
-    format!("{} {}", context.kind, context.actor)
-}
-
 /// Refused commands are `None`.
 pub(super) type Taken = Option<()>;
 
@@ -134,10 +125,7 @@ pub(super) struct Reference {
     /// Who of the agents and people made which attempt of which task.
     pub(super) makers: BTreeMap<(u32, u32), String>,
     /// Who gives the command that is carried out, and when.
-    /// The kind and the name of the actor of the command.
     pub(super) actor: String,
-    /// The actor is a person, who may act on anything that another actor holds.
-    pub(super) is_person: bool,
     pub(super) now: i64,
     pub(super) flaw: Option<Flaw>,
 }
@@ -150,8 +138,7 @@ impl Reference {
     /// Gives a command; returns whether it was accepted. A refused one changes nothing.
     pub(super) fn give(&mut self, command: &Command, context: &Context) -> bool {
         let before = self.clone();
-        (self.actor, self.now) = (actor_of(context), context.now.timestamp_millis());
-        self.is_person = context.kind == ActorKind::Person;
+        (self.actor, self.now) = (context.actor.to_string(), context.now.timestamp_millis());
         self.meet(command);
         let is_accepted = self.carry_out(command, context).is_some();
         if is_accepted {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use taskpawl_model::{CallStatus, Command, Context};
 
-use super::items::{Flaw, Holder, Reference, Stand, Taken, Work, actor_of, require};
+use super::items::{Flaw, Holder, Reference, Stand, Taken, Work, require};
 
 /// How somebody says that a task ended.
 struct End {
@@ -19,14 +19,14 @@ impl Reference {
             Command::Claim { id, lease, .. } => self.claim(id.as_deref(), *lease, context),
             Command::Renew { id, lease } => {
                 let key = self.find(id)?;
-                self.check_own(key)?;
+                self.check_holder(key, context)?;
                 self.change(key).stand = held(*lease, context);
                 Some(())
             }
             Command::Release { ids } => self.each(ids, |this, key| {
                 // Who asks twice gets the same answer.
                 if this.item(key).stand != Stand::Todo || !this.has_made(key, this.item(key).attempt) {
-                    this.check_holder(key)?;
+                    this.check_holder(key, context)?;
                     this.change(key).stand = Stand::Todo;
                 }
                 Some(())
@@ -126,26 +126,10 @@ impl Reference {
         }
     }
 
-    fn check_own(&self, key: u32) -> Taken {
-        let is_same = |name: &str| match (name.split_once(' '), self.actor.split_once(' ')) {
-            (Some((_, name)), Some((_, own))) if self.has(Flaw::NameAlone) => name == own,
-            _ => name == self.actor,
-        };
-        let is_mine = |holder: &Holder| matches!(holder, Holder::Actor { name, .. } if is_same(name));
+    fn check_holder(&self, key: u32, context: &Context) -> Taken {
+        let is_mine =
+            |holder: &Holder| matches!(holder, Holder::Actor { name, .. } if *name == context.actor);
         require(matches!(&self.item(key).stand, Stand::Held(holder) if is_mine(holder)))
-    }
-
-    /// The holder reports on its task, and so does a person on a task that another actor holds.
-    fn check_holder(&self, key: u32) -> Taken {
-        let is_of_actor = matches!(self.item(key).stand, Stand::Held(Holder::Actor { .. }));
-        if self.is_person && is_of_actor { Some(()) } else { self.check_own(key) }
-    }
-
-    /// A person keeps a task while its lease lasts: only a person takes it away.
-    fn check_taking(&self, key: u32) -> Taken {
-        let Stand::Held(Holder::Actor { name, until, .. }) = &self.item(key).stand else { return Some(()) };
-        let is_kept = name.starts_with("person ") && *until > self.now;
-        require(!is_kept || self.is_person || self.has(Flaw::AnyoneCancels))
     }
 
     fn claim(&mut self, id: Option<&str>, lease: Duration, context: &Context) -> Taken {
@@ -158,7 +142,7 @@ impl Reference {
         };
         let key = self.find(id)?;
         if let Stand::Held(_) = self.item(key).stand {
-            self.check_own(key)?;
+            self.check_holder(key, context)?;
             self.change(key).stand = held(lease, context);
             return Some(());
         }
@@ -172,7 +156,7 @@ impl Reference {
         item.stand = held(lease, context);
         item.attempt += 1;
         let attempt = item.attempt;
-        self.makers.insert((key, attempt), actor_of(context));
+        self.makers.insert((key, attempt), context.actor.to_string());
         Some(())
     }
 
@@ -183,7 +167,7 @@ impl Reference {
             match self.item(key).stand.clone() {
                 Stand::BlockedByInterruption(call) => self.say_how_it_ended(key, &call, end.good),
                 Stand::Held(_) => {
-                    self.check_holder(key)?;
+                    self.check_holder(key, context)?;
                     self.change(key).stand = ended(end.good);
                 }
                 Stand::Todo => {
@@ -238,7 +222,6 @@ impl Reference {
         if !self.has(Flaw::CancelLeavesSubtasks) {
             concerned.extend(self.below(key));
         }
-        concerned.iter().try_for_each(|key| self.check_taking(*key))?;
         for key in concerned {
             if !is_over(&self.item(key).stand) {
                 self.cancel_one(key);
@@ -355,5 +338,5 @@ fn ended(good: bool) -> Stand {
 fn held(lease: Duration, context: &Context) -> Stand {
     let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let until = context.now.timestamp_millis() + lease;
-    Stand::Held(Holder::Actor { name: actor_of(context), lease, until })
+    Stand::Held(Holder::Actor { name: context.actor.to_string(), lease, until })
 }

@@ -77,9 +77,7 @@ fn shorten(mut requests: Vec<Request>, flaw: Option<Flaw>) -> Difference {
             (requests, lines) = (fewer, fewer_lines);
         }
     }
-    let text = |request: &Request| {
-        format!("{} {}: {:?}", request.context.kind, request.context.actor, request.command)
-    };
+    let text = |request: &Request| format!("{}: {:?}", request.context.actor, request.command);
     Difference { commands: requests.iter().map(text).collect(), lines }
 }
 
@@ -237,7 +235,7 @@ fn stand(state: TaskState) -> Stand {
                 let lease =
                     claim.lease.map_or(0, |lease| i64::try_from(lease.0.as_millis()).unwrap_or(i64::MAX));
                 Holder::Actor {
-                    name: format!("{} {}", claim.kind, claim.actor),
+                    name: claim.actor.into(),
                     lease,
                     until: until.map_or(0, |until| until.timestamp_millis()),
                 }

@@ -8,7 +8,7 @@ use taskpawl_testkit::reference::{OfferFlaw, Offers, take_offers};
 
 use crate::harness::{first_failure, replayed_seed, seeds};
 
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 1_000;
 const MORE_SEEDS: u64 = 50_000;
 const LENGTH: usize = 100;
 

@@ -61,8 +61,6 @@ fn a_rule_that_is_turned_round_is_noticed() {
         Flaw::CancelLeavesSubtasks,
         Flaw::NeedsFromAbove,
         Flaw::AgainBesideItsEnd,
-        Flaw::AnyoneCancels,
-        Flaw::NameAlone,
     ];
     for flaw in flaws {
         let failure = first_failure(SEEDS, |seed| play(seed, LENGTH, Some(flaw)).err());

@@ -25,5 +25,7 @@ fn without_places(mut plan: Plan) -> Plan {
 /// Returns all that is wrong with a text.
 #[track_caller]
 fn errors(text: &str) -> String {
-    parse_plan(text).expect_err("the plan is refused").to_string()
+    // All of them: the text of all errors together names five kinds.
+    let errors = parse_plan(text).expect_err("the plan is refused");
+    errors.errors().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
