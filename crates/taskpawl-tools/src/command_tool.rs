@@ -162,9 +162,12 @@ impl Tool for CommandTool {
     fn command(&self, args: &Value) -> Option<ToolCommand> {
         // What cannot be filled in fails before anything is started.
         let words = self.argv(args).ok()?;
-        let input = self.stdin.as_ref().and_then(|stdin| stdin.fill(&self.values(args)));
-        let is_whole = self.env.is_empty() && self.cwd.is_none() && self.stdin.is_none();
-        Some(ToolCommand { argv: words, input, is_whole })
+        let values = self.values(args);
+        let filled = |template: &Option<Template>| template.as_ref()?.fill(&values);
+        let set =
+            |(name, variable): (&String, &Variable)| Some((name.clone(), variable.fill_shown(&values)?));
+        let env = self.env.iter().filter_map(set).collect();
+        Some(ToolCommand { argv: words, input: filled(&self.stdin), cwd: filled(&self.cwd), env })
     }
 
     async fn call(&self, mut cx: CallContext, args: Value) -> Result<Value, ToolError> {

@@ -54,8 +54,8 @@ pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
 pub use guard::{call_guarded, panic_text};
 pub use policy::{
-    CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, Policy, PolicyCall, PolicyError, PolicyFiles,
-    Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
+    CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, NearRule, Policy, PolicyCall, PolicyError,
+    PolicyFiles, Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
 };
 pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry, check_foreign};

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -77,9 +78,10 @@ pub struct ToolCommand {
     pub argv: Vec<String>,
     /// What it reads from its standard input.
     pub input: Option<String>,
-    /// Nothing but `argv` says what it does: neither variables nor another working directory. Rules that allow are about such
-    /// commands alone.
-    pub is_whole: bool,
+    /// Its working directory; without it the root of the project.
+    pub cwd: Option<String>,
+    /// The variables that are set for it. Of a secret the name stands there.
+    pub env: BTreeMap<String, String>,
 }
 
 /// What a tool is called, what it takes and returns, and how it behaves.

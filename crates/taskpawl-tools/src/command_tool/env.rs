@@ -58,6 +58,12 @@ impl Variable {
         })
     }
 
+    /// Returns the text with the values of parameters in it, in which a secret stands by its name: `${secret:NAME}`.
+    pub(super) fn fill_shown(&self, values: &Values<'_>) -> Option<String> {
+        let shown = self.secrets().map(|name| (name.to_owned(), format!("{OPEN}{name}}}"))).collect();
+        self.fill(values, &shown)
+    }
+
     /// Returns the text with all values in it, or nothing where that of a parameter is missing.
     pub(super) fn fill(&self, values: &Values<'_>, secrets: &BTreeMap<String, String>) -> Option<String> {
         let mut filled = String::new();

@@ -3,12 +3,14 @@
 mod alias;
 mod chain;
 mod document;
+mod family;
 mod filled;
 mod git;
 mod input;
 mod make;
 mod options;
 mod plain;
+mod position;
 mod reader;
 mod runner;
 mod suspect;
@@ -17,6 +19,8 @@ mod tests;
 mod variable;
 mod word;
 
+use super::directory::Directory;
+use super::start::StartOptions;
 pub(crate) use options::{has_known_options, takes_value};
 use plain::{is_plain, is_variable, plain};
 pub(crate) use suspect::Suspect;
@@ -39,6 +43,37 @@ pub(crate) struct Plain {
     pub(crate) argv: Vec<String>,
     /// The variables that are set for it.
     pub(crate) variables: Vec<String>,
+    /// Whether other variables may be set for it: the `env` of its call cannot be read.
+    pub(crate) has_unknown_env: bool,
+    /// Whether it has standard input: that of its call, or a pipe.
+    pub(crate) has_input: bool,
+    /// The directories in which it may run, at least one; from where its line starts, until the call is known.
+    pub(crate) directories: Vec<Directory>,
+}
+
+impl Plain {
+    fn new(argv: Vec<String>, variables: Vec<String>) -> Self {
+        Self {
+            argv,
+            variables,
+            has_unknown_env: false,
+            has_input: false,
+            directories: vec![Directory::root()],
+        }
+    }
+
+    /// Adds the start options of the call, which hold for each of its commands.
+    fn start(&mut self, options: &StartOptions) {
+        self.has_input |= options.has_input;
+        self.has_unknown_env = options.names.is_none();
+        self.variables.extend(options.names.iter().flatten().cloned());
+        for directory in &mut self.directories {
+            *directory = match directory {
+                Directory::Within(path) => options.directory.join(path),
+                Directory::Elsewhere => Directory::Elsewhere,
+            };
+        }
+    }
 }
 
 /// What a call of a program would run.
@@ -61,7 +96,7 @@ impl Reading {
     /// Reads the argv of a program.
     pub(crate) fn of_argv(argv: &[String]) -> Self {
         let words: Vec<Word> = argv.iter().map(|word| Word::literal(word)).collect();
-        let plain = vec![Plain { argv: argv.to_vec(), variables: Vec::new() }];
+        let plain = vec![Plain::new(argv.to_vec(), Vec::new())];
         Self { plain: Some(plain), suspicion: Suspicion::default().with_words(&words) }
     }
 
@@ -70,17 +105,19 @@ impl Reading {
         Self { plain: plain(line), suspicion: Suspicion::default().with_line(line) }
     }
 
-    /// A program that runs what it is told may be told by its input.
-    pub(crate) fn with_input(mut self, input: &str) -> Self {
-        if self.suspicion.found.iter().any(Suspect::is_runner) {
+    /// Adds the start options of the call.
+    pub(crate) fn started(mut self, options: &StartOptions) -> Self {
+        for command in self.plain.iter_mut().flatten() {
+            command.start(options);
+        }
+        // A program that runs what it is told may be told by its input.
+        let input = options.input.as_ref().filter(|_| self.suspicion.found.iter().any(Suspect::is_runner));
+        if let Some(input) = input {
             self.suspicion = self.suspicion.with_input(input);
         }
-        self
-    }
-
-    /// Variables may say what a program runs.
-    pub(crate) fn with_variables<'a>(mut self, set: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let words: Vec<Word> = set.map(|(name, value)| Word::literal(&format!("{name}={value}"))).collect();
+        // Variables may say what a program runs.
+        let word = |(name, value): &(String, String)| Word::literal(&format!("{name}={value}"));
+        let words: Vec<Word> = options.variables.iter().map(word).collect();
         self.suspicion = self.suspicion.with_variables(&words);
         self
     }

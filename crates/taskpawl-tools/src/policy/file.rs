@@ -10,8 +10,9 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::directory::Directory;
 use super::layer::{Layer, LayerKind, Standing};
-use super::rule::{Look, Rule, directory};
+use super::rule::{Look, Rule};
 use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
 use crate::files::read_if_there;
 use crate::registry::Registry;
@@ -336,7 +337,7 @@ impl Reader<'_> {
     /// Takes patterns of directories, from the root of the project.
     fn directories(&self, value: Place<'_, '_>) -> Result<Vec<GlobMatcher>, PolicyError> {
         let pattern = |text: &String| {
-            let glob = GlobBuilder::new(&directory(text)?).literal_separator(true).build();
+            let glob = GlobBuilder::new(Directory::of(text).within()?).literal_separator(true).build();
             glob.ok().map(|glob| glob.compile_matcher())
         };
         let patterns = self.texts(value, "cwd")?.iter().map(pattern).collect::<Option<Vec<_>>>();
@@ -397,7 +398,7 @@ impl Reader<'_> {
             let (tool, args, origin) = self.example(rule, list, item)?;
             let origin = origin.or_else(|| rule.origins.first().copied()).unwrap_or(CallOrigin::Plan);
             let call = PolicyCall { tool: &tool, args: &args, origin, sandbox: None };
-            if rule.is_about(&Look::at(&call, &Registry::new())) != (list == "match") {
+            if rule.is_about(&Look::at(&call, &Registry::new(), [Path::new(""); 2])) != (list == "match") {
                 let (path, line) = (self.path.to_owned(), self.line(item.span().start));
                 let (rule, example) =
                     (rule.to_string(), self.text[item.span()].trim_matches(['"', '\'']).to_owned());

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::command::Plain;
+use super::near::{NearRule, near_rules};
 use super::rule::{Look, Rule};
 use super::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, Step, words};
 
@@ -159,6 +160,13 @@ impl Layer {
         plain.iter().map(rule_of).collect::<Option<Vec<_>>>().filter(|rules| !rules.is_empty())
     }
 
+    /// Returns the rules that would allow a call but for a key that they lack.
+    fn near(&self, look: &Look<'_>) -> Vec<NearRule> {
+        let plain = look.commands().and_then(|commands| commands.plain.as_deref());
+        let is_asked = |rule: &Rule| rule.allows_commands_of(look.call);
+        plain.map_or_else(Vec::new, |plain| near_rules(self, plain, is_asked))
+    }
+
     fn say_of_origin(&self, call: &PolicyCall<'_>, setting: &Setting) -> Said<'_> {
         let said = |decision, by| Said { layer: self, decision, by };
         let line = self.origins.get(&call.origin).map(|(_, line)| *line);
@@ -264,8 +272,29 @@ enum By<'a> {
 }
 
 impl Said<'_> {
+    /// Returns the rules that would allow a call that asks, but for a key that they lack.
+    pub(crate) fn near(&self, look: &Look<'_>) -> Vec<NearRule> {
+        let no_rule_decided = matches!(self.by, By::Origin { .. } | By::Unconfined);
+        if no_rule_decided && self.decision == Decision::Ask { self.layer.near(look) } else { Vec::new() }
+    }
+
     /// Returns why a call does not just run, and what to do about it.
-    pub(crate) fn why(&self) -> String {
+    pub(crate) fn why(&self, look: &Look<'_>) -> String {
+        let near: String =
+            self.near(look).iter().map(|near| format!("; {}", self.text_of_near(near))).collect();
+        format!("{}{near}", self.why_at_all())
+    }
+
+    fn text_of_near(&self, near: &NearRule) -> String {
+        let place = self.layer.place(Some(near.line));
+        let keys: Vec<String> = near.add.iter().map(|key| format!("`{key}`")).collect();
+        let lacks = (!keys.is_empty()).then(|| format!("lacks {}", keys.join(" and ")));
+        let never = near.never.iter().map(|fact| format!("does not allow this: {fact}"));
+        let said: Vec<String> = lacks.into_iter().chain(never).collect();
+        format!("the rule on `{}` in {place} {}", near.rule, said.join(", and "))
+    }
+
+    fn why_at_all(&self) -> String {
         if let By::Doubt(_) = self.by {
             return format!("{}; write its programs and arguments out in full", self.text());
         }
@@ -330,7 +359,7 @@ impl Said<'_> {
         }
     }
 
-    pub(crate) fn step(&self) -> Step {
+    pub(crate) fn step(&self, look: &Look<'_>) -> Step {
         let (rule, line) = match self.by {
             By::Rule(rule) | By::Doubt(rule) => (Some(rule.to_string()), Some(rule.line)),
             By::Origin { line, .. } => (None, line),
@@ -338,6 +367,16 @@ impl Said<'_> {
             By::Nothing | By::ReadOnly | By::Harmless | By::Unconfined | By::Wider => (None, None),
         };
         let (layer, file) = (self.layer.kind, self.layer.path.clone());
-        Step { layer, decision: self.decision, why: self.text(), rule, file, line }
+        let near = self.near(look);
+        let texts: String = near.iter().map(|near| format!("; {}", self.text_of_near(near))).collect();
+        Step {
+            layer,
+            decision: self.decision,
+            why: format!("{}{texts}", self.text()),
+            rule,
+            file,
+            line,
+            near,
+        }
     }
 }

@@ -5,10 +5,13 @@
 //! of the rules that are about a call counts.
 
 mod command;
+mod directory;
 mod file;
 mod layer;
+mod near;
 mod rule;
 mod schema;
+mod start;
 mod version;
 
 use std::collections::BTreeSet;
@@ -21,6 +24,7 @@ use serde_json::{Map, Value};
 
 pub use file::PolicyError;
 pub use layer::{Layer, LayerKind, Standing};
+pub use near::NearRule;
 pub use rule::Rule;
 pub use schema::policy_schema;
 pub use version::content_hash;
@@ -341,18 +345,22 @@ impl Policy {
         rules.flat_map(|rule| rule.sandbox.write.iter().map(String::as_str))
     }
 
+    fn look<'a>(&'a self, call: &'a PolicyCall<'a>) -> Look<'a> {
+        Look::at(call, &self.tools, [&self.directory, &self.real_directory])
+    }
+
     /// Decides about a call, and says why where it does not just run.
     pub fn judge(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
-        let (look, setting) = (Look::at(call, &self.tools), self.setting());
+        let (look, setting) = (self.look(call), self.setting());
         let said = self.layers.iter().map(|layer| layer.say(&look, &setting));
         // Of answers that are equally strict the first counts.
         let strictest = said.reduce(|first, next| if next.decision > first.decision { next } else { first });
         match strictest {
             Some(said) if said.decision == Decision::Ask => match self.in_vain(call) {
                 Some(why) => (Decision::Deny, Some(why)),
-                None => (Decision::Ask, Some(said.why())),
+                None => (Decision::Ask, Some(said.why(&look))),
             },
-            Some(said) if said.decision > Decision::Allow => (said.decision, Some(said.why())),
+            Some(said) if said.decision > Decision::Allow => (said.decision, Some(said.why(&look))),
             _ => (Decision::Allow, None),
         }
     }
@@ -374,12 +382,12 @@ impl Policy {
 
     /// Says what each layer says about a call.
     pub fn explain(&self, call: &PolicyCall<'_>) -> Explained {
-        let (look, setting) = (Look::at(call, &self.tools), self.setting());
+        let (look, setting) = (self.look(call), self.setting());
         let said: Vec<Said<'_>> = self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
         let strictest = said.iter().map(|said| said.decision).max().unwrap_or(Decision::Allow);
         let in_vain = if strictest == Decision::Ask { self.in_vain(call) } else { None };
         let decision = if in_vain.is_some() { Decision::Deny } else { strictest };
-        let steps = said.iter().map(Said::step).collect();
+        let steps = said.iter().map(|said| said.step(&look)).collect();
         let is_plain = look.commands().map(|commands| commands.plain.is_some());
         let commands = look.commands().and_then(|commands| commands.plain.as_ref());
         let commands = commands.map(|plain| plain.iter().map(|one| one.argv.clone()).collect());
@@ -437,6 +445,9 @@ pub struct Step {
     /// The line of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+    /// The rules that would allow the call, but for a key that they lack.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<NearRule>,
 }
 
 impl fmt::Display for Step {

@@ -2,14 +2,17 @@
 
 use std::cell::OnceCell;
 use std::fmt;
+use std::path::Path;
 
 use globset::GlobMatcher;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::command::{Certainty, Commands, Reading, Word, has_known_options, takes_value};
+use super::command::{Certainty, Commands, Plain, Reading, Word, has_known_options, takes_value};
+use super::directory::Directory;
+use super::near::Uncovered;
+use super::start::StartOptions;
 use super::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 use crate::registry::Registry;
-use crate::tool::ToolCommand;
 
 /// A rule of a policy file.
 #[derive(Clone, Debug)]
@@ -57,10 +60,7 @@ impl Rule {
     /// denies also about what may be what it says.
     pub(crate) fn is_about(&self, look: &Look<'_>) -> bool {
         let call = look.call;
-        if !self.origins.is_empty() && !self.origins.contains(&call.origin) {
-            return false;
-        }
-        if self.tool.as_ref().is_some_and(|pattern| !is_like(pattern, call.tool)) {
+        if !self.is_for(call) {
             return false;
         }
         if self.argv.is_empty() {
@@ -69,49 +69,52 @@ impl Rule {
         match look.commands() {
             // The commands of a line that are allowed may be so by several rules: see `allows`.
             Some(commands) if self.decision == Decision::Allow => {
-                commands.plain.as_ref().is_some_and(|plain| plain.iter().all(|one| self.fits(one, call)))
+                commands.plain.as_ref().is_some_and(|plain| plain.iter().all(|one| self.fits(one)))
             }
             Some(commands) => commands.suspects.iter().any(|suspect| self.may_be(suspect.words())),
             None => false,
         }
     }
 
-    /// Returns whether it allows one command of a call.
-    pub(crate) fn allows(&self, command: &super::command::Plain, call: &PolicyCall<'_>) -> bool {
-        self.decision == Decision::Allow
-            && !self.argv.is_empty()
-            && (self.origins.is_empty() || self.origins.contains(&call.origin))
+    /// Returns whether the rule is about calls of this tool and origin.
+    fn is_for(&self, call: &PolicyCall<'_>) -> bool {
+        (self.origins.is_empty() || self.origins.contains(&call.origin))
             && self.tool.as_ref().is_none_or(|pattern| is_like(pattern, call.tool))
-            && self.fits(command, call)
     }
 
-    fn fits(&self, command: &super::command::Plain, call: &PolicyCall<'_>) -> bool {
-        let begins = command.argv.len() >= self.argv.len()
+    /// Returns whether it allows commands of this call that have its words.
+    pub(crate) fn allows_commands_of(&self, call: &PolicyCall<'_>) -> bool {
+        self.decision == Decision::Allow && !self.argv.is_empty() && self.is_for(call)
+    }
+
+    /// Returns whether it allows one command of a call.
+    pub(crate) fn allows(&self, command: &Plain, call: &PolicyCall<'_>) -> bool {
+        self.allows_commands_of(call) && self.fits(command)
+    }
+
+    fn fits(&self, command: &Plain) -> bool {
+        self.uncovered(command).is_some_and(|uncovered| uncovered.is_empty())
+    }
+
+    /// Returns the start options of a command that the rule does not cover; `None` for a command with other words.
+    ///
+    /// The words say nothing about these: an interpreter runs its input, `make` reads the `Makefile` of its directory, `./deploy` is
+    /// another program there, and variables name programs.
+    pub(crate) fn uncovered(&self, command: &Plain) -> Option<Uncovered> {
+        let has_words = command.argv.len() >= self.argv.len()
             && self.argv.iter().zip(&command.argv).all(|(words, word)| words.contains(word));
-        let set = call.args.get("env").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-        let is_env_known =
-            set.chain(&command.variables).all(|name| self.env.iter().any(|known| known == name));
-        // The same path names another program elsewhere.
-        let is_moved = call.args.contains_key("cwd")
-            && command.argv.first().is_some_and(|program| program.contains('/') && !program.starts_with('/'));
-        begins && is_env_known && !is_moved && self.covers_stdin(call) && self.covers_cwd(call)
+        has_words.then(|| Uncovered {
+            has_input: command.has_input && !self.any_stdin,
+            directories: command.directories.iter().filter(|one| !self.covers(one)).cloned().collect(),
+            variables: command.variables.iter().filter(|name| !self.env.contains(name)).cloned().collect(),
+            has_unknown_env: command.has_unknown_env,
+        })
     }
 
-    /// An interpreter runs its input, which the words of the rule say nothing about.
-    fn covers_stdin(&self, call: &PolicyCall<'_>) -> bool {
-        let is_empty = |stdin: &Value| stdin.is_null() || stdin.as_str() == Some("");
-        self.any_stdin || call.args.get("stdin").is_none_or(is_empty)
-    }
-
-    /// The same words do something else in another directory, such as with another `Makefile`.
-    fn covers_cwd(&self, call: &PolicyCall<'_>) -> bool {
-        let cwd = match call.args.get("cwd") {
-            None | Some(Value::Null) => Some(String::new()),
-            Some(cwd) => cwd.as_str().and_then(directory),
-        };
-        cwd.is_some_and(|cwd| match &self.cwd[..] {
-            [] => cwd.is_empty(),
-            patterns => patterns.iter().any(|pattern| pattern.is_match(&cwd)),
+    fn covers(&self, directory: &Directory) -> bool {
+        directory.within().is_some_and(|path| match &self.cwd[..] {
+            [] => path.is_empty(),
+            patterns => patterns.iter().any(|pattern| pattern.is_match(path)),
         })
     }
 
@@ -176,12 +179,6 @@ impl Rule {
     }
 }
 
-/// Returns a directory from the root of the project, without `.`; nothing for one that may be elsewhere.
-pub(super) fn directory(path: &str) -> Option<String> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    (!path.starts_with(['/', '~']) && !parts.contains(&"..")).then(|| parts.join("/"))
-}
-
 /// How many commands of a call, and words of each, are looked at to say why a rule is about it.
 const SHOWN: usize = 100;
 
@@ -228,52 +225,38 @@ impl fmt::Display for Rule {
 pub(crate) struct Look<'a> {
     pub(crate) call: &'a PolicyCall<'a>,
     tools: &'a Registry,
+    /// The names of the root of the project; empty where it is not known.
+    roots: [&'a Path; 2],
     commands: OnceCell<Option<Commands>>,
 }
 
 impl<'a> Look<'a> {
-    pub(crate) fn at(call: &'a PolicyCall<'a>, tools: &'a Registry) -> Self {
-        Self { call, tools, commands: OnceCell::new() }
+    pub(crate) fn at(call: &'a PolicyCall<'a>, tools: &'a Registry, roots: [&'a Path; 2]) -> Self {
+        Self { call, tools, roots, commands: OnceCell::new() }
     }
 
     /// Returns the commands of a call that runs programs.
     pub(crate) fn commands(&self) -> Option<&Commands> {
-        self.commands.get_or_init(|| commands_of(self.call.tool, self.call.args, self.tools)).as_ref()
+        self.commands.get_or_init(|| self.read()).as_ref()
+    }
+
+    fn read(&self) -> Option<Commands> {
+        let PolicyCall { tool, args, .. } = *self.call;
+        let reading = match tool {
+            "shell" => Reading::of_line(args.get("command").and_then(Value::as_str)?),
+            "exec" => Reading::of_argv(&texts(args.get("argv")?)?),
+            _ => {
+                let command = self.tools.get(tool)?.tool().command(&Value::Object(args.clone()))?;
+                let (argv, options) = StartOptions::of_command(command, self.roots);
+                return Some(Reading::of_argv(&argv).started(&options).commands());
+            }
+        };
+        Some(reading.started(&StartOptions::of_args(args, self.roots)).commands())
     }
 }
 
-fn commands_of(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Option<Commands> {
-    match tool {
-        "shell" => args.get("command").and_then(Value::as_str).map(Reading::of_line),
-        "exec" => {
-            let list = args.get("argv").and_then(Value::as_array)?;
-            let words = list.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-            words.map(|words| Reading::of_argv(&words))
-        }
-        _ => return commands_of_tool(tool, args, tools),
-    }
-    .map(|reading| match args.get("stdin").and_then(Value::as_str) {
-        Some(input) => reading.with_input(input),
-        None => reading,
-    })
-    .map(|reading| {
-        let set = args.get("env").and_then(Value::as_object).into_iter().flatten();
-        let set = set.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
-        reading.with_variables(set).commands()
-    })
-}
-
-/// Returns what a tool runs that is described by a template of its arguments.
-fn commands_of_tool(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Option<Commands> {
-    let ToolCommand { argv, input, is_whole } =
-        tools.get(tool)?.tool().command(&Value::Object(args.clone()))?;
-    let reading = Reading::of_argv(&argv);
-    let commands = match input {
-        Some(input) => reading.with_input(&input),
-        None => reading,
-    }
-    .commands();
-    Some(if is_whole { commands } else { Commands { plain: None, ..commands } })
+fn texts(list: &Value) -> Option<Vec<String>> {
+    list.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

@@ -6,17 +6,24 @@ use sha2::{Digest, Sha256};
 
 use super::layer::Layer;
 
-/// Counts the meanings that the same files may have: it grows when a release decides otherwise about the same call.
-const RULES: u32 = 1;
+/// Counts the meanings that the same files may have: it grows when a release decides otherwise about the same call, so that no approval
+/// is carried over to a call that its approver saw under other rules.
+///
+/// 2: allow rules cover neither standard input, nor a directory, nor variables that they do not name; more variables hold programs.
+const RULES: u32 = 2;
 
 /// Returns a hash of everything that decisions depend on beside the call.
 pub(super) fn version(layers: &[Layer], directory: &Path) -> String {
+    version_under(RULES, layers, directory)
+}
+
+fn version_under(rules: u32, layers: &[Layer], directory: &Path) -> String {
     let mut hasher = Sha256::new();
     let mut add = |part: &[u8]| {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     };
-    add(&RULES.to_le_bytes());
+    add(&rules.to_le_bytes());
     for layer in layers {
         add(layer.kind.as_str().as_bytes());
         add(layer.text.as_bytes());
@@ -36,4 +43,18 @@ pub fn content_hash(content: &[u8]) -> String {
 fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_under_the_rules_of_an_earlier_release_does_not_hold() {
+        let layers = [Layer::builtin()];
+        let now = version(&layers, Path::new("/a"));
+        // 0.1 decided by the first rules: there an allow rule covered any standard input.
+        assert_ne!(version_under(1, &layers, Path::new("/a")), now);
+        assert_eq!(version_under(RULES, &layers, Path::new("/a")), now);
+    }
 }

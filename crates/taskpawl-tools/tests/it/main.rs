@@ -14,6 +14,7 @@ mod odd_files;
 mod outside;
 mod own_tools;
 mod policy;
+mod policy_start;
 mod policy_ways;
 mod programs;
 mod race;

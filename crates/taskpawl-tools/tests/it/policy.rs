@@ -176,7 +176,7 @@ fn a_user_may_let_models_run_what_the_sandbox_holds_when_a_program_is_started() 
 fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
     let policy = policy(RULES);
     for command in
-        ["cargo test", "cargo test && git status", "RUST_LOG=a cargo check", "git status -s | cargo test"]
+        ["cargo test", "cargo test && git status", "RUST_LOG=a cargo check", "git status -s; cargo test"]
     {
         assert_eq!(shell(&policy, command, AGENT), Decision::Allow, "{command}");
     }
@@ -193,6 +193,8 @@ fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
         "env cargo test",
         "xargs cargo test",
         "cargo test &&",
+        "git status -s | cargo test",
+        "cd crates/a && cargo test",
         "(cargo test)",
         "cargo test\nmake",
         "cargo 'test' \"$(make)\"",

@@ -1,5 +1,6 @@
 //! Lines that are understood to the last character, for rules that allow.
 
+use super::position::{Joint, settled};
 use super::{KEYWORDS, Plain};
 
 /// A word with whether some of it is in quotes.
@@ -7,7 +8,7 @@ type Part = (String, bool);
 
 /// Reads a line of plain commands, joined by `&&`, `||`, `|`, `;`, `&` and line ends.
 pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
-    let mut commands = Vec::new();
+    let (mut commands, mut joint) = (Vec::new(), Joint::Next);
     let (mut words, mut word) = (Vec::new(), None::<Part>);
     let mut chars = line.chars().peekable();
     while let Some(char) = chars.next() {
@@ -22,12 +23,17 @@ pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
             ';' | '&' | '|' | '\n' => {
                 words.extend(word.take());
                 let is_doubled = char != '\n' && char != ';' && chars.next_if_eq(&char).is_some();
+                let next = Joint::of(char, is_doubled);
                 let is_loose = matches!((char, is_doubled), ('&', false) | ('\n' | ';', _));
                 match simple(std::mem::take(&mut words))? {
-                    Some(command) => commands.push(command),
+                    Some(command) => commands.push((std::mem::take(&mut joint), command)),
                     // Nothing between two separators is no command line, but at a line end.
                     None if char == '\n' => {}
                     None => return None,
+                }
+                // An empty line goes on with the operator before it.
+                if char != '\n' || joint == Joint::Next {
+                    joint = next;
                 }
                 // What follows an operator that joins has to be there; the end of the line is looked at below.
                 if !is_loose && chars.clone().all(char::is_whitespace) {
@@ -39,8 +45,8 @@ pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
         }
     }
     words.extend(word);
-    commands.extend(simple(words)?);
-    (!commands.is_empty()).then_some(commands)
+    commands.extend(simple(words)?.map(|command| (joint, command)));
+    (!commands.is_empty()).then(|| settled(commands))
 }
 
 pub(super) fn is_plain(char: char) -> bool {
@@ -75,7 +81,7 @@ fn simple(words: Vec<Part>) -> Option<Option<Plain>> {
         None => None,
         Some(program) if program.is_empty() || KEYWORDS.contains(&program.as_str()) => None,
         Some(program) if ["for", "case", "function", "select", "in"].contains(&program.as_str()) => None,
-        Some(_) => Some(Some(Plain { argv, variables })),
+        Some(_) => Some(Some(Plain::new(argv, variables))),
     }
 }
 

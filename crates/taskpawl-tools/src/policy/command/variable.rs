@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::family::{Holds, holds};
 use super::git::{self, Run as GitRun, is_git, names_file};
 use super::reader::Reader;
 use super::runner::is_shell;
@@ -102,15 +103,10 @@ impl Settings {
             self.keys.push(value);
         } else if name == "GIT_CONFIG_PARAMETERS" {
             return self.take_parameters(&value);
-        } else if name == "BASH_ENV" {
-            return has_file.then_some(Run::Unknown);
-        } else if loads_code(name, &value.text) {
-            return Some(Run::Unknown);
-        } else if (names_program(name) && names_file(&value)) || value.text.starts_with("() {") {
+        } else if value.text.starts_with("() {") {
             return Some(line(value));
-        } else if is_literal && is_expanded(&value.text) {
-            // Shells expand what some variables hold, as `PS4`.
-            return Some(Run::Line(value.text));
+        } else {
+            return run_of(name, value);
         }
         None
     }
@@ -171,53 +167,20 @@ fn is_of_git(name: &str) -> bool {
         .any(|begin| name.starts_with(begin))
 }
 
-/// Returns whether a variable names a program, with its arguments.
-fn names_program(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "BROWSER",
-        "EDITOR",
-        "FCEDIT",
-        "GIT_EXTERNAL_DIFF",
-        "GNUMAKEFLAGS",
-        "LESSCLOSE",
-        "LESSOPEN",
-        "MAKEFLAGS",
-        "MANPAGER",
-        "PAGER",
-        "PROMPT_COMMAND",
-        "RSYNC_RSH",
-        "RUSTC",
-        "RUSTDOC",
-        "SSH_ASKPASS",
-        "SUDO_EDITOR",
-        "VISUAL",
-    ];
-    let is_of_git = || {
-        let rest = name.strip_prefix("GIT_");
-        rest.is_some_and(|rest| {
-            ["ASKPASS", "COMMAND", "EDITOR", "PAGER", "SSH"].iter().any(|end| rest.ends_with(end))
-        })
-    };
-    NAMES.contains(&name) || name.starts_with("BASH_FUNC_") || is_of_git() || is_of_cargo(name)
-}
-
-/// Cargo reads each setting from a variable, too: `CARGO_BUILD_RUSTC_WRAPPER` is `build.rustc-wrapper`.
-fn is_of_cargo(name: &str) -> bool {
-    const ENDS: [&str; 5] = ["WRAPPER", "LINKER", "RUNNER", "RUSTC", "RUSTDOC"];
-    let rest = name.strip_prefix("CARGO_");
-    let is_program = |rest: &str| rest.rsplit('_').next().is_some_and(|end| ENDS.contains(&end));
-    rest.is_some_and(is_program) || name.starts_with("RUSTC_") && name.ends_with("_WRAPPER")
-}
-
-/// Returns whether a variable puts code of a file into every program that is started, or into those of an interpreter.
-fn loads_code(name: &str, value: &str) -> bool {
-    const LOADING: [&str; 6] = ["-r", "--require", "--import", "--loader", "--experimental-loader", "-e"];
-    match name {
-        "LD_PRELOAD" | "LD_AUDIT" => !value.is_empty(),
-        "NODE_OPTIONS" => value
-            .split_whitespace()
-            .any(|word| LOADING.iter().any(|option| word.split('=').next() == Some(option))),
-        _ => false,
+/// Returns what a variable makes programs run by the kind of its value.
+fn run_of(name: &str, value: Word) -> Option<Run> {
+    match holds(name, &value) {
+        Holds::Code => Some(Run::Unknown),
+        Holds::Program => Some(line(value)),
+        Holds::WordsOf(program) => {
+            let text = format!("{program} {}", value.text);
+            Some(line(Word { text, certainty: value.certainty }))
+        }
+        // Shells expand what some variables hold, as `PS4`.
+        Holds::Nothing if value.certainty == Certainty::Literal && is_expanded(&value.text) => {
+            Some(Run::Line(value.text))
+        }
+        Holds::Nothing => None,
     }
 }
 
