@@ -32,12 +32,12 @@ impl Gatekeeper for PolicyKeeper {
     }
 }
 
-fn need(request: &SandboxRequest) -> SandboxNeed {
+pub(crate) fn need(request: &SandboxRequest) -> SandboxNeed {
     let SandboxRequest { net, read, write } = request.clone();
     SandboxNeed { net, read, write }
 }
 
-fn origin(origin: Origin) -> CallOrigin {
+pub(crate) fn origin(origin: Origin) -> CallOrigin {
     match origin {
         Origin::Cli => CallOrigin::Cli,
         Origin::Library => CallOrigin::Library,

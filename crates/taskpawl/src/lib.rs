@@ -27,12 +27,14 @@ pub mod digest;
 mod error;
 mod facade;
 mod keeper;
+mod near;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
 pub use digest::Digest;
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
+pub use near::{AskedByRule, near_rules};
 pub use taskpawl_engine::{
     Approver, ChangedBeyond, EndedEarly, Engine, FailedTask, FailureGroup, KeySource, NotRun, Observer,
     Output, OutputPart, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod p10;
+mod p10_git;
 mod p10_plan;
 mod p11;
 mod p12_plans;

@@ -1,10 +1,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use taskpawl::Taskpawl;
-use taskpawl::model::{Advice, Hint};
+use taskpawl::model::{Advice, Hint, TaskId};
 use taskpawl::store::{Finding, Location, PlacementError, Severity};
-use taskpawl::tools::{Enforcement, Level, NetworkWall, SpawnError};
+use taskpawl::tools::{Enforcement, Level, NearRule, NetworkWall, SpawnError};
+use taskpawl::{AskedByRule, Taskpawl};
 
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
@@ -17,7 +17,8 @@ use crate::text::{Style, clean_block, style};
 #[command(after_help = "\
 Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of \
 runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of \
-programs can be enforced here; outside a project that alone. What is mended is mended without loss: a copy of the \
+programs can be enforced here; outside a project that alone. Names allow rules that lately did not cover the standard \
+input, the directory or the variables of a call, with the keys that they lack. What is mended is mended without loss: a copy of the \
 store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
 
 Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that
@@ -56,6 +57,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             .into_iter()
             .map(|(message, remedy)| Finding::new("config", Severity::Damage, "project", message, remedy)),
     );
+    found.extend(near_rules(app, &plans)?);
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
     let is_strict = matches!(&tried, Ok(Some(enforcement)) if enforcement.level == Level::Strict);
@@ -85,6 +87,33 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.advise(&Hint::from(Advice::DoctorFix {}).text(" repairs this without loss"));
     }
     Ok(exit(&found))
+}
+
+/// Returns notes about allow rules that lacked a key for calls that asked.
+fn near_rules(app: &App, plans: &Taskpawl) -> Result<Vec<Finding>, CliError> {
+    let policy = app.policy()?.clone().with_tools(app.toolbox()?.registry().clone());
+    Ok(taskpawl::near_rules(plans.manager(), &policy)?.into_iter().map(of_near_rule).collect())
+}
+
+fn of_near_rule(asked: AskedByRule) -> Finding {
+    let NearRule { rule, file, line, add, .. } = asked.rule;
+    let file = file.map_or_else(|| "the policy".to_owned(), |file| file.display().to_string());
+    let tasks = list_of(&asked.tasks);
+    let message = format!("the rule on `{rule}` did not allow what asked for an approval in {tasks}");
+    let keys: Vec<String> = add.iter().map(|key| format!("`{key}`")).collect();
+    let remedy = format!("with {} in the rule it allows that", keys.join(" and "));
+    Finding::new("rules", Severity::Note, format!("{file} line {line}"), message, remedy)
+}
+
+/// How many tasks are named.
+const MAX_TASKS: usize = 5;
+
+fn list_of(tasks: &[TaskId]) -> String {
+    let named: Vec<String> = tasks.iter().take(MAX_TASKS).map(|id| format!("`{id}`")).collect();
+    match tasks.len().checked_sub(MAX_TASKS) {
+        Some(more @ 1..) => format!("{} and {more} more", named.join(", ")),
+        _ => named.join(", "),
+    }
 }
 
 /// Returns what tries the sandbox where there is no project, and that there is none.

@@ -57,13 +57,15 @@ enum What {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 One word is a command line for `shell`, several are the argv of a program. Of a tool that a configuration \
-describes it is judged which program it would run with these arguments.
+describes it is judged which program it would run with these arguments. Where an allow rule only lacks a key for \
+the standard input, the directory or the variables of the call, that key is named.
 
 Exit codes: 0 it runs · 3 it asks first · 7 it never runs
 
 Examples:
   taskpawl policy check \"git push\"
   taskpawl policy check git push --origin agent
+  taskpawl policy check \"make test\" --origin agent --cwd crates/a --stdin x
   taskpawl policy check --task deploy
   taskpawl policy check --tool write_file --args '{\"path\": \"a\"}' --origin mcp")]
 struct CheckArgs {
@@ -80,6 +82,15 @@ struct CheckArgs {
     /// Its arguments
     #[arg(long = "args", value_name = "JSON", value_parser = parse::object, requires = "tool", conflicts_with = "command")]
     with: Option<Map<String, Value>>,
+    /// The command reads this from its standard input
+    #[arg(long, value_name = "TEXT", conflicts_with = "tool")]
+    stdin: Option<String>,
+    /// The command runs in this directory, from the root of the project
+    #[arg(long, value_name = "DIR", conflicts_with = "tool", value_parser = NonEmptyStringValueParser::new())]
+    cwd: Option<String>,
+    /// The command has this variable; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "tool", value_parser = parse::assignment)]
+    env: Vec<(String, String)>,
     /// Who adds it
     #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan)]
     origin: OriginWord,
@@ -239,12 +250,29 @@ fn code_of(decision: Decision) -> ExitCode {
 }
 
 fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
-    let one = |name: &str, value: Value| Map::from_iter([(name.to_owned(), value)]);
+    let one = |name: &str, value: Value| {
+        let mut call = start_options(args);
+        call.insert(name.to_owned(), value);
+        call
+    };
     match (&args.tool, &args.command[..]) {
         (Some(tool), _) => (tool.clone(), args.with.clone().unwrap_or_default()),
         (None, [line]) => ("shell".to_owned(), one("command", json!(line))),
         (None, words) => ("exec".to_owned(), one("argv", json!(words))),
     }
+}
+
+/// Returns the arguments of a command beside its words.
+fn start_options(args: &CheckArgs) -> Map<String, Value> {
+    let mut options = Map::new();
+    options.extend(args.stdin.iter().map(|text| ("stdin".to_owned(), json!(text))));
+    options.extend(args.cwd.iter().map(|path| ("cwd".to_owned(), json!(path))));
+    if !args.env.is_empty() {
+        let env: Map<String, Value> =
+            args.env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        options.insert("env".to_owned(), json!(env));
+    }
+    options
 }
 
 fn text(app: &App, tool: &str, checked: &Checked) -> Shown {

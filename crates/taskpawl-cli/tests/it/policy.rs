@@ -236,3 +236,49 @@ fn a_check_decides_as_a_run_does() {
     assert_eq!(run.code, Some(2), "{run}");
     assert!(run.stderr.contains("no tool `nosuch` is known here"), "{run}");
 }
+
+/// A policy with a rule whose words allow, and that lacks keys.
+const NEAR: &str = "[origins]\nplan = \"ask\"\n\n[[rules]]\ndecision = \"allow\"\nargv = \"cat\"\n";
+
+#[test]
+fn a_check_names_the_key_that_a_rule_lacks() {
+    let cli = Cli::new();
+    cli.policy(NEAR);
+    insta::assert_snapshot!(cli.session(&[
+        &["policy", "check", "cat a"],
+        &["policy", "check", "cat a", "--stdin", "x"],
+        &["policy", "check", "cat a", "--cwd", "crates/a", "--env", "LANG=C", "--env", "B=1"],
+        &["policy", "check", "cat", "a", "--cwd", ".."],
+        &["policy", "check", "cd crates && cat a | cat", "--json", "--fields", "decision,steps"],
+        &["policy", "check", "cat a", "--env", "LANG"],
+        &["policy", "check", "--tool", "log", "--stdin", "x"],
+    ]));
+}
+
+#[test]
+fn doctor_lists_the_rules_that_lately_lacked_a_key() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_programs();
+    cli.policy(NEAR);
+    let plan = "tasks:\n- {id: one, call: {exec: {argv: [cat], stdin: x}}}\n\
+                - {id: two, call: {exec: {argv: [cat, a], env: {A: x}}}}\n\
+                - {id: three, run: 'cd crates && cat a'}\n\
+                - {id: outside, call: {exec: {argv: [cat, a], cwd: ..}}}\n\
+                - {id: other, run: tac a}\n";
+    cli.file("plan.yaml", plan);
+    assert_eq!(cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]).code, Some(3));
+    let found = || {
+        let all = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
+        let all = all.as_array().unwrap().iter().filter(|finding| finding["check"] == "rules");
+        all.map(|finding| format!("{} / {}", finding["message"], finding["remedy"])).collect::<Vec<_>>()
+    };
+    let [said] = &found()[..] else { panic!("one rule lacks keys: {:?}", found()) };
+    insta::assert_snapshot!(said, @"");
+    // A question that was answered counts still, until the rule covers it.
+    cli.by_person(&["reject", "one", "two"]).ok();
+    assert_eq!(found(), std::slice::from_ref(said));
+    cli.policy(&format!("{NEAR}stdin = \"any\"\ncwd = [\".\", \"crates\"]\nenv = [\"A\"]\n"));
+    assert_eq!(found(), Vec::<String>::new());
+}
