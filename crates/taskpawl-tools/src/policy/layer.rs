@@ -10,6 +10,7 @@ use super::command::Plain;
 use super::near::{NearRule, near_rules};
 use super::rule::{Look, Rule};
 use super::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, Step, words};
+use crate::text::one_line;
 
 words! {
     /// Whose layer it is. The order is that in which they are asked.
@@ -240,6 +241,9 @@ fn only_reads(call: &PolicyCall<'_>) -> bool {
     READ_ONLY.contains(&call.tool) && !paths.into_iter().any(is_hidden)
 }
 
+/// How many rules are named in a reason.
+const MAX_NEAR: usize = 3;
+
 /// What a layer says about a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said<'a> {
@@ -280,14 +284,17 @@ impl Said<'_> {
 
     /// Returns why a call does not just run, and what to do about it.
     pub(crate) fn why(&self, look: &Look<'_>) -> String {
-        let near: String =
-            self.near(look).iter().map(|near| format!("; {}", self.text_of_near(near))).collect();
-        format!("{}{near}", self.why_at_all())
+        format!("{}{}", self.why_at_all(), self.texts_of_near(&self.near(look)))
     }
 
+    fn texts_of_near(&self, near: &[NearRule]) -> String {
+        near.iter().take(MAX_NEAR).map(|near| format!("; {}", self.text_of_near(near))).collect()
+    }
+
+    /// Names what a rule lacks. Names of variables are as long as whoever wrote the call wants, so that they are shortened.
     fn text_of_near(&self, near: &NearRule) -> String {
         let place = self.layer.place(Some(near.line));
-        let keys: Vec<String> = near.add.iter().map(|key| format!("`{key}`")).collect();
+        let keys: Vec<String> = near.add.iter().map(|key| format!("`{}`", one_line(key))).collect();
         let lacks = (!keys.is_empty()).then(|| format!("lacks {}", keys.join(" and ")));
         let never = near.never.iter().map(|fact| format!("does not allow this: {fact}"));
         let said: Vec<String> = lacks.into_iter().chain(never).collect();
@@ -368,15 +375,7 @@ impl Said<'_> {
         };
         let (layer, file) = (self.layer.kind, self.layer.path.clone());
         let near = self.near(look);
-        let texts: String = near.iter().map(|near| format!("; {}", self.text_of_near(near))).collect();
-        Step {
-            layer,
-            decision: self.decision,
-            why: format!("{}{texts}", self.text()),
-            rule,
-            file,
-            line,
-            near,
-        }
+        let why = format!("{}{}", self.text(), self.texts_of_near(&near));
+        Step { layer, decision: self.decision, why, rule, file, line, near }
     }
 }
