@@ -9,7 +9,7 @@ mod strace;
 mod wait;
 mod worker;
 
-pub(crate) use home::{Home, Run, named};
+pub(crate) use home::{Home, Run, is_there, named};
 pub(crate) use marks::{Marks, end_survivors, survivors, work};
 pub(crate) use mcp::McpClient;
 pub(crate) use scale::{Figures, scale, seed, skip};
