@@ -57,7 +57,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             .into_iter()
             .map(|(message, remedy)| Finding::new("config", Severity::Damage, "project", message, remedy)),
     );
-    found.extend(near_rules(app, &plans)?);
+    // A damaged store may have no history that can be read.
+    if !found.iter().any(|finding| finding.is_open() && finding.severity == Severity::Damage) {
+        found.extend(near_rules(app, &plans)?);
+    }
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
     let is_strict = matches!(&tried, Ok(Some(enforcement)) if enforcement.level == Level::Strict);

@@ -280,7 +280,9 @@ fn doctor_lists_the_rules_that_lately_lacked_a_key() {
     let found = || {
         let all = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
         let all = all.as_array().unwrap().iter().filter(|finding| finding["check"] == "rules");
-        all.map(|finding| format!("{} / {}", finding["message"], finding["remedy"])).collect::<Vec<_>>()
+        let text = |finding: &serde_json::Value, field: &str| finding[field].as_str().unwrap().to_owned();
+        all.map(|finding| format!("{} / {}", text(finding, "message"), text(finding, "remedy")))
+            .collect::<Vec<_>>()
     };
     let [said] = &found()[..] else { panic!("one rule lacks keys: {:?}", found()) };
     let expected = "the rule on `cat` did not allow what asked for an approval in `one`, `three`, `two` / with \
