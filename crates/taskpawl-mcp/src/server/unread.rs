@@ -76,6 +76,8 @@ impl<R> Reader<R> {
             );
             let id = std::mem::take(&mut self.outline).id();
             Some(Unread { id, error: ErrorData::invalid_request(message, None) })
+        } else if let Some((id, error)) = too_many_objects(&self.line) {
+            Some(Unread { id, error })
         } else {
             unread(&self.line)
         };
@@ -128,6 +130,48 @@ fn unread(line: &[u8]) -> Option<Unread> {
     misread::without_form(line).map(|(id, error)| Unread { id: Some(id), error })
 }
 
+/// The most objects of a message. One takes some 650 bytes when it is read, however short its text is: 8 MB can hold a million of them.
+const MAX_OBJECTS: usize = 130_000;
+
+/// Returns why a message is not read whose objects would fill the memory, and the id by which its sender waits.
+pub(super) fn too_many_objects(message: &[u8]) -> Option<(Option<RequestId>, ErrorData)> {
+    if message.len() <= MAX_OBJECTS {
+        return None;
+    }
+    let mut text = TextState::default();
+    let is_object = |byte: &&u8| text.is_outside(**byte) && **byte == b'{';
+    if message.iter().filter(is_object).count() <= MAX_OBJECTS {
+        return None;
+    }
+    let mut outline = Outline::default();
+    outline.take(message);
+    let problem = format!(
+        "the message has too many objects: at most {MAX_OBJECTS} are read; send less at a time: `plan_write` takes a plan in parts with \
+         `merge: true`"
+    );
+    Some((outline.id(), ErrorData::invalid_request(problem, None)))
+}
+
+/// Where a scan of JSON stands: in a text, and behind a backslash in one.
+#[derive(Debug, Default)]
+struct TextState {
+    is_text: bool,
+    is_escaped: bool,
+}
+
+impl TextState {
+    /// Takes the next byte, and returns whether it stands outside of texts; quotes do not.
+    fn is_outside(&mut self, byte: u8) -> bool {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' if self.is_text => self.is_escaped = true,
+            b'"' => self.is_text = !self.is_text,
+            _ => return !self.is_text,
+        }
+        false
+    }
+}
+
 /// The longest outline of a message whose id is looked for.
 const MOST_OUTLINE: usize = 4 << 10;
 
@@ -136,8 +180,7 @@ const MOST_OUTLINE: usize = 4 << 10;
 struct Outline {
     text: Vec<u8>,
     depth: usize,
-    is_text: bool,
-    is_escaped: bool,
+    scan: TextState,
 }
 
 impl Outline {
@@ -149,12 +192,9 @@ impl Outline {
 
     fn take_byte(&mut self, byte: u8) {
         let is_outside = self.depth <= 1;
+        let is_structure = self.scan.is_outside(byte);
         match byte {
-            _ if self.is_escaped => self.is_escaped = false,
-            b'\\' if self.is_text => self.is_escaped = true,
-            b'"' => self.is_text = !self.is_text,
-            _ if self.is_text => {}
-            b'{' | b'[' => {
+            b'{' | b'[' if is_structure => {
                 self.depth += 1;
                 if self.depth == 2 {
                     self.keep(b"null");
@@ -163,7 +203,7 @@ impl Outline {
                     return;
                 }
             }
-            b'}' | b']' => {
+            b'}' | b']' if is_structure => {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth > 0 {
                     return;
@@ -314,6 +354,21 @@ mod tests {
         // It comes in pieces.
         message.as_bytes().chunks(3).for_each(|bytes| outline.take(bytes));
         outline.id()
+    }
+
+    #[test]
+    fn a_request_of_too_many_objects_is_known_by_its_id_and_braces_in_texts_are_none() {
+        let message = |objects: usize, text: &str| {
+            let list = vec!["{}"; objects].join(",");
+            format!(r#"{{"params":{{"list":[{list}],"text":"{text}"}},"id":3,"method":"a"}}"#)
+        };
+        let refused = |message: &str| too_many_objects(message.as_bytes());
+        // The message and its parameters are objects, too.
+        assert!(refused(&message(MAX_OBJECTS - 2, "")).is_none());
+        let (id, error) = refused(&message(MAX_OBJECTS - 1, "")).unwrap();
+        assert_eq!(id, Some(RequestId::Number(3)));
+        assert!(error.message.contains("at most 130000"), "{}", error.message);
+        assert!(refused(&message(1, &r#"{\" { \\"#.repeat(MAX_OBJECTS))).is_none());
     }
 
     #[test]

@@ -53,6 +53,12 @@ impl McpClient {
         }
     }
 
+    /// Calls a tool with what the server does not read, and returns why.
+    pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
+        let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));
+        answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{tool}: {answer}")).to_owned()
+    }
+
     /// Calls a tool, and returns its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Answer, plain};
 use crate::server::misread;
+use crate::server::unread::too_many_objects;
 
 /// The largest request: whole plans come so.
 const MOST_REQUEST_BYTES: usize = 8 << 20;
@@ -79,6 +80,13 @@ impl<H: Served> Eras<H> {
             }
             Err(_) => return plain(StatusCode::BAD_REQUEST, "the request broke off"),
         };
+        match too_many_objects(&body) {
+            Some((Some(id), error)) => return refused(id, error),
+            Some((None, _)) => {
+                return plain(StatusCode::PAYLOAD_TOO_LARGE, "the request has too many objects");
+            }
+            None => {}
+        }
         if let Some((id, error)) = misread::without_form(&body).or_else(|| misread::inexact(&body)) {
             return refused(id, error);
         }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
     CallSpec, Judgement, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem, PlanRecord,
@@ -57,7 +58,9 @@ fn definition_of_plans() -> Definition {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    plan: Value,
+    /// It is there; what it is was taken out before.
+    #[serde(rename = "plan")]
+    _plan: IgnoredAny,
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -69,9 +72,12 @@ struct Arguments {
 pub(super) fn call(
     caller: &Caller,
     options: &ServerOptions,
-    arguments: Map<String, Value>,
+    mut arguments: Map<String, Value>,
 ) -> Result<Answer, Refused> {
-    let Arguments { plan, name, mut merge, dry_run } = arguments::read(arguments)?;
+    // Reading the arguments copies them, and a plan is large: it stays out of that.
+    let plan = arguments.get_mut("plan").filter(|plan| !plan.is_null());
+    let plan = plan.map(|plan| std::mem::replace(plan, Value::Bool(true))).unwrap_or_default();
+    let Arguments { name, mut merge, dry_run, .. } = arguments::read(arguments)?;
     if options.within.is_some() {
         refuse_dry_run(dry_run)?;
         // Tasks that are left out stay, and the plan has its header.
