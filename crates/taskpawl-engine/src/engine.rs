@@ -7,7 +7,7 @@ use taskpawl_manager::Manager;
 use taskpawl_model::recovery::questions_of_policy;
 use taskpawl_model::{
     ActorKind, Budget, Command, DecideError, Map, Period, Query, Retry, RunId, RunRecord, RunRules, Selector,
-    Task, View, resolve,
+    Task, View, resolve, resolve_among,
 };
 use taskpawl_tools::{
     Confinement, Enforcement, NoSecrets, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces,
@@ -273,7 +273,7 @@ impl Engine {
         options.observer = guarded.clone().map(|observer| observer as Arc<dyn Observer>);
         let id = options.id.clone().unwrap_or_else(|| RunId::from(self.manager.source().new_id()));
         let manager = self.manager.clone().with_run(id.clone());
-        manager.read(|view| options.only.iter().try_for_each(|selector| refuse_empty(view, selector)))?;
+        manager.read(|view| refuse_empty(view, &options.only))?;
         let temporary = self.temporary_base();
         let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
         let confinement = Arc::new(self.confinement(live.temporary()));
@@ -425,12 +425,16 @@ impl Engine {
     }
 }
 
-/// Refuses a selector that selects nothing, before there is a record of the run. What it selects is found by the run itself.
-fn refuse_empty(view: &dyn View, selector: &Selector) -> Result<(), DecideError> {
+/// Refuses selectors that select nothing, before there is a record of the run. The run itself finds what they select.
+fn refuse_empty(view: &dyn View, selectors: &[Selector]) -> Result<(), DecideError> {
+    selectors.iter().try_for_each(|selector| refuse_one_empty(view, selector, selectors))
+}
+
+fn refuse_one_empty(view: &dyn View, selector: &Selector, beside: &[Selector]) -> Result<(), DecideError> {
     let some = match selector {
         Selector::Plan(name) => Query { plan: Some(name.clone()), ..Query::default() },
         Selector::Label(name) => Query { labels: vec![name.clone()], ..Query::default() },
-        Selector::Task(id) => return resolve(view, id).map(drop),
+        Selector::Task(id) => return resolve_among(view, beside, id).map(drop),
     };
     let is_empty = view.find(&Query { limit: 1, ..some })?.is_empty();
     if is_empty { selector.keys(view).map(drop) } else { Ok(()) }

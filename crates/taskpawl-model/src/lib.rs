@@ -110,7 +110,7 @@ pub use record::{
 };
 pub use refusal::{Conflict, HeldBy, Refusal, Since, Touch};
 pub use rehearsal::Turn;
-pub use scope::{Selector, select};
+pub use scope::{Selector, resolve_among, select};
 pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};
 pub use shared::{Shared, SharedText};
 pub use spec::{

@@ -77,9 +77,7 @@ impl Selector {
                 let labelled = find(view, &Query { labels: vec![name.clone()], ..Query::default() })?;
                 subtrees(view, labelled.into_iter().collect())?
             }
-            Self::Task(id) => {
-                subtrees(view, vec![crate::read::resolve_within(view, named_plans(others), id)?])?
-            }
+            Self::Task(id) => subtrees(view, vec![resolve_among(view, others, id)?])?,
         };
         let is_known = !keys.is_empty() || matches!(self, Self::Plan(name) if view.plan(name)?.is_some());
         // A slip in a name must not look like work that is done.
@@ -102,12 +100,16 @@ pub fn select(view: &dyn View, selectors: &[Selector]) -> Result<Option<BTreeSet
     Ok(Some(keys))
 }
 
-/// Returns the plans that selectors name.
-pub(crate) fn named_plans(selectors: &[Selector]) -> impl Iterator<Item = &str> {
-    selectors.iter().filter_map(|selector| match selector {
+/// Finds the task that an id beside selectors names: first as the files of the plans that these name call it.
+///
+/// # Errors
+/// As [`resolve`](crate::resolve).
+pub fn resolve_among(view: &dyn View, selectors: &[Selector], id: &str) -> Result<Key, DecideError> {
+    let plans = selectors.iter().filter_map(|selector| match selector {
         Selector::Plan(name) => Some(name.as_str()),
         Selector::Label(_) | Selector::Task(_) => None,
-    })
+    });
+    crate::read::resolve_within(view, plans, id)
 }
 
 fn find(view: &dyn View, query: &Query) -> Result<BTreeSet<Key>, ViewError> {

@@ -18,7 +18,7 @@ use crate::gatekeeper::Gatekeeper;
 use crate::means;
 use crate::ranks::{Lengths, Taker};
 use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
-use crate::scope::{Selector, named_plans, select};
+use crate::scope::{Selector, resolve_among, select};
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Key, Means, Period, Refusal, TaskId};
@@ -292,7 +292,7 @@ fn resolved<'h>(
     let mut hows = BTreeMap::new();
     let mut given = Vec::with_capacity(options.what_if.len());
     for hypothesis in &options.what_if {
-        let key = crate::read::resolve_within(view, named_plans(&options.only), &hypothesis.task)?;
+        let key = resolve_among(view, &options.only, &hypothesis.task)?;
         let before = *hows.entry(key).or_insert(hypothesis);
         if before.how != hypothesis.how {
             let (first, second) = (before.to_string(), hypothesis.to_string());

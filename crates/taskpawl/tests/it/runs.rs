@@ -148,6 +148,21 @@ fn is_dead(pid: &str) -> bool {
 }
 
 #[test]
+fn a_run_takes_ids_beside_a_plan_as_its_file_has_them() {
+    let plans = memory().open().unwrap();
+    plans.apply_text("tasks: [{id: build}]", "a").unwrap();
+    let text = "tasks: [{id: build}, {id: more, call: {log: {message: x}}}]";
+    assert_eq!(plans.apply_text(text, "b").unwrap().prefix.as_deref(), Some("b"));
+    let only = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect();
+    let run = |words: &[&str]| {
+        block_on(plans.run_all_ready(RunOptions { only: only(words), ..RunOptions::default() }))
+    };
+    run(&["more"]).unwrap_err();
+    run(&["plan:b", "more"]).unwrap();
+    assert_eq!(plans.get_task("b.more").unwrap().status, Status::Done);
+}
+
+#[test]
 fn an_observer_sees_a_run_in_order() {
     let plans = with_plan(
         "tasks: [{id: a, call: {log: {message: hello}}}, {id: b, needs: a, call: {fail: {message: no}}}, {id: c, needs: b}]",
