@@ -166,10 +166,13 @@ impl Executor {
         let cut = Arc::new(Mutex::new(Vec::new()));
         context.cut = Some(cut_sink(&cut));
         let around = Arc::clone(&self.around);
-        let scans = CallScans::new(&context, &around.writers);
+        let scans = CallScans::of(&started, &context, &around.writers);
         async move {
             let Around { growing, source, output, held: Held { confinement, vault, .. }, .. } = &*around;
-            let before = scans.before(&started.spec.writes).await;
+            let before = match &scans {
+                Some(scans) => scans.before(&started.spec.writes).await,
+                None => None,
+            };
             let (begin, begin_at) = (Instant::now(), source.now());
             let broker = Broker::open(growing, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
@@ -190,8 +193,10 @@ impl Executor {
                 broker.close().await;
             }
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
-            let inputs_changed = scans.inputs_changed(cache, &end).await;
-            let changed = scans.changed(before).await;
+            let (changed, inputs_changed) = match &scans {
+                Some(scans) => scans.after(before, cache, &end).await,
+                None => Default::default(),
+            };
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(usage) = &mut usage {
                 redactor(vault).value(usage);
@@ -482,14 +487,12 @@ fn flat_enough(result: Value) -> Value {
 
 /// Returns the end of a call whose tool was not started for want of a sandbox.
 fn not_started(error: SandboxError, limit: &Limit) -> CallEnd {
-    match error {
-        SandboxError::Stopped(ScanStopped::Cancelled) => CallEnd::interrupted(true),
-        SandboxError::Stopped(stopped) => {
-            let error = ToolError::from(stopped);
-            failed(error.class(), format!("{error}: {limit}"), None)
-        }
-        error => failed("sandbox", error.to_string(), None),
+    let SandboxError::Stopped(stopped) = error else { return failed("sandbox", error.to_string(), None) };
+    if stopped == ScanStopped::Cancelled {
+        return CallEnd::interrupted(true);
     }
+    let error = ToolError::from(stopped);
+    failed(error.class(), format!("{error}: {limit}"), None)
 }
 
 fn unknown_tool(name: &str) -> CallEnd {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl_model::{CacheInputs, CallEnd, Grant, Inquiry, ResolvedWrites};
+use taskpawl_model::{CacheInputs, CallEnd, Grant, Inquiry, ResolvedWrites, StartedCall};
 use taskpawl_tools::{CallContext, CallSandbox, Confinement, SandboxError, ScanBounds, Widening};
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,13 @@ pub(crate) struct BeforeWrites {
 }
 
 impl CallScans {
-    pub(crate) fn new(cx: &CallContext, writers: &Writers) -> Self {
+    /// Returns nothing for a call that needs no scan, as most do.
+    pub(crate) fn of(started: &StartedCall, cx: &CallContext, writers: &Writers) -> Option<Self> {
+        let is_needed = !started.spec.writes.is_empty() || started.cache.is_some();
+        is_needed.then(|| Self::new(cx, writers))
+    }
+
+    fn new(cx: &CallContext, writers: &Writers) -> Self {
         Self { cx: cx.clone(), writers: writers.clone() }
     }
 
@@ -45,15 +51,26 @@ impl CallScans {
             return None;
         }
         let bounds = ScanBounds::before_call(&self.cx);
-        // The snapshot knows files by their real paths alone.
-        let resolved = resolve_within(bounds, &self.cx.root, writes.to_vec()).await;
-        let number = self.writers.begin(&resolved.paths);
+        // The snapshot knows files by their real paths. The written ones count, too: the call may replace a link by what it writes.
+        let ResolvedWrites { asked, paths } = resolve_within(bounds, &self.cx.root, writes.to_vec()).await;
+        let number = self.writers.begin(&[asked, paths].concat());
         let snapshot = self.snapshot(ScanBounds::before_call(&self.cx)).await;
         Some(BeforeWrites { snapshot, number })
     }
 
+    /// Returns which files changed that none of the calls says it writes, and whether the inputs of the cache did.
+    pub(crate) async fn after(
+        &self,
+        before: Option<BeforeWrites>,
+        inputs: Option<CacheInputs>,
+        end: &CallEnd,
+    ) -> (Changed, bool) {
+        let inputs_changed = self.inputs_changed(inputs, end).await;
+        (self.changed(before).await, inputs_changed)
+    }
+
     /// Returns which files changed that none of the calls says it writes.
-    pub(crate) async fn changed(&self, before: Option<BeforeWrites>) -> Changed {
+    async fn changed(&self, before: Option<BeforeWrites>) -> Changed {
         let Some(BeforeWrites { snapshot, number }) = before else { return Changed::default() };
         let after = self.snapshot(ScanBounds::after_call(&self.cx)).await;
         snapshot.changed(after, &self.writers.end(number))
@@ -67,7 +84,7 @@ impl CallScans {
 
     /// Returns whether files are not any more what they were when the task was claimed; then its success is not recorded. A
     /// fingerprint takes as long as its files are large, so that its bounds are those of the call.
-    pub(crate) async fn inputs_changed(&self, inputs: Option<CacheInputs>, end: &CallEnd) -> bool {
+    async fn inputs_changed(&self, inputs: Option<CacheInputs>, end: &CallEnd) -> bool {
         let (Some(inputs), CallEnd::Succeeded(_)) = (inputs, end) else { return false };
         let recorded = inputs.recorded.clone();
         let bounds = ScanBounds::of_call(&self.cx).at_least(Duration::from_secs(1));
@@ -122,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     /// A project whose input takes minutes to read, and a call in it that is out of time.
     fn slow_project() -> (tempfile::TempDir, CallContext, CacheInputs) {

@@ -560,12 +560,11 @@ pub struct ApplyOptions {
 
 /// Returns what the task writes that is to be claimed; without an id, what the first ready ones do.
 fn claim_candidates(view: &dyn View, id: Option<&str>) -> ViewResult<Vec<(Key, Vec<String>)>> {
-    let keys = match id {
-        Some(id) => taskpawl_model::resolve(view, id).into_iter().collect(),
-        None => {
-            let ready = Some(vec![Work::Manual]);
-            view.find(&Query { ready, limit: MAX_CANDIDATES, ..Query::default() })?
-        }
+    let keys = if let Some(id) = id {
+        taskpawl_model::resolve(view, id).into_iter().collect()
+    } else {
+        let ready = Some(vec![Work::Manual]);
+        view.find(&Query { ready, limit: MAX_CANDIDATES, ..Query::default() })?
     };
     let mut candidates = Vec::new();
     for key in keys {

@@ -275,14 +275,14 @@ fn clear(path: &Path) -> io::Result<()> {
 fn make(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
-    let made = match rustix::fs::open(path, flags, mode) {
+    let descriptor = match rustix::fs::open(path, flags, mode) {
         Err(Errno::NOENT) => {
             make_private_directories(directory_of(path))?;
             rustix::fs::open(path, flags, mode)
         }
         opened => opened,
     };
-    let file = File::from(made?);
+    let file = File::from(descriptor?);
     keep_owner_rights(&file)?;
     Ok(file)
 }

@@ -245,3 +245,25 @@ impl LockFile {
         }
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("project.json");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            let _ = sender.send(read_text(&pipe).map_err(|error| error.to_string()));
+        });
+        let read = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(read, Err("it is no regular file".to_owned()));
+    }
+}

@@ -135,7 +135,8 @@ impl Draft<'_> {
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());
         // What the last attempt found is for that attempt alone.
         let is_held = matches!(record.body.state, TaskState::InProgress { .. });
-        let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
+        let resolved =
+            record.body.progress.resolved_writes.as_deref().filter(|_| is_held).map(<[String]>::to_vec);
         let items = self.items_limit(key, record)?;
         Ok(Needs { resources, writes, resolved, items, ..Needs::default() })
     }
@@ -240,8 +241,8 @@ pub(crate) fn held_paths(record: &TaskRecord) -> Vec<String> {
 }
 
 /// Returns resolved paths that a claim has to keep: those that are other than its author wrote.
-pub(super) fn elsewhere(written: &[String], resolved: Option<Vec<String>>) -> Option<Box<Vec<String>>> {
-    resolved.filter(|resolved| paths::written(resolved) != paths::written(written)).map(Box::new)
+pub(super) fn elsewhere(written: &[String], resolved: Option<Vec<String>>) -> Option<Box<[String]>> {
+    resolved.filter(|resolved| paths::written(resolved) != paths::written(written)).map(Vec::into_boxed_slice)
 }
 
 /// Returns who of those that hold something holds what is needed.

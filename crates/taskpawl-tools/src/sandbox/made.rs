@@ -634,6 +634,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[expect(clippy::await_holding_lock, reason = "it stands for the look of another call")]
     async fn a_call_starts_while_another_is_looking() {
         let (scene, mut cx) = (Scene::opened(), CallContext::new("/", "/"));
         let watch = Arc::new(scene.watch);
