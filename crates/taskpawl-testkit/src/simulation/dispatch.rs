@@ -159,8 +159,9 @@ impl World {
                 Action::KillAll => self.kill_tools(run, None),
                 Action::Find(key, Inquiry { cache, writes }) => {
                     let work = cache.map(|inputs| inputs.work);
-                    let writes = ResolvedWrites { asked: writes.clone(), paths: writes };
-                    let grant = Grant { fingerprint: work.clone(), work, writes: Some(writes) };
+                    let asked = Some(writes).filter(|writes| !writes.is_empty());
+                    let writes = asked.map(|asked| ResolvedWrites { paths: asked.clone(), asked });
+                    let grant = Grant { fingerprint: work.clone(), work, writes };
                     events.push_back(Event::Found(key, grant));
                 }
                 Action::Finish => {}
