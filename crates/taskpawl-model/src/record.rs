@@ -112,7 +112,7 @@ pub struct Progress {
     pub changed_beyond: Vec<String>,
     /// Why it is not known which.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub changes_unknown: Option<String>,
+    pub changes_unknown: Option<Box<str>>,
 }
 
 /// One element of the list of a `forEach`.

@@ -321,7 +321,10 @@ impl Draft<'_> {
                 now.body.origins.clone_from(&after.body.origins);
             })?;
         }
-        if ["when", "forEach", "repeat", "cache", "trustInputs"].iter().any(|field| changed.contains_key(*field)) {
+        if ["when", "forEach", "repeat", "cache", "trustInputs"]
+            .iter()
+            .any(|field| changed.contains_key(*field))
+        {
             self.check_references(key)?;
         }
         if changed.contains_key("dependencies") {

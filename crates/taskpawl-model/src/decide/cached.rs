@@ -146,7 +146,7 @@ impl Draft<'_> {
             progress.changed_beyond.sort();
             progress.changed_beyond.dedup();
             if report.changes_unknown.is_some() {
-                progress.changes_unknown.clone_from(&report.changes_unknown);
+                progress.changes_unknown = report.changes_unknown.as_deref().map(Box::from);
             }
         })
     }
