@@ -140,6 +140,7 @@ pub(crate) struct Problem {
     pub(crate) hint: Option<Hint>,
 }
 
+#[expect(clippy::ref_option, reason = "the signature that serde asks for")]
 fn as_text<S: Serializer>(hint: &Option<Hint>, serializer: S) -> Result<S::Ok, S::Error> {
     hint.as_ref().map(ToString::to_string).serialize(serializer)
 }

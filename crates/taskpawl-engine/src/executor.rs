@@ -184,7 +184,7 @@ impl Executor {
                 }
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
-                    Err(error) => (not_started(error, &limit), Vec::new()),
+                    Err(error) => (not_started(&error, &limit), Vec::new()),
                 },
                 (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), Vec::new()),
             };
@@ -486,8 +486,8 @@ fn flat_enough(result: Value) -> Value {
 }
 
 /// Returns the end of a call whose tool was not started for want of a sandbox.
-fn not_started(error: SandboxError, limit: &Limit) -> CallEnd {
-    let SandboxError::Stopped(stopped) = error else { return failed("sandbox", error.to_string(), None) };
+fn not_started(error: &SandboxError, limit: &Limit) -> CallEnd {
+    let SandboxError::Stopped(stopped) = *error else { return failed("sandbox", error.to_string(), None) };
     if stopped == ScanStopped::Cancelled {
         return CallEnd::interrupted(true);
     }

@@ -22,9 +22,11 @@ pub enum Error {
 impl From<Box<Refusal>> for Error {
     fn from(refusal: Box<Refusal>) -> Self {
         // A fault of a plan is the same error, whether the parser or the rules find it.
-        match *refusal {
-            Refusal::Invalid { errors } => Self::Invalid(errors),
-            refusal => Self::Refused(Box::new(refusal)),
+        let refusal = *refusal;
+        if let Refusal::Invalid { errors } = refusal {
+            Self::Invalid(errors)
+        } else {
+            Self::Refused(Box::new(refusal))
         }
     }
 }

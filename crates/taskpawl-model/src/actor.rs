@@ -27,7 +27,6 @@ word_enum! {
 
 impl ActorKind {
     /// Returns whether nothing is known of the actor but its name.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
     pub fn is_unknown(&self) -> bool {
         *self == Self::Unknown
     }
@@ -59,7 +58,9 @@ impl Actor<'_> {
     pub fn key(self) -> String {
         match self.kind {
             ActorKind::Unknown => self.name.to_owned(),
-            kind => format!("{kind}\n{}", self.name),
+            kind @ (ActorKind::Person | ActorKind::Agent | ActorKind::Run | ActorKind::Program) => {
+                format!("{kind}\n{}", self.name)
+            }
         }
     }
 

@@ -667,8 +667,7 @@ impl Refusal {
             }
             Self::BeyondAccess { .. } => "leave that to the run, or to whoever runs it".into(),
             Self::AddedEnough { .. } => "a task that it has added may add more when it runs".into(),
-            Self::Relayed { hint, .. } => return hint.clone(),
-            Self::Expression { hint, .. } => return hint.clone(),
+            Self::Relayed { hint, .. } | Self::Expression { hint, .. } => return hint.clone(),
             Self::MissingParams { params, .. } => {
                 let name = params.first().map_or("NAME", String::as_str).to_owned();
                 Hint::new("give it with ").option(HintOption::Param { name }).text(", or declare a `default`")

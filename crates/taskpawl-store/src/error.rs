@@ -121,14 +121,14 @@ pub enum StoreError {
 impl StoreError {
     /// Returns what the reader can do about it.
     pub fn hint(&self) -> Hint {
-        match self {
-            Self::Printed { .. } => Hint::default()
+        if let Self::Printed { .. } = self {
+            return Hint::default()
                 .command("export tasks PATH")
                 .text(" writes a file that can be one; ")
                 .command("import PATH")
-                .text(" takes these tasks into a store"),
-            other => other.plain_hint().into(),
+                .text(" takes these tasks into a store");
         }
+        self.plain_hint().into()
     }
 
     fn plain_hint(&self) -> &'static str {

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    Check(CheckArgs),
+    Check(Box<CheckArgs>),
     /// Show the rules of every file
     List,
 }

@@ -177,7 +177,7 @@ fn ids_beside_a_plan_that_is_named_are_those_of_its_file() {
     file(&desk, "a", "a.yaml", TWO);
     file(&desk, "b", "b.yaml", TWO);
     let only = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Selector>>();
-    let keys = |words: &[&str]| desk.manager.read(|view| Ok(select(view, &only(words))?)).unwrap().unwrap();
+    let keys = |words: &[&str]| desk.manager.read(|view| select(view, &only(words))).unwrap().unwrap();
     assert_eq!(keys(&["plan:b", "build"]), keys(&["plan:b"]), "`build` is `b.build`");
     assert_ne!(keys(&["build"]), keys(&["b.build"]), "where no plan is named it is the whole id");
     let forecast = |words: &[&str], what_if: &str| {

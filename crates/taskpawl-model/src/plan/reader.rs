@@ -16,6 +16,7 @@ use crate::{ByteSize, ByteSizeError, Map, Period, TaskId, Timestamp, ValueFault,
 
 /// What a plan is read with: where the reader stands, what it knows of the plan, and what is wrong so far.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the reading, on its own")]
 pub(super) struct Reader<'n> {
     pub(super) errors: Vec<PlanError>,
     /// The text that is read; empty for a JSON value.

@@ -29,8 +29,8 @@ impl Directory {
 
     /// Reads a path that may also be absolute, beneath one of the names of the root.
     pub(crate) fn beneath(path: &str, roots: [&Path; 2]) -> Self {
-        let known = roots.into_iter().filter(|root| root.is_absolute());
-        let inner = known.filter_map(|root| Path::new(path).strip_prefix(root).ok()?.to_str()).next();
+        let mut known = roots.into_iter().filter(|root| root.is_absolute());
+        let inner = known.find_map(|root| Path::new(path).strip_prefix(root).ok()?.to_str());
         Self::of(inner.unwrap_or(path))
     }
 

@@ -288,7 +288,8 @@ impl Said<'_> {
     }
 
     fn texts_of_near(&self, near: &[NearRule]) -> String {
-        near.iter().take(MAX_NEAR).map(|near| format!("; {}", self.text_of_near(near))).collect()
+        let texts = near.iter().take(MAX_NEAR).map(|near| self.text_of_near(near));
+        texts.fold(String::new(), |text, near| text + "; " + &near)
     }
 
     /// Names what a rule lacks. Names of variables are as long as whoever wrote the call wants, so that they are shortened.

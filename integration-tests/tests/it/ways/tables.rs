@@ -35,8 +35,11 @@ fn strange() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What tasks and calls have alike: values of the same fields, first those that are accepted.
-fn shared() -> (Vec<(&'static str, Value)>, Vec<(&'static str, Value)>) {
+/// Fields with values.
+type Fields = Vec<(&'static str, Value)>;
+
+/// Values of the fields that tasks and calls have in common: those that are accepted, and those that are not.
+fn shared() -> (Fields, Fields) {
     let question = |more: Value| {
         let mut question = json!({"ask": "Now?"});
         question.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
