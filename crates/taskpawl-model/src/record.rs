@@ -103,7 +103,7 @@ pub struct Progress {
     pub fingerprint: Option<String>,
     /// The paths that this attempt writes, where links lead elsewhere than its author wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub resolved_writes: Option<Box<[String]>>,
+    pub resolved_writes: Option<Box<Vec<String>>>,
     /// When the success was recorded that stood for running it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_from: Option<Timestamp>,

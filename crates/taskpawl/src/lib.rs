@@ -3,7 +3,7 @@
 //!
 //! [`Taskpawl`] is the door: it opens a store, takes plans and single tasks, and runs them.
 //!
-//! ```
+//! ```standalone_crate
 //! use taskpawl::{RunOptions, Taskpawl};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

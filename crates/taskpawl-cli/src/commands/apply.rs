@@ -159,7 +159,6 @@ impl PlanFile {
 
     /// Checks the tool calls against the tools of this program.
     pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
-        calls::warn_about_limits(app, &self.plan, &self.shown);
         if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {
             return Ok(());
         }
@@ -170,13 +169,18 @@ impl PlanFile {
     pub(crate) fn apply(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = app.manager()?.clone().with_origin(Origin::Plan);
         let applied = manager.apply(self.plan.clone(), &self.name, options);
-        applied.map_err(|error| self.placed(&manager, error))
+        let report = applied.map_err(|error| self.placed(&manager, error))?;
+        // What is refused is not kept.
+        calls::warn_about_limits(app, &self.plan, &self.shown);
+        Ok(report)
     }
 
     pub(crate) fn preview(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = preview_manager(app)?;
         let previewed = manager.preview_apply(self.plan.clone(), &self.name, options);
-        previewed.map_err(|error| self.placed(&manager, error))
+        let report = previewed.map_err(|error| self.placed(&manager, error))?;
+        calls::warn_about_limits(app, &self.plan, &self.shown);
+        Ok(report)
     }
 
     /// Names the file in an error, and gives one about a dependency its place; names all that are so: the rules stop at the first.

@@ -55,12 +55,16 @@ pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
             found.entry(field).or_insert((task, 0)).1 += 1;
         }
     }
-    for (field, (task, count)) in found {
+    let left_out = found.len().saturating_sub(bounded::MAX_ITEMS);
+    for (field, (task, count)) in found.into_iter().take(bounded::MAX_ITEMS) {
         let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
         let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
         let message = format!("`{field}` is kept, but this version does not know it");
         let path = format!("task `{name}`{more}");
         app.out().warn(&Problem::at(Some(file), task.at, path, message).line());
+    }
+    if left_out > 0 {
+        app.out().warn(&format!("{file}: {left_out} more fields are kept that this version does not know"));
     }
 }
 

@@ -75,7 +75,7 @@ impl Draft<'_> {
 
     /// Others compare what they write with what the claim found.
     fn keep_resolved(&mut self, key: Key, record: &TaskRecord, resolved: Option<Vec<String>>) -> Decided<()> {
-        let resolved = elsewhere(&record.spec.writes, resolved);
+        let resolved = elsewhere(&record.spec.writes, resolved).map(Box::new);
         if resolved == record.body.progress.resolved_writes {
             return Ok(());
         }

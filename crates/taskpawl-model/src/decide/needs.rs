@@ -94,7 +94,7 @@ impl Draft<'_> {
                 progress.cached_from = None;
                 progress.changed_beyond.clear();
                 progress.changes_unknown = None;
-                progress.resolved_writes = elsewhere(&record.spec.writes, needs.resolved);
+                progress.resolved_writes = elsewhere(&record.spec.writes, needs.resolved).map(Box::new);
             })?;
         }
         Ok(true)
@@ -136,7 +136,7 @@ impl Draft<'_> {
         // What the last attempt found is for that attempt alone.
         let is_held = matches!(record.body.state, TaskState::InProgress { .. });
         let resolved =
-            record.body.progress.resolved_writes.as_deref().filter(|_| is_held).map(<[String]>::to_vec);
+            record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
         let items = self.items_limit(key, record)?;
         Ok(Needs { resources, writes, resolved, items, ..Needs::default() })
     }
@@ -237,12 +237,12 @@ impl Holder {
 pub(crate) fn held_paths(record: &TaskRecord) -> Vec<String> {
     let written = &record.spec.writes;
     let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| !written.is_empty());
-    paths::written(resolved.unwrap_or(written))
+    paths::written(resolved.map_or(&written[..], Vec::as_slice))
 }
 
 /// Returns resolved paths that a claim has to keep: those that are other than its author wrote.
-pub(super) fn elsewhere(written: &[String], resolved: Option<Vec<String>>) -> Option<Box<[String]>> {
-    resolved.filter(|resolved| paths::written(resolved) != paths::written(written)).map(Vec::into_boxed_slice)
+pub(super) fn elsewhere(written: &[String], resolved: Option<Vec<String>>) -> Option<Vec<String>> {
+    resolved.filter(|resolved| paths::written(resolved) != paths::written(written))
 }
 
 /// Returns who of those that hold something holds what is needed.

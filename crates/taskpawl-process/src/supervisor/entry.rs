@@ -16,7 +16,7 @@ static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 /// another name. In that process this function does the supervisor's work and never returns; in a normal start
 /// it returns at once and does nothing.
 ///
-/// ```
+/// ```standalone_crate
 /// // The first line of `main`.
 /// taskpawl_process::child_entry();
 /// ```

@@ -356,9 +356,9 @@ fn everything_is_read_back(open: Open<'_>) {
         labels: vec!["x".to_owned(), "y".to_owned()],
         ..new.spec
     };
-    new.spec.extra.insert("unknown".to_owned(), serde_json::json!({"deep": [1, 2.5, null]}));
+    new.spec.extra.insert("x-own".to_owned(), serde_json::json!({"deep": [1, 2.5, null]}));
     new.context.insert("k".to_owned(), serde_json::json!("v"));
-    new.calls[0].spec.extra.insert("unknownToo".to_owned(), serde_json::json!(true));
+    new.calls[0].spec.extra.insert("x-ownToo".to_owned(), serde_json::json!(true));
     let (spec, call) = (new.spec.clone(), new.calls[0].spec.clone());
     accept(&store, create(new));
     store
