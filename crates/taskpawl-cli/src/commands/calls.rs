@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl::model::{Advice, CallSpec, Hint, Map, NewCall, Plan, PlanTask, Position, TaskId};
+use taskpawl::model::{Advice, CallSpec, Hint, Map, NewCall, Plan, PlanTask, Position, TaskId, bounded};
 use taskpawl::tools::ToolError;
 
 use crate::app::App;

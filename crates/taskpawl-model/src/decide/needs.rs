@@ -135,8 +135,7 @@ impl Draft<'_> {
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());
         // What the last attempt found is for that attempt alone.
         let is_held = matches!(record.body.state, TaskState::InProgress { .. });
-        let resolved =
-            record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
+        let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
         let items = self.items_limit(key, record)?;
         Ok(Needs { resources, writes, resolved, items, ..Needs::default() })
     }
