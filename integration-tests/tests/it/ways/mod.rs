@@ -201,6 +201,9 @@ fn large(name: &str, task: impl Fn(usize, String) -> Value) -> Value {
     json!({"name": name, "tasks": tasks})
 }
 
+/// The kind of fault that the library finds when a call starts.
+const ARGUMENTS: &str = "arguments that do not fit";
+
 /// Plans with one fault in every task, by the kind of fault. The first is a conflict with what has run.
 fn faulty_plans() -> Vec<(&'static str, Value)> {
     let log = |message: &str| json!({"log": {"message": message}});
@@ -223,10 +226,7 @@ fn faulty_plans() -> Vec<(&'static str, Value)> {
                 json!({"id": id, "needs": [on]})
             }),
         ),
-        (
-            "arguments that do not fit",
-            large("arguments", |number, id| json!({"id": id, "call": {"log": {"message": number}}})),
-        ),
+        (ARGUMENTS, large("arguments", |number, id| json!({"id": id, "call": {"log": {"message": number}}}))),
         (
             "unknown parameters",
             large(
@@ -271,13 +271,14 @@ fn ways_say_little_of_a_large_plan() {
         let error = serde_json::from_str::<Value>(&run_as_json.stdout).unwrap()["error"].take();
         let answer = client.call("plan_write", &json!({"plan": plan}));
         assert_eq!(answer["isError"], true, "{kind}");
-        let refused = library.apply_text(&plan.to_string(), &name).unwrap_err();
+        // The library compares arguments with a tool when a call starts: tools may be registered until then.
+        let refused = (kind != ARGUMENTS).then(|| library.apply_text(&plan.to_string(), &name).unwrap_err());
         for (way, text) in [
             ("the command line", run.stderr),
             ("a message in JSON", error["message"].as_str().unwrap_or_default().to_owned()),
             ("a hint in JSON", error["hint"].as_str().unwrap_or_default().to_owned()),
             ("MCP", answer["structuredContent"]["error"].to_string()),
-            ("the library", refused.to_string()),
+            ("the library", refused.map(|error| error.to_string()).unwrap_or_default()),
         ] {
             let most = longest.entry(way).or_insert(0);
             *most = text.len().max(*most);
