@@ -11,9 +11,9 @@ use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::record::{CallRecord, Granted, Node, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
-use crate::spec::{Approval, Origin, TaskSpec, Trigger};
+use crate::spec::{Approval, TaskSpec, Trigger};
 use crate::status::{BlockedReason, Cause, Status, TaskState};
-use crate::{Key, TaskId};
+use crate::{ActorKind, Key, TaskId};
 
 use super::approval::ANSWER;
 
@@ -35,10 +35,11 @@ struct Ahead<'d, 'v> {
 impl Draft<'_> {
     /// Returns whether who asks has to leave approvals as they are.
     pub(super) fn is_kept_from_deciding(&self, command: &Command) -> bool {
-        let is_agent = matches!(self.context.origin, Origin::Mcp | Origin::Agent);
-        let is_within_call = is_agent || self.context.run.is_some();
+        let is_plan_of_model = self.context.origin.is_of_model() || self.context.run.is_some();
+        // On the command line an agent is known by its marker, whatever the origin of what it adds.
+        let is_within_call = is_plan_of_model || self.context.kind == ActorKind::Agent;
         match command {
-            Command::Apply(apply) => is_within_call || apply.keeps_approvals,
+            Command::Apply(apply) => is_plan_of_model || apply.keeps_approvals,
             Command::Update { .. }
             | Command::Delete { .. }
             | Command::Skip { .. }
