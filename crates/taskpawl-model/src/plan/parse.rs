@@ -43,7 +43,7 @@ pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
 
 /// Returns the plan that a JSON or YAML text describes, by the rules of [`parse_plan`], to be applied.
 ///
-/// Unknown fields are noted in [`Plan::unknown`] and [`PlanTask::unknown`]. Applying the plan refuses them, but for those that the store
+/// Unknown fields are noted with the plan and its tasks. Applying the plan refuses them, but for those that the store
 /// has as they are: 0.1 took them, and a file that has not changed is not refused.
 ///
 /// # Errors
