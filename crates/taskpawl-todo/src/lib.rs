@@ -51,7 +51,7 @@ mod tool;
 mod vocabulary;
 
 #[cfg(test)]
-mod hammer;
+mod stress;
 
 pub use dialect::Dialect;
 pub use guide::{guide, help, summary, table, tool_names};

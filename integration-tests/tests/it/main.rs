@@ -2,25 +2,25 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
-mod p10;
-mod p10_git;
-mod p10_plan;
-mod p11;
-mod p12_plans;
-mod p12_servers;
-mod p12_tools;
-mod p15;
-mod p1_kills;
-mod p1_power;
-mod p2;
-mod p21;
-mod p3;
-mod p4;
-mod p5;
-mod p7;
-mod p9;
+mod crash_recovery;
+mod durability_kill;
+mod durability_power;
+mod entry_points;
+mod idempotency_keys;
+mod io_faults;
+mod leftovers;
+mod many_processes;
+mod memory_plans;
+mod memory_servers;
+mod memory_tools;
+mod migrations;
+mod plan_access;
 mod readme;
+mod sandbox_bypass;
+mod sandbox_git;
+mod secret_leaks;
+mod single_start;
 mod support;
 mod syncs;
-mod ways;
+mod terminal_text;
 mod workspace;

@@ -23,7 +23,7 @@ use taskpawl_testkit::{
 };
 use taskpawl_tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
 
-use crate::twists::TWISTS;
+use crate::mutations::MUTATIONS;
 
 const PLANS: u64 = 10_000;
 
@@ -435,13 +435,13 @@ fn hypotheses(plan: &RandomPlan, states: &BTreeMap<String, Status>) -> Vec<Hypot
 #[test]
 fn a_plan_that_is_otherwise_is_noticed() {
     let files = tempfile::tempdir().unwrap();
-    for (what, twist) in TWISTS {
+    for (what, mutate) in MUTATIONS {
         let (mut told, mut noticed) = (0, 0);
         block_on(async {
             for seed in 0..PLANS {
                 let mut plan = RandomPlan::new(seed);
                 let expected = expected_of(seed, &plan);
-                if !twist(&mut plan) || is_allowed(&expected, &expected_of(seed, &plan)) {
+                if !mutate(&mut plan) || is_allowed(&expected, &expected_of(seed, &plan)) {
                     continue;
                 }
                 told += 1;

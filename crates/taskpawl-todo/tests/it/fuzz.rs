@@ -120,14 +120,14 @@ const FILES: Target<'_> = Target {
     ],
 };
 
-struct Prey {
+struct FuzzTarget {
     directory: tempfile::TempDir,
     lists: Lists,
     tools: BTreeMap<String, Arc<dyn Tool>>,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Prey {
+impl FuzzTarget {
     fn new() -> Self {
         let directory = tempfile::tempdir_in(memory()).unwrap();
         let lists = Lists::builder().queue_root(directory.path()).scope(ScopeRule::fixed(TALK)).build();
@@ -185,19 +185,19 @@ fn memory() -> &'static Path {
 
 #[test]
 fn hostile_arguments_panic_nothing_and_leave_the_folder_alone() {
-    let prey = Prey::new();
-    ARGUMENTS.fuzz(|input| prey.take(input));
-    for entry in std::fs::read_dir(prey.directory.path()).unwrap() {
+    let target = FuzzTarget::new();
+    ARGUMENTS.fuzz(|input| target.take(input));
+    for entry in std::fs::read_dir(target.directory.path()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!([".agents", "system"].contains(&name.as_str()), "{name}");
     }
-    assert!(prey.call("ListTasks", Value::Null).unwrap().is_ok());
+    assert!(target.call("ListTasks", Value::Null).unwrap().is_ok());
 }
 
 #[test]
 fn hostile_files_panic_nothing_and_stay_as_they_are_where_they_are_refused() {
-    let prey = Prey::new();
-    let files = prey.files();
+    let target = FuzzTarget::new();
+    let files = target.files();
     for file in &files {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     }
@@ -207,7 +207,7 @@ fn hostile_files_panic_nothing_and_stay_as_they_are_where_they_are_refused() {
         for file in &files {
             std::fs::write(file, input).unwrap();
         }
-        let said = [prey.call("AddTask", add.clone()).unwrap(), prey.call("task", pop.clone()).unwrap()];
+        let said = [target.call("AddTask", add.clone()).unwrap(), target.call("task", pop.clone()).unwrap()];
         for (file, said) in files.iter().zip(&said) {
             let content = std::fs::read_to_string(file).unwrap();
             assert!(said.is_ok() || content == input);
@@ -219,10 +219,10 @@ fn hostile_files_panic_nothing_and_stay_as_they_are_where_they_are_refused() {
 
 #[test]
 fn a_planted_panic_is_found() {
-    let prey = Prey::new();
+    let target = FuzzTarget::new();
     let found = ARGUMENTS.search(20_000, 1, |input| {
-        let is_taken = prey.take(input);
-        let list = prey.lists.items(Dialect::Checklist, TALK).unwrap();
+        let is_taken = target.take(input);
+        let list = target.lists.items(Dialect::Checklist, TALK).unwrap();
         assert!(list.len() < 2, "planted");
         is_taken
     });

@@ -17,7 +17,7 @@ const PROCESSES: usize = 4;
 const EACH: usize = 60;
 
 fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(format!("TASKPAWL_HAMMER_{name}"))
+    std::env::var_os(format!("TASKPAWL_STRESS_{name}"))
 }
 
 /// What a process does, in `directory`.
@@ -100,17 +100,17 @@ impl Calls {
 
 fn start(directory: &Path, work: &str, name: &str, is_unlocked: bool) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["hammer::worker", "--exact", "--nocapture"]);
-    command.env("TASKPAWL_HAMMER_WORK", work).env("TASKPAWL_HAMMER_NAME", name);
-    command.env("TASKPAWL_HAMMER_DIRECTORY", directory);
+    command.args(["stress::worker", "--exact", "--nocapture"]);
+    command.env("TASKPAWL_STRESS_WORK", work).env("TASKPAWL_STRESS_NAME", name);
+    command.env("TASKPAWL_STRESS_DIRECTORY", directory);
     if is_unlocked {
-        command.env("TASKPAWL_HAMMER_UNLOCKED", "1");
+        command.env("TASKPAWL_STRESS_UNLOCKED", "1");
     }
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Runs processes of each kind of work at once and returns what they said; `None` where one of them failed.
-fn hammer(directory: &Path, works: &[&str], is_unlocked: bool) -> Option<Vec<String>> {
+fn stress(directory: &Path, works: &[&str], is_unlocked: bool) -> Option<Vec<String>> {
     let start = |(index, work): (usize, &&str)| start(directory, work, &format!("p{index}"), is_unlocked);
     let children: Vec<Child> = works.iter().enumerate().map(start).collect();
     std::fs::write(directory.join("start"), "").unwrap();
@@ -129,7 +129,7 @@ fn hammer(directory: &Path, works: &[&str], is_unlocked: bool) -> Option<Vec<Str
 #[test]
 fn two_processes_that_add_at_once_lose_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let said = hammer(directory.path(), &["add"; PROCESSES], false).unwrap();
+    let said = stress(directory.path(), &["add"; PROCESSES], false).unwrap();
     let all = Calls::of(directory.path()).call("ListTasks", json!({}));
     let ids = |tasks: &Value| {
         let ids =
@@ -144,7 +144,7 @@ fn two_processes_that_add_at_once_lose_nothing() {
 #[test]
 fn ids_are_not_used_twice_also_when_others_delete() {
     let directory = tempfile::tempdir().unwrap();
-    let said = hammer(directory.path(), &["add", "delete", "add", "delete"], false).unwrap();
+    let said = stress(directory.path(), &["add", "delete", "add", "delete"], false).unwrap();
     let unique: BTreeSet<_> = said.iter().collect();
     assert_eq!((said.len(), unique.len()), (PROCESSES * EACH, PROCESSES * EACH));
     let left = Calls::of(directory.path()).call("ListTasks", json!({}));
@@ -154,7 +154,7 @@ fn ids_are_not_used_twice_also_when_others_delete() {
 #[test]
 fn two_processes_that_push_at_once_lose_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    hammer(directory.path(), &["push"; PROCESSES], false).unwrap();
+    stress(directory.path(), &["push"; PROCESSES], false).unwrap();
     let calls = Calls::of(directory.path());
     assert_eq!(calls.task("count", None), json!({"count": PROCESSES * EACH}));
     let all = calls.task("list", None);
@@ -167,7 +167,7 @@ fn two_processes_that_push_at_once_lose_nothing() {
 fn two_processes_that_pop_at_once_never_get_the_same_item() {
     let directory = tempfile::tempdir().unwrap();
     let calls = Calls::of(directory.path());
-    let said = hammer(directory.path(), &["push", "pop", "push", "pop"], false).unwrap();
+    let said = stress(directory.path(), &["push", "pop", "push", "pop"], false).unwrap();
     let left = calls.task("list", None);
     let left = left["items"].as_array().unwrap().iter().map(|item| item.as_str().unwrap().to_owned());
     let all: Vec<String> = said.into_iter().chain(left).collect();
@@ -180,7 +180,7 @@ fn two_processes_that_pop_at_once_never_get_the_same_item() {
 fn without_the_lock_the_harness_finds_what_is_lost() {
     let is_sound = |work: &str, count: &dyn Fn(&Calls) -> usize| {
         let directory = tempfile::tempdir().unwrap();
-        let said = hammer(directory.path(), &[work; PROCESSES], true);
+        let said = stress(directory.path(), &[work; PROCESSES], true);
         said.is_some() && count(&Calls::of(directory.path())) == PROCESSES * EACH
     };
     let tasks = |calls: &Calls| calls.call("ListTasks", json!({}))["tasks"].as_array().map_or(0, Vec::len);

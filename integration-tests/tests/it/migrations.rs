@@ -42,9 +42,9 @@ fn old_store(faults: &str) -> Home {
 }
 
 #[test]
-fn p15_kills_during_a_migration() {
+fn kills_during_a_migration() {
     let Some(strace) = Strace::find("P15 kills during a migration") else { return };
-    let mut figures = Figures::of("p15_kills_during_a_migration", 0);
+    let mut figures = Figures::of("kills_during_a_migration", 0);
     let all = points(&strace, CALLS);
     // Each call once, and more than one kill at some of them where there is time.
     let count = scale(all.len().max(50), 1_000);
@@ -60,9 +60,9 @@ fn p15_kills_during_a_migration() {
 }
 
 #[test]
-fn p15_kills_during_a_migration_are_seen() {
+fn kills_during_a_migration_are_seen() {
     let Some(strace) = Strace::find("P15 kills during a migration, control") else { return };
-    let mut figures = Figures::of("p15_kills_during_a_migration_are_seen", 0);
+    let mut figures = Figures::of("kills_during_a_migration_are_seen", 0);
     let all = points(&strace, &["pwrite64"]);
     let (kills, _, wrong) = tally(&strace, all.into_iter(), "MigrateInPieces");
     figures.add(format!("{kills} kills, {} stores harmed by a migration in pieces", wrong.len()));

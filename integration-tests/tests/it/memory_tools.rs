@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::support::{Figures, Home, scale, until};
 
 /// How much the engine may grow, in KiB.
-pub(crate) const MOST: u64 = 16 * 1024;
+pub(crate) const MAX_GROWTH_KIB: u64 = 16 * 1024;
 
 #[test]
-fn p12_tools_do_not_grow_with_the_project() {
-    let mut figures = Figures::of("p12_tools_do_not_grow_with_the_project", 0);
+fn tools_do_not_grow_with_the_project() {
+    let mut figures = Figures::of("tools_do_not_grow_with_the_project", 0);
     let count = scale(100_000, 1_000_000);
     // On the disk: programs in the sandbox have a `/dev` of their own, in which there is no project.
     let home = Home::new();
@@ -38,12 +38,12 @@ fn p12_tools_do_not_grow_with_the_project() {
     for (number, (what, call, end)) in cases.into_iter().enumerate() {
         let growth = most_memory(&home, &format!("t{number}"), &call, end).saturating_sub(quiet);
         figures.add(format!("{growth} KiB for {what}"));
-        assert!(growth < MOST, "the engine grew by {growth} KiB for {what}");
+        assert!(growth < MAX_GROWTH_KIB, "the engine grew by {growth} KiB for {what}");
     }
     let large = json!({"write_file": {"path": "out", "content": "x".repeat(30_000_000)}});
     let growth = most_memory(&home, "large", &large, "done").saturating_sub(quiet);
     figures.add(format!("control: {growth} KiB for a plan of 30 MB"));
-    assert!(growth > MOST, "the control");
+    assert!(growth > MAX_GROWTH_KIB, "the control");
 }
 
 fn fill(home: &Home, count: usize) {

@@ -288,8 +288,8 @@ fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Ve
 }
 
 #[test]
-fn p11_canaries_are_nowhere() {
-    let mut figures = Figures::of("p11_canaries_are_nowhere", 0);
+fn canaries_are_nowhere() {
+    let mut figures = Figures::of("canaries_are_nowhere", 0);
     let mut random = Random::new(11);
     let canaries = canaries(&mut random);
     for is_json in [false, true] {
@@ -311,7 +311,7 @@ fn p11_canaries_are_nowhere() {
 
 /// The run is killed while its program has printed a secret and goes on; what the next one finds is cleaned before anybody reads it.
 #[test]
-fn p11_a_killed_run_leaves_none() {
+fn a_killed_run_leaves_none() {
     let canary = |value: &str, kind| Canary { name: "CANARY_0".to_owned(), value: value.to_owned(), kind };
     for (fault, is_known) in [("", true), ("", false), ("KeepSecrets", true)] {
         let home = Home::new().with_fault(fault);

@@ -27,8 +27,8 @@ struct Tally {
 }
 
 #[test]
-fn p5_attempts_do_not_overlap() {
-    let mut figures = Figures::of("p5_attempts_do_not_overlap", seed());
+fn attempts_do_not_overlap() {
+    let mut figures = Figures::of("attempts_do_not_overlap", seed());
     let mut random = Random::new(figures.seed);
     let kills = scale(200, 10_000);
     let mut tally = Tally::default();
@@ -41,8 +41,8 @@ fn p5_attempts_do_not_overlap() {
 }
 
 #[test]
-fn p5_overlaps_and_repetitions_are_seen() {
-    let mut figures = Figures::of("p5_overlaps_and_repetitions_are_seen", seed());
+fn overlaps_and_repetitions_are_seen() {
+    let mut figures = Figures::of("overlaps_and_repetitions_are_seen", seed());
     let mut random = Random::new(figures.seed);
     let mut left = Tally::default();
     campaign("NoSweep", &mut random, &mut left);
@@ -118,9 +118,9 @@ fn is_resolved(task: &Task) -> bool {
 }
 
 #[test]
-fn p6_a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
+fn a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
     const MANY: usize = 1_000;
-    let mut figures = Figures::of("p6_a_thousand_interrupted_tasks_are_resolved_by_the_next_start", 0);
+    let mut figures = Figures::of("a_thousand_interrupted_tasks_are_resolved_by_the_next_start", 0);
     let home = Home::new();
     let call = json!({"toolName": "sleep", "args": {"duration": "1h"}, "idempotent": false});
     let task = |number| json!({"id": format!("t{number}"), "metadata": {"toolCalls": [call]}});
@@ -155,7 +155,7 @@ fn cpu_of(mut child: Child) -> (Option<i32>, Duration) {
 
 /// A run that is refused nothing by a dead one: it is told at once what to decide.
 #[test]
-fn p6_somebody_decides_about_an_interrupted_call() {
+fn somebody_decides_about_an_interrupted_call() {
     let home = Home::new();
     let argv = work(&home, 60_000);
     home.apply(&json!({"tasks": [{"id": "t", "call": {"exec": {"argv": argv}}}]}).to_string());

@@ -292,8 +292,8 @@ fn without_own(text: &str) -> String {
 }
 
 #[test]
-fn p21_no_text_acts_on_a_terminal() {
-    let mut figures = Figures::of("p21_no_text_acts_on_a_terminal", 0);
+fn no_text_acts_on_a_terminal() {
+    let mut figures = Figures::of("no_text_acts_on_a_terminal", 0);
     let hostile = hostile();
     let home = Home::new();
     fill(&home, &hostile);

@@ -17,8 +17,8 @@ const ADDING: [&str; 5] = [
 const READING: [&str; 2] = ["create Late --id late", "note mine x"];
 
 #[test]
-fn p10_calls_add_to_their_plans_and_no_more() {
-    let mut figures = Figures::of("p10_calls_add_to_their_plans_and_no_more", 0);
+fn calls_add_to_their_plans_and_no_more() {
+    let mut figures = Figures::of("calls_add_to_their_plans_and_no_more", 0);
     let refused = codes("");
     assert!(refused.iter().all(|code| code == "7"), "{refused:?}");
     figures.add(format!("{} changes refused", refused.len()));

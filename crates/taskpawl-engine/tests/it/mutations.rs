@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use taskpawl_testkit::{RandomCall, RandomPlan, RandomTask, Script, Template, Verdict};
 
 /// Changes a plan; false where it has nothing of the kind.
-type Twist = fn(&mut RandomPlan) -> bool;
+type Mutation = fn(&mut RandomPlan) -> bool;
 
-pub(crate) const TWISTS: &[(&str, Twist)] = &[
+pub(crate) const MUTATIONS: &[(&str, Mutation)] = &[
     ("a condition", |plan| first(plan, |task| negate(&mut task.when))),
     ("a condition of a call", |plan| first_call(plan, |call| negate(&mut call.when))),
     ("a list", |plan| first(plan, shorten_list)),

@@ -10,8 +10,8 @@ use crate::support::{Figures, Home, Random, Run, Worker, answers, losses, scale,
 const STEPS: usize = 20_000;
 
 #[test]
-fn p1_power_cuts() {
-    let mut figures = Figures::of("p1_power_cuts", seed());
+fn power_cuts() {
+    let mut figures = Figures::of("power_cuts", seed());
     let mut random = Random::new(figures.seed);
     let cuts = scale(50, 2_000);
     for is_json in [false, true] {

@@ -25,8 +25,8 @@ git update-index --add --cacheinfo "160000,$commit,DIRECTORY"
 "#;
 
 #[test]
-fn p10_gitlinks_are_named_by_the_call_that_makes_them() {
-    let Some(mut figures) = figures("p10_gitlinks_are_named_by_the_call_that_makes_them") else { return };
+fn gitlinks_are_named_by_the_call_that_makes_them() {
+    let Some(mut figures) = figures("gitlinks_are_named_by_the_call_that_makes_them") else { return };
     let silent: Vec<&str> = GITLINKS
         .into_iter()
         .filter(|directory| {
@@ -91,8 +91,8 @@ const DOTENVS: [Dotenv; 8] = [
 ];
 
 #[test]
-fn p10_no_index_uncovers_a_secret() {
-    let Some(mut figures) = figures("p10_no_index_uncovers_a_secret") else { return };
+fn no_index_uncovers_a_secret() {
+    let Some(mut figures) = figures("no_index_uncovers_a_secret") else { return };
     let mut seen = Vec::new();
     for Dotenv { name, is_tracked, script } in &DOTENVS {
         let home = repository();

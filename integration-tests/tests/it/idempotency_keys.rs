@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::support::{Figures, Home, Marks, Run, scale, until};
 
 #[test]
-fn p7_one_effect_a_key() {
-    let mut figures = Figures::of("p7_one_effect_a_key", 0);
+fn one_effect_a_key() {
+    let mut figures = Figures::of("one_effect_a_key", 0);
     let count = scale(10_000, 100_000);
     let found = calls_and_keys(count, "");
     assert_eq!(
@@ -41,9 +41,9 @@ fn calls_and_keys(count: usize, fault: &str) -> Vec<(usize, usize)> {
 
 /// The process is killed between effect and report: the environment of the second start has the key of the first.
 #[test]
-fn p7_keys_in_the_environment() {
+fn keys_in_the_environment() {
     const TASKS: usize = 20;
-    let mut figures = Figures::of("p7_keys_in_the_environment", 0);
+    let mut figures = Figures::of("keys_in_the_environment", 0);
     for (fault, keys) in [("", TASKS), ("FreshKeys", 2 * TASKS)] {
         let home = Home::new().with_fault(fault);
         let argv = [env!("CARGO_BIN_EXE_taskpawl-tool"), "effect", home.path("work").to_str().unwrap()]
@@ -62,9 +62,9 @@ fn p7_keys_in_the_environment() {
 }
 
 #[test]
-fn p7_keys_in_requests() {
+fn keys_in_requests() {
     const TASKS: usize = 10;
-    let mut figures = Figures::of("p7_keys_in_requests", 0);
+    let mut figures = Figures::of("keys_in_requests", 0);
     let home = Home::new();
     home.user_config("[tools.http_request]\nhosts = [\"127.0.0.1\"]\n");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

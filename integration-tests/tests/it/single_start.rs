@@ -10,8 +10,8 @@ use crate::support::{Figures, Home, Run, scale};
 const RUNS: usize = 10;
 
 #[test]
-fn p4_starts_once() {
-    let mut figures = Figures::of("p4_starts_once", 0);
+fn starts_once() {
+    let mut figures = Figures::of("starts_once", 0);
     let (tasks, times) = (1_000, scale(3, 20));
     for _ in 0..times {
         let collisions = collisions(&Home::new(), tasks);

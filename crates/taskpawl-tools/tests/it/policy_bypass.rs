@@ -1,10 +1,10 @@
-//! What a rule is about, line by line: ways around `git push`, and lines that are none.
+//! What a rule is about, line by line: cases around `git push`, and lines that are none.
 
 use serde_json::{Map, Value, json};
 use taskpawl_tools::{CallOrigin, Decision, LayerKind, Policy, PolicyCall};
 
 /// One decision and one line each.
-const WAYS: &str = include_str!("policy/ways.txt");
+const CASES: &str = include_str!("policy/bypass-cases.txt");
 
 fn judge(policy: &Policy, tool: &str, with: Value) -> (Decision, Decision) {
     let Value::Object(args) = with else { panic!("arguments are an object") };
@@ -17,8 +17,8 @@ fn judge_args(policy: &Policy, tool: &str, args: &Map<String, Value>) -> (Decisi
     (policy.judge(&call).0, policy.explain(&call).decision)
 }
 
-fn ways() -> impl Iterator<Item = (Decision, String)> {
-    WAYS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
+fn cases() -> impl Iterator<Item = (Decision, String)> {
+    CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
         let (decision, command) = line.split_once(' ').unwrap();
         (Decision::from_word(decision).unwrap(), command.replace('⏎', "\n").replace('␍', "\r"))
     })
@@ -29,7 +29,7 @@ fn every_way_around_a_rule_is_closed_and_nothing_else() {
     for decision in [Decision::Ask, Decision::Deny] {
         let text = format!("[[rules]]\ndecision = '{decision}'\nargv = 'git push'\n");
         let policy = Policy::parse(&[(LayerKind::User, &text)]).unwrap();
-        let wrong: Vec<String> = ways()
+        let wrong: Vec<String> = cases()
             .filter_map(|(expected, line)| {
                 let expected = if expected == Decision::Allow { expected } else { decision };
                 let judged = judge(&policy, "shell", json!({ "command": line }));
@@ -38,7 +38,7 @@ fn every_way_around_a_rule_is_closed_and_nothing_else() {
             .collect();
         assert!(wrong.is_empty(), "{} lines: {}", wrong.len(), wrong.join("\n"));
     }
-    assert!(ways().count() > 250);
+    assert!(cases().count() > 250);
 }
 
 /// The same lines as text for a shell that is an argument, and as its input.
@@ -47,7 +47,7 @@ fn a_shell_within_does_not_get_around_a_rule() {
     let policy =
         Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
     let denied = (Decision::Deny, Decision::Deny);
-    for (_, line) in ways().filter(|(expected, _)| *expected == Decision::Deny) {
+    for (_, line) in cases().filter(|(expected, _)| *expected == Decision::Deny) {
         assert_eq!(judge(&policy, "exec", json!({"argv": ["bash", "-c", line]})), denied, "{line}");
         assert_eq!(
             judge(&policy, "exec", json!({"argv": ["timeout", "9", "sh", "-c", line]})),

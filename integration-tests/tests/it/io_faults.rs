@@ -164,9 +164,9 @@ fn several() -> [String; 6] {
 }
 
 #[test]
-fn p2_io_faults() {
+fn io_faults() {
     let Some(strace) = Strace::find("P2 I/O faults") else { return };
-    let mut figures = Figures::of("p2_io_faults", seed());
+    let mut figures = Figures::of("io_faults", seed());
     let is_full = scale(0, 1) == 1;
     let errors: &[&str] =
         if is_full { &["EIO", "ENOSPC", "EDQUOT", "EINTR", "EMFILE"] } else { &["EIO", "ENOSPC"] };
@@ -188,9 +188,9 @@ fn p2_io_faults() {
 }
 
 #[test]
-fn p2_io_faults_are_seen() {
+fn io_faults_are_seen() {
     let Some(strace) = Strace::find("P2 I/O faults, control") else { return };
-    let mut figures = Figures::of("p2_io_faults_are_seen", 0);
+    let mut figures = Figures::of("io_faults_are_seen", 0);
     let case = Case { is_json: false, operation: Operation::Create };
     let all = points(&strace, case, &["EIO"]);
     let writes = all.into_iter().filter(|point| ["pwrite64", "fsync", "fdatasync"].contains(&point.call));
@@ -204,9 +204,9 @@ fn p2_io_faults_are_seen() {
 }
 
 #[test]
-fn p2_what_cannot_be_read_back_is_done() {
+fn what_cannot_be_read_back_is_done() {
     let Some(strace) = Strace::find("P2 what cannot be read back") else { return };
-    let mut figures = Figures::of("p2_what_cannot_be_read_back_is_done", 0);
+    let mut figures = Figures::of("what_cannot_be_read_back_is_done", 0);
     let case = Case { is_json: false, operation: Operation::Create };
     let mut unread = 0;
     for point in points(&strace, case, &["EIO"]) {
@@ -227,9 +227,9 @@ fn p2_what_cannot_be_read_back_is_done() {
 }
 
 #[test]
-fn p2_a_failed_sync_closes_the_handle() {
+fn a_failed_sync_closes_the_handle() {
     let Some(strace) = Strace::find("P2 failed syncs") else { return };
-    let mut figures = Figures::of("p2_a_failed_sync_closes_the_handle", 0);
+    let mut figures = Figures::of("a_failed_sync_closes_the_handle", 0);
     for is_json in [false, true] {
         let case = Case { is_json, operation: Operation::Several };
         let mut closed = 0;
@@ -250,7 +250,7 @@ fn p2_a_failed_sync_closes_the_handle() {
 }
 
 #[test]
-fn p2_only_a_directory_that_cannot_be_closed_is_no_panic_of_ours() {
+fn only_a_directory_that_cannot_be_closed_is_no_panic_of_ours() {
     let panic = |at: &str, said: &str| {
         format!("thread 'main' (7) panicked at {at}:1:2:\n{said}\nnote: run with `RUST_BACKTRACE=1`\n")
     };

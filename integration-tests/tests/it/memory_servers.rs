@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 
-use crate::p12_tools::{MOST, most_memory};
+use crate::memory_tools::{MAX_GROWTH_KIB, most_memory};
 use crate::support::{Figures, Home};
 
 /// A server in a few lines of shell, which floods whoever calls it.
@@ -38,8 +38,8 @@ done
 "#;
 
 #[test]
-fn p12_servers_do_not_make_the_engine_grow() {
-    let mut figures = Figures::of("p12_servers_do_not_make_the_engine_grow", 0);
+fn servers_do_not_make_the_engine_grow() {
+    let mut figures = Figures::of("servers_do_not_make_the_engine_grow", 0);
     let home = Home::new();
     let url = format!("http://{}", endless());
     let script = home.file("server.sh", SERVER);
@@ -72,12 +72,12 @@ fn p12_servers_do_not_make_the_engine_grow() {
     for (number, (what, call, end)) in cases.into_iter().enumerate() {
         let growth = most_memory(&home, &format!("t{number}"), &call, end).saturating_sub(quiet);
         figures.add(format!("{growth} KiB for {what}"));
-        assert!(growth < MOST, "the engine grew by {growth} KiB for {what}");
+        assert!(growth < MAX_GROWTH_KIB, "the engine grew by {growth} KiB for {what}");
     }
     let large = json!({"write_file": {"path": "out", "content": "x".repeat(30_000_000)}});
     let growth = most_memory(&home, "large", &large, "done").saturating_sub(quiet);
     figures.add(format!("control: {growth} KiB for a plan of 30 MB"));
-    assert!(growth > MOST, "the control");
+    assert!(growth > MAX_GROWTH_KIB, "the control");
 }
 
 /// Serves answers without end, until whoever asks hangs up. Returns where.

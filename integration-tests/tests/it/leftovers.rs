@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::support::{Figures, Home, Marks, Random, end_survivors, scale, seed, survivors, until, work};
 
 #[test]
-fn p9_time_outs() {
-    let mut figures = Figures::of("p9_time_outs", 0);
+fn time_outs() {
+    let mut figures = Figures::of("time_outs", 0);
     let count = scale(200, 1_000);
     let home = Home::new();
     // Long enough that each has begun on a slow machine.
@@ -39,8 +39,8 @@ fn p9_time_outs() {
 }
 
 #[test]
-fn p9_signals() {
-    let mut figures = Figures::of("p9_signals", seed());
+fn signals() {
+    let mut figures = Figures::of("signals", seed());
     let mut random = Random::new(figures.seed);
     let count = scale(200, 1_000);
     let home = Home::new();
@@ -60,8 +60,8 @@ fn p9_signals() {
 }
 
 #[test]
-fn p9_survivors_are_seen() {
-    let mut figures = Figures::of("p9_survivors_are_seen", 0);
+fn survivors_are_seen() {
+    let mut figures = Figures::of("survivors_are_seen", 0);
     let home = Home::new().with_fault("NoSweep");
     home.apply(&endless(&home, 4, None));
     let mut run = start(&home, "4");
@@ -127,8 +127,8 @@ fn temporary_files(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn p12_output_does_not_fill_the_memory() {
-    let mut figures = Figures::of("p12_output_does_not_fill_the_memory", 0);
+fn output_does_not_fill_the_memory() {
+    let mut figures = Figures::of("output_does_not_fill_the_memory", 0);
     let quiet = most_memory(&["true"], "done");
     let long_line = "head -c 100000000 /dev/zero | tr '\\0' x";
     let invalid = "head -c 40000000 /dev/urandom";

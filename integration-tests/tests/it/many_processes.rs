@@ -23,8 +23,8 @@ const NOTED: usize = 20;
 const COUNTERS: usize = 5;
 
 #[test]
-fn p3_sums_are_exact() {
-    let mut figures = Figures::of("p3_sums_are_exact", seed());
+fn sums_are_exact() {
+    let mut figures = Figures::of("sums_are_exact", seed());
     let steps = scale(500, 500);
     assert_fair(|| {
         let outcome = Contest::new(Home::new(), steps, figures.seed).hold();
@@ -36,8 +36,8 @@ fn p3_sums_are_exact() {
 }
 
 #[test]
-fn p3_sums_are_exact_in_a_json_store() {
-    let mut figures = Figures::of("p3_sums_are_exact_in_a_json_store", seed());
+fn sums_are_exact_in_a_json_store() {
+    let mut figures = Figures::of("sums_are_exact_in_a_json_store", seed());
     let steps = scale(24, 200);
     let outcome = Contest::new(Home::new().with_json(), steps, figures.seed).hold();
     figures.add(format!("{WORKERS} processes x {steps} operations: {outcome}"));
@@ -45,9 +45,9 @@ fn p3_sums_are_exact_in_a_json_store() {
 }
 
 #[test]
-fn p3_sums_are_exact_in_memory() {
+fn sums_are_exact_in_memory() {
     let Some(home) = Home::in_memory() else { return skip("P3 on tmpfs", "there is no /dev/shm") };
-    let mut figures = Figures::of("p3_sums_are_exact_in_memory", seed());
+    let mut figures = Figures::of("sums_are_exact_in_memory", seed());
     let steps = scale(500, 10_000);
     let mut hold = |home: Home| {
         let outcome = Contest::new(home, steps, figures.seed).hold();
@@ -298,8 +298,8 @@ impl std::fmt::Display for Outcome {
 }
 
 #[test]
-fn p3_a_store_that_is_not_there_is_made_once() {
-    let mut figures = Figures::of("p3_a_store_that_is_not_there_is_made_once", 0);
+fn a_store_that_is_not_there_is_made_once() {
+    let mut figures = Figures::of("a_store_that_is_not_there_is_made_once", 0);
     for home in [Home::new(), Home::new().with_json()] {
         let create = |number: usize| {
             let id = format!("t{number}");
@@ -321,9 +321,9 @@ fn p3_a_store_that_is_not_there_is_made_once() {
 
 /// Two processes do the same thing at the same moment, a hundred times.
 #[test]
-fn p3_claims_in_lock_step_have_one_winner() {
+fn claims_in_lock_step_have_one_winner() {
     const ROUNDS: usize = 100;
-    let mut figures = Figures::of("p3_claims_in_lock_step_have_one_winner", 0);
+    let mut figures = Figures::of("claims_in_lock_step_have_one_winner", 0);
     for (home, by_id) in [(Home::new(), true), (Home::new(), false), (Home::new().with_json(), true)] {
         let winners = lock_step(&home, ROUNDS, by_id);
         let how = if by_id { "claim ID" } else { "claim --next" };
@@ -358,9 +358,9 @@ fn lock_step(home: &Home, rounds: usize, by_id: bool) -> usize {
 
 /// Runs, commands and a program with the library share the work of one plan.
 #[test]
-fn p3_all_kinds_of_users_share_a_plan() {
+fn all_kinds_of_users_share_a_plan() {
     const TASKS: usize = 120;
-    let mut figures = Figures::of("p3_all_kinds_of_users_share_a_plan", 0);
+    let mut figures = Figures::of("all_kinds_of_users_share_a_plan", 0);
     let home = Home::new();
     let by_run =
         |number: usize| json!({"id": format!("auto{number}"), "run": ["mkdir", format!("made{number}")]});

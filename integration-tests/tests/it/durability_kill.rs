@@ -59,9 +59,9 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 #[test]
-fn p1_kills() {
+fn kills() {
     let Some(strace) = Strace::find("P1 kills") else { return };
-    let mut figures = Figures::of("p1_kills", seed());
+    let mut figures = Figures::of("kills", seed());
     let mut random = Random::new(figures.seed);
     let all: Vec<Point> = cases().flat_map(|case| points(&strace, case, CALLS)).collect();
     let count = scale(300, 10_000);
@@ -79,9 +79,9 @@ fn p1_kills() {
 }
 
 #[test]
-fn p1_kills_are_seen() {
+fn kills_are_seen() {
     let Some(strace) = Strace::find("P1 kills, control") else { return };
-    let mut figures = Figures::of("p1_kills_are_seen", 0);
+    let mut figures = Figures::of("kills_are_seen", 0);
     let case = Case { is_json: false, steps: 12, by_command: false };
     let mut points = points(&strace, case, &["pwrite64"]).into_iter();
     let tally = tally(&strace, &mut points, "AnswerEarly");

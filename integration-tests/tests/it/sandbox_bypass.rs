@@ -14,9 +14,9 @@ use self::world::{Around, NOBODY};
 use crate::support::{Figures, Run, skip};
 
 #[test]
-fn p10_default_sandbox() {
+fn default_sandbox() {
     for user in users() {
-        let mut figures = Figures::of("p10_default_sandbox", 0);
+        let mut figures = Figures::of("default_sandbox", 0);
         let around = Around::new(user);
         let before = around.untouchable();
         let Some(found) = attempts(&around, &[]) else { return };
@@ -45,9 +45,9 @@ fn p10_default_sandbox() {
 }
 
 #[test]
-fn p10_strict_sandbox() {
+fn strict_sandbox() {
     for user in users() {
-        let mut figures = Figures::of("p10_strict_sandbox", 0);
+        let mut figures = Figures::of("strict_sandbox", 0);
         let around = Around::new(user);
         let before = around.untouchable();
         let Some(found) = attempts(&around, &["--sandbox=strict"]) else { return };
@@ -62,9 +62,9 @@ fn p10_strict_sandbox() {
 
 /// The control: without the sandbox the same ways lead out.
 #[test]
-fn p10_without_sandbox() {
+fn without_sandbox() {
     for user in users() {
-        let mut figures = Figures::of("p10_without_sandbox", 0);
+        let mut figures = Figures::of("without_sandbox", 0);
         let around = Around::new(user);
         let found = attempts(&around, &["--sandbox=off"]).expect("it needs nothing");
         let is_superuser = user.is_none() && rustix::process::geteuid().is_root();
@@ -149,7 +149,7 @@ fn attempts(around: &Around, flags: &[&str]) -> Option<Found> {
     assert!(run.code.is_some_and(|code| code < 2), "{run:#?}");
     let found = results(around);
     if found.said.is_empty() {
-        skip("p10", format!("the sandbox cannot be had here: {}", run.stderr));
+        skip("sandbox_bypass", format!("the sandbox cannot be had here: {}", run.stderr));
         return None;
     }
     assert_eq!(found.said.len(), ways().len(), "{run:#?}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Figures, Home, McpClient};
 
 /// How much a server may take for a plan of 7 MB, in MiB.
-const MOST: u64 = 250;
+const MAX_MIB: u64 = 250;
 
 /// Returns plans of 7 MB: of many tasks, of tasks with long commands, and of a few with long texts.
 fn plans() -> [(&'static str, Vec<Value>); 3] {
@@ -43,18 +43,18 @@ fn short_tasks() -> [(&'static str, Vec<Value>); 3] {
 }
 
 #[test]
-fn p12_as_many_tasks_as_one_call_may_write_take_little_memory() {
-    let mut figures = Figures::of("p12_as_many_tasks_as_one_call_may_write_take_little_memory", 0);
+fn as_many_tasks_as_one_call_may_write_take_little_memory() {
+    let mut figures = Figures::of("as_many_tasks_as_one_call_may_write_take_little_memory", 0);
     for (what, tasks) in short_tasks() {
         let peak = peak(&json!({"plan": {"name": "large", "tasks": tasks}}), MAX_TASKS);
         figures.add(format!("{peak} MiB for {MAX_TASKS} {what}"));
-        assert!(peak < MOST, "{what}: {peak} MiB");
+        assert!(peak < MAX_MIB, "{what}: {peak} MiB");
     }
 }
 
 #[test]
-fn p12_7_mb_of_bare_tasks_are_refused_with_little_memory_and_join_in_parts() {
-    let mut figures = Figures::of("p12_7_mb_of_bare_tasks_are_refused_with_little_memory", 0);
+fn seven_mb_of_bare_tasks_are_refused_with_little_memory_and_join_in_parts() {
+    let mut figures = Figures::of("seven_mb_of_bare_tasks_are_refused_with_little_memory", 0);
     let tasks: Vec<Value> = (0..460_000).map(|number| json!({"id": format!("t{number}")})).collect();
     let arguments = json!({"plan": {"name": "large", "tasks": tasks}});
     let bytes = arguments.to_string().len();
@@ -75,14 +75,14 @@ fn p12_7_mb_of_bare_tasks_are_refused_with_little_memory_and_join_in_parts() {
     }
     let peak = peak_of(&client);
     figures.add(format!("{peak} MiB after two parts of {MAX_TASKS}"));
-    assert!(peak < MOST, "{peak} MiB");
+    assert!(peak < MAX_MIB, "{peak} MiB");
     drop(client);
     assert_eq!(home.manager().counts().unwrap().values().sum::<u64>(), 2 * MAX_TASKS as u64);
 }
 
 #[test]
-fn p12_a_plan_of_7_mb_over_mcp_takes_little_memory() {
-    let mut figures = Figures::of("p12_a_plan_of_7_mb_over_mcp_takes_little_memory", 0);
+fn a_plan_of_7_mb_over_mcp_takes_little_memory() {
+    let mut figures = Figures::of("a_plan_of_7_mb_over_mcp_takes_little_memory", 0);
     for (what, tasks) in plans() {
         let count = tasks.len();
         let arguments = json!({"plan": {"name": "large", "tasks": tasks}});
@@ -90,7 +90,7 @@ fn p12_a_plan_of_7_mb_over_mcp_takes_little_memory() {
         assert!((6_900_000..8_300_000).contains(&bytes), "{what}: {bytes} bytes");
         let peak = peak(&arguments, count);
         figures.add(format!("{peak} MiB for {what}"));
-        assert!(peak < MOST, "{what}: {peak} MiB");
+        assert!(peak < MAX_MIB, "{what}: {peak} MiB");
         assert!(peak > bytes as u64 >> 20, "the figure is that of the server: {peak} MiB");
     }
 }
