@@ -171,6 +171,48 @@ fn a_call_that_runs_again_returns_the_same_tasks_of_a_prefixed_plan() {
     }
 }
 
+fn instance(desk: &Desk, name: &str, yaml: &str) -> ApplyReport {
+    let plan = parse_plan(yaml).unwrap().into_instance(name);
+    desk.accept(desk.manager.apply(plan, name, ApplyOptions::default()))
+}
+
+#[test]
+fn tasks_that_a_call_of_an_instance_returns_have_its_name() {
+    let desk = Desk::new();
+    let tasks = json!([
+        {"id": "more", "needs": "build", "neededBy": "test", "call": {"t": {"x": "${{ tasks.build.status }}"}}},
+    ]);
+    for name in ["one", "two"] {
+        assert_eq!(instance(&desk, name, EMITS).prefix, None, "it was asked for");
+        let build = format!("{name}.build");
+        desk.start(&[&build]);
+        succeed(&desk, &build, "c1", json!({"tasks": tasks}));
+        let more = format!("{name}.more");
+        assert_eq!(desk.task(&format!("{name}.test")).dependencies, [&*build, &more].map(Into::into));
+        assert_eq!(
+            desk.start(&[&more]).started[0].args["x"],
+            "done",
+            "`tasks.build` is that of the instance"
+        );
+    }
+    let before = desk.states();
+    assert_eq!(
+        before,
+        "one.build=done one.test=todo one.more=in_progress two.build=done two.test=todo two.more=in_progress"
+    );
+    assert_eq!(instance(&desk, "two", EMITS).unchanged, 2);
+    assert_eq!(desk.states(), before);
+}
+
+#[test]
+fn an_instance_that_was_renamed_keeps_its_ids() {
+    let desk = Desk::new();
+    instance(&desk, "one", TWO);
+    desk.accept(desk.manager.rename_plan("one", "two"));
+    assert_eq!(instance(&desk, "two", TWO).unchanged, 2);
+    assert_eq!(desk.states(), "one.build=todo one.test=todo");
+}
+
 #[test]
 fn ids_beside_a_plan_that_is_named_are_those_of_its_file() {
     let desk = Desk::new();

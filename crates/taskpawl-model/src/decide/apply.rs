@@ -54,7 +54,7 @@ impl Draft<'_> {
         let naming = self.naming(apply)?;
         let apply = &*naming.renamed(apply);
         let mut work = Work::new(self, apply)?;
-        naming.tell(&mut work.report);
+        naming.tell(apply, &mut work.report);
         work.find_tasks(self)?;
         if apply.fresh {
             // What begins anew may change.

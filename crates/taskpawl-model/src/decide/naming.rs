@@ -32,14 +32,27 @@ impl Naming {
             return Cow::Borrowed(apply);
         }
         let ids = apply.plan.tasks.iter().filter_map(|task| task.id.as_ref());
-        let ids: HashMap<TaskId, TaskId> = ids.map(|id| (id.clone(), self.record.stored_id(id))).collect();
+        let ids: HashMap<TaskId, TaskId> = ids.map(|id| (id.clone(), self.stored_id(apply, id))).collect();
         let mut apply = apply.clone();
         apply.plan.rename_ids(&ids);
         Cow::Owned(apply)
     }
 
-    pub(super) fn tell(&self, report: &mut ApplyReport) {
-        report.prefix.clone_from(&self.record.prefix);
+    /// Returns the id that the store has. The ids of an instance begin with its name, the stored ones with the name that it had
+    /// when it was applied first.
+    fn stored_id(&self, apply: &Apply, id: &TaskId) -> TaskId {
+        let in_file = id.as_str().strip_prefix(&apply.name).and_then(|rest| rest.strip_prefix('.'));
+        match in_file.filter(|_| apply.plan.is_instance) {
+            Some(in_file) => self.record.stored_id(&TaskId::from(in_file)),
+            None => self.record.stored_id(id),
+        }
+    }
+
+    pub(super) fn tell(&self, apply: &Apply, report: &mut ApplyReport) {
+        // The prefix of an instance was asked for: there is nothing to tell.
+        if !apply.plan.is_instance {
+            report.prefix.clone_from(&self.record.prefix);
+        }
         report.prefixed.clone_from(&self.new);
     }
 }
@@ -54,6 +67,11 @@ impl Draft<'_> {
             naming.record.path = Some(source.path.clone());
         }
         if naming.record.prefix.is_some() {
+            return Ok(naming);
+        }
+        // Without the prefix, tasks that its calls add at run time would have the ids of another instance.
+        if stored.is_none() && apply.plan.is_instance {
+            naming.record.prefix = Some(apply.name.clone());
             return Ok(naming);
         }
         let taken = self.taken_ids(apply, &naming)?;

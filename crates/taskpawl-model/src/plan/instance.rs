@@ -17,6 +17,7 @@ impl Plan {
         self.rename_ids(&ids);
         self.name = Some(name.to_owned());
         self.source = None;
+        self.is_instance = true;
         self
     }
 

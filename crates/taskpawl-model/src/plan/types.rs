@@ -43,6 +43,8 @@ pub struct Plan {
     pub unknown: Vec<PlanError>,
     /// The file that it was read from; none where it is known by its name alone.
     pub source: Option<PlanSource>,
+    /// Whether it is an instance: ids that join it later begin with its name, too.
+    pub is_instance: bool,
 }
 
 impl Plan {
