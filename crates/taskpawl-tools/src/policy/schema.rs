@@ -75,7 +75,7 @@ fn rule(decision: &Value, origin: &Value) -> Value {
             "origins": {"type": "array", "minItems": 1, "items": origin, "description": "Whose calls it is about; everybody's without it."},
             "env": {"description": "Variables that an allowed call may set.", "type": "array", "items": {"type": "string"}},
             "cwd": {"description": "Directories of the project in which an allowed call may run, with patterns; the root alone without it.", "type": "array", "minItems": 1, "items": {"type": "string"}},
-            "stdin": {"description": "That an allowed call may have any standard input; none without it.", "const": "any"},
+            "stdin": {"description": "That an allowed call may have any standard input: `stdin` of the call, or a pipe into the command (`a | b`). None without it.", "const": "any"},
             "sandbox": {
                 "description": "What an allowed call may ask of the sandbox.",
                 "type": "object",
