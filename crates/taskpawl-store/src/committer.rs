@@ -1,4 +1,4 @@
-//! The committer: decides requests one after the other inside one transaction, and makes that durable.
+//! The committer: decides a batch of requests in order inside one transaction and makes it durable.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,45 +11,48 @@ use crate::faults::{self, Fault};
 use crate::store::Outcome;
 use crate::{Location, StoreError};
 
-/// The writing side of a backend: at most one transaction at a time, behind the lock that all processes share.
+/// The writing side of a backend: at most one transaction at a time, under the lock that all processes share.
 pub(crate) trait Backend: Send + Debug {
-    /// Takes the lock for the next transaction if that means no wait, and returns whether it did.
+    /// Tries to take the lock for the next transaction without waiting. Returns whether the lock is held now.
     fn lock_now(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// Waits for the lock, if it is not held yet, and begins a transaction.
+    /// Waits for the lock, unless it is already held, and begins a transaction.
     fn begin(&mut self) -> Result<(), StoreError>;
 
-    /// Returns what the transaction sees, its own writes included.
+    /// Returns a view of the transaction, including its own writes.
     fn view(&self) -> &dyn View;
 
-    /// Writes `changes` whole, and returns the revision of the last event. After an error the transaction is of no use but to be
-    /// forgotten: part of them may stand in it.
+    /// Writes all of `changes` and returns the revision of the last event. After an error the caller must
+    /// roll back: the
+    /// transaction may contain a part of the changes.
     fn apply(&mut self, changes: Changes) -> Result<u64, StoreError>;
 
-    /// Makes the transaction durable and gives the lock back, also on an error.
+    /// Makes the transaction durable. Releases the lock, also on an error.
     fn commit(&mut self) -> Result<(), StoreError>;
 
-    /// Forgets the transaction and gives the lock back.
+    /// Discards the transaction and releases the lock.
     fn rollback(&mut self) -> Result<(), StoreError>;
 
-    /// Shows what is committed to `look` on the connection that writes, outside of a transaction; returns whether it did: not where
-    /// none is open yet, or reading by it would keep others from writing.
+    /// Reads the committed data on the writing connection, outside a transaction. Returns false if it did not
+    /// read, because no
+    /// connection is open yet or the read would block writers.
     fn read(&mut self, _look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// Returns whether a commit waits for nothing outside the process: then handing it to another thread costs more than it does.
+    /// Returns whether a commit never waits for a disk or another process. Such a commit is cheaper than a
+    /// thread handoff.
     fn is_instant(&self) -> bool {
         false
     }
 }
 
-/// Sees what a transaction sees when another request was decided, and the outcomes so far.
+/// Called after each decided request with the view of the transaction and the outcomes so far.
 pub(crate) type Show<'a> = dyn FnMut(&dyn View, &[Outcome]) + 'a;
 
-/// Commits requests, synchronously, on the thread that calls it.
+/// Commits requests synchronously, on the calling thread.
 #[derive(Debug)]
 pub struct Committer {
     backend: Box<dyn Backend>,
@@ -58,7 +61,8 @@ pub struct Committer {
 }
 
 impl Committer {
-    /// Returns a committer without a handle around it: for simulations and one-shot writes. Nothing is touched yet.
+    /// Creates a committer without a [`Store`](crate::Store) around it, for simulations and one-shot writes.
+    /// Opens no file yet.
     pub fn open(location: &Location) -> Self {
         let (backend, _) = location.sides();
         Self::new(backend, location.file())
@@ -68,12 +72,15 @@ impl Committer {
         Self { backend, path: path.to_owned(), is_poisoned: false }
     }
 
-    /// Decides `requests` in order, each on what those before it left, writes what was accepted, and returns the outcomes
-    /// once all of it is durable. Refusals write nothing and do not disturb the others.
+    /// Decides `requests` in order, each on the result of the previous ones, and writes the accepted changes.
+    /// Returns the
+    /// outcomes after all of them are durable. A refused request writes nothing and does not affect the
+    /// others.
     ///
     /// # Errors
-    /// Nothing of the batch is visible then. If a commit fails in a way that leaves open what is durable, or the rules
-    /// panic, every later call gives [`StoreError::Poisoned`].
+    /// Nothing of the batch is visible after an error. If a commit fails so that its durability is unknown,
+    /// or if the rules
+    /// panic, every later call returns [`StoreError::Poisoned`].
     pub fn commit<'a>(
         &mut self,
         requests: impl IntoIterator<Item = &'a Request>,
@@ -81,7 +88,7 @@ impl Committer {
         self.commit_and_show(&mut requests.into_iter(), &mut |_, _| ())
     }
 
-    /// As [`commit`](Self::commit), and shows to `show` what each request leaves, before that is durable.
+    /// Like [`commit`](Self::commit), but calls `show` after each request, before the batch is durable.
     pub(crate) fn commit_and_show(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
@@ -102,8 +109,9 @@ impl Committer {
         self.finish(has_changes).map(|()| outcomes)
     }
 
-    /// Begins a transaction and writes what the rules make of `requests` into it. Returns the outcomes, and whether there is
-    /// anything to commit. After an error there is no transaction.
+    /// Begins a transaction and writes the changes of `requests` into it. Returns the outcomes, and whether
+    /// there is anything
+    /// to commit. After an error no transaction is open.
     pub(crate) fn prepare(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
@@ -112,32 +120,34 @@ impl Committer {
         self.guard(|this| this.begin_and_decide(requests, show))
     }
 
-    /// Ends the transaction: durable if there is anything to commit, else as if it had never been.
+    /// Ends the transaction: commits it if it has changes, otherwise rolls it back.
     pub(crate) fn finish(&mut self, has_changes: bool) -> Result<(), StoreError> {
         self.guard(|this| if has_changes { this.make_durable() } else { this.undo() })
     }
 
-    /// A panic closes the handle: nobody knows what it left half done.
+    /// Runs `run` and poisons the committer if it panics, because the panic may have left a half-written
+    /// transaction.
     fn guard<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, StoreError>) -> Result<T, StoreError> {
         if self.is_poisoned {
             return Err(self.poisoned());
         }
         catch_unwind(AssertUnwindSafe(|| run(self))).unwrap_or_else(|_| {
             self.is_poisoned = true;
-            // The answer is `Poisoned` whether this succeeds or not.
+            // The result is `Poisoned` in any case, so the error of the rollback adds nothing.
             let _ = self.backend.rollback();
             Err(self.poisoned())
         })
     }
 
-    /// Does what must never be done: between the decision and its commit others may write.
+    /// Implements the fault `DecideBeforeLock`: other processes can write between the decision and its
+    /// commit.
     fn decide_before_lock(&mut self, request: &Request) -> Result<Outcome, StoreError> {
         let decided = self.look(|view| Ok(decide(view, &request.command, &request.context)))?;
         let mut decision = match decided {
             Ok(decision) => decision,
             Err(error) => return refusal_of(error).map(Err),
         };
-        // Wide enough for others to come in between, also where nobody has to wait for a processor.
+        // Widens the race, so that tests hit it even on an idle machine.
         std::thread::sleep(std::time::Duration::from_millis(1));
         self.backend.begin()?;
         match self.backend.apply(std::mem::take(&mut decision.changes)) {
@@ -150,14 +160,16 @@ impl Committer {
         self.make_durable().map(|()| Ok(decision.answer))
     }
 
-    /// Takes the lock for the next commit if that means no wait, and returns whether it did. Then a commit has to follow.
+    /// Tries to take the lock for the next commit without waiting. If it returns true, a commit has to
+    /// follow, which releases it.
     pub(crate) fn lock_now(&mut self) -> bool {
-        // What stands in the way is an error of the commit that waits.
+        // An error here is ignored: the commit that follows will meet it again and report it.
         !self.is_poisoned && self.backend.lock_now().unwrap_or(false)
     }
 
-    /// Shows what is committed to `look`, if there is a connection for it; returns whether there is. A panic of `look` goes on to the
-    /// caller, and leaves nothing behind.
+    /// Reads the committed data on the writing connection, if there is one; returns whether it did. A panic
+    /// of `look` is passed
+    /// on to the caller after a rollback, so that no read transaction stays open.
     pub(crate) fn read(
         &mut self,
         look: &mut dyn FnMut(&dyn View) -> ViewResult<()>,
@@ -168,12 +180,12 @@ impl Committer {
         })
     }
 
-    /// Returns whether a commit waits for nothing outside the process.
+    /// Returns whether a commit never waits for a disk or another process.
     pub(crate) fn is_instant(&self) -> bool {
         self.backend.is_instant()
     }
 
-    /// Returns whether every later use fails.
+    /// Returns whether every later commit fails.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.is_poisoned
     }
@@ -203,6 +215,7 @@ impl Committer {
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
         let mut outcomes = Vec::new();
         let mut has_changes = false;
+        // Outcomes without changes carry the revision that they were decided on.
         let mut revision = self.backend.view().revision().map_err(StoreError::from_view)?;
         for request in requests {
             let outcome = match decide(self.backend.view(), &request.command, &request.context) {
@@ -223,7 +236,7 @@ impl Committer {
         Ok((outcomes, has_changes))
     }
 
-    /// Shows what a transaction sees now to `look`, behind the lock.
+    /// Reads a view inside a transaction, under the write lock, and rolls the transaction back.
     pub fn look<T>(&mut self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
         self.backend.begin()?;
         let seen = look(self.backend.view()).map_err(StoreError::from_view);
@@ -236,18 +249,20 @@ impl Committer {
         if faults::is_on(Fault::SwallowErrors) {
             return Ok(());
         }
+        // Other errors mean that nothing was committed: the committer stays usable.
         self.is_poisoned = matches!(result, Err(StoreError::InDoubt { .. } | StoreError::Poisoned { .. }));
         result
     }
 
     fn undo(&mut self) -> Result<(), StoreError> {
         let result = self.backend.rollback();
+        // A failed rollback may leave a transaction open, and the next batch must not run inside it.
         self.is_poisoned = result.is_err();
         result
     }
 }
 
-/// Returns the refusal of the rules, which is an answer.
+/// Extracts the refusal, which is a regular outcome; other errors are failures of the store.
 fn refusal_of(error: DecideError) -> Result<Box<Refusal>, StoreError> {
     match error {
         DecideError::Refused(refusal) => Ok(refusal),

@@ -1,8 +1,8 @@
-//! What follows from a task alone.
+//! Node fields that follow from a task alone.
 
 use taskpawl_model::{CallRecord, Key, Node, Phase, TaskRecord, Work};
 
-/// Returns the node of a task at the top, without what follows from its edges.
+/// Creates the node of a task as if it had no parent and no dependencies. The caller adds those.
 pub(crate) fn node_of(key: Key, record: &TaskRecord, calls: &[CallRecord], has_subtasks: bool) -> Node {
     let mut node = Node::new(key, record.spec.trigger(), Work::Manual);
     node.phase = Phase::of(&record.body.state);

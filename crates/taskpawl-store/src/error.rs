@@ -1,4 +1,5 @@
-//! What can go wrong with a store. What the rules refuse is no error of the store: see [`Refusal`](taskpawl_model::Refusal).
+//! Errors of a store. A command that the rules refuse is not one of them: see
+//! [`Refusal`](taskpawl_model::Refusal).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,120 +7,122 @@ use std::sync::Arc;
 
 use taskpawl_model::{Hint, ViewError};
 
-/// A store could not be read or written.
+/// A failure to read or write a store.
 ///
-/// It is cheap to clone: all requests of a batch that failed get the same error.
+/// Cheap to clone, because all requests of a failed batch get the same error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("failed to {action} `{}`", .path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The attempted action, as a verb phrase such as "open".
         action: &'static str,
-        /// The file.
+        /// The affected file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: Arc<io::Error>,
     },
-    /// There is no room. Nothing of the batch was written.
+    /// The disk or the quota is full. Nothing of the batch was written.
     #[error("no space left to write `{}`", .path.display())]
     Full {
-        /// The file.
+        /// The file that could not grow.
         path: PathBuf,
     },
-    /// The file or its directory may not be written.
+    /// The file or its directory is not writable.
     #[error("`{}` cannot be written", .path.display())]
     ReadOnly {
-        /// The file.
+        /// The file that could not be written.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file exists, but is not a store.
     #[error("`{}` is not a taskpawl store", .path.display())]
     NotAStore {
-        /// The file.
+        /// The file of another format.
         path: PathBuf,
     },
-    /// The file is what a command printed with `--json`.
+    /// The file contains the output of a command with `--json`, not a store.
     #[error("`{}` is what a command printed with `--json`, and no store", .path.display())]
     Printed {
-        /// The file.
+        /// The file with the printed output.
         path: PathBuf,
     },
-    /// The file is damaged; it was left as it is.
+    /// The file is damaged. It was not changed.
     #[error("`{}` is damaged: {detail}", .path.display())]
     Corrupt {
-        /// The file.
+        /// The damaged file.
         path: PathBuf,
-        /// What does not fit.
+        /// Describes the damage.
         detail: String,
-        /// Whether such a store has a log, the `-wal` file beside it.
+        /// Whether this kind of store has a write-ahead log, the `-wal` file beside it.
         has_log: bool,
     },
-    /// The file was written by a later version; it was left as it is.
+    /// The file was written by a later version of this program. It was not changed.
     #[error("`{}` has schema version {found}, this taskpawl knows versions up to {known}", .path.display())]
     Newer {
-        /// The file.
+        /// The file of the later version.
         path: PathBuf,
-        /// The version of the file.
+        /// The schema version of the file.
         found: i64,
-        /// The latest version that this program knows.
+        /// The latest schema version that this program supports.
         known: i64,
     },
-    /// Another program holds the file for longer than is usual.
+    /// Another program kept the file locked for longer than the busy timeout.
     #[error("`{}` is held by another program", .path.display())]
     Busy {
-        /// The file.
+        /// The locked file.
         path: PathBuf,
     },
     /// The file was deleted or replaced while it was open.
     #[error("`{}` was replaced while it was open", .path.display())]
     Replaced {
-        /// The file.
+        /// The path that now has another file, or none.
         path: PathBuf,
     },
-    /// SQLite failed in another way.
+    /// SQLite failed for another reason.
     #[error("failed to use `{}`", .path.display())]
     Sql {
-        /// The file.
+        /// The database file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         source: Arc<rusqlite::Error>,
     },
-    /// A commit failed at a point from which nobody knows whether it is durable. Whoever opens the store again sees either all of it
-    /// or nothing.
+    /// A commit failed at a point where its durability is unknown. After the store is opened again, either
+    /// all of the batch is
+    /// visible or nothing.
     #[error("`{}` may or may not have taken the change", .path.display())]
     InDoubt {
-        /// The file.
+        /// The file of the store.
         path: PathBuf,
-        /// What went wrong.
+        /// The error of the failed commit.
         source: Arc<StoreError>,
     },
-    /// An earlier commit through this handle failed, and nobody knows how much of it is durable.
+    /// An earlier commit through this handle failed, and its durability is unknown. Open the store again to
+    /// continue.
     #[error("`{}` is closed after a failed write", .path.display())]
     Poisoned {
-        /// The file.
+        /// The file of the store.
         path: PathBuf,
     },
-    /// The call is over through which the plan was reached.
+    /// The call through which the plan was reached has ended.
     #[error("the call is over through which this plan was reached")]
     CallOver,
-    /// The plan of the call that this runs in cannot be reached.
+    /// The plan of the surrounding call cannot be reached.
     #[error("failed to reach the plan of this call: {problem}")]
     OutOfReach {
-        /// Why.
+        /// Describes the failure.
         problem: String,
     },
-    /// What was to be done with a view failed for a reason outside the store.
+    /// The callback of a read failed for a reason outside the store.
     #[error("failed to look at the store")]
     View {
-        /// Why.
+        /// The error of the callback.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// Returns what the reader can do about it.
+    /// Returns advice for the user.
     pub fn hint(&self) -> Hint {
         if let Self::Printed { .. } = self {
             return Hint::default()
@@ -190,7 +193,7 @@ impl StoreError {
         }
     }
 
-    /// Takes an error of the store back out of the error of a view.
+    /// Extracts a store error from the error of a view, or wraps the foreign error.
     pub(crate) fn from_view(error: ViewError) -> Self {
         match error.0.downcast::<Self>() {
             Ok(own) => *own,
@@ -198,7 +201,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the error of a commit whose end nobody knows.
+    /// Returns the error of a commit whose durability is unknown.
     pub(crate) fn in_doubt(path: &Path, cause: Self) -> Self {
         Self::InDoubt { path: path.to_owned(), source: Arc::new(cause) }
     }

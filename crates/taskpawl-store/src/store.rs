@@ -1,4 +1,4 @@
-//! The contract of a store, as its callers see it.
+//! The contract of a store.
 
 use std::fmt::Debug;
 use std::sync::mpsc;
@@ -8,62 +8,64 @@ use taskpawl_model::{Answer, DecideError, Decision, Event, Refusal, Request, Vie
 
 use crate::StoreError;
 
-/// What became of one request: an answer once it is durable, or the refusal of the rules, which wrote nothing.
+/// The result of one request: a durable answer, or a refusal by the rules, which wrote nothing.
 pub type Outcome = Result<Answer, Box<Refusal>>;
 
-/// Takes the outcomes of the requests of one [`Store::submit`], in their order.
+/// Receives the outcomes of the requests of one [`Store::submit`], in the order of the requests.
 ///
-/// It is called once, on the thread that commits, in the order of the commits: in a store in memory that may be the thread that
-/// submits, before [`Store::submit`] returns. It must be short, and must not call [`Store::write`], which would wait for itself.
+/// Called once, on the committing thread, in the order of the commits. On a store in memory, that can be the submitting
+/// thread, before [`Store::submit`] returns. The callback must be short. It must not call [`Store::write`], which would
+/// deadlock on the committer.
 pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
 
-/// Sees the moment that the requests of one [`Store::write_and_look`] leave, with their outcomes; called once, by whoever commits.
+/// Receives a view right after the requests of one [`Store::write_and_look`], together with their outcomes.
 ///
-/// It must be short, for others wait, and must not use the store. What it sees is not durable yet. If it panics, the store is closed, as
-/// after a panic of the rules.
+/// Called once, on the committing thread. It must be short, because other writers wait, and it must not use the store. The
+/// data in the view is not durable yet. A panic closes the store, like a panic of the rules.
 pub type Look = Box<dyn FnOnce(&dyn View, &[Outcome]) + Send>;
 
-/// Keeps tasks and events durably and in order, for several threads and processes at once.
+/// Durable, ordered storage of tasks and events for concurrent threads and processes.
 ///
 /// # Durability
-/// An outcome is given after its commit is durable: it survives the end of the process and, for stores in files, of the
-/// machine. An error means that nothing of the batch is visible. After a failure whose extent nobody knows, every use
-/// gives [`StoreError::Poisoned`] until the store is opened again.
+/// An outcome is reported after its commit is durable: it survives a crash of the process and, for stores in files, of the
+/// machine. An error means that nothing of the batch is visible. After a failure of unknown extent, every use returns
+/// [`StoreError::Poisoned`] until the store is opened again.
 ///
 /// # Concurrency
-/// Every request is decided on what its own transaction sees, behind one lock for all processes: nothing is lost or done
-/// twice, and nobody has to try again.
+/// Every request is decided on the data of its own transaction, under one lock for all processes. No update is lost or
+/// applied twice, and callers never have to retry because of a conflict.
 pub trait Store: Send + Sync + Debug {
-    /// Shows one consistent moment of the store to `look`. A store that does not exist yet is shown empty.
+    /// Passes one consistent snapshot of the store to `look`. A store that does not exist yet is empty.
     ///
-    /// It never writes, and does not wait for writers where the store is a database. `look` must not write to the store.
+    /// Never writes to the store. On a database it does not wait for writers either. `look` must not write to the store.
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
 
-    /// As [`read`](Self::read), for a short look at what may just have been written: where nobody writes now, it may go through the
-    /// connection that writes, which knows that already. Writers wait for it.
+    /// Like [`read`](Self::read), for a short read right after a write. Unless a commit is running, it may use the writing
+    /// connection, whose caches are already up to date. Writers wait until it is done.
     fn read_briefly(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
         self.read(look)
     }
 
-    /// Queues requests and returns without waiting for anything outside the process; `reply` gets what became of them. Everything queued meanwhile shares a commit.
+    /// Queues requests and returns without waiting for a disk or another process. `reply` receives the outcomes later.
+    /// Requests that queue up during a commit share the next one.
     fn submit(&self, requests: Vec<Request>, reply: Reply);
 
-    /// As [`submit`](Self::submit), for a caller that has nothing else to do: where the lock is free, it commits itself, which may
-    /// wait for the disk but for nobody else, and `reply` has got what became of them when this returns.
+    /// Like [`submit`](Self::submit), for a caller that has nothing else to do. If the lock is free, the requests are committed
+    /// on this thread, and `reply` is called before this returns. That may wait for the disk, but not for another process.
     fn submit_here(&self, requests: Vec<Request>, reply: Reply) {
         self.submit(requests, reply);
     }
 
-    /// Writes, and waits until that is durable. Requests of other threads that wait share the commit.
+    /// Writes and waits until the commit is durable. Requests of other waiting threads share the commit.
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError>;
 
-    /// As [`write`](Self::write), and shows to `look` what the requests left: by a store of this process before anybody else changes it, by
-    /// others, and where there is no request, a moment later.
+    /// Like [`write`](Self::write), and passes a view of the result to `look`. A store of this process calls it before any
+    /// other change. A remote store, or a call without requests, reads a moment later and may see later changes too.
     fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
         self.write_then_look(requests, look)
     }
 
-    /// As [`write_and_look`](Self::write_and_look), in two steps.
+    /// Implements [`write_and_look`](Self::write_and_look) as a write followed by a separate read.
     fn write_then_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
         let outcomes = self.write(requests)?;
         let mut look = Some(look);
@@ -75,40 +77,40 @@ pub trait Store: Send + Sync + Debug {
         Ok(outcomes)
     }
 
-    /// Waits until the store has a revision after `since`, or until `timeout` is over, and returns the revision then.
+    /// Waits for a revision after `since`, at most for `timeout`, and returns the current revision.
     ///
-    /// Commits of this process wake it at once; those of others are noticed within 20 to 200 ms.
+    /// Commits of this process wake the caller at once. Commits of other processes are noticed within 20 to 200 ms.
     fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError>;
 
-    /// Returns what should be said to people about the store, beside any answer.
+    /// Returns warnings about the store for the user, for example that it is on a network file system.
     fn warnings(&self) -> Result<Vec<String>, StoreError>;
 }
 
 impl dyn Store + '_ {
-    /// Shows one consistent moment of the store to `look` and returns what it makes of it.
+    /// Passes one consistent snapshot to `look` and returns its result.
     ///
     /// # Panics
-    /// An implementation of [`read`](Store::read) does not look exactly once.
+    /// The implementation of [`read`](Store::read) does not call its callback exactly once.
     pub fn view<T>(&self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
         seen(look, |look| self.read(look))
     }
 
-    /// As `view`, by [`read_briefly`](Store::read_briefly).
+    /// Like `view`, but through [`read_briefly`](Store::read_briefly).
     ///
     /// # Panics
-    /// An implementation of [`read_briefly`](Store::read_briefly) does not look exactly once.
+    /// The implementation of [`read_briefly`](Store::read_briefly) does not call its callback exactly once.
     pub fn view_briefly<T>(&self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
         seen(look, |look| self.read_briefly(look))
     }
 
-    /// As [`write`](Store::write), and returns also what `look` makes of what they left, as of
+    /// Like [`write`](Store::write), and also returns the result of `look` on the new data, see
     /// [`write_and_look`](Store::write_and_look).
     ///
     /// # Errors
-    /// As of `write`. Where only `look` fails, the outcomes are durable all the same.
+    /// The errors of `write`, or the error of `look`. In the second case the outcomes are durable all the same.
     ///
     /// # Panics
-    /// An implementation of `write_and_look` does not look exactly once.
+    /// The implementation of `write_and_look` does not call its callback exactly once.
     pub fn write_and_view<T: Send + 'static>(
         &self,
         requests: Vec<Request>,
@@ -116,7 +118,7 @@ impl dyn Store + '_ {
     ) -> Result<(Vec<Outcome>, T), StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let look: Look = Box::new(move |view, outcomes| {
-            // The receiver waits below; it cannot be gone.
+            // Cannot fail: the receiver is alive until the end of this function.
             let _ = sender.send(look(view, outcomes));
         });
         let outcomes = self.write_and_look(requests, look)?;
@@ -124,12 +126,12 @@ impl dyn Store + '_ {
         Ok((outcomes, seen.map_err(StoreError::from_view)?))
     }
 
-    /// Returns the events after `revision` in order, at most `limit` (0: all).
+    /// Returns the events after `revision` in ascending order, at most `limit` of them (0: all).
     pub fn events_since(&self, revision: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.view(|view| view.events(revision, None, limit))
     }
 
-    /// Returns what `request` would come to now. Nothing is written, not a byte.
+    /// Decides `request` on the current data and returns the decision. Writes nothing.
     pub fn preview(&self, request: &Request) -> Result<Result<Decision, Box<Refusal>>, StoreError> {
         self.view(|view| match decide(view, &request.command, &request.context) {
             Ok(decision) => Ok(Ok(decision)),

@@ -1,10 +1,10 @@
-//! What may be added to a plan from inside a call, as it is sent.
+//! Additions that a call may make to its plan from inside the run, in their serialized form.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "what is not told apart here is treated alike, also what is yet to come"
+    reason = "the variants that are not listed, and future ones, are treated alike"
 )]
-#![expect(clippy::result_large_err, reason = "a refusal is rare, and is boxed where it is kept")]
+#![expect(clippy::result_large_err, reason = "a refusal is rare, and the caller boxes it")]
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,39 +12,42 @@ use taskpawl_model::{
     Apply, Command, Growth, NewCall, NewTask, Plan, Refusal, TaskRef, expand_plan, plan_from_json,
 };
 
-/// Something to add. It says neither who asks nor for which call: the other side knows that.
+/// One addition to a plan. It names neither the actor nor the call: the run that serves the request knows
+/// both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Addition {
-    /// A task.
+    /// Adds a task.
     Create(Box<NewTask>),
-    /// The tasks of a plan in its long form: they are read anew where they arrive.
+    /// Adds the tasks of a plan, sent as the fully expanded JSON form. The receiver parses and validates them
+    /// again.
     Join(Value),
-    /// A tool call.
+    /// Adds a tool call to an existing task.
     AddCall {
-        /// Of this task.
+        /// The task that gets the call.
         id: TaskRef,
-        /// The call.
+        /// The call to add, not yet validated.
         call: Box<NewCall>,
     },
-    /// A dependency.
+    /// Adds a dependency between two tasks.
     AddDependency {
-        /// Of this task.
+        /// The task that waits.
         id: TaskRef,
-        /// On this one.
+        /// The task that it waits for.
         on: TaskRef,
     },
-    /// A remark.
+    /// Adds a note to a task.
     Note {
-        /// On this task.
+        /// The task that gets the note.
         id: TaskRef,
-        /// The text.
+        /// The text of the note.
         text: String,
     },
 }
 
 impl Addition {
-    /// Returns what a command adds, or why it is none that only adds.
+    /// Converts a command to an addition. Commands that do more than add, such as `done` or `prune`, are
+    /// refused.
     pub(crate) fn of(command: &Command) -> Result<Self, Refusal> {
         Ok(match command {
             Command::Create(task) => Self::Create(task.clone()),
@@ -56,7 +59,8 @@ impl Addition {
         })
     }
 
-    /// Of a plan only its tasks join another one.
+    /// Converts `apply` to an addition of tasks. Flags and header fields are refused, because they would
+    /// change the existing plan.
     fn of_plan(apply: &Apply) -> Result<Self, Refusal> {
         if let Some(flag) =
             [("--prune", apply.prune), ("--fresh", apply.fresh)].iter().find(|(_, is_set)| *is_set)
@@ -71,10 +75,10 @@ impl Addition {
         Ok(Self::Join(expand_plan(&apply.plan)["tasks"].take()))
     }
 
-    /// Returns what it stands for in the rules.
+    /// Converts the addition to the command that the rules decide on.
     ///
     /// # Errors
-    /// Tasks are not of the form that they have to be.
+    /// The JSON of [`Join`](Self::Join) is not a valid list of tasks.
     pub fn into_growth(self) -> Result<Growth, Refusal> {
         Ok(match self {
             Self::Create(task) => Growth::Create(task),
@@ -98,7 +102,7 @@ fn beyond(what: String) -> Refusal {
     Refusal::BeyondAccess { access: None, what }
 }
 
-/// Returns the first field of a plan beside its tasks that says something about how they run.
+/// Returns the first header field of a plan, other than its tasks, that affects the way the tasks run.
 fn header_field(plan: &Plan) -> Option<&'static str> {
     let fields = [
         ("params", !plan.params.is_empty()),
@@ -111,7 +115,7 @@ fn header_field(plan: &Plan) -> Option<&'static str> {
     fields.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field)
 }
 
-/// Returns what a command is called.
+/// Returns the command-line name of a command, for refusals.
 fn word(command: &Command) -> &'static str {
     match command {
         Command::Create(_) => "create",

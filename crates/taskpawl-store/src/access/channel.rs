@@ -1,4 +1,4 @@
-//! Frames over a socket, each with a bound on its size and on the time that it takes.
+//! Length-prefixed frames over a socket, each bounded in size and in time.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,19 +8,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// The bytes that tell the length of a frame.
+/// Bytes of the length prefix of a frame, a little-endian `u32`.
 const LENGTH: usize = 4;
 
-/// One conversation.
+/// One connection between a call and its run.
 #[derive(Debug)]
 pub struct Channel(OwnedFd);
 
-/// How long something may take.
+/// Limits on the time that one operation may take.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Patience<'a> {
-    /// When it has to be over.
+    /// The deadline; without one the operation may block forever.
     pub until: Option<Instant>,
-    /// Cuts it short as soon as it can be read.
+    /// Aborts the operation as soon as this descriptor becomes readable.
     pub stop: Option<BorrowedFd<'a>>,
 }
 
@@ -29,26 +29,28 @@ impl Channel {
         Self(socket)
     }
 
-    /// Sends a frame.
+    /// Sends one frame.
     ///
     /// # Errors
-    /// `TimedOut` after the time given, `ConnectionAborted` when it was stopped, and what the system says.
+    /// `TimedOut` after the deadline, `ConnectionAborted` after a stop, or the error of the system call.
     pub fn send(&self, bytes: &[u8], patience: Patience<'_>) -> io::Result<()> {
         let length = u32::try_from(bytes.len()).map_err(|_| too_long(bytes.len()))?;
         self.write(&length.to_le_bytes(), patience)?;
         self.write(bytes, patience)
     }
 
-    /// Receives a frame of at most `most` bytes; `None` when there will be none any more.
+    /// Receives a frame of at most `most` bytes, or `None` after the peer has closed the connection.
     ///
     /// # Errors
-    /// As of [`send`](Self::send); and where a frame is longer, or is cut off.
+    /// The errors of [`send`](Self::send), `InvalidData` for a frame that is too long, `UnexpectedEof` for a
+    /// truncated one.
     pub fn receive(&self, most: usize, patience: Patience<'_>) -> io::Result<Option<Vec<u8>>> {
         let mut length = [0; LENGTH];
         if !self.read(&mut length, patience)? {
             return Ok(None);
         }
         let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+        // The length comes from another process: check it before allocating.
         if length > most {
             return Err(too_long(length));
         }
@@ -59,16 +61,18 @@ impl Channel {
         Ok(Some(bytes))
     }
 
-    /// Waits until the other side says something, or has gone.
+    /// Waits until the peer has sent something or has closed the connection.
     ///
     /// # Errors
-    /// As of [`send`](Self::send).
+    /// The errors of [`send`](Self::send).
     pub fn wait(&self, patience: Patience<'_>) -> io::Result<()> {
         wait_for(self.0.as_fd(), PollFlags::IN, patience)
     }
 
     fn write(&self, mut bytes: &[u8], patience: Patience<'_>) -> io::Result<()> {
         while !bytes.is_empty() {
+            // NOSIGNAL: a closed peer must be an error, not a SIGPIPE that ends the host program.
+            // DONTWAIT: a blocking send would ignore the deadline and the stop descriptor.
             match send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => bytes = &bytes[sent..],
                 Err(Errno::AGAIN) => wait_for(self.0.as_fd(), PollFlags::OUT, patience)?,
@@ -79,11 +83,14 @@ impl Channel {
         Ok(())
     }
 
-    /// Fills the buffer; returns false if there is nothing any more before its first byte.
+    /// Fills the buffer. Returns false if the connection was closed before the first byte.
     fn read(&self, buffer: &mut [u8], patience: Patience<'_>) -> io::Result<bool> {
         let mut filled = 0;
         while filled < buffer.len() {
             match recv(&self.0, &mut buffer[filled..], RecvFlags::DONTWAIT) {
+                // Linux reports CONNRESET if the peer closed its end while data that we had sent was still
+                // unread.
+                // Between two frames that is an ordinary end of the connection.
                 Ok((0, _)) | Err(Errno::CONNRESET) if filled == 0 => return Ok(false),
                 Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok((received, _)) => filled += received,
@@ -96,19 +103,21 @@ impl Channel {
     }
 }
 
-/// Waits until a descriptor is ready.
+/// Waits until a descriptor is ready, the deadline has passed, or the stop descriptor is readable.
 pub(super) fn wait_for(
     descriptor: BorrowedFd<'_>,
     interest: PollFlags,
     patience: Patience<'_>,
 ) -> io::Result<()> {
     loop {
+        // Computed in every round, so that signals (INTR) do not extend the deadline.
         let left = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let left = left.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
         let mut descriptors = vec![PollFd::from_borrowed_fd(descriptor, interest)];
         descriptors.extend(patience.stop.map(|stop| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
         match poll(&mut descriptors, left.as_ref()) {
             Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            // A stop wins over readiness: a peer that keeps sending could otherwise hold up the shutdown.
             Ok(_) if descriptors.get(1).is_some_and(|stop| !stop.revents().is_empty()) => {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }

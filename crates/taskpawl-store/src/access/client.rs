@@ -1,8 +1,8 @@
-//! The side of the call: a store of which everything is somewhere else.
+//! The client side, inside a call: a store that forwards every request to the run.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "what is not told apart here is treated alike, also what is yet to come"
+    reason = "the variants that are not listed, and future ones, are treated alike"
 )]
 
 use std::io;
@@ -22,23 +22,23 @@ use crate::committer::Backend;
 use crate::handle::{Reader, Watch};
 use crate::store::{Outcome, Reply, Store};
 
-/// How long the other side may take for an answer: it commits, and may have much to do.
+/// Time limit for one answer. It is generous, because the run commits to disk before it answers.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(200);
 
-/// More idle connections than this are closed: there are few for each call.
+/// Idle connections that are kept for reuse; further ones are closed. A call rarely needs more than one.
 const MAX_IDLE: usize = 1;
 
-/// The store behind a door.
+/// A store that is reached through the listener socket of a call.
 #[derive(Debug)]
 pub(crate) struct RemoteStore {
     door: Door,
     idle: Mutex<Vec<Connection>>,
 }
 
-/// A conversation that has begun.
+/// A connection after its handshake.
 #[derive(Debug)]
 pub(super) struct Connection(Channel);
 
@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Returns what is answered, without what says that it goes no further.
+    /// Receives one answer frame and splits off its kind. A `Failed` answer becomes an error.
     fn hear(&self) -> Result<(Kind, Vec<u8>), StoreError> {
         let mut bytes =
             self.0.receive(MOST_ANSWER_BYTES, patience()).map_err(broken)?.ok_or(StoreError::CallOver)?;
@@ -117,10 +117,10 @@ impl Connection {
 }
 
 impl Door {
-    /// Asks what the call that has the door may do with its plan.
+    /// Asks the run for the access that this call has to its plan.
     ///
     /// # Errors
-    /// The call is over, or the run that has the plan does not answer.
+    /// The call is over, or the run does not answer.
     pub fn access(&self) -> Result<PlanAccess, StoreError> {
         Ok(Connection::begin(self)?.1.access)
     }
@@ -131,16 +131,19 @@ impl RemoteStore {
         Self { door, idle: Mutex::default() }
     }
 
-    /// Has a conversation; it is kept for the next one where it goes well.
+    /// Uses an idle connection, or a new one, for one exchange. The connection is reused only if the exchange
+    /// succeeds.
     fn converse<T>(&self, talk: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.map_or_else(|| Connection::open(&self.door), Ok)?;
-        let said = talk(&connection)?;
+        let result = talk(&connection)?;
+        // After an error, frames of the old answer may still be in the socket. The `?` above therefore drops
+        // the connection.
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE {
             idle.push(connection);
         }
-        Ok(said)
+        Ok(result)
     }
 
     fn give(&self, request: &Request) -> Result<Outcome, StoreError> {
@@ -160,7 +163,7 @@ impl Store for RemoteStore {
         })
     }
 
-    /// There is no thread that could wait in its place, so it waits itself.
+    /// Blocks until the run has answered: this client has no thread that could wait instead.
     fn submit(&self, requests: Vec<Request>, reply: Reply) {
         reply(self.write(requests));
     }
@@ -172,6 +175,7 @@ impl Store for RemoteStore {
     fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError> {
         let deadline = Instant::now().checked_add(timeout);
         let mut pause = FIRST_POLL;
+        // The protocol has no push messages, so the client polls with growing pauses.
         loop {
             let revision = self.converse(|connection| connection.ask(&Ask::Revision))?;
             let left =
@@ -220,7 +224,7 @@ fn senseless(problem: &str) -> StoreError {
     StoreError::OutOfReach { problem: format!("the run answers what makes no sense ({problem})") }
 }
 
-/// What a committer of its own finds where the store is somebody else's.
+/// The backend behind `Location::Call`. All its operations fail, because only the run writes the store.
 #[derive(Debug)]
 pub(crate) struct Nowhere;
 

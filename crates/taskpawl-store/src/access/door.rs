@@ -1,8 +1,8 @@
-//! The door to a plan: one descriptor, through which a channel comes for each that asks.
+//! The listener socket of a plan: one descriptor through which each client receives a connection of its own.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "what is not told apart here is treated alike, also what is yet to come"
+    reason = "the variants that are not listed, and future ones, are treated alike"
 )]
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,33 +19,36 @@ use rustix::net::{
 
 use super::channel::{Channel, Patience, wait_for};
 
-/// The side of the door that a call has: what is behind `TASKPAWL_FD`. Cheap to clone; all clones are one.
+/// The end of the listener socket that a call has, passed as `TASKPAWL_FD`. Clones share one descriptor.
 #[derive(Debug, Clone)]
 pub struct Door(Arc<OwnedFd>);
 
-/// The other side of the door.
+/// The end of the listener socket that the run keeps.
 #[derive(Debug)]
 pub struct DoorKeeper(OwnedFd);
 
-/// Returns both sides of a door. The door is shut when the keeper is gone; channels that came through it stay open.
+/// Creates both ends of a listener socket. Dropping the [`DoorKeeper`] closes the listener; open connections
+/// stay usable.
 ///
 /// # Errors
-/// The system has no room for more descriptors.
+/// The process or the system is out of descriptors.
 pub fn door() -> io::Result<(Door, DoorKeeper)> {
+    // SEQPACKET: each receive takes exactly one message, so that concurrent programs of a call never share a
+    // connection.
     let (call, keeper) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     Ok((Door(Arc::new(call)), DoorKeeper(keeper)))
 }
 
 impl Door {
-    /// Returns the descriptor.
+    /// Returns the descriptor, to be inherited by a program of the call.
     pub fn descriptor(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.0)
     }
 
-    /// Takes the next channel; `None` when the door is shut.
+    /// Receives the next connection, or `None` after the listener was closed.
     ///
     /// # Errors
-    /// As of [`Channel::send`].
+    /// The errors of [`Channel::send`], and `EMFILE` if this process is out of descriptors.
     pub fn enter(&self, patience: Patience<'_>) -> io::Result<Option<Channel>> {
         loop {
             wait_for(self.0.as_fd(), PollFlags::IN, patience)?;
@@ -55,7 +58,7 @@ impl Door {
             let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
             let received = match recvmsg(&self.0, &mut [IoSliceMut::new(&mut byte)], &mut control, flags) {
                 Ok(received) => received.bytes,
-                // Somebody else was faster.
+                // Another program of the same call took the connection that `poll` announced.
                 Err(Errno::AGAIN | Errno::INTR) => continue,
                 Err(Errno::CONNRESET) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -67,7 +70,7 @@ impl Door {
             match sockets.next() {
                 Some(socket) => return Ok(Some(Channel::new(socket))),
                 None if received == 0 => return Ok(None),
-                // The kernel leaves out descriptors for which there is no room.
+                // The kernel silently drops descriptors that do not fit into the receiver's descriptor table.
                 None => return Err(Errno::MFILE.into()),
             }
         }
@@ -95,12 +98,14 @@ impl PartialEq for Door {
 impl Eq for Door {}
 
 impl DoorKeeper {
-    /// Puts a channel into the door, for whoever comes first, and returns its other side. Nothing that comes from the call is
-    /// ever taken out of the door: no descriptor of its making reaches this process.
+    /// Offers one connection to the first client that asks, and returns the run's end of it. The run never
+    /// receives anything
+    /// through the listener, so a call cannot pass descriptors of its own into this process.
     ///
     /// # Errors
-    /// The call has closed its side, or the system has no room for more descriptors.
+    /// The call has closed its end, or the system is out of descriptors.
     pub fn offer(&self) -> io::Result<Channel> {
+        // STREAM: frames may be longer than the largest packet of a SEQPACKET socket.
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let rights = [theirs.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -1,10 +1,14 @@
-//! The plan as a call reaches it from inside: a store that somebody else has, behind a descriptor.
+//! Plan access from inside a call: a store that another process owns, reached through an inherited
+//! descriptor.
 //!
-//! Whoever runs the call keeps a *door*, and the call has the other side of it: one descriptor that all of its programs share.
-//! Through the door come *channels*, one for each that asks, so that programs which run at the same time never mix up their
-//! answers. A channel carries frames: a length of four bytes, in little-endian order, and what it says, as JSON.
+//! The run keeps one end of a *listener* socket, and the call inherits the other end. All programs of the
+//! call share that
+//! descriptor. Each client receives its own *connection* through it, so that concurrent programs never mix up
+//! their answers.
+//! A connection carries frames: a length of four bytes in little-endian order, then JSON.
 //!
-//! This module has both sides of the conversation, but not what the other side allows: that is for whoever serves it.
+//! This module has both sides of the protocol. It does not decide which requests a call may make: the run
+//! authorizes them.
 
 mod addition;
 mod channel;

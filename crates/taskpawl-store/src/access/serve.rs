@@ -1,8 +1,8 @@
-//! The side that has the store: shows moments of it.
+//! The server side: answers reads from one snapshot of the store.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "what is not told apart here is treated alike, also what is yet to come"
+    reason = "the variants that are not listed, and future ones, are treated alike"
 )]
 
 use std::io;
@@ -14,17 +14,17 @@ use super::channel::{Channel, Patience};
 use super::wire::{Ask, Kind, MOST_REQUEST_BYTES, PART, ViewAsk, frame};
 use crate::{Store, StoreError};
 
-/// Why a conversation ends.
+/// Reasons for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
-    /// The other side is gone, took too long, or the conversation was stopped.
+    /// The peer closed the connection or missed the deadline, or the run stopped the connection.
     #[error("the conversation is over")]
     Gone(#[source] io::Error),
-    /// The other side says what makes no sense.
+    /// The peer sent an invalid request.
     #[error("{problem}")]
     Senseless {
-        /// What does not fit.
+        /// Describes the fault.
         problem: String,
     },
     /// The store failed.
@@ -38,10 +38,10 @@ impl From<Broken> for ViewError {
     }
 }
 
-/// Shows one moment of the store until the other side has seen enough.
+/// Answers view requests from one snapshot until the client sends [`Ask::Done`].
 ///
 /// # Errors
-/// Then the conversation is over.
+/// Every error ends the connection.
 pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Result<(), Broken> {
     let shown = store.read(&mut |view| {
         loop {
@@ -56,7 +56,8 @@ pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Res
         }
     });
     shown.map_err(|error| match error {
-        // What broke is in it, and nobody else has it: a reader does not keep the errors of those who look.
+        // `StoreError::View` shares its source, so the original error cannot be moved out of it; rebuild it
+        // instead.
         StoreError::View { source } => match source.downcast_ref::<Broken>() {
             Some(Broken::Gone(error)) => Broken::Gone(error.kind().into()),
             Some(Broken::Senseless { problem }) => Broken::Senseless { problem: problem.clone() },
@@ -67,7 +68,7 @@ pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Res
     })
 }
 
-/// Waits for the next request.
+/// Receives the next request.
 fn next(channel: &Channel, patience: Patience<'_>) -> Result<Ask, Broken> {
     let bytes = channel.receive(MOST_REQUEST_BYTES, patience).map_err(Broken::Gone)?;
     let bytes = bytes.ok_or_else(|| Broken::Gone(io::ErrorKind::UnexpectedEof.into()))?;
@@ -94,14 +95,16 @@ impl Out<'_> {
             let kind = if parts.peek().is_some() { Kind::Part } else { Kind::Value };
             self.send(kind, part)?;
         }
+        // The client waits for a `Value` frame as the end of a list, also of an empty one.
         if list.is_empty() { self.send(Kind::Value, list) } else { Ok(()) }
     }
 }
 
-/// Sends the elements of a list as they come, without keeping them all.
+/// Sends the elements of a list while the view produces them, so that the whole list is never in memory.
 struct Stream<'a, T> {
     out: &'a Out<'a>,
     part: Vec<T>,
+    // The callbacks of a view cannot return an error, so the first one is kept until `finish`.
     failed: Option<ViewError>,
 }
 
@@ -186,7 +189,8 @@ fn stream(view: &dyn View, ask: &ViewAsk, out: &Out<'_>) -> ViewResult<()> {
     }
 }
 
-/// Who asks for more than comes in one frame asks again: events may be many, and each is held in memory.
+/// Limits a page of events to one frame, because each event of a page is held in memory. The client asks for
+/// further pages.
 fn bounded(limit: usize) -> usize {
     if limit == 0 { PART } else { limit.min(PART) }
 }

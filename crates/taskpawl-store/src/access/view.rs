@@ -1,4 +1,4 @@
-//! A view whose answers come through a channel.
+//! A view that sends every query over a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::client::Connection;
 use super::wire::{PART, ViewAsk};
 use crate::StoreError;
 
-/// One moment of a store that somebody else has.
+/// A snapshot of a store that another process has open.
 pub(super) struct RemoteView<'c>(pub(super) &'c Connection);
 
 impl RemoteView<'_> {
@@ -32,7 +32,8 @@ impl RemoteView<'_> {
         Ok(self.0.view_list(ask, each)?)
     }
 
-    /// Asks for so many events at once as come in one frame; `next` changes the question after the last that came.
+    /// Fetches events page by page, with at most one frame per page. `ask` builds the query that continues
+    /// after the last event.
     fn pages(
         &self,
         limit: usize,
@@ -50,6 +51,8 @@ impl RemoteView<'_> {
         }
     }
 
+    /// Fetches the latest events, page by page from the newest to the oldest, and returns them in ascending
+    /// order.
     fn latest(&self, query: &EventQuery) -> ViewResult<Vec<Event>> {
         let mut query = query.clone();
         let (limit, mut pages) = (query.limit, Vec::new());
@@ -81,7 +84,8 @@ impl View for RemoteView<'_> {
     }
 
     fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
-        // A plan that is not there and an id that is free are both `null` in JSON.
+        // An array distinguishes "no such id" (empty) from "deleted, without a plan" (`[null]`); both would
+        // be `null` otherwise.
         let found: Vec<Option<String>> = self.all(ViewAsk::DeletedId(id.to_owned()))?;
         Ok(found.into_iter().next())
     }
@@ -210,7 +214,7 @@ impl View for RemoteView<'_> {
         self.one(ViewAsk::LastUndoable(actor.kind, actor.name.to_owned()))
     }
 
-    /// A call has its run behind it, and each of its commands is given once.
+    /// Idempotency records are not visible to calls: the run sends each command of a call exactly once.
     fn request(&self, _: Actor<'_>, _: &str) -> ViewResult<Option<RequestRecord>> {
         Ok(None)
     }
@@ -219,7 +223,7 @@ impl View for RemoteView<'_> {
         Ok(0)
     }
 
-    /// A call starts no run, so it needs no first part of keys.
+    /// Idempotency keys are made by runs, and a call cannot start one.
     fn key_space(&self) -> ViewResult<Option<KeySpace>> {
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! What the two sides say to each other.
+//! The messages of the protocol.
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
@@ -7,40 +7,40 @@ use taskpawl_model::{
 
 use super::addition::Addition;
 
-/// Both sides have to speak the same version.
+/// The protocol version; the handshake fails if the two sides differ.
 pub(super) const VERSION: u32 = 2;
 
-/// The longest request.
+/// The size limit of a request, in bytes.
 pub const MOST_REQUEST_BYTES: usize = 1 << 20;
 
-/// The longest answer: far more than a task with its results has.
+/// The size limit of an answer, in bytes: far above the size of a task with its results.
 pub(super) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// How many elements of a list come in one frame, and how many events are asked for at once.
+/// Elements of a list per frame, and events per page.
 pub(super) const PART: usize = 1_000;
 
-/// What a call asks.
+/// A request of a call.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
-    /// Comes first.
+    /// Opens the connection; must be the first request.
     Hello {
-        /// The version of this conversation.
+        /// The protocol version of the client.
         version: u32,
     },
-    /// From here on one moment of the store is shown.
+    /// Opens a snapshot for the following view queries.
     Look,
-    /// The look is over.
+    /// Closes the snapshot.
     Done,
-    /// Something about the moment that is shown.
+    /// Queries the open snapshot.
     View(ViewAsk),
-    /// The last revision.
+    /// Asks for the last revision.
     Revision,
-    /// Something is to be added.
+    /// Adds something to the plan.
     Add(Addition),
 }
 
-/// The questions of a [`View`](taskpawl_model::View), by their names there. What it takes to undo commands is not among them.
+/// The queries of a [`View`](taskpawl_model::View), by their names there. Undo snapshots cannot be queried.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each is a method of `View`, which has the documentation")]
@@ -80,32 +80,32 @@ pub enum ViewAsk {
     PrunedRuns(String),
 }
 
-/// The kind of an answer: its first byte.
+/// The kind of an answer, sent as its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A value; of a list the last part.
+    /// A value, or the last part of a list.
     Value = 0,
-    /// A part of a list; more follows.
+    /// A part of a list; more parts follow.
     Part = 1,
     /// The request was refused, and nothing was changed.
     Refused = 2,
-    /// The store failed, or the request makes no sense. Nothing follows.
+    /// The store failed or the request was invalid. Nothing follows.
     Failed = 3,
 }
 
-/// What is said to the first word of a call.
+/// The reply to [`Ask::Hello`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome {
-    /// What the call may do.
+    /// The access of the call to its plan.
     pub access: PlanAccess,
-    /// Its task.
+    /// The task that the call belongs to.
     pub task: TaskId,
-    /// The call.
+    /// The id of the call within its task.
     pub call: CallId,
 }
 
-/// What became of an addition.
+/// The result of an accepted addition.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Added {
@@ -129,7 +129,7 @@ impl From<Added> for Answer {
     }
 }
 
-/// A refusal in words: its fields stay on the side that has the plan.
+/// A refusal as text. Its structured fields stay in the process of the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Refused {
@@ -152,23 +152,23 @@ impl From<Refused> for Refusal {
     }
 }
 
-/// What is answered.
+/// An answer of the run.
 #[derive(Debug)]
 pub enum Said<'a> {
-    /// To the first word.
+    /// Replies to [`Ask::Hello`].
     Welcome(&'a Welcome),
-    /// To an addition that was made.
+    /// Reports an accepted addition.
     Added(&'a Added),
-    /// To one that was not.
+    /// Reports a refused addition.
     Refused(&'a Refusal),
-    /// To the question for the revision.
+    /// Replies to [`Ask::Revision`].
     Revision(u64),
-    /// That it goes no further, and why.
+    /// Reports a failure, after which the run closes the connection.
     Failed(&'a str),
 }
 
 impl Said<'_> {
-    /// Returns the frame.
+    /// Encodes the answer: one byte for its kind, then JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Welcome(welcome) => frame(Kind::Value, welcome),
@@ -180,7 +180,7 @@ impl Said<'_> {
     }
 }
 
-/// Returns an answer as bytes.
+/// Encodes an answer of the given kind.
 pub(super) fn frame<T: Serialize + ?Sized>(kind: Kind, value: &T) -> Vec<u8> {
     let mut bytes = vec![kind as u8];
     serde_json::to_writer(&mut bytes, value).expect("BUG: what a store keeps is always valid JSON");
@@ -188,15 +188,16 @@ pub(super) fn frame<T: Serialize + ?Sized>(kind: Kind, value: &T) -> Vec<u8> {
 }
 
 impl Ask {
-    /// Returns the first word of this version.
+    /// Returns the handshake request of this protocol version.
     pub(super) fn hello() -> Self {
         Self::Hello { version: VERSION }
     }
 
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// Says what does not fit.
+    /// The bytes are not a valid request, or the client has another protocol version. The text is shown to
+    /// the client.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         match taskpawl_json::read(bytes) {
             Ok(Self::Hello { version }) if version != VERSION => Err(format!(

@@ -1,4 +1,4 @@
-//! Looking for what is wrong with a store, and mending what can be mended without loss.
+//! Finds faults in a store, and repairs those that can be repaired without loss.
 
 mod nodes;
 mod rows;
@@ -18,43 +18,43 @@ pub(crate) use nodes::{Derived, check_nodes};
 pub(crate) use rows::check_rows;
 pub use siblings::{narrow_mode, wide_mode};
 
-/// More findings of one kind than this are only counted.
+/// Diagnostics of one kind beyond this number are only counted.
 const MOST: usize = 20;
 
-/// How bad it is.
+/// Severity of a diagnostic, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Severity {
-    /// Nothing is wrong; somebody should know it.
+    /// Nothing is wrong, but the user should know about it.
     Note,
-    /// It can be mended without loss.
+    /// `doctor --fix` can repair it without loss.
     Mendable,
-    /// Something is lost, or nobody but its owner can say what is right.
+    /// Data is lost, or only the owner can decide which data is right.
     Damage,
 }
 
-/// Something that is not as it should be.
+/// A diagnostic: a fault or a notable property of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Finding {
-    /// The kind, as a word.
+    /// The name of the check, such as `stray_row`.
     pub check: &'static str,
-    /// How bad it is.
+    /// The severity, which decides whether a repair is attempted.
     pub severity: Severity,
-    /// The file or the task.
+    /// The affected file or task.
     pub place: String,
-    /// What is not as it should be.
+    /// Describes the fault.
     pub message: String,
-    /// What mending does about it, or what its owner can do.
+    /// Describes the repair, or the action that the owner can take.
     pub remedy: String,
-    /// Whether it has just been mended.
+    /// Whether this call of [`examine`] has repaired it.
     pub is_mended: bool,
 }
 
 impl Finding {
-    /// Returns a finding that has not been mended.
+    /// Creates a diagnostic that is not repaired yet.
     pub fn new(
         check: &'static str,
         severity: Severity,
@@ -66,13 +66,13 @@ impl Finding {
         Self { check, severity, place, message: message.into(), remedy: remedy.into(), is_mended: false }
     }
 
-    /// Returns whether nothing was done about it yet, and something could or should be.
+    /// Returns whether the fault still needs a repair or an action of the owner.
     pub fn is_open(&self) -> bool {
         self.severity > Severity::Note && !self.is_mended
     }
 }
 
-/// Collects findings of one kind; what is too much is only counted.
+/// Collects diagnostics of one kind, and counts those beyond the limit.
 #[derive(Debug)]
 pub(crate) struct Findings {
     check: &'static str,
@@ -104,11 +104,13 @@ impl Findings {
     }
 }
 
-/// Looks for what is wrong with the store at `location` and the files beside it. With `mend`, mends what can be mended without
-/// loss, in the name of that context; rows that are changed or removed are kept in a copy of the whole beside the store.
+/// Checks the store at `location` and the files beside it. With a `mend` context, repairs the faults that can
+/// be repaired
+/// without loss, as the actor of that context. If a repair changes or removes rows, a full copy of the store
+/// is kept beside it.
 ///
 /// # Errors
-/// The store cannot be opened for another reason than damage, or mending failed.
+/// The store cannot be opened for a reason other than damage, or the repair failed.
 pub fn examine(location: &Location, mend: Option<&Context>) -> Result<Vec<Finding>, StoreError> {
     let Some(path) = location.path() else { return Ok(Vec::new()) };
     if files::identity(path)?.is_none() {
@@ -120,11 +122,12 @@ pub fn examine(location: &Location, mend: Option<&Context>) -> Result<Vec<Findin
         return Ok(found);
     };
     mend_all(location, path, context, &found)?;
+    // Repairs are verified by a second examination, not assumed from the absence of an error.
     let left = look(location, path)?;
     for finding in &mut found {
         finding.is_mended = finding.severity == Severity::Mendable && !left.contains(finding);
     }
-    // Mending one thing may show another.
+    // A repair can reveal faults that the first examination could not see.
     let new = left.into_iter().filter(|finding| !found.contains(finding)).collect::<Vec<_>>();
     found.extend(new);
     Ok(found)
@@ -163,6 +166,8 @@ fn medium(path: &Path) -> Option<Finding> {
     Some(Finding::new("file_system", Severity::Note, path.display(), warning, remedy))
 }
 
+/// Repairs in the order of dependency: files, then rows, then gates, which can only be settled on correct
+/// nodes.
 fn mend_all(
     location: &Location,
     path: &Path,

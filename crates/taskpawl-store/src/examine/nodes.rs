@@ -1,4 +1,4 @@
-//! Counts, gates and entries against the tasks and edges that they follow from.
+//! Compares stored nodes with the tasks and edges that they are derived from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,17 @@ use taskpawl_model::{
 use super::{Finding, Findings, Severity};
 use crate::derived::node_of;
 
-/// Where each task stands, apart from the counts of its gate.
+/// The nodes derived from tasks and edges.
 pub(crate) struct Derived {
-    /// The nodes as they should be.
+    /// The derived nodes, by key. These are the values that the store should contain.
     pub(crate) nodes: BTreeMap<Key, Node>,
     ids: BTreeMap<Key, TaskId>,
 }
 
 impl Derived {
-    /// Derives all nodes from tasks, calls, dependencies and `parents`, which stand nowhere else. What cannot be read, or has
-    /// no task, is left out.
+    /// Derives all nodes from tasks, calls, dependencies and `parents`. Parents are an argument because the
+    /// store has them in no
+    /// other column. Tasks that are missing or unreadable are left out; other checks report them.
     pub(crate) fn new(view: &dyn View, parents: &BTreeMap<Key, Option<Key>>) -> ViewResult<Self> {
         let above: BTreeSet<Key> = parents.values().flatten().copied().collect();
         let (mut nodes, mut ids) = (BTreeMap::new(), BTreeMap::new());
@@ -35,7 +36,7 @@ impl Derived {
         Ok(Self { nodes, ids })
     }
 
-    /// Returns what people call a task.
+    /// Returns the name of a task for a diagnostic.
     fn place(&self, key: Key) -> String {
         self.ids.get(&key).map_or_else(|| format!("task number {}", key.0), |id| format!("task `{id}`"))
     }
@@ -48,8 +49,9 @@ fn edges(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<(Key, K
     Ok(edges)
 }
 
-/// Compares `kept` with what follows from the tasks: nodes one by one, then gates that have not taken effect, counters, and
-/// whether tasks wait for one another in a circle.
+/// Compares the stored nodes in `kept` with the derived ones. Also checks for gates that have not taken
+/// effect, wrong
+/// counters and dependency cycles.
 pub(crate) fn check_nodes(
     view: &dyn View,
     derived: &Derived,
@@ -92,7 +94,8 @@ fn difference(kept: &Node, node: &Node) -> String {
     format!("what is kept of this does not follow from the tasks: {}", wrong.join(", "))
 }
 
-/// Gates take effect in the commit that changes them.
+/// Returns whether the gate has taken effect. Every commit settles the gates that it changes, so an open one
+/// is a fault.
 fn is_settled(node: &Node) -> bool {
     match (node.phase, node.gate_state) {
         (Phase::Todo, GateState::Block | GateState::Skip) => false,

@@ -1,4 +1,4 @@
-//! Whether everything that is kept can be understood.
+//! Checks that every stored row can be parsed.
 
 use taskpawl_model::{CallRecord, Key, TaskRecord, View, ViewResult};
 
@@ -7,7 +7,7 @@ use crate::StoreError;
 
 const RESTORE: &str = "put a copy of an earlier state in the place of the store, or delete the task";
 
-/// Reads every task and every call.
+/// Reads every task and every call, and reports those that cannot be parsed.
 pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Finding>> {
     let mut unreadable = Findings::new("unreadable", Severity::Damage, RESTORE);
     let mut numbers = Findings::new("number", Severity::Damage, RESTORE);
@@ -35,7 +35,7 @@ pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Findin
     Ok(found)
 }
 
-/// Returns which number of a task is so large that nothing can be counted on from it.
+/// Returns a message if a counter of a task is so large that it could overflow when it is increased.
 fn check_numbers(task: &TaskRecord, calls: &[CallRecord]) -> Option<String> {
     let body = &task.body;
     let most = u64::from(u32::MAX / 2);
