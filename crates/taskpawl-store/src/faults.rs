@@ -1,45 +1,49 @@
-//! Ways to break a store on purpose: tests switch one on and must then see what the store otherwise keeps from happening.
+//! Fault injection: tests enable one fault and must then observe the failure that the store normally
+//! prevents.
 //!
-//! They are compiled only with the feature `faults`, which nothing but tests turns on.
+//! Compiled only with the feature `faults`, which only tests enable. They are the positive controls of the
+//! crash tests.
 
 #[cfg(feature = "faults")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What is left out or done wrong.
+/// The safeguards that can be disabled.
 #[cfg_attr(not(feature = "faults"), expect(unreachable_pub, reason = "public with the feature `faults`"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Commits do not reach the disk before they are answered: the power may go.
+    /// Commits are reported before they reach the disk, so that a power failure loses them.
     SkipSync,
-    /// Answers are given before the commit is made.
+    /// Outcomes are reported before the commit is made.
     AnswerEarly,
-    /// Commands are decided on what was read before the lock was taken: updates of others are lost.
+    /// Commands are decided on data read before the lock was taken, so that updates of other processes are
+    /// lost.
     DecideBeforeLock,
-    /// Writers do not take the lock file; SQLite lets them wait, and some of them starve.
+    /// Writers do not take the lock file. The busy timeout of SQLite orders them instead, and some of them
+    /// starve.
     NoLockFile,
-    /// A commit that failed is answered as if it had not.
+    /// A failed commit is reported as a success.
     SwallowErrors,
-    /// A store is brought to a newer version statement by statement.
+    /// A schema migration runs statement by statement instead of in one transaction.
     MigrateInPieces,
 }
 
-/// One bit for each fault.
+/// The enabled faults, one bit each.
 #[cfg(feature = "faults")]
 static ENABLED: AtomicU8 = AtomicU8::new(0);
 
-/// Breaks every store of this process from now on.
+/// Enables a fault for every store of this process, permanently.
 #[cfg(feature = "faults")]
 pub fn enable(fault: Fault) {
     ENABLED.fetch_or(1 << fault as u8, Ordering::SeqCst);
 }
 
-/// Returns whether a fault is on.
+/// Returns whether a fault is enabled.
 #[cfg(feature = "faults")]
 pub(crate) fn is_on(fault: Fault) -> bool {
     ENABLED.load(Ordering::Relaxed) & (1 << fault as u8) != 0
 }
 
-/// Returns whether a fault is on: without the feature, none is.
+/// Returns whether a fault is enabled: never without the feature.
 #[cfg(not(feature = "faults"))]
 pub(crate) const fn is_on(_: Fault) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Files and directories that only their owner may read, and locks on them.
+//! Files and directories with owner-only permissions, atomic replacement, and the lock file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read};
@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::StoreError;
 use crate::faults::{self, Fault};
 
-/// Returns `path` with `suffix` behind its last component.
+/// Appends `suffix` to the last component of `path`.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Returns where a copy of a store of `version` is kept, before it is brought to a newer one.
+/// Returns the path of the copy that is kept before a store of `version` is migrated.
 pub(crate) fn backup_path(path: &Path, version: i64) -> PathBuf {
     with_suffix(path, &format!(".v{version}.bak"))
 }
 
-/// As [`backup_path`], with a number where another file has that name; `None` where one of them is the same copy already.
+/// Like [`backup_path`], but with a number if that name is taken. Returns `None` if one of the existing files
+/// is the same copy.
 pub(crate) fn free_backup_path(
     path: &Path,
     version: i64,
@@ -37,7 +38,7 @@ pub(crate) fn free_backup_path(
     None
 }
 
-/// Returns whether two files have the same content; one that cannot be read has not.
+/// Returns whether two files have the same content. An unreadable file equals no other.
 pub(crate) fn have_same_content(one: &Path, other: &Path) -> bool {
     let open = |path| File::open(path).map(|file| BufReader::new(file).bytes());
     let (Ok(mut one), Ok(mut other)) = (open(one), open(other)) else { return false };
@@ -50,7 +51,7 @@ pub(crate) fn have_same_content(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Returns the directory of a file.
+/// Returns the directory of a file, `.` for a bare file name.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -58,7 +59,8 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a directory with those above it, for its owner alone. The entries are durable.
+/// Creates a directory and its missing ancestors with mode 0700. The new directory entries are durable on
+/// return.
 pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
     if path.is_dir() {
         return Ok(());
@@ -67,18 +69,20 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
     make_directory(above)?;
     match make_private(path) {
         Ok(()) => sync_directory(above),
+        // Another process may have created it in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(StoreError::io("make the directory", path, error)),
     }
 }
 
-/// Reads a file of text. What is no regular file is refused unread: a pipe that a program has put in its place would be waited for.
+/// Reads a text file. Refuses anything but a regular file, because opening a FIFO would block until it has a
+/// writer.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     check_regular(&fs::metadata(path)?)?;
     fs::read_to_string(path)
 }
 
-/// Refuses what is neither a file nor a directory, which says what it is when it is read.
+/// Refuses FIFOs, sockets and devices. Directories pass, because reading one fails with a clear error anyway.
 pub(crate) fn check_regular(data: &fs::Metadata) -> io::Result<()> {
     if data.is_file() || data.is_dir() {
         return Ok(());
@@ -97,7 +101,7 @@ pub(crate) fn sync(file: &File) -> io::Result<()> {
     if faults::is_on(Fault::SkipSync) { Ok(()) } else { file.sync_all() }
 }
 
-/// Returns options that make files for their owner alone.
+/// Returns options that create files with mode 0600.
 pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -110,42 +114,46 @@ fn make_private(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
-/// Makes a directory that its owner can use, also with a umask that takes rights from the owner.
+/// Creates a directory with mode 0700, even if the umask removes permissions of the owner.
 #[cfg(unix)]
 fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 
     fs::DirBuilder::new().mode(0o700).create(path)?;
-    // Nothing but the store lies here, where no program of a run writes: the name is still that of the directory.
+    // Programs of a run cannot write here, so the path still names the directory created above and not a
+    // symbolic link.
     match fs::symlink_metadata(path)?.permissions().mode() & 0o700 {
         0o700 => Ok(()),
         _ => fs::set_permissions(path, fs::Permissions::from_mode(0o700)),
     }
 }
 
-/// Writes a file whole: a crash leaves the old content or the new one, and both are durable once this returns.
+/// Replaces the content of a file atomically: after a crash it has the old or the new content. Durable on
+/// return.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let fresh = with_suffix(path, ".new");
     let write = || {
         let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
         io::Write::write_all(&mut file, content)?;
+        // The order matters: a rename that is durable before the data would leave an empty file after a power
+        // failure.
         sync(&file)?;
         fs::rename(&fresh, path)
     };
     if let Err(error) = write() {
-        // What is left of it is in nobody's way; the error is what counts.
+        // A leftover is harmless, and `doctor --fix` removes it. The first error is the one to report.
         let _ = fs::remove_file(&fresh);
         return Err(StoreError::io("write", path, error));
     }
-    // The new content is in its place: whatever the cause, the error must not read as if nothing was written.
+    // The new content is already in place, so this error must not read as if nothing was written.
     sync_directory(directory_of(path)).map_err(|error| StoreError::in_doubt(path, error))
 }
 
-/// What tells a file from another one that takes its place.
+/// Device and inode of a file. They differ if another file has taken its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity(u64, u64);
 
-/// Returns the identity of a file, or `None` if there is none.
+/// Returns the identity of a file, or `None` if it does not exist.
 pub(crate) fn identity(path: &Path) -> Result<Option<Identity>, StoreError> {
     match fs::metadata(path) {
         Ok(data) => Ok(Some(identity_of(&data))),
@@ -165,7 +173,7 @@ pub(crate) fn identity_of(_: &fs::Metadata) -> Identity {
     Identity(0, 0)
 }
 
-/// Returns the length of a file; 0 if there is none.
+/// Returns the length of a file in bytes, 0 if it does not exist.
 pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     match fs::metadata(path) {
         Ok(data) => Ok(data.len()),
@@ -174,12 +182,13 @@ pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
-/// Returns whether the error says that there is no such file.
+/// Returns whether the error means that the file does not exist.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// The lock that all processes take before they write: waiting in the kernel is fair, the retries of SQLite are not.
+/// The lock that every process takes before it writes. Lock waiters queue in the kernel, which is fair;
+/// SQLite retries are not.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     file: File,
@@ -187,14 +196,14 @@ pub(crate) struct LockFile {
 }
 
 impl LockFile {
-    /// Opens the lock file beside `path`, and makes it if need be.
+    /// Opens the lock file beside `path`, and creates it if necessary.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let path = with_suffix(path, ".lock");
         let file = private_file().read(true).write(true).create(true).truncate(false).open(&path);
         Ok(Self { file: file.map_err(|error| StoreError::io("open", &path, error))?, path })
     }
 
-    /// Opens the lock file beside `path` if it is there.
+    /// Opens the lock file beside `path` if it exists.
     pub(crate) fn existing(path: &Path) -> Result<Option<Self>, StoreError> {
         let path = with_suffix(path, ".lock");
         match File::open(&path) {
@@ -204,7 +213,7 @@ impl LockFile {
         }
     }
 
-    /// Waits until nobody else holds it.
+    /// Takes the lock, waiting until no other process holds it.
     pub(crate) fn lock(&self) -> Result<(), StoreError> {
         if faults::is_on(Fault::NoLockFile) {
             return Ok(());
@@ -212,7 +221,7 @@ impl LockFile {
         self.retry(File::lock)
     }
 
-    /// Takes it if nobody else holds it, and returns whether it did.
+    /// Tries to take the lock without waiting. Returns whether it is held now.
     pub(crate) fn try_lock(&self) -> Result<bool, StoreError> {
         if faults::is_on(Fault::NoLockFile) {
             return Ok(true);
@@ -224,18 +233,19 @@ impl LockFile {
         }
     }
 
-    /// Waits until nobody holds it to write.
+    /// Takes the lock for reading, waiting until no process holds it for writing.
     pub(crate) fn lock_shared(&self) -> Result<(), StoreError> {
         self.retry(File::lock_shared)
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     pub(crate) fn unlock(&self) {
-        // Closing the file would free it too; nothing can be done about an error here.
+        // Closing the file would release it as well, and an error here has no remedy.
         let _ = self.file.unlock();
     }
 
-    /// A signal that the program handles must not look like a failure.
+    /// Repeats the operation after a signal: one that the host program handles must not look like a failed
+    /// lock.
     fn retry(&self, lock: impl Fn(&File) -> io::Result<()>) -> Result<(), StoreError> {
         loop {
             match lock(&self.file) {
@@ -255,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+    fn a_fifo_is_refused_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("project.json");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -1,6 +1,6 @@
-//! What reads a store that people edit, for programs that throw hostile input at it.
+//! The parser of `json:` stores, for fuzzing.
 
-/// Reads a file with a store. Returns whether it can be read.
+/// Parses a `json:` store. Returns whether it is valid.
 pub fn file(text: &str) -> bool {
     crate::json::fuzz::file(text)
 }

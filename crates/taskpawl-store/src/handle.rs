@@ -1,5 +1,6 @@
-//! The handle of a store: a queue in front of the committer, a thread that empties it when somebody cannot wait, and the
-//! bell that rings after each commit.
+//! The handle of a store: a queue in front of the committer, a thread that drains it for callers that cannot
+//! wait, and the
+//! notification of waiting readers after each commit.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug};
@@ -22,41 +23,43 @@ const LAST_POLL: Duration = Duration::from_millis(200);
 
 /// The reading side of a backend.
 pub(crate) trait Reader: Send + Sync + Debug {
-    /// Shows one consistent moment to `look`.
+    /// Passes one consistent snapshot to `look`.
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
 
-    /// Starts to watch for changes by others.
+    /// Starts to watch for changes by other processes.
     fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError>;
 
-    /// Returns what people should be told about the store.
+    /// Returns warnings for the user, for example about a network file system.
     fn warnings(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
 }
 
-/// Notices changes by others, cheaply.
+/// Detects changes by other processes at low cost.
 pub(crate) trait Watch {
-    /// Returns whether something may have changed since the call before; true the first time.
+    /// Returns whether the store may have changed since the previous call. Returns true on the first call.
     fn has_changed(&mut self) -> Result<bool, StoreError>;
 }
 
-/// A store of any backend.
+/// The [`Store`] over any backend.
 pub(crate) struct Handle {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     path: PathBuf,
-    /// Whether a commit waits for nothing outside the process.
+    /// Whether a commit never waits for a disk or another process.
     is_instant: bool,
     reader: Box<dyn Reader>,
     committer: Mutex<Committer>,
     queue: Mutex<Queue>,
-    /// Rung by `submit` and by the end of the handle; only the thread waits for it.
+    /// Signalled by `submit` and by the drop of the handle. Only the committer thread waits for it.
     work: Condvar,
+    /// A copy of the flag of the committer, so that readers can check it without waiting for a running
+    /// commit.
     is_poisoned: AtomicBool,
     committed: Mutex<Committed>,
-    /// Rung after each commit of this process that somebody waits for.
+    /// Signalled after each commit of this process, if a reader waits.
     bell: Condvar,
 }
 
@@ -64,12 +67,13 @@ struct Shared {
 struct Committed {
     /// The last revision that this process committed.
     revision: u64,
-    /// How many wait for the next one: ringing for nobody costs a call into the kernel.
+    /// Number of waiting readers. Without one, the notification and its system call are skipped.
     waiting: usize,
 }
 
-/// Who puts in: `submit` and `write`. Who takes out: whoever holds the committer. It is bounded by its callers: `write`
-/// waits, and a dispatcher submits only what its window of calls in flight brings.
+/// Jobs are added by `submit` and `write`, and taken by the holder of the committer. The queue needs no bound
+/// of its own:
+/// `write` blocks its caller, and a dispatcher submits at most the results of its window of calls in flight.
 #[derive(Default)]
 struct Queue {
     jobs: Vec<Job>,
@@ -83,7 +87,7 @@ struct Job {
     reply: Reply,
 }
 
-/// What some of the jobs of a commit want to see, in their order, with the place of their outcomes among all.
+/// The read callbacks of the jobs of one commit, in order, each with the index range of its outcomes.
 struct Looks(VecDeque<(Range<usize>, Look)>);
 
 impl Looks {
@@ -97,7 +101,7 @@ impl Looks {
         Self(jobs.iter_mut().filter_map(look_of).collect())
     }
 
-    /// Shows what the last of the outcomes left to whom it belongs.
+    /// Runs the callback of the job that the last outcome completes, if that job has one.
     fn show(&mut self, view: &dyn View, outcomes: &[Outcome]) {
         if let Some((own, look)) = self.0.pop_front_if(|(own, _)| own.end == outcomes.len()) {
             look(view, &outcomes[own]);
@@ -131,6 +135,8 @@ impl Store for Handle {
 
     fn read_briefly(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
         self.shared.check()?;
+        // On an instant backend the writing connection has nothing that the reader lacks, and taking it would
+        // block writers.
         if !self.shared.is_instant
             && let Some(mut committer) = self.shared.free_committer()
             && committer.read(look)?
@@ -166,7 +172,7 @@ impl Store for Handle {
     }
 
     fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError> {
-        // A time too far to be told is for ever.
+        // `None` if the deadline overflows: wait forever.
         let deadline = Instant::now().checked_add(timeout);
         let mut watch = self.shared.reader.watch()?;
         let mut pause = FIRST_POLL;
@@ -182,6 +188,8 @@ impl Store for Handle {
             if revision > since || left.is_zero() {
                 return Ok(revision);
             }
+            // The pause bounds the wait, because commits of other processes do not signal this condition
+            // variable.
             revision = revision.max(self.shared.wait_for_bell(since, pause.min(left)));
             pause = (pause * 2).min(LAST_POLL);
         }
@@ -196,20 +204,21 @@ impl Handle {
     fn write_job(&self, requests: Vec<Request>, look: Option<Look>) -> Result<Vec<Outcome>, StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let reply: Reply = Box::new(move |result| {
-            // The receiver waits below; it cannot be gone.
+            // Cannot fail: the receiver is alive until the end of this function.
             let _ = sender.send(result);
         });
         lock(&self.shared.queue).jobs.push(Job { requests, look, reply });
         if faults::is_on(Fault::AnswerEarly) {
             self.leave_to_thread();
         } else {
-            // Another thread may commit this job with its own while we wait for the committer: then there is nothing left to do.
+            // Another thread may commit this job together with its own while this one waits for the
+            // committer. `drain` is a no-op then.
             self.shared.drain();
         }
         receiver.recv().unwrap_or_else(|_| Err(self.shared.poisoned()))
     }
 
-    /// Has the thread empty the queue.
+    /// Lets the committer thread drain the queue, and starts the thread if necessary.
     fn leave_to_thread(&self) {
         let mut queue = lock(&self.shared.queue);
         if queue.thread.is_some() {
@@ -223,7 +232,7 @@ impl Handle {
         let has_thread = queue.thread.is_some();
         drop(queue);
         if !has_thread {
-            // Then the caller has to wait: slower, but no less true.
+            // The system has no thread left: commit here. The caller waits, but the job is not lost.
             self.shared.drain();
         }
     }
@@ -239,7 +248,7 @@ impl Handle {
 }
 
 impl Shared {
-    /// The thread: empties the queue until the handle is gone.
+    /// Body of the committer thread: drains the queue until the handle is dropped.
     fn serve(&self) {
         loop {
             let mut queue = lock(&self.queue);
@@ -255,16 +264,19 @@ impl Shared {
         }
     }
 
-    /// Commits everything that is queued and replies. The committer stays locked meanwhile, so that replies come in the
-    /// order of the commits.
+    /// Commits all queued jobs and replies. The committer stays locked during the replies, so that they
+    /// arrive in the order of
+    /// the commits.
     fn drain(&self) {
         self.drain_with(&mut lock(&self.committer));
     }
 
-    /// As [`drain`](Self::drain), unless somebody commits just now, or the committer may not; returns whether the queue is empty.
+    /// Like [`drain`](Self::drain), unless another thread commits now or `may_commit` declines. Returns
+    /// whether the queue was drained.
     fn drain_if_free(&self, may_commit: impl FnOnce(&mut Committer) -> bool) -> bool {
         let Some(mut committer) = self.free_committer() else { return false };
-        // Whoever held the committer before may have taken all: then there is nothing to take the lock for.
+        // The previous holder of the committer may have taken all jobs: do not take the file lock for
+        // nothing.
         let is_done = lock(&self.queue).jobs.is_empty();
         let is_free = is_done || may_commit(&mut committer);
         if is_free {
@@ -273,7 +285,7 @@ impl Shared {
         is_free
     }
 
-    /// Returns the committer, unless somebody commits just now.
+    /// Returns the committer, unless another thread is using it.
     fn free_committer(&self) -> Option<MutexGuard<'_, Committer>> {
         match self.committer.try_lock() {
             Ok(committer) => Some(committer),
@@ -300,7 +312,8 @@ impl Shared {
         }
     }
 
-    /// Does what must never be done: nobody learns whether the commit succeeds.
+    /// Implements the fault `AnswerEarly`: the outcome is reported before the commit, whose result is
+    /// ignored.
     fn answer_early(&self, committer: &mut Committer, jobs: Vec<Job>, mut looks: Looks) {
         let requests = &mut jobs.iter().flat_map(|job| &job.requests);
         match committer.prepare(requests, &mut |view, outcomes| looks.show(view, outcomes)) {
@@ -328,7 +341,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a commit of this process after `since`, at most `pause`, and returns the last one.
+    /// Waits up to `pause` for a commit of this process after `since`. Returns the last revision that this
+    /// process committed.
     fn wait_for_bell(&self, since: u64, pause: Duration) -> u64 {
         let mut committed = lock(&self.committed);
         committed.waiting += 1;
@@ -349,23 +363,27 @@ impl Shared {
     }
 }
 
-/// A panic of a reply leaves nothing half done behind these locks: the committer catches its own.
+/// Locks a mutex and ignores its poison flag. A panicking reply leaves consistent data behind these locks,
+/// and the
+/// committer handles its own panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Handle {
-    /// Waits until everything queued is durable.
+    /// Blocks until all queued jobs are durable.
     fn drop(&mut self) {
         let mut queue = lock(&self.shared.queue);
         queue.is_closed = true;
         let thread = queue.thread.take();
         drop(queue);
         self.shared.work.notify_all();
+        // A reply may drop the last reference to the handle on the committer thread. A thread that joins
+        // itself would deadlock.
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
         {
-            // A panic of the thread is one of a reply, and was reported where it happened.
+            // Only a reply can panic here, and the panic hook has reported it already.
             let _ = thread.join();
         }
     }
@@ -388,7 +406,7 @@ mod tests {
     use crate::files::LockFile;
 
     #[test]
-    fn a_commit_that_waits_for_nothing_is_answered_before_submit_returns() {
+    fn submit_replies_before_it_returns_on_an_instant_backend() {
         let (backend, reader) = crate::memory::open();
         let handle = Handle::new(backend, reader, Path::new(":memory:"));
         let (sender, receiver) = mpsc::channel();
@@ -398,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_else_to_do_commits_where_the_lock_is_free() {
+    fn submit_here_commits_at_once_if_the_lock_is_free() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tasks.db");
         let (backend, reader) = crate::sqlite::open(&path);
@@ -415,14 +433,14 @@ mod tests {
         let other = LockFile::open(&path).unwrap();
         other.lock().unwrap();
         submit();
-        assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Empty), "somebody else has the lock");
+        assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Empty), "another process has the lock");
         other.unlock();
         assert_eq!(receiver.recv(), Ok(Vec::new()));
         other.lock().unwrap();
     }
 
     #[test]
-    fn a_short_look_goes_through_the_connection_that_writes_unless_somebody_writes() {
+    fn a_brief_read_uses_the_writing_connection_unless_a_commit_runs() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tasks.db");
         let (backend, reader) = crate::sqlite::open(&path);
@@ -448,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn while_somebody_commits_a_thread_takes_what_is_submitted() {
+    fn the_committer_thread_takes_jobs_submitted_during_a_commit() {
         let (backend, reader) = crate::memory::open();
         let handle = Handle::new(backend, reader, Path::new(":memory:"));
         let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,6 @@
-//! Keeps tasks and events durably and in order, for several processes at once; it does not decide what is legal.
+//! Durable storage of tasks and events for several concurrent processes. The rules of `taskpawl-model` decide
+//! which changes
+//! are legal; this crate makes their decisions atomic and durable.
 //!
 //! ```
 //! use taskpawl_store::{Location, open};

@@ -1,4 +1,4 @@
-//! Which store is meant, and opening it.
+//! The location of a store, and opening it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,27 @@ use crate::handle::{Handle, Reader};
 use crate::store::Store;
 use crate::{json, memory, sqlite};
 
-/// As many as the kernel follows.
+/// Limit for chains of symbolic links, as in the kernel.
 const MOST_LINKS: u32 = 40;
 
-/// What a store is and where.
+/// The kind and the path of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Location {
-    /// A store that ends with its handle.
+    /// A store in memory, which is lost with its handle.
     Memory,
-    /// A database file.
+    /// A SQLite database at this path.
     Sqlite(PathBuf),
-    /// A readable file.
+    /// A readable JSON file at this path.
     Json(PathBuf),
-    /// The store of whoever runs the call that this process belongs to: it shows the plan and, where the call may add tasks, takes
-    /// these.
+    /// The plan of the call that this process belongs to. All reads, and the additions that the call may
+    /// make, go to the run.
     Call(Door),
 }
 
 impl Location {
-    /// Returns the location that `text` names: `:memory:`, `memory`, `json:PATH`, or the path of a database. A relative path
-    /// begins at `directory`.
+    /// Parses `:memory:`, `memory`, `json:PATH`, or the path of a database. A relative path is resolved
+    /// against `directory`.
     pub fn parse(text: &str, directory: &Path) -> Self {
         match text {
             ":memory:" | "memory" => Self::Memory,
@@ -41,8 +41,9 @@ impl Location {
         }
     }
 
-    /// Returns the same location as every other name of it comes to: absolute, with links resolved, so that all who mean one file use
-    /// one lock, one log and one directory of output.
+    /// Returns the canonical form of the location: absolute, with symbolic links resolved. All names of one
+    /// file must lead to
+    /// the same lock file, log and output directory.
     #[must_use]
     pub fn resolved(&self) -> Self {
         match self {
@@ -53,7 +54,7 @@ impl Location {
         }
     }
 
-    /// Returns both sides of the store, with nothing touched.
+    /// Creates both sides of the store without opening any file.
     pub(crate) fn sides(&self) -> (Box<dyn Backend>, Box<dyn Reader>) {
         match self {
             Self::Memory => memory::open(),
@@ -63,12 +64,12 @@ impl Location {
         }
     }
 
-    /// Returns what errors name.
+    /// Returns the path that errors show.
     pub(crate) fn file(&self) -> &Path {
         self.path().unwrap_or(Path::new(":memory:"))
     }
 
-    /// Returns the file, if there is one.
+    /// Returns the path of the store file, if it is a file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Memory | Self::Call(_) => None,
@@ -88,7 +89,9 @@ impl fmt::Display for Location {
     }
 }
 
-/// Follows links, also to files that are not there yet. Where that fails the path stays: opening it tells why.
+/// Resolves symbolic links, also those to files that do not exist yet. On an error the path stays as it is,
+/// because opening
+/// it reports the error.
 fn resolve(path: &Path, links: u32) -> PathBuf {
     if let Ok(found) = path.canonicalize() {
         return found;
@@ -101,7 +104,7 @@ fn resolve(path: &Path, links: u32) -> PathBuf {
     }
 }
 
-/// Opens the store at `location`. Nothing is touched before the first use, and only a write makes the file.
+/// Opens the store at `location`. No file is opened before the first use, and only a write creates the file.
 pub fn open(location: &Location) -> Arc<dyn Store> {
     let location = location.resolved();
     if let Location::Call(door) = location {

@@ -1,25 +1,27 @@
-//! What a file lies on: a disk of this machine, or one that other machines write to as well.
+//! Detects network file systems, which other machines may write to as well.
 
 use std::path::Path;
 
-/// What a file lies on.
+/// The kind of the file system that a file is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Medium {
     /// Only this machine writes to it.
     Local,
-    /// Other machines may write to it: memory cannot be shared through it, and locks only as well as it can.
+    /// Other machines may write to it. Shared memory does not work across machines, and locks are only as
+    /// good as the server.
     Remote(&'static str),
 }
 
 impl Medium {
-    /// Returns what the file at `path` lies on, or will lie on. What cannot be told counts as local.
+    /// Returns the file system kind of `path`, which need not exist yet. An unknown file system counts as
+    /// local.
     pub(crate) fn of(path: &Path) -> Self {
         let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
         let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
         probe(existing)
     }
 
-    /// Returns what people should be told of a store there.
+    /// Returns a warning for the user, if the file system needs one.
     pub(crate) fn warning(self, path: &Path) -> Option<String> {
         let Self::Remote(kind) = self else { return None };
         Some(format!(
@@ -43,7 +45,7 @@ fn probe(_: &Path) -> Medium {
     Medium::Local
 }
 
-/// The numbers are those of `statfs`(2) and of the kernel's `magic.h`.
+/// Classifies a file system by its magic number, from `statfs(2)` and the kernel's `magic.h`.
 #[cfg(target_os = "linux")]
 fn classify(magic: u64, fuse_name: impl FnOnce() -> Option<String>) -> Medium {
     const FUSE: u64 = 0x6573_5546;
@@ -63,14 +65,15 @@ fn classify(magic: u64, fuse_name: impl FnOnce() -> Option<String>) -> Medium {
         (0x4750_4653, "GPFS"),
     ];
     if magic == FUSE {
-        // Most of them reach another machine, or do not share memory between processes: both make a log unsafe.
+        // Most FUSE file systems reach another machine or do not share memory between processes. Both break
+        // the WAL of SQLite.
         let is_local = fuse_name().is_some_and(|name| name == "fuseblk" || name == "fuse.fuse-overlayfs");
         return if is_local { Medium::Local } else { Medium::Remote("FUSE") };
     }
     REMOTE.iter().find(|(known, _)| *known == magic).map_or(Medium::Local, |(_, name)| Medium::Remote(name))
 }
 
-/// Returns the kind of the file system of `path` by its name, as the kernel lists it.
+/// Returns the type of the mount that `path` is on, from the mount table of the kernel.
 #[cfg(target_os = "linux")]
 fn fuse_name(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_known_by_their_numbers() {
+    fn network_file_systems_are_detected_by_magic_number() {
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(classify(0x6969, || None), Medium::Remote("NFS"));
         assert_eq!(classify(0xFF53_4D42, || None), Medium::Remote("CIFS"));
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_does_not_exist_lies_on_what_is_above_it() {
+    fn a_missing_path_has_the_kind_of_its_nearest_ancestor() {
         assert_eq!(Medium::of(Path::new("/proc/no/such/file")), Medium::Local);
         assert_eq!(Medium::of(Path::new("no-such-file")), Medium::of(Path::new(".")));
         if Path::new("/dev/shm").is_dir() {

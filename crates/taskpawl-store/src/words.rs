@@ -1,8 +1,9 @@
-//! How words of the model stand in a database, and texts that are searched for.
+//! Stable numeric codes of model enums in a database, and case-insensitive text search.
 
 use taskpawl_model::{ActorKind, Entry, GateState, Phase, Priority, Trigger, Work};
 
-/// A word as a small number. The numbers are written out, since they must stay as they are for ever.
+/// The numeric code of an enum value. The codes are written out because they must never change in existing
+/// files.
 pub(crate) trait Code: Copy + 'static {
     const VALUES: &'static [Self];
 
@@ -36,7 +37,7 @@ codes! { Trigger { AllDone = 0, AnyDone = 1, AllFinished = 2, AnyFailed = 3 } }
 codes! { ActorKind { Unknown = 0, Person = 1, Agent = 2, Run = 3, Program = 4 } }
 codes! { Priority { Critical = 0, High = 1, Medium = 2, Low = 3 } }
 
-/// A text to look for in any case.
+/// A search text, compared without regard to case.
 pub(crate) struct Needle(String);
 
 impl Needle {

@@ -1,4 +1,4 @@
-//! The files of a store: who may read them, and what is left over.
+//! The files of a store: checks of their modes, and of files that an interrupted write left behind.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -8,7 +8,7 @@ use super::{Finding, Severity};
 use crate::StoreError;
 use crate::files::{self, LockFile};
 
-/// Returns what is wrong with the files of the store at `path`.
+/// Checks the modes of the store at `path` and of its companion files, and looks for leftovers.
 pub(super) fn look(path: &Path) -> Result<Vec<Finding>, StoreError> {
     let mut found = Vec::new();
     for file in siblings(path)? {
@@ -22,7 +22,8 @@ pub(super) fn look(path: &Path) -> Result<Vec<Finding>, StoreError> {
     Ok(found)
 }
 
-/// Narrows modes and removes what is left over. Nobody writes meanwhile.
+/// Narrows file modes and removes leftovers, under the write lock, so that no leftover belongs to a running
+/// write.
 pub(super) fn mend(path: &Path) -> Result<(), StoreError> {
     let lock = LockFile::open(path)?;
     lock.lock()?;
@@ -37,7 +38,7 @@ pub(super) fn mend(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns a finding if others than its owner may use a file or directory that a store made.
+/// Returns a diagnostic if users other than the owner may access a file or directory of a store.
 pub fn wide_mode(path: &Path) -> Option<Finding> {
     let data = fs::symlink_metadata(path).ok().filter(|data| data.is_file() || data.is_dir())?;
     let mode = data.mode() & 0o777;
@@ -49,7 +50,7 @@ pub fn wide_mode(path: &Path) -> Option<Finding> {
     Some(Finding::new("mode", Severity::Mendable, path.display(), message, remedy))
 }
 
-/// Takes the rights of others on a file or directory away.
+/// Removes the permissions of group and others from a file or directory.
 pub fn narrow_mode(path: &Path) -> Result<(), StoreError> {
     if wide_mode(path).is_none() {
         return Ok(());
@@ -61,15 +62,16 @@ pub fn narrow_mode(path: &Path) -> Result<(), StoreError> {
     narrow().map_err(|error| StoreError::io("change the mode of", path, error))
 }
 
-/// Returns whether `file` is a copy that was not finished. What stands behind the name of the store tells: the store itself, and
-/// files of others beside it, may have any name.
+/// Returns whether `file` is an unfinished copy. Only the suffix after the name of the store counts: the name
+/// of the store
+/// itself may end in `.bak.new`, and so may unrelated files in its directory.
 fn is_left_over(store: &Path, file: &Path) -> bool {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let suffix = bytes(file).strip_prefix(bytes(store).as_slice()).map(<[u8]>::to_vec).unwrap_or_default();
     suffix.ends_with(b".bak.new")
 }
 
-/// Returns the files that a store makes beside `path`, itself included.
+/// Returns the files that a store creates beside `path`, including the store itself.
 fn siblings(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let directory = files::directory_of(path);
     let fail = |error| StoreError::io("list", directory, error);
@@ -86,7 +88,7 @@ fn siblings(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(found)
 }
 
-/// Returns whether a store makes files with this behind its name.
+/// Returns whether a store creates files with this suffix.
 fn is_ours(suffix: &str) -> bool {
     let is_copy = suffix.starts_with(".v") || suffix.starts_with(".mended-");
     let end = suffix.strip_suffix(".new").unwrap_or(suffix).rsplit('.').next();

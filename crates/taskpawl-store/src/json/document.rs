@@ -1,4 +1,4 @@
-//! The content of the file.
+//! The content of a `json:` store.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use taskpawl_model::{
 
 use crate::memory::{Kept, State};
 
-/// The file: what people read comes first, what only the store needs comes last.
+/// The file, in an order for people: tasks and plans first, internal bookkeeping last.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Document {
@@ -22,34 +22,34 @@ pub(super) struct Document {
     pub(super) plans: Vec<PlanRecord>,
     #[serde(default)]
     pub(super) runs: Vec<RunRecord>,
-    /// Runs that are forgotten, and when.
+    /// Ids of pruned runs, with the time of the pruning.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) pruned_runs: BTreeMap<RunId, Timestamp>,
     #[serde(default)]
     pub(super) events: Vec<Event>,
-    /// With the plans that they belonged to.
+    /// Ids of deleted tasks, with the plan of each.
     #[serde(default)]
     pub(super) deleted_ids: BTreeMap<TaskId, Option<String>>,
-    /// What plans applied last, as JSON text, by task.
+    /// The last applied definition of each task of a plan, as JSON text. `apply` compares a new plan with it.
     #[serde(default)]
     pub(super) applied: BTreeMap<TaskId, String>,
-    /// What it takes to undo commands.
+    /// The undo snapshots of commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) undo: Vec<Kept>,
-    /// What was done by requests.
+    /// The results of idempotent requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<RequestRecord>,
-    /// The first part of idempotency keys.
+    /// The random prefix of idempotency keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key_space: Option<KeySpace>,
     #[serde(default)]
     pub(super) index: Index,
-    /// What this version does not know.
+    /// Unknown fields, which survive a rewrite.
     #[serde(flatten)]
     pub(super) extra: Map<String, Value>,
 }
 
-/// What the store needs to know again.
+/// Bookkeeping that cannot be derived from the tasks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Index {
@@ -57,12 +57,12 @@ pub(super) struct Index {
     pub(super) tasks: BTreeMap<TaskId, Mark>,
 }
 
-/// What the store knows of a task that it wrote.
+/// Bookkeeping for one task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// Other processes know the task by it: it stays.
+    /// The numeric key. It never changes, because other processes may refer to the task by it.
     pub(super) key: Key,
-    /// Tells whether the task was edited from outside.
+    /// Hash of the task as the store wrote it; a different hash means that the task was edited from outside.
     pub(super) seal: String,
 }
 
@@ -100,7 +100,8 @@ impl Document {
     }
 }
 
-/// Returns a number that changes with the content of a task (FNV-1a). It is no protection: whoever edits the file may.
+/// Returns a hash (FNV-1a) of the content of a task. It only detects edits and is no protection: users may
+/// edit the file.
 pub(super) fn seal(task: &Task) -> String {
     let text = serde_json::to_vec(task).expect("BUG: what was read as JSON is written again");
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);

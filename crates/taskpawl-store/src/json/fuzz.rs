@@ -1,4 +1,4 @@
-//! Hostile input at what reads a file that people edit: refused or read, never a panic.
+//! Fuzz target for files that users edit: any input is parsed or refused, without a panic.
 
 #[cfg(test)]
 mod tests;

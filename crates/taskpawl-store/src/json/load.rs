@@ -1,4 +1,4 @@
-//! From the content of the file to a state, with everything that is derived.
+//! Builds the in-memory state, including all derived data, from the content of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,16 @@ use super::document::{Document, seal};
 use crate::derived::node_of;
 use crate::memory::{Entry, State};
 
-/// In whose name events are that follow from an edit of the file.
+/// The actor of events that follow from an edit of the file.
 const EDITOR: &str = "an edit of the file";
 
-/// Returns the state of `document`. If its tasks were edited from outside since a store wrote them, the state has an event that
-/// says so, as of `changed_at`: the same for all who read the file before the next write.
+/// Builds the state of `document`. If tasks were edited from outside since the last write, the state gets an
+/// event for the
+/// edit, with the time `changed_at`. That time must come from the file, so that all readers build the same
+/// event.
 ///
 /// # Errors
-/// Says what does not fit.
+/// Describes the first fault in the document.
 pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result<State, String> {
     check_numbers(document)?;
     let edited = edited(document);
@@ -42,16 +44,18 @@ pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result
     if !edited.is_empty() {
         let edit = note_edit(&mut state, edited, changed_at);
         settle(&mut state, changed_at)?;
-        // A live run learns from it what to look at. What was ready before is no harm: the run knows it.
+        // The event tells a live run which tasks may be ready now. It may also list tasks that were ready
+        // before: the run ignores
+        // them, because it has already seen them.
         state.events[edit].ready = state.ready.iter().map(|(.., key)| *key).collect();
     }
     Ok(state)
 }
 
-/// Checks that there is room to count on from every number.
+/// Checks that no counter is so large that it could overflow when it is increased.
 ///
 /// # Errors
-/// Says which number is too large.
+/// Names the counter that is too large.
 pub(super) fn check_numbers(document: &Document) -> Result<(), String> {
     check_count("`revision`", document.revision)?;
     for event in &document.events {
@@ -87,7 +91,7 @@ fn check_number(what: &str, number: u64, most: u64) -> Result<(), String> {
     if number <= most { Ok(()) } else { Err(format!("{what} is {number}, which is above {most}")) }
 }
 
-/// Returns the tasks that are not as a store wrote them, those that are gone included.
+/// Returns the ids of tasks that were changed, added or removed since a store wrote the file.
 pub(super) fn edited(document: &Document) -> Vec<TaskId> {
     let marks = &document.index.tasks;
     let changed =
@@ -97,9 +101,10 @@ pub(super) fn edited(document: &Document) -> Vec<TaskId> {
     changed.map(|task| task.id.clone()).chain(gone.cloned()).collect()
 }
 
-/// Returns the key of each task: the one that it had, or a fresh one.
+/// Assigns a key to each task: its recorded key, or a new one.
 fn keys_of(document: &mut Document, tasks: &[Task]) -> Result<BTreeMap<TaskId, Key>, String> {
     let index = &mut document.index;
+    // An edited `nextKey` must not lead to a key that another task has.
     let highest = index.tasks.values().map(|mark| mark.key.0.saturating_add(1)).max().unwrap_or(0);
     index.next_key = index.next_key.max(highest);
     let mut keys = BTreeMap::new();
@@ -117,7 +122,7 @@ fn keys_of(document: &mut Document, tasks: &[Task]) -> Result<BTreeMap<TaskId, K
     Ok(keys)
 }
 
-/// The edges by key. An edit may name one twice: it is still one.
+/// Dependencies and parents by key. Sets, because an edit may list the same edge twice.
 #[derive(Debug, Default)]
 struct Edges {
     dependencies: BTreeSet<(Key, Key)>,
@@ -125,7 +130,8 @@ struct Edges {
 }
 
 impl Edges {
-    /// An edit may name a subtask at either end.
+    /// Collects the edges of all tasks. A subtask relation may be given by the parent, by the subtask, or by
+    /// both.
     fn new(tasks: &[Task], keys: &BTreeMap<TaskId, Key>) -> Result<Self, String> {
         let mut edges = Self::default();
         let find = |task: &Task, other: &TaskId| {
@@ -168,7 +174,7 @@ fn nodes_of(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> BTreeMap<Key, No
     nodes
 }
 
-/// Checks that no task waits for itself.
+/// Checks that dependencies and subtasks form no cycle.
 fn check_order(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> Result<(), String> {
     let mut graph = Graph::default();
     for key in parts.keys() {
@@ -215,7 +221,7 @@ fn fill(
     let undo = std::mem::take(&mut document.undo).into_iter();
     state.undo = undo.map(|kept| (kept.command.revision, kept)).collect();
     for (position, event) in state.events.iter().enumerate() {
-        // An edit of the file is part of the history of each task that it changed.
+        // Events of an edit name no single task; add them to the history of each task that they list.
         let edited = if let EventKind::ExternalEdit { tasks } = &event.kind { tasks.as_slice() } else { &[] };
         for key in event.task.iter().chain(edited).filter_map(|id| state.ids.get(id)) {
             state.history.push(*key, position);
@@ -223,7 +229,7 @@ fn fill(
     }
 }
 
-/// Lets every gate take effect that the edit touched.
+/// Lets all gates take effect that the edit changed.
 fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
     let actor = EDITOR.into();
     let context = Context {
@@ -239,7 +245,7 @@ fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the position of the event.
+/// Adds an event for the edit and returns its position.
 fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
     let position = state.events.len();
     for key in tasks.iter().filter_map(|id| state.ids.get(id)) {

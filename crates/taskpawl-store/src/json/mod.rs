@@ -1,4 +1,4 @@
-//! The store in one readable file: for few tasks, and for people who want to look at them or to keep them in git.
+//! The store in one readable file, for small plans and for users who want to read them or keep them in git.
 
 mod document;
 #[cfg(any(test, feature = "fuzz"))]
@@ -28,10 +28,10 @@ use crate::handle::{Reader, Watch};
 use crate::medium::Medium;
 use crate::memory::State;
 
-/// Above this many tasks people are told that a database suits them better.
+/// Above this number of tasks a warning recommends a database.
 const MANY_TASKS: usize = 2_000;
 
-/// Returns both sides of the store at `path`. Nothing is touched before the first use.
+/// Returns both sides of the store at `path`. Opens no file before the first use.
 pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
     open_with(path, UPGRADES)
 }
@@ -42,7 +42,7 @@ fn open_with(path: &Path, upgrades: &'static [Upgrade]) -> (Box<dyn Backend>, Bo
     (Box::new(backend), Box::new(JsonReader { file }))
 }
 
-/// Returns what is wrong in the file at `path`. Everything that is derived is derived anew with every read.
+/// Checks the file at `path`. Derived data needs no check, because every read derives it again.
 pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
     let file = JsonFile { path: path.to_owned(), upgrades: UPGRADES, cache: Mutex::default() };
     file.load()?;
@@ -56,7 +56,7 @@ pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
     Ok(found.finish())
 }
 
-/// The file and what was last read from it.
+/// The file, with a cache of its parsed content.
 #[derive(Debug)]
 struct JsonFile {
     path: PathBuf,
@@ -69,11 +69,13 @@ struct Loaded {
     signature: Option<Signature>,
     state: Arc<State>,
     extra: Map<String, Value>,
-    /// The version that the file has, if it is not that of this program: to be kept before it is written.
+    /// The schema version of the file, if it is older than this program. The file is then copied before the
+    /// first write.
     older: Option<i64>,
 }
 
-/// What tells one content of the file from the next without reading it.
+/// Identifies the content of the file without reading it. Every write of a store replaces the file and so
+/// changes the inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Signature {
     identity: files::Identity,
@@ -88,7 +90,7 @@ impl Signature {
 }
 
 impl JsonFile {
-    /// Returns what the file holds now. A file that is not there holds nothing.
+    /// Returns the content of the file, from the cache if it is current. A missing file is an empty store.
     fn load(&self) -> Result<Loaded, StoreError> {
         let signature = self.signature()?;
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,6 +122,8 @@ impl JsonFile {
             Err(error) => return Err(StoreError::io("open", &self.path, error)),
         };
         let mut read = || {
+            // Taken from the open file, not from the path: the path may name a newer file before the read is
+            // complete.
             let signature = Signature::of(&file.metadata()?);
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
@@ -133,7 +137,8 @@ impl JsonFile {
         Ok(Loaded { signature: Some(signature), state: Arc::new(state), extra: document.extra, older })
     }
 
-    /// Returns the content in the form of this version, and the version that it had, if that was an older one.
+    /// Parses the file, migrated to this schema version. Also returns the old version if a migration was
+    /// necessary.
     fn parse(&self, bytes: &[u8]) -> Result<(Document, Option<i64>), StoreError> {
         let corrupt = |error: serde_json::Error| self.corrupt(error.to_string());
         let mut value: Value = taskpawl_json::read(bytes).map_err(|error| self.corrupt(error.to_string()))?;
@@ -153,7 +158,7 @@ impl JsonFile {
             ..=0 => Err(self.corrupt(format!("schema version {found} does not exist"))),
             found if found > known => Err(StoreError::Newer { path: path(), found, known }),
             found if found == known => {
-                // Once more from the text: only so does the error say in which line.
+                // Parse from the text again: errors of `from_value` have no line number.
                 serde_json::from_slice(bytes).map(|document| (document, None)).map_err(corrupt)
             }
             found => {
@@ -166,11 +171,12 @@ impl JsonFile {
     fn save(&self, state: State, extra: Map<String, Value>) -> Result<(), StoreError> {
         let version = upgrade::version(self.upgrades);
         let document = Document::new(&state, version, extra).map_err(StoreError::from_view)?;
-        // Never write what could not be read again.
+        // Refuse to write a file that the next read would refuse.
         load::check_numbers(&document).map_err(|detail| self.corrupt(detail))?;
         self.keep_older()?;
         files::replace(&self.path, document.to_text().as_bytes())?;
-        // It is durable, whatever comes of this look: without a signature it is read again.
+        // The file is durable already, so a failed `stat` is no error: without a cache the next read parses
+        // the file again.
         let loaded = self.signature().ok().map(|signature| Loaded {
             signature,
             state: Arc::new(state),
@@ -181,7 +187,7 @@ impl JsonFile {
         Ok(())
     }
 
-    /// Keeps a copy of a file of an older version beside it.
+    /// Copies the file beside itself before its first write in a newer schema version.
     fn keep_older(&self) -> Result<(), StoreError> {
         let Some(version) = self.load()?.older else { return Ok(()) };
         let content = fs::read(&self.path).map_err(|error| StoreError::io("read", &self.path, error))?;
@@ -197,7 +203,7 @@ impl JsonFile {
     }
 }
 
-/// Returns when a file was changed, as far as the system tells.
+/// Returns the modification time of a file, or the epoch if the system does not have it.
 fn timestamp(modified: Option<SystemTime>) -> Timestamp {
     let since_1970 = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     let nanos = since_1970.and_then(|time| i64::try_from(time.as_nanos()).ok());
@@ -208,7 +214,7 @@ fn timestamp(modified: Option<SystemTime>) -> Timestamp {
 struct JsonBackend {
     file: Arc<JsonFile>,
     lock: Option<LockFile>,
-    /// The state of the transaction, and what the file has beside it.
+    /// The state of the open transaction, and the unknown fields of the file.
     working: Option<(State, Map<String, Value>)>,
 }
 
@@ -231,6 +237,7 @@ impl Backend for JsonBackend {
         self.lock()?;
         match self.file.load() {
             Ok(Loaded { state, extra, .. }) => {
+                // A copy, so that a rollback only has to drop it.
                 self.working = Some(((*state).clone(), extra));
                 Ok(())
             }

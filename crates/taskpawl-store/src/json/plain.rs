@@ -1,36 +1,39 @@
-//! A list of tasks that no store wrote, as `taskpawl export tasks` does: each with the fields that every task has.
+//! Lists of tasks that no store wrote, such as the output of `taskpawl export tasks`, as the content of a new
+//! store.
 
 use serde_json::{Map, Value, json};
 
-/// The version of such a file, which is that of no store.
+/// The version of such a file. Stores begin with version 1.
 pub(super) const VERSION: i64 = 0;
 
-/// Fields without which it is no task of ours.
+/// Fields that every exported task has. An object without one of them is some other JSON.
 const ALWAYS: &[&str] = &["id", "name", "status", "metadata", "createdAt", "updatedAt"];
 
-/// What a store alone says.
+/// Top-level fields that only a store has. They are dropped, so that an export cannot carry history into a
+/// new store.
 const OF_A_STORE: &[&str] =
     &["plans", "runs", "prunedRuns", "events", "deletedIds", "applied", "undo", "requests", "index"];
 
-/// What became of a task or call elsewhere, and counts there alone: other tasks would go on with a result or an
-/// error that nothing here gave.
+/// Fields with results of another store. They are dropped: dependents here would otherwise use a result or an
+/// error that
+/// nothing in this store has produced.
 const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted", "result", "errorClass"];
 
-/// What else is recorded of a call.
+/// Further fields with the results of a call.
 const OF_A_CALL: &[&str] = &["usage", "evaluatedArgs", "error"];
 
-/// Returns whether this is what a command printed with `--json`: an answer, and nothing that a store could go on from.
+/// Returns whether this is the output of a command with `--json`, which lacks the data that a store needs.
 pub(super) fn is_printed(value: &Value) -> bool {
     let has = |field| value.get(field).is_some();
     has("schemaVersion") && (has("data") || has("error")) && !has("tasks")
 }
 
-/// Returns the content of a store with these tasks; `None` where it is something else.
+/// Returns the content of a store with these tasks, or `None` if `value` is not a list of tasks.
 pub(super) fn content_of(value: &Value, version: i64) -> Option<Value> {
     let mut content = value.as_object()?.clone();
     let tasks = content.get("tasks")?.as_array()?;
     let is_task = |task: &Value| ALWAYS.iter().all(|field| task.get(field).is_some());
-    // An empty list alone may be anybody's, but nothing is lost with it.
+    // An empty list without further fields could come from any program, but accepting it loses nothing.
     if !tasks.iter().all(is_task) || (tasks.is_empty() && content.len() > 1) {
         return None;
     }
@@ -42,9 +45,12 @@ pub(super) fn content_of(value: &Value, version: i64) -> Option<Value> {
     Some(Value::Object(content))
 }
 
-/// Nothing in it runs here, and whoever wrote its calls is not who opens the file: they ask before they run.
+/// Resets the progress of a task from another store, none of whose calls run here. All calls get the origin
+/// `agent`, which
+/// requires an approval before they start: the user who opens the file did not write them.
 fn task(mut task: Map<String, Value>) -> Value {
-    // Why a task was given up is a remark; what failed elsewhere says nothing to others here.
+    // The error of a failed task describes a run elsewhere. The error of any other status is the remark of a
+    // person; keep it.
     let is_failed = task.get("status") == Some(&json!("failed"));
     task.retain(|field, _| !(NOT_TAKEN.contains(&field.as_str()) || is_failed && field == "error"));
     let calls = task.get_mut("metadata").and_then(|metadata| metadata.get_mut("toolCalls"));

@@ -1,20 +1,21 @@
-//! How files of earlier versions become those of this one.
+//! Migrations of the file from earlier schema versions.
 
 use serde_json::Value;
 
-/// What turns the content of a file of one version into that of the next. One that changes tasks seals them anew, or the change
-/// passes for an edit from outside.
+/// Migrates the content of a file from one version to the next. A migration that changes tasks must also
+/// update their seals,
+/// otherwise the change counts as an edit from outside.
 pub(super) type Upgrade = fn(&mut Value);
 
-/// From version 1 on; published ones never change.
+/// The migrations, from version 1 on. A published migration never changes.
 pub(super) const UPGRADES: &[Upgrade] = &[];
 
-/// Returns the version to which `upgrades` lead.
+/// Returns the schema version after all `upgrades`.
 pub(super) fn version(upgrades: &[Upgrade]) -> i64 {
     1 + i64::try_from(upgrades.len()).expect("BUG: there are few versions")
 }
 
-/// Brings `content`, which has the version `from`, to the last one.
+/// Migrates `content` from schema version `from` to the latest one.
 pub(super) fn upgrade(content: &mut Value, from: i64, upgrades: &[Upgrade]) {
     let done = usize::try_from(from - 1).unwrap_or(0);
     for step in upgrades.iter().skip(done) {

@@ -1,4 +1,4 @@
-//! Finding tasks in the maps.
+//! Task queries on the maps of a state.
 
 use taskpawl_model::{Key, Query};
 
@@ -15,7 +15,8 @@ impl State {
         matching.take(self.most(query)).skip(query.offset).take(or_all(query.limit)).collect()
     }
 
-    /// Returns how many tasks can match at most: nothing is looked for beyond them.
+    /// Returns an upper bound for the number of matches. The search stops there instead of scanning all
+    /// tasks.
     fn most(&self, query: &Query) -> usize {
         if query.status.is_empty() {
             return usize::MAX;
@@ -24,7 +25,7 @@ impl State {
         usize::try_from(counts.map(|(_, count)| count).sum::<u64>()).unwrap_or(usize::MAX)
     }
 
-    /// Returns the tasks that may match, in the order of the query.
+    /// Returns the candidates, in the order of the query.
     fn candidates(&self, query: &Query) -> Vec<Key> {
         if query.ready.is_some() {
             let mut ready: Vec<_> = self.ready.iter().collect();
@@ -56,7 +57,7 @@ fn is_free_for(actor: Option<&String>, assignee: Option<&String>) -> bool {
     actor.is_none() || assignee.is_none() || actor == assignee
 }
 
-/// An empty list means: any.
+/// Returns whether `value` is in the list. An empty list accepts any value.
 fn is_any<T: PartialEq>(wanted: &[T], value: &T) -> bool {
     wanted.is_empty() || wanted.contains(value)
 }

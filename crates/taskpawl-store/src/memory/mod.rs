@@ -1,4 +1,4 @@
-//! The store that lives as long as its handle: for tests, simulations and programs that keep nothing.
+//! The store in memory, for tests, simulations and programs that persist nothing.
 
 mod find;
 mod pages;
@@ -16,12 +16,14 @@ use crate::StoreError;
 use crate::committer::Backend;
 use crate::handle::{Reader, Watch};
 
-/// The one copy of the state. A transaction takes it out and puts it back; readers wait meanwhile. It never waits for readers: who
-/// looks while it changes keeps what was there, and only then is there a second copy.
+/// The only copy of the state. A transaction takes it out and puts it back, and readers wait for its return.
+/// A writer never
+/// waits for readers: a reader that still holds the old state keeps it, and the writer copies the state on
+/// its first change.
 #[derive(Debug)]
 struct Shared {
     state: Mutex<Option<Arc<State>>>,
-    /// Rung when the state is put back.
+    /// Signalled when the state is put back.
     is_back: Condvar,
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn open() -> (Box<dyn Backend>, Box<dyn Reader>) {
 #[derive(Debug)]
 struct MemoryBackend {
     shared: Arc<Shared>,
-    /// The state, during a transaction.
+    /// The state, while a transaction is open.
     working: Option<Arc<State>>,
     is_changed: bool,
 }
@@ -74,6 +76,7 @@ impl Backend for MemoryBackend {
     fn apply(&mut self, changes: Changes) -> Result<u64, StoreError> {
         self.is_changed = true;
         let state = self.working.as_mut().expect("BUG: changes are applied within a transaction");
+        // Copies the state only if a reader still holds it.
         Ok(Arc::make_mut(state).apply(changes))
     }
 
@@ -86,7 +89,9 @@ impl Backend for MemoryBackend {
         true
     }
 
-    /// There is no way back from changes: this happens only when the rules panic, and then the handle is closed.
+    /// Changes cannot be reverted, so this fails if there are any. That happens only after a panic of the
+    /// rules, which closes
+    /// the handle anyway.
     fn rollback(&mut self) -> Result<(), StoreError> {
         let was_changed = self.is_changed;
         self.finish();
@@ -110,7 +115,8 @@ impl Reader for MemoryReader {
     }
 }
 
-/// Nobody else can change a store in memory: the bell of the handle tells everything after the first look.
+/// No other process can change a store in memory, so the notifications of the handle cover everything after
+/// the first call.
 struct FirstLook {
     has_looked: bool,
 }

@@ -1,14 +1,14 @@
-//! A table by key. Keys are dense and given one after the other, so a place is found without a search.
+//! A sparse table by key. Keys are dense and increasing, so a lookup is index arithmetic instead of a search.
 
 use taskpawl_model::Key;
 
-/// How many places lie side by side: a page whose last place becomes free is given back.
+/// Slots per page. A page is freed when its last slot becomes empty.
 const PLACES: u32 = 64;
 
-/// How many pages a chapter has: a single key that is large, which nobody but a hostile file has, costs no more than that.
+/// Pages per chapter. Bounds the memory that a single huge key costs; only a hostile file has such a key.
 const PAGES: u32 = 8192;
 
-/// What is kept for keys, in their order.
+/// A map from keys to values, iterated in key order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pages<T> {
     chapters: Vec<Vec<Option<Box<Page<T>>>>>,
@@ -21,7 +21,7 @@ struct Page<T> {
     taken: u32,
 }
 
-/// Where a key is: chapter, page, place.
+/// The location of a key: chapter, page, slot.
 type Place = [usize; 3];
 
 fn place(key: Key) -> Place {
@@ -46,7 +46,7 @@ impl<T> Pages<T> {
         self.chapters.get_mut(chapter)?.get_mut(page)?.as_mut()?.places[place].as_mut()
     }
 
-    /// Returns what was there before.
+    /// Stores a value and returns the previous one.
     pub(crate) fn insert(&mut self, key: Key, value: T) -> Option<T> {
         let [chapter, page, place] = place(key);
         let pages = entry(&mut self.chapters, chapter);
@@ -77,7 +77,7 @@ impl<T> Pages<T> {
         self.len
     }
 
-    /// Returns all that is kept, in the order of the keys.
+    /// Returns all entries, in key order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         let pages = (self.chapters.iter().zip(0..)).flat_map(|(pages, chapter): (_, u32)| {
             pages.iter().zip(0..).map(move |(page, number): (_, u32)| (page, chapter * PAGES + number))
@@ -91,7 +91,7 @@ impl<T> Pages<T> {
 }
 
 impl<T> Pages<Vec<T>> {
-    /// Puts a value at the end of a list.
+    /// Appends a value to the list of `key`.
     pub(crate) fn push(&mut self, key: Key, value: T) {
         match self.get_mut(key) {
             Some(list) => list.push(value),
@@ -100,7 +100,7 @@ impl<T> Pages<Vec<T>> {
     }
 }
 
-/// Returns the entry at `position`, after empty ones if need be.
+/// Returns the entry at `position`, and fills the gap before it with empty entries.
 fn entry<T: Default>(list: &mut Vec<T>, position: usize) -> &mut T {
     if list.len() <= position {
         list.resize_with(position + 1, T::default);
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_an_ordered_map_holds(
+        fn it_behaves_like_an_ordered_map(
             steps in prop::collection::vec((keys(), prop::option::of(any::<u8>())), 0..300)
         ) {
             let (mut pages, mut map) = (Pages::default(), BTreeMap::new());
@@ -141,7 +141,7 @@ mod tests {
             for key in map.keys() {
                 pages.remove(*key);
             }
-            prop_assert!(pages.chapters.iter().flatten().all(Option::is_none), "a page without anything is kept");
+            prop_assert!(pages.chapters.iter().flatten().all(Option::is_none), "an empty page was not freed");
         }
     }
 }

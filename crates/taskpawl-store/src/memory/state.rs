@@ -1,4 +1,4 @@
-//! Tasks and events in ordered maps.
+//! The state of a store as ordered maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,59 +12,60 @@ use taskpawl_model::{
 
 use super::pages::Pages;
 
-/// A task with everything that belongs to it.
+/// A task with its node, its calls and its applied definition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) record: TaskRecord,
     pub(crate) node: Node,
-    /// By position, which is not used again: most tasks have one, and all of them side by side.
+    /// The calls by position. A vector, because most tasks have one call; positions of removed calls stay
+    /// empty.
     pub(crate) calls: Vec<Option<CallRecord>>,
     pub(crate) applied: Option<String>,
 }
 
-/// A command that can be undone, with what it changed.
+/// A command that can be undone, with its undo snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     #[serde(flatten)]
     pub(crate) command: Undoable,
-    /// Pruned images leave the command behind.
+    /// The undo snapshot. Pruning removes it, but keeps the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<Arc<Image>>,
 }
 
-/// The place of a ready task among those of its kind.
+/// The sort key of a ready task: kind of work, priority, due date, age.
 pub(crate) type ReadyPlace = (Work, Priority, i64, Key);
 
-/// Everything that a store keeps.
+/// The whole content of a store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct State {
     pub(crate) entries: Pages<Entry>,
     pub(crate) ids: BTreeMap<TaskId, Key>,
-    /// Ids of deleted tasks, with their plans.
+    /// Ids of deleted tasks, with the plan of each. They stay reserved.
     pub(crate) deleted: BTreeMap<TaskId, Option<String>>,
-    /// (task, what it depends on), and the other way round.
+    /// Pairs of a task and its dependency; `dependents` has the same pairs reversed.
     pub(crate) dependencies: BTreeSet<(Key, Key)>,
     pub(crate) dependents: BTreeSet<(Key, Key)>,
-    /// (task above, subtask).
+    /// Pairs of a parent and its subtask.
     pub(crate) subtasks: BTreeSet<(Key, Key)>,
     pub(crate) ready: BTreeSet<ReadyPlace>,
-    /// Tasks that agents and people hold, with who.
+    /// Tasks that agents and people hold by a lease, with the holder.
     pub(crate) leases: BTreeMap<Key, SharedText>,
-    /// Tasks of which a call runs.
+    /// Tasks with a running call.
     pub(crate) running: BTreeSet<Key>,
     pub(crate) plans: BTreeMap<String, PlanRecord>,
-    /// In the order in which they started.
+    /// Runs, in the order of their start.
     pub(crate) runs: Vec<RunRecord>,
-    /// Runs that are forgotten, and when.
+    /// Ids of pruned runs, with the time of the pruning.
     pub(crate) pruned_runs: BTreeMap<RunId, Timestamp>,
     pub(crate) events: Vec<Event>,
     /// Positions in `events`, by task.
     pub(crate) history: Pages<Vec<usize>>,
-    /// Commands that can be undone, by revision.
+    /// Undo snapshots by the revision of the last event of their command.
     pub(crate) undo: BTreeMap<u64, Kept>,
-    /// What was done by requests, by actor and name.
+    /// Results of idempotent requests, by actor and request name.
     pub(crate) requests: BTreeMap<(String, String), RequestRecord>,
-    /// The first part of idempotency keys.
+    /// The random prefix of idempotency keys.
     pub(crate) key_space: Option<KeySpace>,
     pub(crate) counts: BTreeMap<Status, u64>,
     pub(crate) next_key: u32,
@@ -74,6 +75,7 @@ pub(crate) struct State {
 impl State {
     /// Applies `changes` and returns the revision of the last event.
     pub(crate) fn apply(&mut self, changes: Changes) -> u64 {
+        // Before the events are added, because it derives their revisions from the current one.
         self.put_image(&changes);
         for (key, change) in changes.tasks {
             self.put_task(key, change, changes.nodes.get(&key));
@@ -140,7 +142,7 @@ impl State {
         self.insert(Entry { record, node, calls: Vec::new(), applied: None });
     }
 
-    /// Takes in a new task.
+    /// Adds a new task and indexes it.
     pub(crate) fn insert(&mut self, entry: Entry) {
         let key = entry.node.key;
         self.ids.insert(entry.record.id.clone(), key);
@@ -248,7 +250,7 @@ impl State {
         found.map_or(ActorKind::Unknown, |position| self.events[position].actor_kind)
     }
 
-    /// Keeps what the command is about to change, as it was before.
+    /// Stores the undo snapshot of the command.
     fn put_image(&mut self, changes: &Changes) {
         let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return };
         let (first, undoes) = (self.revision + 1, changes.undoes);
@@ -285,7 +287,7 @@ fn ready_place(node: &Node) -> ReadyPlace {
     (node.work, node.priority, node.due, node.key)
 }
 
-/// Returns the second halves of the pairs that begin with `key`, in order.
+/// Returns the second elements of the pairs that start with `key`, in order.
 pub(crate) fn pairs_of(pairs: &BTreeSet<(Key, Key)>, key: Key) -> impl Iterator<Item = Key> + '_ {
     pairs.range((key, Key(0))..=(key, Key(u32::MAX))).map(|(_, other)| *other)
 }

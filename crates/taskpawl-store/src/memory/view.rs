@@ -1,4 +1,4 @@
-//! The state as the rules see it.
+//! [`View`] over the state in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use taskpawl_model::{
 use super::state::{State, pairs_of};
 
 impl State {
-    /// Returns the tools that tasks call which are ready for runs, with the tasks.
+    /// Returns the calls of tasks that a run could start now, as pairs of task and tool name.
     fn ready_calls(&self) -> impl Iterator<Item = (Key, &str)> {
         let ready = self.ready.iter().filter(|(work, ..)| *work == Work::Calls).map(|place| place.3);
         ready.flat_map(|key| {
@@ -21,7 +21,7 @@ impl State {
         })
     }
 
-    /// Returns the position of the first event after `revision`.
+    /// Returns the index of the first event after `revision`.
     fn first_after(&self, revision: u64) -> usize {
         self.events.partition_point(|event| event.revision <= revision)
     }
@@ -195,7 +195,7 @@ impl View for State {
     }
 
     fn request(&self, actor: Actor<'_>, request: &str) -> ViewResult<Option<RequestRecord>> {
-        // Versions before 0.2 kept requests under the name alone.
+        // Versions before 0.2 stored requests under the name of the actor, without its kind.
         let mut found = [actor.key(), actor.name.to_owned()]
             .into_iter()
             .filter_map(|key| self.requests.get(&(key, request.to_owned())));
@@ -238,7 +238,7 @@ fn is_match(event: &Event, query: &EventQuery) -> bool {
         && query.since.is_none_or(|since| event.at >= since)
 }
 
-/// A limit of 0 means: all.
+/// Treats a limit of 0 as no limit.
 pub(super) fn or_all(limit: usize) -> usize {
     if limit == 0 { usize::MAX } else { limit }
 }

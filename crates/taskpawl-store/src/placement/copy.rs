@@ -1,4 +1,4 @@
-//! Projects that were moved, and projects that were copied.
+//! Moved and copied projects.
 
 use std::path::{Path, PathBuf};
 
@@ -6,28 +6,28 @@ use super::discover::{self, Found};
 use super::project::{ProjectFile, StateRecord};
 use super::{Environment, Place, PlacementError, locate, state_directory};
 
-/// What becomes of a copied project, or of one whose tasks nobody wants there any more.
+/// The decision of a user about a copied project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyChoice<'a> {
-    /// It works on the tasks of the original.
+    /// The copy shares the tasks of the original.
     Share,
-    /// It gets a store of its own, under this random id.
+    /// The copy gets a store of its own, with this random id.
     New(&'a str),
 }
 
-/// What has become of a project since its place was last recorded.
+/// Changes to a project since its path was last recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Since {
-    /// Where it was before, if it was moved.
+    /// The recorded path, if the project was moved.
     pub(super) moved_from: Option<PathBuf>,
-    /// Whether another store belongs to the directory by what is recorded: an older `.taskpawl` was put back.
+    /// Whether the records assign another store to the directory, because an older `.taskpawl` was restored.
     pub(super) is_back: bool,
 }
 
-/// Returns what has become of a project.
+/// Compares a project with the path that is recorded for it.
 ///
 /// # Errors
-/// It is still where it was recorded: this is a copy.
+/// [`PlacementError::Copied`] if the project also still exists at the recorded path.
 pub(super) fn since(found: &Found, state: &Path) -> Result<Since, PlacementError> {
     let record = StateRecord::read(state)?;
     let record = record.unwrap_or_else(|| StateRecord::new(&found.file.id, &found.file.path));
@@ -44,10 +44,13 @@ pub(super) fn since(found: &Found, state: &Path) -> Result<Since, PlacementError
     Ok(Since { moved_from: Some(record.path), is_back: false })
 }
 
-/// Records that a project is at a place, whatever it was before. Its copies stay as they are.
+/// Records the new path of a project, and that this is its store now. The records of its copies do not
+/// change.
 pub(super) fn settle(state: &Path, id: &str, project: &Path) -> Result<(), PlacementError> {
     let record = StateRecord::read(state)?.unwrap_or_else(|| StateRecord::new(id, project));
-    // Until the last of them is written it says that the project has yet to be settled.
+    // The record of this project comes last: until it is written, `since` reports the change again, so that
+    // an interrupted
+    // update is repeated.
     for (other, mut left) in records(state.parent().unwrap_or(state)) {
         if left.path == project && left.id != id && !left.is_former {
             left.is_former = true;
@@ -57,17 +60,17 @@ pub(super) fn settle(state: &Path, id: &str, project: &Path) -> Result<(), Place
     StateRecord { path: project.to_owned(), is_former: false, ..record }.write(state)
 }
 
-/// Returns what is recorded in a state directory, with the place of each; what cannot be read is left out.
+/// Returns all records of a state directory with their paths. Unreadable ones are left out.
 pub(super) fn records(directory: &Path) -> Vec<(PathBuf, StateRecord)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let read = |path: PathBuf| StateRecord::read(&path).ok().flatten().map(|record| (path, record));
     entries.filter_map(|entry| read(entry.path())).collect()
 }
 
-/// Writes down what becomes of the project that the environment is in, and returns its place then. The store that it had before stays.
+/// Records the decision about a copied project, and returns its new place. The previous store is kept.
 ///
 /// # Errors
-/// There is no project, or files cannot be written.
+/// There is no project here, or a file cannot be written.
 pub fn resolve_copy(environment: &Environment, choice: CopyChoice<'_>) -> Result<Place, PlacementError> {
     let directory = discover::real(&environment.directory)?;
     let found = discover::find(&directory)?.ok_or(PlacementError::NoProject { directory })?;
@@ -89,7 +92,8 @@ pub fn resolve_copy(environment: &Environment, choice: CopyChoice<'_>) -> Result
     locate(environment)
 }
 
-/// Notes with the store that a project had that it has another one now.
+/// Marks the previous store of a project as its former one, or removes the project from the copies that share
+/// it.
 fn leave(state: &Path, project: &Path) -> Result<(), PlacementError> {
     let Some(mut record) = StateRecord::read(state)? else { return Ok(()) };
     if record.path == project {

@@ -1,4 +1,4 @@
-//! Why no store can be named.
+//! Errors of locating a store.
 
 use std::path::PathBuf;
 
@@ -6,47 +6,47 @@ use taskpawl_model::Hint;
 
 use crate::StoreError;
 
-/// The place of a store could not be found or made.
+/// The store of a project could not be located or created.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlacementError {
-    /// There is no project here, and no store was named.
+    /// No project was found, and no store was named.
     #[error("`{}` is not in a taskpawl project", .directory.display())]
     NoProject {
-        /// Where it was looked for, upwards.
+        /// The directory where the upward search started.
         directory: PathBuf,
     },
-    /// Neither `HOME` nor `XDG_STATE_HOME` says where the state of the user is.
+    /// Neither `HOME` nor `XDG_STATE_HOME` is an absolute path.
     #[error("there is no state directory: neither `HOME` nor `XDG_STATE_HOME` is set to an absolute path")]
     NoStateDirectory,
-    /// Tools of the project could write the store.
+    /// The state directory is inside the project, where tools of a run could modify the store.
     #[error("the state directory `{}` lies inside the project `{}`", .state.display(), .project.display())]
     StateInsideProject {
         /// The state directory.
         state: PathBuf,
-        /// The project.
+        /// The root of the project.
         project: PathBuf,
     },
-    /// Two directories have the same project id: somebody has to say whether they share their tasks.
+    /// Two directories have the same project id, and the user has to decide whether they share their tasks.
     #[error("`{}` is a copy of the project `{}`", .copy.display(), .original.display())]
     Copied {
-        /// Where the project was recorded, and still is.
+        /// The recorded directory, which still exists.
         original: PathBuf,
-        /// The directory with the same id.
+        /// The other directory with the same id.
         copy: PathBuf,
     },
-    /// The path of a project is no text, so that it cannot be recorded.
+    /// The path of a project is not UTF-8 and therefore cannot be recorded in JSON.
     #[error("the path of the project `{}` is not UTF-8", .directory.display())]
     NotUtf8 {
-        /// The directory.
+        /// The directory with that path.
         directory: PathBuf,
     },
-    /// The file that marks a project cannot be understood; it was left as it is.
+    /// The project file is invalid. It was not changed.
     #[error("`{}` does not describe a project: {detail}", .path.display())]
     BadProjectFile {
-        /// The file.
+        /// The invalid file.
         path: PathBuf,
-        /// What does not fit.
+        /// Describes the fault.
         detail: String,
     },
     /// A file could not be read or written.
@@ -55,7 +55,7 @@ pub enum PlacementError {
 }
 
 impl PlacementError {
-    /// Returns what the reader can do about it.
+    /// Returns advice for the user.
     pub fn hint(&self) -> Hint {
         match self {
             Self::NoProject { .. } => Hint::new("run ")

@@ -1,4 +1,4 @@
-//! Where the store of a project is: outside everything that a tool of the project may write.
+//! Locates the store of a project, outside every directory that tools of the project may write.
 
 mod copy;
 mod discover;
@@ -16,69 +16,70 @@ use self::project::{ProjectFile, StateRecord};
 use crate::files;
 use crate::{Door, Location};
 
-/// What placement depends on. The border reads it once; nothing here looks at the environment of the process.
+/// The inputs of the location rules. The command line reads them once; this module never reads the process
+/// environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The directory of the user; ignored unless it is absolute.
+    /// The home directory of the user; ignored unless absolute.
     pub home: Option<PathBuf>,
-    /// `XDG_STATE_HOME`; ignored unless it is absolute, as its specification asks.
+    /// `XDG_STATE_HOME`; ignored unless absolute, as its specification demands.
     pub xdg_state_home: Option<PathBuf>,
-    /// The directory to begin at.
+    /// The directory where the search starts.
     pub directory: PathBuf,
-    /// `--store`.
+    /// The value of `--store`.
     pub store_flag: Option<String>,
-    /// `TASKPAWL_STORE`.
+    /// The value of `TASKPAWL_STORE`.
     pub store_variable: Option<String>,
 }
 
-/// Why a store is where it is.
+/// The rule that determined the location of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// `--store` says so.
+    /// The `--store` flag.
     Flag,
-    /// `TASKPAWL_STORE` says so.
+    /// The `TASKPAWL_STORE` variable.
     Variable,
-    /// `TASKPAWL_FD` says so: this is part of a call.
+    /// The `TASKPAWL_FD` variable: this process belongs to a call.
     Call,
-    /// `init --store` said so; it stands in the project.
+    /// The store named with `init --store`, recorded in the project.
     Project,
-    /// The project has an id, and its store lies in the state directory of the user.
+    /// The default: the state directory of the user, by the id of the project.
     StateDirectory,
 }
 
-/// Where a store is, and the project that it belongs to.
+/// The location of a store, with its project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The store.
+    /// The location of the store.
     pub location: Location,
-    /// Why there.
+    /// The rule that led to it.
     pub rule: Rule,
-    /// The directory in which the tasks work: that of the project, or what corresponds to it in a git worktree, or without a
-    /// project the current one.
+    /// The working directory of the tasks: the root of the project, its counterpart in a git worktree, or the
+    /// current directory if there is no project.
     pub root: PathBuf,
-    /// The directory that holds `.taskpawl`.
+    /// The directory that contains `.taskpawl`.
     pub project: Option<PathBuf>,
     /// The id of the project.
     pub id: Option<String>,
-    /// Where the project was when its path was last recorded, if it was moved since.
+    /// The recorded path of the project, if it was moved since.
     pub moved_from: Option<PathBuf>,
-    /// Where the path of the project is recorded.
+    /// The state directory of the project, which has the record of its path.
     state: Option<PathBuf>,
-    /// Whether what is recorded names another store for it.
+    /// Whether the record names another store for this project.
     is_back: bool,
 }
 
 impl Place {
-    /// Returns the place of what belongs to a call and works in `directory`.
+    /// Returns the place for a process that belongs to a call and works in `directory`.
     pub fn of_call(door: Door, directory: &Path) -> Self {
-        // The call may not see the whole of its project: then its root is where it works.
+        // A sandbox may hide parts of the project from the call. Its root is then its working directory.
         let found = discover::find(directory).ok().flatten();
         named_place(Location::Call(door), Rule::Call, found, directory)
     }
 
-    /// Records where the project is now, if it was moved, and that this is its store, if another one was noted. Commands that write call
-    /// it; those that read do not.
+    /// Records the current path of a moved project, and that this is its store again. Only commands that
+    /// write call this.
     pub fn record(&self) -> Result<(), PlacementError> {
         let (Some(state), Some(project), Some(id)) = (&self.state, &self.project, &self.id) else {
             return Ok(());
@@ -90,10 +91,10 @@ impl Place {
     }
 }
 
-/// Finds the store that commands in this environment mean. Reads only.
+/// Locates the store for this environment. Writes nothing.
 ///
 /// # Errors
-/// There is neither a project nor a store named; or the project is a copy of another one that still exists.
+/// There is neither a project nor a named store, or the project is a copy of another one that still exists.
 pub fn locate(environment: &Environment) -> Result<Place, PlacementError> {
     let directory = discover::real(&environment.directory)?;
     let found = discover::find(&directory);
@@ -101,7 +102,8 @@ pub fn locate(environment: &Environment) -> Result<Place, PlacementError> {
     for (text, rule) in named {
         if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
             let location = Location::parse(text, &directory);
-            // A damaged file of the project says nothing that is needed then, but where the project is.
+            // A named store does not need the project file, so damage to it is no error. Only the root of the
+            // project is used.
             let root = if found.is_err() { discover::root(&directory) } else { directory };
             return Ok(named_place(location, rule, found.ok().flatten(), &root));
         }
@@ -141,13 +143,14 @@ fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementE
     })
 }
 
-/// Makes the current directory a project, and returns where its store is. A directory that is one already stays as it is, but
-/// for a store that is named; and a worktree of a project belongs to that.
+/// Makes the current directory a project and returns the place of its store. An existing project stays as it
+/// is, except that
+/// a named store is recorded. In a git worktree the project of the main tree is used.
 ///
-/// `fresh_id` is random; it is used if the project is new.
+/// `fresh_id` is a random id for a new project.
 ///
 /// # Errors
-/// The state directory lies inside the project, where tools could reach the store.
+/// The state directory is inside the project, where tools could modify the store.
 pub fn initialize(
     environment: &Environment,
     fresh_id: &str,
@@ -157,7 +160,8 @@ pub fn initialize(
     check_text(&directory)?;
     let remembered = remembered_id(environment, &directory);
     let known = match (discover::at(&directory), &remembered) {
-        // The file is damaged, but the state directory knows what belongs here.
+        // The project file is damaged, but the state directory still has the id of the project at this path.
+        // Write the file again.
         (Err(PlacementError::BadProjectFile { .. }), Some(_)) => None,
         (known, _) => known?,
     };
@@ -183,7 +187,7 @@ pub fn initialize(
     Ok(place)
 }
 
-/// Returns the id under which the state directory knows the project at `directory`, whose own file may be gone: `git clean -fdx`
+/// Returns the recorded id of the project at `directory`. The project file may be missing: `git clean -fdx`
 /// removes it.
 fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> {
     let mut records =
@@ -191,7 +195,7 @@ fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> 
     records.find(|record| record.path == directory && !record.is_former).map(|record| record.id)
 }
 
-/// Returns the directory of this program beneath the state directory of the user.
+/// Returns the directory of this program in the state directory of the user.
 pub fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementError> {
     let xdg = environment.xdg_state_home.as_ref().filter(|path| path.is_absolute()).cloned();
     let home = environment.home.as_ref().filter(|home| home.is_absolute());
@@ -199,7 +203,7 @@ pub fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementEr
     xdg.or_else(home).map(|state| state.join("taskpawl")).ok_or(PlacementError::NoStateDirectory)
 }
 
-/// Refuses a project whose path is no text: it could not be recorded.
+/// Refuses a project whose path is not UTF-8, because JSON cannot record it.
 fn check_text(project: &Path) -> Result<(), PlacementError> {
     if project.to_str().is_none() {
         return Err(PlacementError::NotUtf8 { directory: project.to_owned() });
@@ -208,6 +212,7 @@ fn check_text(project: &Path) -> Result<(), PlacementError> {
 }
 
 fn check_outside(state: &Path, project: &Path) -> Result<(), PlacementError> {
+    // Compares resolved paths: a symbolic link could otherwise lead into the project.
     let existing = state.ancestors().find(|path| path.exists()).unwrap_or(state);
     if discover::real(existing)?.starts_with(project) {
         return Err(PlacementError::StateInsideProject {
@@ -218,7 +223,7 @@ fn check_outside(state: &Path, project: &Path) -> Result<(), PlacementError> {
     Ok(())
 }
 
-/// Makes the directory of a file and the file, for their owner alone.
+/// Writes a file, and creates its directory if necessary. Only the owner can access them.
 fn write_file(path: &Path, content: &[u8]) -> Result<(), PlacementError> {
     files::make_directory(files::directory_of(path))?;
     Ok(files::replace(path, content)?)

@@ -10,13 +10,13 @@ use super::{PlacementError, write_file};
 use crate::StoreError;
 use crate::files::read_text;
 
-/// `.taskpawl/project.json`: it goes where the project goes.
+/// `.taskpawl/project.json`, which moves with the project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ProjectFile {
     pub(super) id: String,
-    /// Where the project was when this was written.
+    /// The path of the project at the time of writing.
     pub(super) path: PathBuf,
-    /// The store that `init --store` named.
+    /// The store named with `init --store`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) store: Option<String>,
     #[serde(flatten)]
@@ -39,7 +39,8 @@ impl ProjectFile {
         read::<Self>(&path)?.checked(&path)
     }
 
-    /// The id becomes the name of a directory, and the file may come from a stranger.
+    /// Validates the id. It becomes the name of a directory, and the file may come from an untrusted
+    /// repository.
     fn checked(self, path: &Path) -> Result<Self, PlacementError> {
         let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         if self.id.is_empty() || self.id.len() > 64 || !self.id.bytes().all(is_plain) {
@@ -49,7 +50,8 @@ impl ProjectFile {
         Ok(self)
     }
 
-    /// Writes the file with a rule beside it that keeps both out of git. What says so already is not touched.
+    /// Writes the file, with a `.gitignore` beside it that excludes both from git. An identical file is not
+    /// rewritten.
     pub(super) fn write(&self, project: &Path) -> Result<(), PlacementError> {
         let path = path_in(project);
         let content = to_text(self);
@@ -65,15 +67,15 @@ fn path_in(project: &Path) -> PathBuf {
     project.join(".taskpawl").join("project.json")
 }
 
-/// `project.json` in the state directory: where the project is.
+/// `project.json` in the state directory, which records the path of a project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StateRecord {
     pub(super) id: String,
     pub(super) path: PathBuf,
-    /// Copies that share the store.
+    /// Copies of the project that share this store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) copies: Vec<PathBuf>,
-    /// Whether the directory has another store since: `init` does not come back to this one.
+    /// Whether the directory has another store by now. `init` does not return to this one.
     #[serde(rename = "former", default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_former: bool,
 }

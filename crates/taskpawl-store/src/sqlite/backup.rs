@@ -1,5 +1,5 @@
-//! Copies of a database, by the backup interface of SQLite: opening the file in any other way would drop the locks that SQLite
-//! holds on it in this process.
+//! Copies of a database, made with the backup interface of SQLite. Opening the file with `std::fs` and
+//! closing it again would release the POSIX locks that SQLite holds on it in this process.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,16 +10,16 @@ use rusqlite::{Connection, OpenFlags};
 use crate::StoreError;
 use crate::files::{self, with_suffix};
 
-/// Copies all that `from` sees into a database of its own, which nobody else can open and which is gone with its connection.
+/// Copies the content of `from` into a temporary database, which only the returned connection can use.
 pub(super) fn private_copy(from: &Connection, path: &Path) -> Result<Connection, StoreError> {
-    // Without a name SQLite keeps it in memory, and in a temporary file what does not fit.
+    // An empty name makes SQLite create a database in memory that can spill to a temporary file.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut copy = Connection::open_with_flags("", flags).map_err(|error| StoreError::sql(path, error))?;
     copy_all(from, &mut copy).map_err(|error| StoreError::sql(path, error))?;
     Ok(copy)
 }
 
-/// Keeps a copy of a database of an older version beside it, under a name that no other file has.
+/// Keeps a copy of a database of an older version beside it, under a name that is free.
 ///
 /// # Durability
 /// As for [`keep`].
@@ -28,17 +28,17 @@ pub(super) fn keep_version(from: &Connection, path: &Path, version: i64) -> Resu
     let kept = write(from, &fresh).and_then(|()| {
         match files::free_backup_path(path, version, |there| files::have_same_content(there, &fresh)) {
             Some(free) => put_in_place(&fresh, &free),
-            // A migration that did not succeed has kept it already.
+            // An earlier migration, which failed, has made the same copy.
             None => fs::remove_file(&fresh).map_err(|error| StoreError::io("remove", &fresh, error)),
         }
     });
     settle(path, &fresh, kept)
 }
 
-/// Keeps a copy of the database at `kept`.
+/// Keeps a copy of the database at `kept`, replacing an existing copy.
 ///
 /// # Durability
-/// The copy is whole and durable once this returns; until then it has another name. A copy that is there already is replaced.
+/// The copy is complete and durable on return. Until then it has a temporary name.
 pub(super) fn keep(from: &Connection, kept: &Path) -> Result<(), StoreError> {
     let fresh = with_suffix(kept, ".new");
     let result = write(from, &fresh).and_then(|()| put_in_place(&fresh, kept));
@@ -47,7 +47,7 @@ pub(super) fn keep(from: &Connection, kept: &Path) -> Result<(), StoreError> {
 
 fn settle(beside: &Path, fresh: &Path, result: Result<(), StoreError>) -> Result<(), StoreError> {
     if let Err(error) = result {
-        // What is left of it is in nobody's way; the error is what counts.
+        // A leftover is harmless, and `doctor --fix` removes it. The first error is the one to report.
         let _ = fs::remove_file(fresh);
         return Err(error);
     }
@@ -59,7 +59,7 @@ fn write(from: &Connection, fresh: &Path) -> Result<(), StoreError> {
     made.map_err(|error| StoreError::io("make", fresh, error))?;
     let copy = || {
         let mut copy = Connection::open(fresh)?;
-        // Nobody reads it before it is whole, and it is synced once at the end.
+        // The temporary file needs no crash safety: it gets its name after one sync at the end.
         copy.query_row("PRAGMA journal_mode = OFF", [], |_| Ok(()))?;
         copy.pragma_update(None, "synchronous", "OFF")?;
         copy_all(from, &mut copy)
@@ -73,13 +73,13 @@ fn put_in_place(fresh: &Path, kept: &Path) -> Result<(), StoreError> {
     fs::rename(fresh, kept).map_err(failed)
 }
 
-/// In one step, so that nobody can write in between.
+/// Copies all pages in one step, so that no write can happen in between.
 fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     let done = Backup::new(from, to)?.step(-1)?;
     if done == StepResult::Done {
         return Ok(());
     }
-    // The lock file keeps writers out, so that this is a program which is not ours.
+    // Our own writers are excluded by the lock file, so another program holds the database.
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
     Err(rusqlite::Error::SqliteFailure(code, Some("the copy is not whole".to_owned())))
 }

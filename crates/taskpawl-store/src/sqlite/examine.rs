@@ -1,4 +1,4 @@
-//! Looking for what is wrong in a database, and mending it.
+//! Finds faults in a database, and repairs them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,15 +14,15 @@ use crate::StoreError;
 use crate::examine::{Derived, Finding, Findings, Severity, check_nodes, check_rows};
 use crate::files::{self, LockFile};
 
-/// What is found where a row cannot be understood.
+/// The check name for rows that cannot be parsed.
 const UNREADABLE: &str = "unreadable";
 
 const RESTORE: &str = "put a copy of an earlier state in the place of the store";
 
-/// Tasks whose numbers can be used.
+/// Selects the tasks with valid keys.
 const KEYS: &str = "SELECT key FROM tasks WHERE key BETWEEN 0 AND 4294967294 ORDER BY key";
 
-/// Rows that belong to a task, each with when they do not.
+/// Tables with rows that belong to tasks, each with the condition for a row without its task.
 const STRAYS: [(&str, &str); 5] = [
     ("bodies", "key NOT IN (SELECT key FROM tasks)"),
     ("nodes", "key NOT IN (SELECT key FROM tasks)"),
@@ -31,7 +31,7 @@ const STRAYS: [(&str, &str); 5] = [
     ("dependencies", "task NOT IN (SELECT key FROM tasks) OR dependency NOT IN (SELECT key FROM tasks)"),
 ];
 
-/// Returns what is wrong in the database at `path`.
+/// Checks the database at `path`.
 pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
     match open::read_only(path, Setup::REAL)? {
         ReadOnly::Absent => Ok(Vec::new()),
@@ -50,7 +50,7 @@ fn look(session: &Session) -> Result<Vec<Finding>, StoreError> {
 fn all(session: &Session) -> ViewResult<Vec<Finding>> {
     let mut found = integrity(session)?;
     if found.iter().any(|finding| finding.severity == Severity::Damage) {
-        // What else is wrong follows from it.
+        // All further faults would be consequences of the damage.
         return Ok(found);
     }
     found.extend(strays(session)?);
@@ -62,7 +62,9 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
     let has_lost_tasks = found.iter().any(|finding| finding.check == UNREADABLE);
     found.extend(records(session)?);
     if has_lost_tasks {
-        // Without a task the gates behind it would seem open: what stands of them is all that is known.
+        // Deriving the nodes without the lost tasks would open the gates of their dependents. The stored
+        // nodes are the only
+        // remaining record of those dependencies, so leave them alone.
         return Ok(found);
     }
     match session.counters() {
@@ -82,7 +84,7 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
     Ok(found)
 }
 
-/// Asks SQLite. An index that does not fit its table follows from it; all else is damage.
+/// Runs the integrity check of SQLite. An index can be rebuilt from its table; all other faults are damage.
 fn integrity(session: &Session) -> ViewResult<Vec<Finding>> {
     let lines = session.all("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?;
     let mut damage = Findings::new("integrity", Severity::Damage, RESTORE);
@@ -97,7 +99,7 @@ fn integrity(session: &Session) -> ViewResult<Vec<Finding>> {
     Ok(found)
 }
 
-/// Returns every table with rows that belong to tasks, and the condition for those that belong to none.
+/// Returns all tables with rows that belong to tasks, each with the condition for a row without its task.
 fn stray_conditions() -> impl Iterator<Item = (&'static str, String)> {
     let calls = format!("slot >> {POSITION_BITS} NOT IN (SELECT key FROM tasks)");
     STRAYS.into_iter().map(|(table, condition)| (table, condition.to_owned())).chain([("calls", calls)])
@@ -116,9 +118,9 @@ fn strays(session: &Session) -> ViewResult<Vec<Finding>> {
     Ok(found.finish())
 }
 
-/// What the database says of the gates.
+/// The stored nodes and parents.
 struct Kept {
-    /// `None`: it cannot be understood, or is gone.
+    /// The stored nodes. `None` for a node that is missing or cannot be parsed.
     nodes: BTreeMap<Key, Option<Node>>,
     parents: BTreeMap<Key, Option<Key>>,
 }
@@ -145,7 +147,7 @@ impl Kept {
     }
 }
 
-/// The task above stands only in the row that cannot be read, and in what happened.
+/// Finds the parent of a task in its events. Apart from them only the damaged node row has it.
 fn parent_in_history(session: &Session, key: Key) -> ViewResult<Option<Key>> {
     let mut parent = None;
     for event in session.events(0, Some(key), 0)? {
@@ -158,7 +160,7 @@ fn parent_in_history(session: &Session, key: Key) -> ViewResult<Option<Key>> {
     parent.map_or(Ok(None), |id| session.key(id.as_str()))
 }
 
-/// Returns the tasks whose own number cannot be used.
+/// Returns the tasks whose key is out of range.
 fn numbers(session: &Session) -> ViewResult<Vec<Finding>> {
     let mut found = Findings::new("number", Severity::Damage, RESTORE);
     session.each("SELECT key, id FROM tasks WHERE key NOT BETWEEN 0 AND 4294967294", [], |row| {
@@ -169,7 +171,7 @@ fn numbers(session: &Session) -> ViewResult<Vec<Finding>> {
     Ok(found.finish())
 }
 
-/// Reads what belongs to no task.
+/// Checks the events, runs and plans.
 fn records(session: &Session) -> ViewResult<Vec<Finding>> {
     let mut found = Findings::new("unreadable", Severity::Damage, RESTORE);
     session.each(sql::EVENTS, [0, -1], |row| {
@@ -200,7 +202,7 @@ fn last_revision(session: &Session) -> ViewResult<u64> {
     Ok(last.unwrap_or(0))
 }
 
-/// Returns a key that no task has, nor had as far as the history knows.
+/// Returns a key that no task has or had, as far as the events show.
 fn next_key(session: &Session) -> ViewResult<u32> {
     let sql = "SELECT max((SELECT coalesce(max(key), -1) FROM tasks), (SELECT coalesce(max(task), -1) FROM events)) + 1";
     Ok(session.one(sql, [], |row| row.get(0))?.unwrap_or(0))
@@ -217,7 +219,8 @@ fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Finding>> {
     Ok(found.finish())
 }
 
-/// Mends indexes, stray rows, nodes and counters, in one transaction, with a copy of the whole kept before.
+/// Repairs indexes, stray rows, nodes and counters in one transaction. A full copy of the database is kept
+/// before.
 pub(crate) fn mend(path: &Path) -> Result<(), StoreError> {
     let lock = LockFile::open(path)?;
     lock.lock()?;
@@ -236,7 +239,7 @@ fn mend_locked(session: &mut Session) -> Result<(), StoreError> {
     session.live = None;
     match result {
         Ok(()) => session.execute("COMMIT", []).map(drop),
-        // The connection is closed, which ends the transaction.
+        // The caller drops the connection, which rolls the transaction back.
         Err(error) => Err(error),
     }
 }

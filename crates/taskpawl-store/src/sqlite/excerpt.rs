@@ -1,6 +1,7 @@
-//! What runs ask for of many tasks: it stands in columns of its own, beside the text that says it.
+//! Indexed columns that repeat values from the JSON text of a row, for queries over many tasks.
 //!
-//! The text is what counts. A column that says something else is found and mended by what it says.
+//! The JSON is authoritative. `doctor` compares the columns with it, and its repair rewrites columns that
+//! differ.
 
 use rusqlite::types::Value;
 use rusqlite::{params_from_iter, types::ValueRef};
@@ -12,12 +13,12 @@ use super::session::Session;
 use crate::StoreError;
 use crate::examine::{Finding, Findings, Severity};
 
-/// What of a body stands beside it.
+/// The values of a task body that have columns of their own.
 #[derive(PartialEq)]
 pub(super) struct OfBody<'a> {
-    /// Who holds the task by a lease.
+    /// The holder of the lease of the task.
     pub(super) holder: Option<&'a str>,
-    /// How long it ran when it last ended well.
+    /// The duration of its last successful attempt.
     pub(super) took: Option<String>,
 }
 
@@ -28,7 +29,7 @@ impl<'a> OfBody<'a> {
     }
 }
 
-/// Returns how long the author of a task expects it to take.
+/// Returns the expected duration of a task, as its author stated it.
 pub(super) fn estimate(spec: &TaskSpec) -> Option<String> {
     spec.estimate.map(|estimate| estimate.to_string())
 }
@@ -37,13 +38,13 @@ pub(super) fn is_running(body: &CallBody) -> bool {
     body.status == CallStatus::Running
 }
 
-/// The columns of a table that stand beside a text, and what they have to be.
+/// Columns of a table that repeat values from a JSON text.
 struct Excerpts {
     table: &'static str,
-    /// Key, text, columns.
+    /// Selects the key, the text and the columns.
     select: &'static str,
     update: &'static str,
-    /// `None`: the text cannot be understood, which is found elsewhere.
+    /// Computes the columns from the text. `None` for invalid text, which another check reports.
     of_text: fn(&str) -> Option<Vec<Value>>,
 }
 
@@ -83,7 +84,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// Returns where a column says something else than the text beside it.
+/// Finds rows whose columns differ from their text.
 pub(super) fn check(session: &Session) -> ViewResult<Vec<Finding>> {
     let mut found = Findings::new("excerpt", Severity::Mendable, "write what the text beside it says");
     for excerpts in &ALL {
@@ -97,7 +98,7 @@ pub(super) fn check(session: &Session) -> ViewResult<Vec<Finding>> {
     Ok(found.finish())
 }
 
-/// Writes what the texts say into the columns beside them.
+/// Rewrites columns that differ from their text.
 pub(super) fn mend(session: &Session) -> Result<(), StoreError> {
     for excerpts in &ALL {
         for (key, values) in excerpts.wrong(session).map_err(StoreError::from_view)? {
@@ -109,7 +110,7 @@ pub(super) fn mend(session: &Session) -> Result<(), StoreError> {
 }
 
 impl Excerpts {
-    /// Returns the rows whose columns are not what they have to be, and that.
+    /// Returns the keys of rows whose columns differ from their text, with the correct values.
     fn wrong(&self, session: &Session) -> ViewResult<Vec<(i64, Vec<Value>)>> {
         let mut wrong = Vec::new();
         session.each(self.select, [], |row| {

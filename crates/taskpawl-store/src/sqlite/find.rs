@@ -1,4 +1,4 @@
-//! Finding tasks: each query is driven by one index, in the order in which the tasks are wanted.
+//! Task queries. Each statement is driven by one index, in the order of the result.
 
 use rusqlite::types::Value;
 use serde::Deserialize;
@@ -8,17 +8,17 @@ use super::rows;
 use super::session::Session;
 use crate::words::{Code, Needle};
 
-/// The place of a task in the order of a query: priority and due date, where it asks for what is ready, and age.
+/// The sort key of a task: priority and due date (for queries of ready tasks only), then age.
 type Place = (i64, i64, u32);
 
-/// A statement that gives `priority, due, key` and, where a text is looked for, `id, spec`; in order.
+/// A statement that returns `priority, due, key`, and also `id, spec` for a text search, in order.
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) sql: String,
     pub(super) params: Vec<Value>,
 }
 
-/// What the tasks are taken from.
+/// The index that a statement walks.
 #[derive(Debug, Clone, Copy)]
 enum Driver<'a> {
     Ready(Work),
@@ -37,7 +37,7 @@ impl Session {
         for statement in statements(query) {
             places.extend(self.places(statement, query.text.as_deref(), wanted)?);
         }
-        // Several statements give several ordered pieces; sorting finds and merges them.
+        // Each statement returns an ordered list. The sort detects these presorted pieces and merges them.
         places.sort_unstable();
         let page = places.into_iter().skip(query.offset).take(wanted.saturating_sub(query.offset));
         Ok(page.map(|place| Key(place.2)).collect())
@@ -49,7 +49,7 @@ impl Session {
             params.push(Value::Integer(i64::try_from(wanted).unwrap_or(-1)));
             return self.all(&sql, rusqlite::params_from_iter(params), place);
         };
-        // The text may stand in any case and script, which the `LIKE` of SQLite does not know.
+        // `LIKE` of SQLite ignores case only for ASCII, so the text is compared here.
         params.push(Value::Integer(-1));
         let needle = Needle::new(text);
         let mut places = Vec::new();
@@ -64,7 +64,7 @@ impl Session {
     }
 }
 
-/// The texts of a specification.
+/// The searchable texts of a task specification.
 #[derive(Deserialize)]
 struct Title {
     #[serde(default)]
@@ -77,7 +77,7 @@ fn place(row: &rusqlite::Row<'_>) -> rusqlite::Result<Place> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-/// Returns the statements that together give what `query` asks for, without its offset.
+/// Returns the statements whose results together answer `query`, without its offset.
 pub(super) fn statements(query: &Query) -> Vec<Statement> {
     drivers(query).into_iter().map(|driver| statement(driver, query)).collect()
 }
@@ -104,7 +104,8 @@ fn phases(query: &Query) -> impl Iterator<Item = Phase> + '_ {
     Phase::ALL.iter().copied().filter(|phase| query.status.contains(&phase.status()))
 }
 
-/// Literals stand where an index has a condition: SQLite does not see through parameters there.
+/// Builds a statement. Conditions of partial indexes are literals: SQLite does not match a parameter with
+/// such a condition.
 fn statement(driver: Driver<'_>, query: &Query) -> Statement {
     let mut params = Vec::new();
     let mut wheres = Vec::new();
@@ -146,7 +147,7 @@ fn statement(driver: Driver<'_>, query: &Query) -> Statement {
 
 const WITH_NODE: &str = "CROSS JOIN nodes n ON n.key = t.key";
 
-/// Joins the texts of a task where the query asks for them.
+/// Joins the tasks table if the query needs its columns.
 fn with_task(from: &str, query: &Query) -> String {
     let needs_texts = query.text.is_some() || query.plan.is_some();
     if needs_texts || query.assignee.is_some() || query.free_for.is_some() {
@@ -156,7 +157,7 @@ fn with_task(from: &str, query: &Query) -> String {
     }
 }
 
-/// Adds what the driver does not take care of.
+/// Adds the conditions that the driver does not cover.
 fn restrict(driver: Driver<'_>, query: &Query, wheres: &mut Vec<String>, params: &mut Vec<Value>) {
     if !query.status.is_empty() && !matches!(driver, Driver::Phase(_)) {
         wheres.push(format!("n.phase IN ({})", codes(phases(query))));

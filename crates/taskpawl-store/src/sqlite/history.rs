@@ -1,4 +1,4 @@
-//! Finding events.
+//! Event queries.
 
 use rusqlite::types::Value;
 use serde_json::Value as Json;
@@ -6,12 +6,12 @@ use taskpawl_model::EventQuery;
 
 use super::find::Statement;
 
-/// What events of checklists begin with.
+/// The start of every checklist event. Must be the exact condition of the partial index.
 const CHECKLISTS: &str = r#"substr(data, 1, 19) = '{"type":"checklist"'"#;
 
-/// Returns the statement that finds events, the latest first where these are asked for.
+/// Returns the statement for an event query, in descending order if the latest events are wanted.
 ///
-/// It walks along the revisions, along those of one task, or along those of checklists, and stops when it has enough.
+/// It walks all revisions, those of one task or those of checklists, and stops at the limit.
 pub(super) fn statement(query: &EventQuery) -> Statement {
     let mut params = Vec::new();
     let mut conditions = Vec::new();
@@ -38,16 +38,18 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
     }
     let is_of_checklists = query.kind.as_deref() == Some("checklist");
     if let Some(kind) = query.kind.as_ref().filter(|_| !is_of_checklists) {
-        // What this version writes begins with its type; a comparison of texts is far cheaper than reading JSON.
+        // Events of this version start with their type. Comparing a prefix is far cheaper than parsing JSON.
         let start = format!("{{\"type\":{}", Json::from(kind.as_str()));
         add(&format!("substr(data, 1, {}) =", start.chars().count()), Value::Text(start));
     }
     if let Some(nanos) = query.since.and_then(|since| since.timestamp_nanos_opt()) {
-        // Times that nanoseconds do not reach are texts, which come after all numbers.
+        // Times outside the nanosecond range are stored as text. SQLite sorts text after all integers, so the
+        // comparison holds for
+        // later times.
         add("at >=", Value::Integer(nanos));
     }
     if is_of_checklists {
-        // In the very words of the index.
+        // SQLite uses a partial index only for a condition that repeats its definition.
         conditions.push(CHECKLISTS.to_owned());
     }
     let from = match (query.task, is_of_checklists) {
@@ -65,12 +67,13 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
     Statement { sql, params }
 }
 
-/// What an event of a checklist that this version writes says between its type and its items: the scope. It is as good as the scope
-/// itself to tell checklists apart, and no JSON is read for it.
+/// The group key of checklist events: the raw text between type and items, which contains the scope. It
+/// distinguishes
+/// checklists as well as the scope itself does, without parsing JSON.
 const SCOPE: &str = r#"CASE substr(data, 20, 10) WHEN ',"scope":"' THEN substr(data, 30, instr(data, '","items":[') - 30)
     ELSE json_extract(data, '$.scope') END"#;
 
-/// Returns the statement that finds the last event of each checklist.
+/// Returns the statement for the latest event of each checklist.
 pub(super) fn newest_checklists() -> String {
     format!(
         "SELECT revision, at, actor, run, task_id, data, ready, actor_kind FROM events WHERE revision IN (\

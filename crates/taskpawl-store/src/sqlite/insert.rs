@@ -1,23 +1,25 @@
-//! Rows come into a table, many of them by one statement.
+//! Bulk inserts with multi-row statements.
 
 use rusqlite::{CachedStatement, ToSql};
 
 use super::session::Session;
 use crate::StoreError;
 
-/// How many rows one statement inserts where there are so many: what a statement costs by itself, a third of a short row, is then
-/// shared. More would hardly make it less.
+/// Rows per multi-row statement. The fixed cost of a statement is about a third of that of a short row, and
+/// is shared by this
+/// many rows. A larger number gains little.
 const AT_ONCE: usize = 16;
 
-/// The statements, each for one row. Where a row is in the way of a new one, `OR FAIL` leaves what stands before it in the transaction,
-/// which can then only be taken back; in turn SQLite keeps no journal for each statement that has several rows.
+/// The single-row statements. `OR FAIL` avoids a statement journal for multi-row inserts. The price: after a
+/// conflict the
+/// earlier rows of the statement remain, so the transaction must be rolled back.
 pub(super) mod one {
     pub(crate) const TASK: &str = "INSERT OR FAIL INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)";
     pub(crate) const BODY: &str = "INSERT OR FAIL INTO bodies VALUES (?, ?, ?, ?, ?, ?)";
     pub(crate) const NODE: &str =
         "INSERT OR FAIL INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     pub(crate) const CALL: &str = "INSERT OR FAIL INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)";
-    /// In place of a call that was there.
+    /// Replaces an existing call.
     pub(crate) const CALL_IN_PLACE: &str = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)";
     pub(crate) const DEPENDENCY: &str = "INSERT OR IGNORE INTO dependencies VALUES (?, ?)";
     pub(crate) const LABEL: &str = "INSERT OR IGNORE INTO labels VALUES (?, ?)";
@@ -26,8 +28,9 @@ pub(super) mod one {
 }
 
 impl Session {
-    /// Inserts a row for each of `items`; `sql` is the statement for one row, of those above, and `bind` gives it the values of an item.
-    /// After an error the transaction has to be taken back.
+    /// Inserts a row for each of `items`. `sql` is one of the statements in [`one`], and `bind` binds the
+    /// values of an item.
+    /// After an error the transaction must be rolled back.
     pub(super) fn insert<T>(
         &self,
         sql: &str,
@@ -41,7 +44,8 @@ impl Session {
         self.execute_each(sql, rest, bind)
     }
 
-    /// Executes a statement for each of `items`: it is looked up once, which costs as much as a row.
+    /// Executes a statement for each of `items`. It is looked up in the cache once, because a lookup costs as
+    /// much as a row.
     pub(super) fn execute_each<T>(
         &self,
         sql: &str,
@@ -67,7 +71,7 @@ impl Session {
     }
 }
 
-/// Makes a statement for many rows of that for one.
+/// Extends a single-row statement to [`AT_ONCE`] rows.
 fn for_many(one: &str) -> String {
     let row = one.rfind('(').map_or("", |at| &one[at..]);
     let mut sql = one.to_owned();
@@ -78,7 +82,7 @@ fn for_many(one: &str) -> String {
     sql
 }
 
-/// The values of a statement, row after row.
+/// Binds the values of a statement, row by row.
 pub(super) struct Values<'v, 's> {
     session: &'s Session,
     statement: &'v mut CachedStatement<'s>,
@@ -86,7 +90,7 @@ pub(super) struct Values<'v, 's> {
 }
 
 impl Values<'_, '_> {
-    /// Gives the values of a row, as many as there are columns.
+    /// Binds the values of one row, one for each column.
     pub(super) fn give(&mut self, row: &[&dyn ToSql]) -> Result<(), StoreError> {
         for value in row {
             self.given += 1;
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_comes_in_however_many_there_are() {
+    fn all_rows_are_inserted_for_any_number_of_items() {
         for count in [0, 1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE + 2] {
             let session = session();
             let rows: Vec<(i64, String)> =
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_in_the_way_is_an_error_wherever_it_stands() {
+    fn a_conflicting_row_is_an_error_at_any_position() {
         for place in [0, 7, AT_ONCE - 1, AT_ONCE] {
             let session = session();
             let mut keys: Vec<u32> = (0..).take(AT_ONCE + 1).collect();
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_for_many_rows_has_the_values_of_all() {
+    fn multi_row_statements_have_parameters_for_every_row() {
         use one::{APPLIED, BODY, CALL, CALL_IN_PLACE, DEPENDENCY, EVENT, LABEL, NODE, TASK};
         for sql in [TASK, BODY, NODE, CALL, CALL_IN_PLACE, DEPENDENCY, LABEL, APPLIED, EVENT] {
             let (values, many) = (sql.matches('?').count(), for_many(sql));

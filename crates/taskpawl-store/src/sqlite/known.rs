@@ -1,23 +1,24 @@
-//! What the writing connection has read and written, so that it need not read it again.
+//! Cache of the writing connection, kept from one transaction to the next.
 //!
-//! SQLite tells whether another connection has committed since ([`DATA_VERSION`]): only if none has is it taken over into the next
-//! transaction, and so it is always what the file holds.
+//! `PRAGMA data_version` of SQLite changes if another connection commits ([`DATA_VERSION`]). The cache is
+//! reused only if it has not changed, and therefore always matches the file.
 
 use taskpawl_model::{CallRecord, Key, KeyMap, Node, TaskRecord, TaskState};
 
-/// Asks for a number that changes with every commit of another connection, and not with one's own.
+/// Returns a number that changes with every commit of another connection, but not with commits of this one.
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 
-/// More nodes than this are not kept.
+/// Limit for cached nodes, and for the tasks and calls of one transaction.
 pub(super) const MOST_NODES: usize = 1 << 16;
 
-/// More tasks than this are not kept from one transaction to the next.
+/// Limit for the tasks that are kept for the next transaction.
 pub(super) const MOST_TASKS: usize = 1 << 10;
 
-/// So few tasks are kept however they stand: who changes one is likely to change it again.
+/// Up to this many tasks are kept in any status, because a task that was just changed is likely to change
+/// again.
 const FEW_TASKS: usize = 1 << 6;
 
-/// Nodes, tasks and calls as the transaction sees them, and of few tasks what they depend on and what is below them.
+/// Nodes, tasks and calls as the transaction sees them, and the dependencies and subtasks of a few tasks.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     nodes: KeyMap<Node>,
@@ -25,7 +26,7 @@ pub(super) struct Known {
     calls: KeyMap<Vec<CallRecord>>,
     dependencies: KeyMap<Vec<Key>>,
     subtasks: KeyMap<Vec<Key>>,
-    /// Who was asked for last, with the tasks that they hold.
+    /// The holder of the last lease query, with its result.
     leases: Option<(String, Vec<Key>)>,
 }
 
@@ -45,7 +46,9 @@ impl Known {
         self.tasks.get(&key)
     }
 
-    /// Returns the task of this id, if it is among few: many are not looked through.
+    /// Returns the key of a cached id. Searches only a small cache, because a linear search of a large one
+    /// costs more than the
+    /// query.
     pub(super) fn key(&self, id: &str) -> Option<Key> {
         if self.tasks.len() > FEW_TASKS {
             return None;
@@ -71,7 +74,7 @@ impl Known {
         self.calls.insert(key, calls);
     }
 
-    /// Takes in how a call is now that was there before.
+    /// Updates a cached call.
     pub(super) fn note_call(&mut self, key: Key, call: &CallRecord) {
         let known =
             self.calls.get_mut(&key).and_then(|calls| calls.iter_mut().find(|known| known.id == call.id));
@@ -92,7 +95,7 @@ impl Known {
         note_few(&mut self.dependencies, key, on);
     }
 
-    /// An edge comes or goes.
+    /// Must be called when an edge of the task is added or removed.
     pub(super) fn forget_dependencies(&mut self, key: Key) {
         self.dependencies.swap_remove(&key);
     }
@@ -105,7 +108,7 @@ impl Known {
         note_few(&mut self.subtasks, key, below);
     }
 
-    /// A task comes, or gets another place.
+    /// Must be called when a task is created or gets another parent.
     pub(super) fn forget_subtasks(&mut self) {
         self.subtasks.clear();
     }
@@ -118,7 +121,7 @@ impl Known {
         self.leases = Some((holder.to_owned(), keys.to_vec()));
     }
 
-    /// A task gets another holder.
+    /// Must be called when the holder of a task may have changed.
     pub(super) fn forget_leases(&mut self) {
         self.leases = None;
     }
@@ -127,13 +130,15 @@ impl Known {
         self.nodes.swap_remove(&key);
         self.tasks.swap_remove(&key);
         self.calls.swap_remove(&key);
-        // Also those of other tasks named it.
+        // The lists of other tasks may contain the removed key.
         self.dependencies.clear();
         self.subtasks.clear();
         self.leases = None;
     }
 
-    /// Lets go of what the next transaction hardly asks for: of many tasks those are wanted whose calls will be reported.
+    /// Drops entries that the next transaction is unlikely to need. In a large cache only tasks in progress
+    /// are kept, because
+    /// the results of their calls will be reported.
     pub(super) fn trim(&mut self) {
         for lists in [&mut self.dependencies, &mut self.subtasks] {
             if lists.len() >= FEW_TASKS {
@@ -152,7 +157,8 @@ impl Known {
     }
 }
 
-/// Whoever asks for many is not likely to ask for the same ones again.
+/// Caches a list unless the cache is large: a caller that reads many lists is unlikely to read the same ones
+/// again.
 fn note_few(lists: &mut KeyMap<Vec<Key>>, key: Key, list: &[Key]) {
     if lists.len() < FEW_TASKS {
         lists.insert(key, list.to_vec());

@@ -1,8 +1,10 @@
-//! The length of the write-ahead log.
+//! Preallocation of the write-ahead log.
 //!
-//! SQLite makes it longer by what a commit brings, so that each sync also has to note a new length of the file and new blocks. Whoever
-//! commits often lets it grow ahead, in steps: the frames of the next commits are then written over zeros that are there already. What
-//! stands behind the last frame is no frame for SQLite, whatever it is.
+//! SQLite extends the log with each commit, so that each sync also has to write a new file length and new
+//! blocks. For frequent
+//! commits the log is extended ahead with zeros, and the next frames overwrite them. SQLite ignores bytes
+//! after the last
+//! valid frame, whatever they are.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,27 +12,29 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 
-/// By how much a log grows ahead: by less, and its length changes often; by more, and zeros are written that nothing takes the place of.
+/// Bytes per extension. With less, the file length changes often; with more, zeros are written that no frame
+/// overwrites.
 pub(super) const STEP: u64 = 256 << 10;
 
-/// How much is written at once.
+/// Bytes per write.
 const PART: usize = 64 << 10;
 
-/// A log of this length grows no further ahead: after so many frames (1,000) SQLite brings them to the database, and begins anew. It is
-/// also what several writers come to at most who find the log longer each time because of each other.
+/// No extension beyond this length, where SQLite has checkpointed (after 1,000 frames) and starts again at
+/// the beginning of
+/// the log. It also bounds several writers that extend the log in turn because of each other.
 pub(super) const MOST: u64 = 4 << 20;
 
-/// Who commits no more often than this leaves the log as long as it is.
+/// Connections with at most this many commits never extend the log.
 pub(super) const COMMITS: u32 = 8;
 
-/// The log of a connection that writes.
+/// The write-ahead log of a writing connection.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    /// How many commits there were since it was opened, or could not grow.
+    /// Commits since the log was opened, or since an extension failed.
     commits: u32,
     file: Option<File>,
-    /// As the last look found it, with what was put behind it.
+    /// The length at the last check, including the extension made then.
     length: Option<u64>,
 }
 
@@ -39,10 +43,11 @@ impl Log {
         Self { path: files::with_suffix(database, "-wal"), commits: 0, file: None, length: None }
     }
 
-    /// Makes room for the frames of a commit where those before it have used up what there was. Only within a transaction that has
-    /// written: nobody else makes the log longer then.
+    /// Extends the log if the previous commits have used up the last extension. Call it only inside a
+    /// transaction that has
+    /// written, because no other process can extend the log then.
     ///
-    /// Nothing depends on it: where it does not succeed, the log is as long as it was, and SQLite goes on by itself.
+    /// This is an optimization only. If it fails, the log has its old length, and SQLite extends it as usual.
     pub(super) fn make_room(&mut self) {
         self.commits = self.commits.saturating_add(1);
         if self.commits > COMMITS && self.keep_ahead().is_err() {
@@ -55,7 +60,8 @@ impl Log {
             Some(file) => file,
             none => none.insert(OpenOptions::new().write(true).open(&self.path)?),
         };
-        // Who asks for the length alone does not ask for the time of the last write: each write after that would have to note one.
+        // `seek` instead of `metadata`: after a `stat` has returned the modification time, the next write has
+        // to update it again.
         let length = log.seek(SeekFrom::End(0))?;
         let before = self.length.replace(length);
         if before.is_none_or(|before| length <= before) || length >= MOST {
@@ -66,7 +72,7 @@ impl Log {
         if written.is_ok() {
             self.length = Some(length + STEP);
         } else {
-            // What little room there is belongs to frames.
+            // The disk is probably full. Give the space back for the frames.
             log.set_len(length)?;
         }
         written

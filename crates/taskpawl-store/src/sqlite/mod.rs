@@ -1,4 +1,4 @@
-//! The store in an SQLite database: the default.
+//! The store in a SQLite database, the default.
 
 mod backup;
 mod examine;
@@ -39,13 +39,15 @@ use crate::handle::{Reader, Watch};
 use crate::medium::Medium;
 use crate::memory::State;
 
-/// A write-ahead log of more bytes is emptied when a writer closes: reading 128 frames costs about as much as starting a program.
+/// A log longer than this, in bytes, is truncated when a writer closes. Reading 128 frames costs about as
+/// much as starting a
+/// program.
 const LONG_LOG: u64 = 128 * 4096;
 
-/// More idle connections than this are closed.
+/// Idle reading connections that are kept for reuse; further ones are closed.
 const MAX_IDLE: usize = 4;
 
-/// Returns both sides of the store at `path`. Nothing is touched before the first use.
+/// Returns both sides of the store at `path`. Opens no file before the first use.
 pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
     open_with(path, Setup::REAL)
 }
@@ -67,26 +69,26 @@ struct SqliteBackend {
 struct Writer {
     session: Session,
     lock: LockFile,
-    /// Whether it holds the lock: from before a transaction to its end.
+    /// Whether this process holds the lock: from before a transaction until its end.
     is_locked: bool,
     identity: Option<Identity>,
-    /// The version of the schema that it writes.
+    /// The schema version that this program writes.
     version: i64,
-    /// Whether there is a write-ahead log, so that nobody waits for who reads.
+    /// Whether the database has a write-ahead log, so that readers never block writers.
     has_log: bool,
     log: Log,
-    /// What SQLite said when the transaction began.
+    /// `PRAGMA data_version` at the start of the transaction.
     data_version: i64,
-    /// What the last transaction left, if it was committed.
+    /// The cache of the last committed transaction.
     kept: Option<Kept>,
-    /// Whether every commit succeeded; after a failed sync nothing more is written, not even a checkpoint.
+    /// Whether every commit succeeded. After a failed sync nothing more is written, not even a checkpoint.
     is_sound: bool,
 }
 
-/// What is known of the file as long as nobody else writes to it.
+/// A cache of the file that is valid until another connection commits.
 #[derive(Debug)]
 struct Kept {
-    /// What SQLite said then when it was asked whether others wrote.
+    /// `PRAGMA data_version` at the time of the cache.
     data_version: i64,
     counters: Counters,
     known: Known,
@@ -97,7 +99,7 @@ impl SqliteBackend {
         self.writer.as_mut().expect("BUG: a transaction was begun")
     }
 
-    /// Takes the lock, and opens the database the first time.
+    /// Takes the lock, and opens the database on the first call.
     fn lock(&mut self) -> Result<(), StoreError> {
         if let Some(writer) = &mut self.writer {
             if !writer.is_locked {
@@ -129,7 +131,7 @@ impl SqliteBackend {
 }
 
 impl Writer {
-    /// Makes sure that the file is still the one that was opened.
+    /// Checks that the path still leads to the file that was opened.
     fn check_identity(&self, path: &Path) -> Result<(), StoreError> {
         if files::identity(path)? == self.identity {
             Ok(())
@@ -141,7 +143,7 @@ impl Writer {
     fn begin(&mut self, path: &Path) -> Result<(), StoreError> {
         self.check_identity(path)?;
         self.session.execute("BEGIN IMMEDIATE", [])?;
-        // Asked behind the lock: nobody else writes from here on.
+        // Read after `BEGIN IMMEDIATE`, so that no other connection can commit after this check.
         self.data_version = self.data_version()?;
         let (counters, known) = if let Some(kept) = self.kept(self.data_version) {
             (kept.counters, kept.known)
@@ -153,7 +155,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A newer program may have brought the store up while this one had it open.
+    /// Checks that no newer program has migrated the store while this process had it open.
     fn check_version(&self, path: &Path) -> Result<(), StoreError> {
         let found =
             self.session.one("PRAGMA user_version", [], |row| row.get(0)).map_err(StoreError::from_view)?;
@@ -165,8 +167,9 @@ impl Writer {
         }
     }
 
-    /// Makes sure that the transaction is still there: SQLite takes it back where it could not read, and what was written after that would
-    /// stand by itself.
+    /// Checks that the transaction is still open. SQLite rolls it back by itself after some read errors, and
+    /// later statements
+    /// would then commit one by one.
     fn check_transaction(&self) -> Result<(), StoreError> {
         if !self.session.connection.is_autocommit() {
             return Ok(());
@@ -184,8 +187,10 @@ impl Writer {
         }
         let done = self.session.execute("COMMIT", []);
         done.map_err(|error| {
-            // Then the last page of the transaction, which says that it is whole, was not written. Else it may have been; and a
-            // sync that failed is not worth repeating: the system forgets what it could not write.
+            // FULL and BUSY mean that the commit frame was not written, so nothing is durable. After any
+            // other error it may have
+            // been. A failed sync is not retried: the kernel drops dirty pages after reporting the error, so
+            // a retry proves nothing.
             let is_undone = matches!(error, StoreError::Full { .. } | StoreError::Busy { .. });
             if is_undone { error } else { StoreError::in_doubt(&self.session.path, error) }
         })?;
@@ -193,10 +198,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Shows what is committed to `look`: what the last transaction left is not read again.
+    /// Reads the committed data on the writing connection, with the cache of the last transaction.
     fn look(&mut self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
         self.session.execute("BEGIN", [])?;
-        // The answer belongs to the moment that the transaction sees from here on.
+        // Read inside the transaction, so that the number belongs to the snapshot.
         let data_version = self.data_version()?;
         self.session.live = self.kept(data_version).map(|kept| Live::new(kept.counters, kept.known));
         look(&self.session).map_err(StoreError::from_view)?;
@@ -205,18 +210,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Asks SQLite for the number that changes when others write.
+    /// Returns the number that changes when another connection commits.
     fn data_version(&self) -> Result<i64, StoreError> {
         let found = self.session.one(DATA_VERSION, [], |row| row.get(0)).map_err(StoreError::from_view)?;
         Ok(found.unwrap_or_default())
     }
 
-    /// Takes out what is known, if nobody else has written since.
+    /// Takes the cache, if no other connection has committed since.
     fn kept(&mut self, data_version: i64) -> Option<Kept> {
         self.kept.take().filter(|kept| kept.data_version == data_version)
     }
 
-    /// Keeps what the transaction knew, which has ended well.
+    /// Keeps the cache of a successful transaction.
     fn keep(&mut self, data_version: i64) {
         self.kept = self.session.live.take().map(|live| {
             let mut known = live.known.into_inner();
@@ -225,7 +230,7 @@ impl Writer {
         });
     }
 
-    /// Ends the transaction, if SQLite has not done so itself after an error, and gives the lock back.
+    /// Rolls the transaction back, unless SQLite has done so after an error, and releases the lock.
     fn rollback(&mut self) -> Result<(), StoreError> {
         let result = self.end_transaction();
         self.unlock();
@@ -247,9 +252,9 @@ impl Writer {
 }
 
 impl Writer {
-    /// Empties a long write-ahead log: whoever opens the database next would have to read all of it.
+    /// Truncates a long write-ahead log, which the next process that opens the database would have to read.
     ///
-    /// Commands that write little leave a short one, and so pay for this only now and then.
+    /// Short commands leave a short log, so that they pay for a checkpoint only occasionally.
     fn shorten_log(&mut self, path: &Path) -> Result<(), StoreError> {
         if files::length(&files::with_suffix(path, "-wal"))? <= LONG_LOG {
             return Ok(());
@@ -262,7 +267,7 @@ impl Writer {
 
     fn checkpoint(&self, path: &Path) -> Result<(), StoreError> {
         self.check_identity(path)?;
-        // Readers are not waited for: what they still need stays.
+        // Do not wait for readers: the checkpoint keeps the frames that they still need.
         let run = || {
             self.session.connection.busy_timeout(Duration::ZERO)?;
             self.session.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -274,14 +279,14 @@ impl Writer {
 impl Drop for SqliteBackend {
     fn drop(&mut self) {
         if let Some(writer) = self.writer.as_mut().filter(|writer| writer.is_sound) {
-            // What is committed is durable either way, and the next writer tries again.
+            // All commits are durable with or without the checkpoint, and the next writer tries it again.
             let _ = writer.shorten_log(&self.path);
         }
     }
 }
 
 impl Backend for SqliteBackend {
-    /// The first transaction opens the database, which may take longer.
+    /// Declines the first transaction, because opening the database may take long.
     fn lock_now(&mut self) -> Result<bool, StoreError> {
         let Some(writer) = &mut self.writer else { return Ok(false) };
         writer.is_locked = writer.is_locked || writer.lock.try_lock()?;
@@ -304,7 +309,7 @@ impl Backend for SqliteBackend {
         writer.check_identity(&self.path)?;
         let result = writer.look(look);
         if result.is_err() {
-            // The connection is needed again.
+            // An open transaction would block the next use of this connection.
             writer.end_transaction()?;
         }
         result.map(|()| true)
@@ -341,7 +346,7 @@ impl Backend for SqliteBackend {
     }
 }
 
-/// Reads on connections of its own, so that it neither waits for the committer nor sees what is not committed.
+/// Reads on separate connections, so that it neither waits for the committer nor sees uncommitted data.
 #[derive(Debug)]
 struct SqliteReader {
     path: PathBuf,
@@ -356,7 +361,7 @@ struct Idle {
 }
 
 impl SqliteReader {
-    /// Returns a connection that is open, if the file is still the same.
+    /// Returns an idle connection. Fails if the file was replaced in the meantime.
     fn idle(&self) -> Result<Option<Idle>, StoreError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match idle {
@@ -403,19 +408,22 @@ impl Reader for SqliteReader {
     }
 }
 
-/// Shows one snapshot. After an error there is still a transaction: it ends with the connection.
+/// Reads one snapshot. After an error the transaction stays open; it ends when the caller drops the
+/// connection.
 fn look_at(session: &Session, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
     session.execute("BEGIN", [])?;
     look(session).map_err(StoreError::from_view)?;
     session.execute("COMMIT", []).map(drop)
 }
 
-/// Without a write-ahead log, every so many looks are said to find something: a commit may leave the file with the length and
-/// the time of the one before.
+/// Without a write-ahead log, one of this many checks reports a change unconditionally: a commit can leave
+/// length and
+/// modification time of the file unchanged.
 const LOOKS: u32 = 8;
 
-/// Asks SQLite for the number that changes with every commit of another connection: about a microsecond. Where there is no
-/// write-ahead log, the file itself tells.
+/// Compares `PRAGMA data_version`, which takes about a microsecond. Without a write-ahead log it compares the
+/// metadata of the
+/// file.
 struct DataVersion<'a> {
     reader: &'a SqliteReader,
     session: Option<Session>,
@@ -423,7 +431,7 @@ struct DataVersion<'a> {
     looks: u32,
 }
 
-/// What changes with the content.
+/// A value that changes with the content of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Version(Option<i64>),

@@ -1,4 +1,4 @@
-//! Writing nodes: of one that was there what has changed.
+//! Writes nodes, and of an existing node only the changed columns.
 
 use rusqlite::params;
 use taskpawl_model::{Changes, Gate, Node, View};
@@ -10,7 +10,7 @@ use super::write::is_new;
 use crate::StoreError;
 use crate::words::Code;
 
-/// The columns of a node in their order.
+/// The values of a node, in the order of the columns.
 macro_rules! node_params {
     ($node:ident, $gate:ident) => {
         params![
@@ -36,19 +36,20 @@ macro_rules! node_params {
     };
 }
 
-/// What is written of a node that was there: an index that knows nothing of it stays as it is, and a value that is not given costs
-/// nothing.
+/// The columns to update in an existing node. SQLite does not touch an index whose columns are not updated,
+/// and binding fewer
+/// values is cheaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// What a dependency that ends changes in a task that waits for others, too.
+    /// The dependency counts. A finished dependency changes only these while others are still open.
     Dependencies,
-    /// What the last one changes.
+    /// The dependency counts and the gate, which the last dependency changes.
     Gate,
-    /// What a task changes in itself when it starts or ends.
+    /// Phase and gate, which the start or the end of the task itself changes.
     Phase,
-    /// The same, where the last dependency ends in the same commit.
+    /// Dependency counts, gate and phase, if the task starts in the commit that finishes its last dependency.
     Turn,
-    /// What no index knows.
+    /// All columns without an index.
     Counts,
     Whole,
 }
@@ -57,7 +58,7 @@ impl Part {
     const ALL: [Self; 6] =
         [Self::Dependencies, Self::Gate, Self::Phase, Self::Turn, Self::Counts, Self::Whole];
 
-    /// Returns the least that makes `old` to `new`; nothing where they are the same.
+    /// Returns the smallest set of columns that turns `old` into `new`, or `None` if they are equal.
     fn between(old: &Node, new: &Node) -> Option<Self> {
         if old == new {
             return None;
@@ -139,7 +140,7 @@ impl Part {
     }
 }
 
-/// Returns whether the nodes differ at most in columns that no index knows.
+/// Returns whether all indexed columns are equal.
 fn has_same_place(old: &Node, new: &Node) -> bool {
     let place = |node: &Node| {
         (node.parent, node.phase, node.work, node.gate_state, node.gate.trigger, node.priority, node.due)
@@ -169,7 +170,8 @@ impl Session {
         if !new.is_empty() || present.iter().any(|(part, _)| *part == Part::Whole) {
             known.forget_subtasks();
         }
-        // Of so many most would be let go at once. A node that is new is not known yet: then nothing of it is.
+        // More than fit would be evicted at once. New nodes are not cached yet, so skipping them leaves no
+        // stale entry.
         if new.len() > MOST_NODES {
             new.clear();
         }
@@ -196,7 +198,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts a task in another state where it has come to one.
+    /// Updates the counters if the status of the task has changed.
     fn move_count(&self, old: &Node, new: &Node) {
         if old.phase != new.phase {
             self.live().count(|counters| {
@@ -214,9 +216,9 @@ mod tests {
 
     use super::Part;
 
-    /// What a part does not write is the same on both sides.
+    /// Every column outside the chosen part must be equal in both nodes.
     #[test]
-    fn the_least_is_written() {
+    fn only_the_necessary_columns_are_written() {
         let old = Node::new(Key(1), Trigger::AllDone, Work::Calls);
         let mut counted = old;
         counted.gate.dependencies.open += 1;

@@ -1,4 +1,4 @@
-//! Opening a database: read-only so that nothing changes, or to write, under the lock.
+//! Opening a database: for reading, without any change to it, or for writing, under the lock.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,19 +14,20 @@ use crate::faults::{self, Fault};
 use crate::files::{self, LockFile, with_suffix};
 use crate::medium::Medium;
 
-/// Only programs that are not ours make us wait here: ours wait for the lock file.
+/// Busy timeout. Only other programs can cause it to pass, because our own processes wait for the lock file
+/// instead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a database is opened with. Tests put in other schemas and media.
+/// Parameters for opening a database. Tests replace the schema and the file system kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setup {
     pub(super) schema: Schema,
-    /// What the file is taken to lie on, instead of asking the system.
+    /// The assumed file system kind; `None` asks the system.
     pub(super) medium: Option<Medium>,
 }
 
 impl Setup {
-    /// What programs use.
+    /// The setup outside of tests.
     pub(super) const REAL: Self = Self { schema: Schema::CURRENT, medium: None };
 
     pub(super) fn medium(self, path: &Path) -> Medium {
@@ -34,20 +35,23 @@ impl Setup {
     }
 }
 
-/// A connection that can only read.
+/// A read-only connection.
 #[derive(Debug)]
 pub(super) enum ReadOnly {
     /// There is no store yet.
     Absent,
-    /// The database with what stands in its write-ahead log.
+    /// The database with its write-ahead log, shared with writers.
     Shared(Session),
-    /// What will not change while it is looked at: a database without a write-ahead log, under the shared lock, or a copy. SQLite
-    /// would make a log, even to read; so the file is read as one that cannot change, which the lock makes true.
+    /// Data that cannot change during the read: a copy, or a database without a log, under the shared lock.
+    /// It is opened as
+    /// immutable, because SQLite would otherwise create a log even for a read. The shared lock keeps writers
+    /// out meanwhile.
     Frozen(Session, Option<LockFile>),
 }
 
-/// Opens the database at `path` to read. One of an older version is copied and brought to this one in the copy: a read does not
-/// change the file.
+/// Opens the database at `path` for reading. A database of an older version is migrated in a private copy,
+/// because a read
+/// must not change the file.
 pub(super) fn read_only(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     match usable_length(path)? {
         0 => Ok(ReadOnly::Absent),
@@ -56,7 +60,8 @@ pub(super) fn read_only(path: &Path, setup: Setup) -> Result<ReadOnly, StoreErro
     }
 }
 
-/// Opens the database at `path` to be asked whether others changed it; `None` if it has no write-ahead log, or is not there.
+/// Opens the database at `path` to watch for changes. Returns `None` if it does not exist or has no
+/// write-ahead log.
 pub(super) fn watching(path: &Path, setup: Setup) -> Result<Option<Session>, StoreError> {
     if usable_length(path)? == 0 || !has_log(path)? || setup.medium(path) != Medium::Local {
         return Ok(None);
@@ -85,7 +90,7 @@ fn newer_copy(session: &Session, setup: Setup, version: i64) -> Result<ReadOnly,
 fn frozen(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     let mut lock = lock_shared(path)?;
     if has_log(path)? && setup.medium(path) == Medium::Local {
-        // The writer that held the lock has made it.
+        // The writer that held the lock until now has created the log.
         return shared(path, setup);
     }
     if needs_a_writer(path)? {
@@ -109,13 +114,14 @@ fn lock_shared(path: &Path) -> Result<Option<LockFile>, StoreError> {
     Ok(lock)
 }
 
-/// Returns whether the file alone does not say what the store holds: a writer that died left a journal, or somebody wrote on
-/// another medium, with a log that cannot be shared here.
+/// Returns whether the database file alone is incomplete: a crashed writer left a journal, or a log was
+/// written on another
+/// file system kind and cannot be shared on this one.
 fn needs_a_writer(path: &Path) -> Result<bool, StoreError> {
     Ok(has_hot_journal(path)? || has_log(path)?)
 }
 
-/// Has a writer put the file in order.
+/// Opens the database for writing once, which applies the journal or the log.
 fn settle(path: &Path, setup: Setup) -> Result<(), StoreError> {
     let lock = LockFile::open(path)?;
     lock.lock()?;
@@ -124,23 +130,25 @@ fn settle(path: &Path, setup: Setup) -> Result<(), StoreError> {
     result.map(drop)
 }
 
-/// Opens the database at `path` to write, makes it if it is not there, and brings it to the version of this program, with a copy
-/// of what it was before. The caller holds the lock.
+/// Opens the database at `path` for writing. Creates it if it does not exist, and migrates an older version
+/// after keeping a
+/// copy. The caller holds the lock.
 pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> {
-    // A log in which something stands was there before; one that is empty may be what a writer made that was killed.
+    // A log with content existed before. An empty one may come from a writer that was killed before it synced
+    // the directory.
     let has_old_log = files::length(&with_suffix(path, "-wal"))? > 0;
     if usable_length(path)? == 0 {
         let made = files::private_file().write(true).create(true).truncate(false).open(path);
         made.map_err(|error| StoreError::io("make", path, error))?;
     } else if !has_log(path)? && !has_hot_journal(path)? {
-        // A file that is not ours must not get a write-ahead log from us.
+        // Identify the file first: opening a foreign database for writing could create a log beside it.
         let check = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, "?immutable=1")?;
         setup.schema.identify(&check.connection, path)?;
     }
     let mut session = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
     let medium = setup.medium(path);
     if medium != Medium::Local {
-        // A log of another medium is taken in without memory that is shared.
+        // In exclusive mode SQLite reads an existing log without shared memory.
         set(&session, "locking_mode = EXCLUSIVE")?;
     }
     let from = match setup.schema.identify(&session.connection, path)? {
@@ -149,7 +157,8 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
     };
     choose_journal(&session, medium)?;
     if !has_old_log {
-        // The names of new files have to last as long as what will be in them; SQLite is built to leave that to us.
+        // New directory entries must be as durable as the commits. The bundled SQLite is compiled without
+        // directory syncs.
         files::sync_directory(files::directory_of(path))?;
     }
     if from < setup.schema.version() {
@@ -161,15 +170,17 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
     Ok(session)
 }
 
-/// A write-ahead log needs memory that all processes share, which no network has. There the journal is emptied with every commit,
-/// and that is synced: a journal that was only deleted may come back after a power cut.
+/// Chooses the journal mode. A write-ahead log needs shared memory, which network file systems do not have.
+/// They get a
+/// rollback journal in TRUNCATE mode: the truncation is synced, while a deleted journal could reappear after
+/// a power failure.
 fn choose_journal(session: &Session, medium: Medium) -> Result<(), StoreError> {
     if medium == Medium::Local {
         return set(session, "journal_mode = WAL");
     }
     set(session, "journal_mode = TRUNCATE")?;
     set(session, "locking_mode = NORMAL")?;
-    // The lock is given back by the next use of the file.
+    // SQLite releases the exclusive lock only on the next access to the file.
     set(session, "user_version")
 }
 
@@ -178,10 +189,11 @@ fn set(session: &Session, pragma: &str) -> Result<(), StoreError> {
     run.map_err(|error| session.error(error))
 }
 
-/// Returns the length of the database file; 0 if there is none.
+/// Returns the length of the database file, 0 if it does not exist.
 ///
-/// SQLite takes an empty file for a new database and throws its write-ahead log away. A file that was cut down to nothing is
-/// not new, and its log may hold what is left.
+/// An empty file with a nonempty log is an error. SQLite would treat it as a new database and delete the log,
+/// which may hold
+/// the only remaining data of a truncated database.
 fn usable_length(path: &Path) -> Result<u64, StoreError> {
     let length = files::length(path)?;
     if path.is_dir() {
@@ -194,24 +206,27 @@ fn usable_length(path: &Path) -> Result<u64, StoreError> {
     Ok(length)
 }
 
-/// Returns whether there is a write-ahead log. One that cannot be looked at is not taken for none: the file alone may be empty.
+/// Returns whether there is a write-ahead log. A failed `stat` is an error, not "no log": the database file
+/// alone may be empty.
 fn has_log(path: &Path) -> Result<bool, StoreError> {
     Ok(files::identity(&with_suffix(path, "-wal"))?.is_some())
 }
 
-/// Returns whether a transaction that was not finished stands in the file, to be undone with its journal.
+/// Returns whether an unfinished transaction must be rolled back from its journal.
 fn has_hot_journal(path: &Path) -> Result<bool, StoreError> {
     Ok(files::length(&with_suffix(path, "-journal"))? > 0)
 }
 
-/// Every connection is used by one thread at a time, and none cleans up when it closes: the last one would write the log back
-/// and delete it, with three syncs, even after a read.
+/// Opens a connection, to be used by one thread at a time. It never checkpoints when it closes: by default
+/// the last connection
+/// writes the log back and deletes it, with three syncs, even after a read.
 fn connect(path: &Path, access: OpenFlags, parameters: &str) -> Result<Session, StoreError> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let open = || {
         let connection = Connection::open_with_flags(uri(path, parameters), flags)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        // The bundled SQLite is built with `STAT4` and plans statements anew whenever a parameter changes: half of all time.
+        // The bundled SQLite has `STAT4`, which replans a statement whenever a parameter changes. That took
+        // half of all time.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.busy_timeout(PATIENCE)?;
         let synchronous = if faults::is_on(Fault::SkipSync) { "OFF" } else { "FULL" };
@@ -221,7 +236,7 @@ fn connect(path: &Path, access: OpenFlags, parameters: &str) -> Result<Session, 
     Ok(Session::new(open().map_err(|error| StoreError::sql(path, error))?, path))
 }
 
-/// Returns the address of a file in the form that takes parameters.
+/// Returns the `file:` URI of a path, which can carry parameters.
 fn uri(path: &Path, parameters: &str) -> String {
     let mut uri = String::from("file:");
     if path.is_absolute() {

@@ -1,4 +1,4 @@
-//! Rows and the types that they stand for.
+//! Conversion between rows and model types.
 
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, types::ToSqlOutput};
@@ -12,7 +12,7 @@ use taskpawl_model::{
 use super::session::Counters;
 use crate::words::Code;
 
-/// The statement whose rows [`node`] reads, up to its condition.
+/// The statement whose rows [`node`] parses, up to its condition.
 macro_rules! select_node {
     ($rest:literal) => {
         concat!(
@@ -50,7 +50,7 @@ pub(super) fn node(row: &Row<'_>) -> Result<Node> {
     })
 }
 
-/// Of `id, plan, created, spec, version, updated, body`.
+/// Parses `id, plan, created, spec, version, updated, body`.
 pub(super) fn task(row: &Row<'_>) -> Result<TaskRecord> {
     Ok(TaskRecord {
         id: TaskId::new(text(row, 0)?),
@@ -63,13 +63,13 @@ pub(super) fn task(row: &Row<'_>) -> Result<TaskRecord> {
     })
 }
 
-/// Of `id, origin, spec, body`.
+/// Parses `id, origin, spec, body`.
 pub(super) fn call(row: &Row<'_>) -> Result<CallRecord> {
     let origin = Origin::from_word(text(row, 1)?).ok_or_else(|| unknown(1, Type::Text))?;
     Ok(CallRecord { id: text(row, 0)?.into(), origin, spec: json(row, 2)?, body: json(row, 3)? })
 }
 
-/// Of `revision, at, actor, run, task_id, data, ready, actor_kind`.
+/// Parses `revision, at, actor, run, task_id, data, ready, actor_kind`.
 pub(super) fn event(row: &Row<'_>) -> Result<Event> {
     let ready = row.get_ref(6)?;
     Ok(Event {
@@ -84,7 +84,7 @@ pub(super) fn event(row: &Row<'_>) -> Result<Event> {
     })
 }
 
-/// Of `revision, first, actor, undoes, undone_by`.
+/// Parses `revision, first, actor, undoes, undone_by`.
 pub(super) fn undoable(row: &Row<'_>) -> Result<Undoable> {
     Ok(Undoable {
         revision: number(row, 0)?,
@@ -95,7 +95,7 @@ pub(super) fn undoable(row: &Row<'_>) -> Result<Undoable> {
     })
 }
 
-/// Of all columns of `counters`.
+/// Parses all columns of `counters`.
 pub(super) fn counters(row: &Row<'_>) -> Result<Counters> {
     let mut counters = Counters { revision: number(row, 1)?, next_key: row.get(2)?, ..Counters::default() };
     for (index, count) in counters.tasks.iter_mut().enumerate() {
@@ -117,7 +117,7 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
-/// SQLite has signed numbers only; ours never come near the difference.
+/// Reads an unsigned number. SQLite has signed integers only, but our numbers stay far below the limit.
 pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| Error::IntegralValueOutOfRange(column, value))
@@ -139,7 +139,7 @@ fn of_type(column: usize, error: FromSqlError) -> Error {
     Error::FromSqlConversionFailure(column, Type::Null, Box::new(error))
 }
 
-/// A time: nanoseconds since 1970, or a text where these do not reach.
+/// A time as nanoseconds since 1970, or as text outside that range.
 pub(super) struct Time(pub(super) Timestamp);
 
 impl ToSql for Time {
@@ -158,7 +158,7 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     text(row, column)?.parse().map_err(|_| unknown(column, Type::Text))
 }
 
-/// A value as JSON text.
+/// Serializes a value as JSON text.
 pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
 }

@@ -1,4 +1,4 @@
-//! The tables, and how older files become newer ones.
+//! The tables, and migrations from older schema versions.
 
 use std::path::Path;
 
@@ -7,32 +7,33 @@ use rusqlite::Connection;
 use crate::StoreError;
 use crate::faults::{self, Fault};
 
-/// Marks our files: `TPwl`.
+/// The application id of a store file: `TPwl` in ASCII.
 const APPLICATION_ID: i64 = 0x5450_776C;
 
-/// What brings a file of version `i` to version `i + 1`. Published ones never change.
+/// The migrations: entry `i` leads from version `i` to version `i + 1`. A published migration never changes.
 const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11];
 
-/// The way from nothing to a version.
+/// The migrations that define a schema version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schema {
-    /// What brings a file of version `i` to version `i + 1`.
+    /// Entry `i` leads from version `i` to version `i + 1`.
     pub(super) migrations: &'static [&'static str],
 }
 
 impl Schema {
-    /// What this program writes.
+    /// The schema of this program.
     pub(super) const CURRENT: Self = Self { migrations: MIGRATIONS };
 
-    /// Returns the version that it leads to.
+    /// Returns the schema version after all migrations.
     pub(super) fn version(self) -> i64 {
         i64::try_from(self.migrations.len()).expect("BUG: there are few migrations")
     }
 }
 
-/// Hot and cold columns of a task are apart: rows are rewritten whole, and counters change far more often than texts.
+/// Initial schema. Each task is split over tables: SQLite rewrites whole rows, and counters change far more
+/// often than texts.
 ///
-/// The slot of a call is `task << 24 | position`: one tree, in which the calls of a task lie side by side.
+/// The slot of a call is `task << 24 | position`, so that the calls of a task are adjacent in one B-tree.
 const V1: &str = "
 CREATE TABLE tasks (
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, plan TEXT, assignee TEXT, created INTEGER NOT NULL, spec TEXT NOT NULL
@@ -78,9 +79,9 @@ CREATE TABLE counters (
 INSERT INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 ";
 
-/// What it takes to undo commands, by the revision of their last events; and which runs are pruned.
+/// Undo snapshots by the revision of the last event of their command, and the ids of pruned runs.
 ///
-/// The image comes last in its row: what is asked for most often is read without it.
+/// The snapshot is the last column of its row, so that frequent queries need not read its overflow pages.
 const V2: &str = "
 CREATE TABLE undo (
     revision INTEGER PRIMARY KEY, first INTEGER NOT NULL, actor TEXT NOT NULL, undoes INTEGER, undone_by INTEGER, image TEXT
@@ -89,8 +90,9 @@ CREATE INDEX undo_last ON undo(actor, revision) WHERE undoes IS NULL AND undone_
 CREATE TABLE pruned_runs (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
-/// What every command and every run looks for: there are few of either, among any number of others. A row that is damaged must not
-/// stand in the way of the others, hence the checks.
+/// Indexes for leases and open runs, which every command and run reads; both are few among many rows. The
+/// `json_valid` checks
+/// keep one damaged row from failing the statements on all others.
 const V3: &str = "
 CREATE INDEX leases ON bodies(CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END)
     WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL;
@@ -99,7 +101,8 @@ CREATE INDEX runs_open ON runs(position)
     IS NULL;
 ";
 
-/// How long tasks took and are expected to take: a run asks for all of it when it begins, and it is to cost no look at every task.
+/// Indexes for actual and expected durations: a run reads all of them at its start and must not scan every
+/// task.
 const V4: &str = "
 CREATE INDEX took ON bodies(CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END)
     WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL;
@@ -107,26 +110,30 @@ CREATE INDEX estimates ON tasks(CASE WHEN json_valid(spec) THEN json_extract(spe
     WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END IS NOT NULL;
 ";
 
-/// Which calls run: whoever claims a task that needs resources asks what others hold, and thousands may pause between two starts.
+/// Index for running calls. A claim of a task with resources reads the resources in use, and thousands of
+/// tasks may be
+/// between two calls.
 const V5: &str = "
 CREATE INDEX calls_running ON calls(slot) WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running';
 ";
 
-/// What was done by which request, so that it is not done again.
+/// Results of idempotent requests.
 const V6: &str = "
 CREATE TABLE requests (
     actor TEXT NOT NULL, request TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (actor, request)
 ) WITHOUT ROWID;
 ";
 
-/// The checklists that models keep: few events among any number of others, of which every look at them needs all. The condition is that
-/// of the statement that finds them.
+/// Index for checklist events, which are few among many others. Every read of a checklist needs all of them.
+/// The condition is
+/// that of the statement in `history.rs`.
 const V7: &str = "
 CREATE INDEX events_of_checklists ON events(revision) WHERE substr(data, 1, 19) = '{\"type\":\"checklist\"';
 ";
 
-/// What runs ask for of many tasks stands in columns of its own beside the text that says it: an index over a part of a text costs
-/// reading the text twice, whenever it is written.
+/// Replaces expression indexes by columns that repeat values of the JSON text: an expression index makes
+/// SQLite parse the text
+/// twice on every write.
 const V8: &str = "
 DROP INDEX leases;
 DROP INDEX took;
@@ -149,38 +156,39 @@ CREATE INDEX estimates ON tasks(estimate) WHERE estimate IS NOT NULL;
 CREATE INDEX calls_running ON calls(slot) WHERE is_running;
 ";
 
-/// Which tools are called: whoever asks how a plan stands is told which tasks no run can take for want of one, however many others are
-/// ready.
+/// Index for tool names. A status report lists the ready tasks that no run can start because their tool is
+/// unknown, and must
+/// find them among any number of other ready tasks.
 const V9: &str = "
 ALTER TABLE calls ADD COLUMN tool TEXT;
 UPDATE calls SET tool = CASE WHEN json_valid(spec) THEN json_extract(spec, '$.toolName') END;
 CREATE INDEX calls_by_tool ON calls(tool);
 ";
 
-/// The kind of the actor of an event. Events of earlier versions have none, which says that the name alone is known.
+/// The kind of the actor of an event. It is null in older events, for which only the name is known.
 const V10: &str = "
 ALTER TABLE events ADD COLUMN actor_kind INTEGER;
 ";
 
-/// The first part of idempotency keys: one record, which most stores write once.
+/// The random prefix of idempotency keys: one record, which most stores write once.
 const V11: &str = "
 CREATE TABLE key_space (only INTEGER PRIMARY KEY CHECK (only = 0), record TEXT NOT NULL);
 ";
 
-/// What a file is.
+/// The kind of a database file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing yet: made, but not filled before its maker ended.
+    /// An empty database, created by a process that ended before the first migration.
     Empty,
-    /// A store of a version that this program knows.
+    /// A store of a supported version.
     Store(i64),
 }
 
 impl Schema {
-    /// Returns what the open file is. Reads only.
+    /// Identifies the open file. Writes nothing.
     ///
     /// # Errors
-    /// The file belongs to something else, is damaged, or is newer than this program.
+    /// The file belongs to another program, is damaged, or is newer than this program.
     pub(super) fn identify(self, connection: &Connection, path: &Path) -> Result<Kind, StoreError> {
         let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
         let fail = |error| StoreError::sql(path, error);
@@ -210,7 +218,8 @@ impl Schema {
         }
     }
 
-    /// Brings a database to this version, in one transaction. A file needs the lock, and a copy beside it.
+    /// Migrates a database to this version in one transaction. The caller holds the lock and has kept a copy
+    /// of the file.
     pub(super) fn migrate(
         self,
         connection: &mut Connection,
@@ -228,12 +237,14 @@ fn run(connection: &mut Connection, steps: &[&str], version: i64) -> rusqlite::R
     for step in steps {
         transaction.execute_batch(step)?;
     }
+    // Both pragmas write the header page, so they are part of the transaction: a crash leaves the old version
+    // or the new one.
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", version)?;
     transaction.commit()
 }
 
-/// Does what must never be done: every statement is a transaction of its own.
+/// Implements the fault `MigrateInPieces`: every statement commits by itself.
 fn run_in_pieces(connection: &mut Connection, steps: &[&str], version: i64) -> rusqlite::Result<()> {
     for step in steps {
         connection.execute_batch(step)?;

@@ -1,4 +1,4 @@
-//! One connection with what belongs to it: what its transaction knows.
+//! One connection, with the cache and the counters of its transaction.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use taskpawl_model::{Status, ViewResult};
 use super::known::Known;
 use crate::StoreError;
 
-/// Numbers that the committer keeps, so that nobody has to count.
+/// Counters that each commit maintains, so that no query has to count rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) revision: u64,
     pub(super) next_key: u32,
-    /// How many tasks there are in each state, in the order of [`Status::ALL`].
+    /// Number of tasks in each status, in the order of [`Status::ALL`].
     pub(super) tasks: [u64; 7],
 }
 
@@ -24,16 +24,16 @@ impl Counters {
     }
 }
 
-/// What a transaction of the connection that writes knows beside the file.
+/// The in-memory part of a transaction on the writing connection.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// As the transaction found them.
+    /// The counters at the start of the transaction.
     pub(super) before: Counters,
-    /// As they are now; written at its end.
+    /// The current counters. They are written once, at the end of the transaction.
     pub(super) counters: Cell<Counters>,
-    /// What was read or written: the rules read everything before they change it.
+    /// The cache. It saves most reads of a write, because the rules read everything before they change it.
     pub(super) known: RefCell<Known>,
-    /// Whether there are deleted tasks, once somebody asked.
+    /// Whether there are deleted tasks; `None` until the first query.
     pub(super) has_deleted: Cell<Option<bool>>,
 }
 
@@ -50,12 +50,12 @@ impl Live {
     }
 }
 
-/// A connection, for one thread at a time.
+/// A connection, to be used by one thread at a time.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
-    /// Within a writing transaction, and within one that looks where nothing has to be read anew.
+    /// Present in a writing transaction, and in a read on the writing connection with a valid cache.
     pub(super) live: Option<Live>,
 }
 
@@ -69,7 +69,7 @@ impl Session {
         self.connection.prepare_cached(sql)
     }
 
-    /// Returns an error of SQLite as one of the store.
+    /// Converts an error of SQLite.
     pub(super) fn error(&self, error: rusqlite::Error) -> StoreError {
         StoreError::sql(&self.path, error)
     }
@@ -119,7 +119,7 @@ impl Session {
         self.until(sql, params, |row| each(row).map(|()| true))
     }
 
-    /// Returns every row of a query.
+    /// Returns all rows of a query.
     pub(super) fn all<T>(
         &self,
         sql: &str,
@@ -134,7 +134,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Returns the numbers as the transaction has them.
+    /// Returns the counters as the transaction sees them.
     pub(super) fn counters(&self) -> ViewResult<Counters> {
         if let Some(live) = &self.live {
             return Ok(live.counters.get());

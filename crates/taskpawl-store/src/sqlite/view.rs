@@ -1,4 +1,4 @@
-//! A connection as the rules see it.
+//! [`View`] over a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::session::Session;
 use super::{history, rows};
 use crate::words::Code as _;
 
-/// Bits of a slot that hold the position of a call within its task.
+/// The low bits of a slot, which hold the position of a call within its task.
 pub(super) const POSITION_BITS: u32 = 24;
 
 impl Session {
@@ -33,7 +33,8 @@ impl Session {
         self.all(sql::CALLS, [first, first + (1 << POSITION_BITS)], rows::call)
     }
 
-    /// Returns whether there are deleted tasks, of which the ids stay taken. Most stores have none; a transaction asks once.
+    /// Returns whether there are deleted tasks, whose ids stay reserved. Most stores have none, so a
+    /// transaction asks only once.
     pub(super) fn has_deleted(&self) -> ViewResult<bool> {
         if let Some(known) = self.live.as_ref().and_then(|live| live.has_deleted.get()) {
             return Ok(known);
@@ -45,30 +46,31 @@ impl Session {
         Ok(found)
     }
 
-    /// Returns what a transaction that keeps what it reads knows already.
+    /// Returns a cached value. Only transactions of the writing connection have a cache.
     fn of_known<T>(&self, ask: impl FnOnce(&Known) -> Option<T>) -> Option<T> {
         self.live.as_ref().and_then(|live| ask(&live.known.borrow()))
     }
 
-    /// Keeps what was read, in such a transaction.
+    /// Adds to the cache, if there is one.
     fn note(&self, note: impl FnOnce(&mut Known)) {
         if let Some(live) = &self.live {
             note(&mut live.known.borrow_mut());
         }
     }
 
-    /// Returns a node as the file has it.
+    /// Reads a node from the database, bypassing the cache.
     pub(super) fn stored_node(&self, key: Key) -> ViewResult<Option<Node>> {
         self.one(rows::select_node!("WHERE key = ?1"), [key.0], rows::node)
     }
 }
 
-/// Texts of statements, so that tests can ask for their plans.
+/// The texts of the statements, public to the tests that check their query plans.
 pub(super) mod sql {
     use super::rows;
 
-    /// What is done with requests that were done before a time in nanoseconds, to the millisecond; of one that is damaged nobody
-    /// knows when that was.
+    /// Builds a statement on the requests before a time in nanoseconds, compared in milliseconds. A damaged
+    /// record has no known
+    /// time, so the statement never matches it.
     macro_rules! done_before {
         ($what:literal) => {
             concat!(
@@ -100,11 +102,12 @@ pub(super) mod sql {
     pub(crate) const READY_CALLING: &str = "SELECT n.key FROM calls c INDEXED BY calls_by_tool \
          CROSS JOIN nodes n ON n.key = c.slot >> ?1 \
          WHERE c.tool = ?2 AND n.phase = 0 AND n.gate_state = 1 AND n.work = ?3 ORDER BY c.slot";
-    /// A literal stands where a parameter would hide from SQLite how many there are of each phase.
+    /// Has a literal phase: SQLite uses its statistics for a literal, but not for a parameter.
     pub(crate) const ON_HOLD: &str =
         "SELECT key FROM nodes INDEXED BY nodes_by_phase WHERE phase = 4 ORDER BY key LIMIT ?1";
-    /// Tasks that are `todo` and undecided, but for most of those that cannot start yet: the first entry is `open`, and the first
-    /// trigger waits for all dependencies.
+    /// Selects `todo` tasks with an undecided gate. It already leaves out most tasks that cannot start yet:
+    /// `entry = 0` is an open
+    /// entry, and trigger 0 waits for all dependencies.
     pub(crate) const UNDECIDED: &str = rows::select_node!(
         "WHERE phase = 0 AND undecided = 1 AND entry = 0 AND (dependencies_open = 0 OR gate_trigger <> 0)"
     );
@@ -115,7 +118,8 @@ pub(super) mod sql {
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
     pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready, actor_kind FROM events INDEXED BY events_by_task \
          WHERE task = ?3 AND revision > ?1 ORDER BY revision LIMIT ?2";
-    /// Commands do not overlap: the last one that can have events up to ?2 is the first that ends there or later.
+    /// Commands do not overlap, so the last command with events up to ?2 is the first one that ends at ?2 or
+    /// later.
     pub(crate) const UNDOABLES: &str = "SELECT revision, first, actor, undoes, undone_by FROM undo \
          WHERE revision >= ?1 AND revision <= coalesce((SELECT min(revision) FROM undo WHERE revision >= ?2), ?2) \
          AND first <= ?2 ORDER BY revision";
@@ -143,6 +147,7 @@ impl View for Session {
     }
 
     fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
+        // The largest character as an exclusive upper bound turns the prefix into an index range.
         let end = format!("{prefix}{}", char::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.all(sql::PREFIX, params![prefix, end, limit], |row| Ok(TaskId::new(rows::text(row, 0)?)))
@@ -264,7 +269,8 @@ impl View for Session {
     fn tools(&self) -> ViewResult<Vec<String>> {
         let mut tools: Vec<String> = Vec::new();
         loop {
-            // From each name it is one step to the next, however many calls there are of a tool.
+            // Skip scan: each query jumps to the next name, so the cost does not depend on the number of
+            // calls per tool.
             let last = tools.last().map_or("", String::as_str);
             let next: Option<Option<String>> = self.one(sql::NEXT_TOOL, [last], |row| row.get(0))?;
             match next.flatten() {
@@ -278,7 +284,7 @@ impl View for Session {
         let mut keys: Vec<Key> = Vec::new();
         self.until(sql::READY_CALLING, params![POSITION_BITS, tool, Work::Calls.code()], |row| {
             let key = Key(row.get(0)?);
-            // Calls of a task lie side by side.
+            // The calls of one task are adjacent in slot order.
             if keys.last() != Some(&key) {
                 keys.push(key);
             }
@@ -313,7 +319,8 @@ impl View for Session {
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
         for (sql, source) in [(sql::TOOK, DurationSource::Took), (sql::ESTIMATES, DurationSource::Estimate)] {
             self.each(sql, [], |row| {
-                // What an older or another program wrote there is worth no failure.
+                // Ignore a duration that another program or version wrote in another form; it is only an
+                // estimate.
                 if let Ok(period) = rows::text(row, 1)?.parse() {
                     each(Key(row.get(0)?), period, source);
                 }
@@ -369,7 +376,7 @@ impl View for Session {
             let found: Option<RequestRecord> = self.one(sql, [key, request], |row| rows::json(row, 0))?;
             Ok(found.filter(|done| done.is_of(actor)))
         };
-        // Versions before 0.2 kept requests under the name alone.
+        // Versions before 0.2 stored requests under the name of the actor, without its kind.
         Ok(read(&actor.key())?.or(read(actor.name)?))
     }
 
@@ -402,7 +409,7 @@ impl View for Session {
     }
 }
 
-/// A limit of 0 means: all.
+/// Converts a limit for SQLite, where -1 means no limit.
 fn or_all(limit: usize) -> i64 {
     if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(-1) }
 }

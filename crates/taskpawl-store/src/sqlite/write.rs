@@ -1,4 +1,4 @@
-//! Writing changes.
+//! Writes the changes of a command.
 
 use rusqlite::params;
 use taskpawl_model::{
@@ -16,8 +16,9 @@ use crate::StoreError;
 use crate::words::Code;
 
 impl Session {
-    /// Writes `changes` into the transaction and returns the revision of the last event. After an error the transaction can only be
-    /// taken back.
+    /// Writes `changes` into the transaction and returns the revision of the last event. After an error the
+    /// transaction must be
+    /// rolled back.
     pub(super) fn apply(&self, changes: &Changes) -> Result<u64, StoreError> {
         self.put_tasks(&changes.tasks)?;
         self.put_nodes(changes)?;
@@ -55,6 +56,7 @@ impl Session {
             let sql = "INSERT OR REPLACE INTO key_space VALUES (0, ?1)";
             self.execute(sql, [self.json(space)?])?;
         }
+        // Events come before the undo snapshot, whose key is the revision of the last one.
         self.put_events(&changes.events)?;
         self.put_image(changes)?;
         if let Some(done) = &changes.request {
@@ -68,7 +70,7 @@ impl Session {
         self.live.as_ref().expect("BUG: changes are applied within a transaction")
     }
 
-    /// Returns `value` as JSON text.
+    /// Serializes `value` as JSON text.
     fn json(&self, value: &impl serde::Serialize) -> Result<String, StoreError> {
         to_json(value).map_err(|error| self.error(error))
     }
@@ -83,7 +85,8 @@ impl Session {
             self.update_spec(*key, &change.record, before.as_ref())?;
         }
         let mut known = self.live().known.borrow_mut();
-        // Of many new ones none would be kept.
+        // `trim` would drop a large number of new tasks at the end of the transaction, so do not clone them
+        // into the cache.
         let new = new.into_iter().take_while(|_| tasks.len() <= MOST_TASKS);
         present.into_iter().chain(new).for_each(|(key, change)| known.note_task(key, change.record.clone()));
         Ok(())
@@ -117,7 +120,9 @@ impl Session {
         Ok(())
     }
 
-    /// Writes what changed; where it is known that a column did not which an index knows, the index stays as it is.
+    /// Updates task bodies. If the cache shows that the indexed columns are unchanged, only the text is
+    /// updated, so that SQLite
+    /// does not touch the indexes.
     fn update_bodies(&self, present: &[(Key, &TaskChange)]) -> Result<(), StoreError> {
         const TEXT: &str = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
         const ALL: &str =
@@ -224,7 +229,7 @@ impl Session {
         for edge in edges {
             self.live().known.borrow_mut().forget_dependencies(edge.task);
         }
-        // In order: one that was removed may have come back.
+        // Keep the order: a command may remove an edge and add it again.
         for alike in edges.chunk_by(|edge, next| edge.add == next.add) {
             let bind =
                 |edge: &EdgeChange, values: &mut Values<'_, '_>| values.give(params![edge.task.0, edge.on.0]);
@@ -299,7 +304,7 @@ impl Session {
         })
     }
 
-    /// Keeps what the command changed, as it was before.
+    /// Stores the undo snapshot of the command.
     fn put_image(&self, changes: &Changes) -> Result<(), StoreError> {
         let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return Ok(()) };
         let last = self.live().counters.get().revision;
@@ -315,7 +320,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the numbers that changed during the transaction.
+    /// Writes the counters, if the transaction has changed them.
     pub(super) fn put_counters(&self) -> Result<(), StoreError> {
         let Some(live) = &self.live else { return Ok(()) };
         let counters = live.counters.get();
@@ -335,7 +340,8 @@ impl Session {
     }
 }
 
-/// The JSON text of a value that many share: the bodies of new tasks and calls mostly are the same one.
+/// Caches the JSON text of the last shared value: the bodies of new tasks and calls are mostly the same
+/// value.
 #[derive(Default)]
 struct LastJson<T> {
     last: Option<(Shared<T>, String)>,
@@ -360,13 +366,13 @@ pub(super) fn is_new(changes: &Changes, key: Key) -> bool {
     changes.tasks.get(&key).is_some_and(|change| change.is_new)
 }
 
-/// Returns whether the tasks are the same in what stands in columns beside the specification.
+/// Returns whether the columns beside the specification are equal.
 fn has_same_columns(old: &TaskRecord, new: &TaskRecord) -> bool {
     let (before, after) = (&old.spec, &new.spec);
     old.plan == new.plan && before.assignee == after.assignee && before.estimate == after.estimate
 }
 
-/// SQLite has signed numbers only; ours never come near the difference.
+/// Converts to a signed number, the only kind that SQLite has. Our numbers stay far below the limit.
 fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
