@@ -1,27 +1,28 @@
 use taskpawl_model::{DecideError, Hint, PlanErrors, Refusal};
 use taskpawl_store::StoreError;
 
-/// Why a command came to nothing.
+/// The failure of a command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The rules refuse it; nothing was changed, and the caller may mend it.
+    /// The rules refuse the command. Nothing was changed, and the caller may correct the command and repeat
+    /// it.
     #[error(transparent)]
     Refused(Box<Refusal>),
-    /// A plan, task or call is not of the form that it has to be.
+    /// A plan, task or call has an invalid form.
     #[error(transparent)]
     Invalid(#[from] PlanErrors),
-    /// The store is broken or out of reach.
+    /// The store is damaged or cannot be reached.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The rules could not be asked.
+    /// The rules could not be evaluated, because the store could not be read.
     #[error("failed to decide the command")]
     Decide(#[source] DecideError),
 }
 
 impl From<Box<Refusal>> for Error {
     fn from(refusal: Box<Refusal>) -> Self {
-        // A fault of a plan is the same error, whether the parser or the rules find it.
+        // Faults of a plan have one error type, whether the parser or the rules find them.
         let refusal = *refusal;
         if let Refusal::Invalid { errors } = refusal {
             Self::Invalid(errors)
@@ -44,7 +45,7 @@ impl From<DecideError> for Error {
 }
 
 impl Error {
-    /// Returns what to do instead, where there is something to say.
+    /// Returns advice for the caller, if there is any.
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Refused(refusal) => refusal.hint(),

@@ -1,4 +1,4 @@
-//! Reads that say why things are as they are, and what would be.
+//! Reads that explain the current status and predict runs.
 
 use taskpawl_model::{
     CriticalPath, Explanation, Facts, Forecast, ForecastOptions, Means, Overlay, Plan, ReadyList, Refusal,
@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::manager::{ApplyOptions, Manager};
 
 impl Manager {
-    /// Returns why a task is not running, down to the first cause, and the commands that clear it; `means` is what the next run
-    /// has.
+    /// Explains why a task is not running, down to the first cause, with the commands that unblock it.
+    /// `means` describes the
+    /// tools and resources of the next run.
     pub fn explain(&self, id: &str, means: &Means) -> Result<Explanation, Error> {
         let asker = self.context();
         let facts = Facts { now: asker.now, is_alive: &|run| self.is_alive(run), means, asker: Some(&asker) };
@@ -22,18 +23,20 @@ impl Manager {
         })
     }
 
-    /// Returns what is ready, of the tasks that the selectors select, in the order in which it is taken, and why in that
-    /// order: at most `limit` for runs and as many for hands, 0 for all. `means` is what the next run has.
+    /// Returns the ready tasks among the selected ones, in the order in which they are taken, with the
+    /// reasons for that order.
+    /// Returns at most `limit` tasks for runs and `limit` manual tasks (0: all). `means` describes the next
+    /// run.
     pub fn explain_ready(&self, only: &[Selector], limit: usize, means: &Means) -> Result<ReadyList, Error> {
         self.read(|view| explain_ready(view, only, limit, means, Some(&self.context())))
     }
 
-    /// Says what a run would do and how it would end; writes nothing.
+    /// Predicts the course and the end of a run. Writes nothing.
     pub fn forecast(&self, options: &ForecastOptions) -> Result<Forecast, Error> {
         self.read(|view| forecast(view, &self.judged(options)))
     }
 
-    /// Says what a run would do after a plan was applied; writes nothing, neither the plan nor what the run does.
+    /// Predicts a run after `plan` is applied. Writes nothing, not even the plan.
     pub fn forecast_plan(
         &self,
         plan: Plan,
@@ -48,13 +51,14 @@ impl Manager {
         })
     }
 
-    /// Who judges calls when they start judges them in forecasts.
+    /// Adds the policy hook of this manager, unless the options have one, so that a forecast decides calls
+    /// like a run.
     fn judged(&self, options: &ForecastOptions) -> ForecastOptions {
         let gatekeeper = options.gatekeeper.clone().or_else(|| self.gatekeeper().cloned());
         ForecastOptions { gatekeeper, ..options.clone() }
     }
 
-    /// Returns the critical path of the tasks that the selectors select; with `left`, of those alone that have not ended.
+    /// Returns the critical path of the selected tasks. With `left`, only unfinished tasks count.
     pub fn critical_path(&self, only: &[Selector], jobs: usize, left: bool) -> Result<CriticalPath, Error> {
         self.read(|view| critical_path(view, only, jobs, left))
     }

@@ -6,50 +6,53 @@ use taskpawl_model::{
 use crate::error::Error;
 use crate::manager::Manager;
 
-/// How many events are read at once where all are wanted: readers that hold on to one moment would keep the store from tidying up.
+/// Events per read of the whole history. Each chunk is a separate read transaction, because a long one would
+/// keep SQLite from
+/// checkpointing its log.
 const CHUNK: usize = 5_000;
 
-/// Which part of the history to read. What is not given means: any.
+/// A filter for the history. An empty field matches everything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HistoryFilter {
-    /// Of this task: its id or a unique prefix of it; a deleted one is named by its whole id.
+    /// Events of this task: its id or a unique prefix. A deleted task must be named by its full id.
     pub task: Option<String>,
-    /// By this actor.
+    /// Events by this actor.
     pub actor: Option<String>,
-    /// In this run: its id or a unique prefix of it.
+    /// Events of this run: its id or a unique prefix.
     pub run: Option<String>,
-    /// After this revision.
+    /// Events after this revision.
     pub after: u64,
-    /// Not before.
+    /// Events at or after this time.
     pub since: Option<Timestamp>,
-    /// At most so many; 0 for all.
+    /// The maximum number of events, 0 for all.
     pub limit: usize,
-    /// Whether these are the last ones that match instead of the first.
+    /// Whether the limit keeps the last matching events instead of the first.
     pub latest: bool,
 }
 
-/// One line of the history.
+/// One event of the history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub event: Event,
-    /// The revision of the undo that took it back.
+    /// The revision of the undo that reverted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<u64>,
 }
 
 impl Manager {
-    /// Returns a part of the history, in order.
+    /// Returns the matching part of the history, in order.
     pub fn find_history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryEntry>, Error> {
         let query = self.history_query(filter)?;
         self.read(|view| Ok(entries(view, &query)?))
     }
 
-    /// Calls `each` with pieces of the history, in order, until it returns false: for more than fits into memory.
+    /// Calls `each` with chunks of the history, in order, until it returns false. Use it for a history that
+    /// may not fit into memory.
     ///
-    /// What happens after the call is not in it.
+    /// Events that are added during the call are not included.
     pub fn each_history(
         &self,
         filter: &HistoryFilter,
@@ -98,21 +101,23 @@ fn entries(view: &dyn View, query: &EventQuery) -> ViewResult<Vec<HistoryEntry>>
 }
 
 fn entry(mut event: Event, commands: &[Undoable]) -> HistoryEntry {
-    // Keys of tasks are for other processes; nobody outside knows them.
+    // Internal keys of tasks are meaningful only to other processes of this program.
     event.ready = Box::default();
+    // The first command that ends at or after the event; it contains the event only if it also starts before
+    // it.
     let at = commands.partition_point(|command| command.revision < event.revision);
     let command = commands.get(at).filter(|command| command.first <= event.revision);
     HistoryEntry { undone_by: command.and_then(|command| command.undone_by), event }
 }
 
 impl Manager {
-    /// Returns the run that `text` names: an exact id, or the only one that begins so.
+    /// Returns the run with the id `text`, or the only run whose id starts with it.
     pub fn find_run(&self, text: &str) -> Result<RunId, Error> {
         self.read(|view| resolve_run(view, text))
     }
 }
 
-/// Finds the run that `text` names: an exact id, or the only one that begins so.
+/// Returns the run with the id `text`, or the only run whose id starts with it.
 fn resolve_run(view: &dyn View, text: &str) -> Result<RunId, DecideError> {
     let exact = RunId::from(text);
     if view.run(&exact)?.is_some() {

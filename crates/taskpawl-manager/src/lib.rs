@@ -1,7 +1,7 @@
-//! Every command on a plan, and the reads beside them: the only gate through which anything is written.
+//! The commands on a plan, and reads of it. Everything that is written to a store goes through this crate.
 //!
-//! A [`Manager`] knows who asks, what time it is and where ids come from; the rules are in `taskpawl-model`, what is kept in
-//! `taskpawl-store`. It starts no tools.
+//! A [`Manager`] adds actor, time and ids to a command. The rules are in `taskpawl-model`, storage is in
+//! `taskpawl-store`. This crate starts no tools.
 
 mod error;
 mod explain;

@@ -1,4 +1,4 @@
-//! What the manager has to know about runs and cannot: whether they live is a matter of whoever runs tools.
+//! Liveness of runs. The manager does not run tools, so the engine has to tell it which runs are alive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,29 +12,30 @@ use taskpawl_model::{
 use crate::error::Error;
 use crate::manager::Manager;
 
-/// Knows which runs live, and takes back what dead ones hold. An engine sets itself; without one every run counts as alive.
+/// Detects dead runs and releases the tasks that they hold. The engine installs one; without it every run
+/// counts as alive.
 pub trait Liveness: Send + Sync + Debug {
-    /// Returns whether a run goes on; true where that cannot be told.
+    /// Returns whether a run is alive. Returns true if that cannot be determined.
     fn is_alive(&self, run: &RunId) -> bool;
 
-    /// Takes back those of the tasks that dead runs hold, in one commit.
+    /// Releases those of `tasks` that dead runs hold, in one commit.
     fn recover(&self, manager: &Manager, tasks: &[Key]) -> Result<(), Error>;
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// It goes on.
+    /// The run is alive.
     Running,
-    /// It ended without finishing: it was killed, or its machine was.
+    /// The run ended without finishing, because its process was killed or the machine crashed.
     Killed,
-    /// It ended with an exit code.
+    /// The run ended with an exit code.
     Finished,
 }
 
 impl Manager {
-    /// Returns how far a run is.
+    /// Returns the progress of a run.
     pub fn run_state(&self, run: &RunRecord) -> RunState {
         if run.exit.is_some() {
             RunState::Finished
@@ -49,8 +50,9 @@ impl Manager {
         self.liveness().is_none_or(|liveness| liveness.is_alive(run))
     }
 
-    /// Says of each task whether its claim, or the time to decide about it, has ended though nobody has taken note of that yet.
-    /// Each run is asked for once.
+    /// Marks tasks whose claim, or whose time for a decision, has ended without a commit that records it.
+    /// Asks for the liveness
+    /// of each run only once.
     pub(crate) fn mark_ended_claims<'a>(&self, tasks: impl IntoIterator<Item = &'a mut Task>) {
         let mut lives = BTreeMap::new();
         let mut now = None;
@@ -69,7 +71,7 @@ impl Manager {
         }
     }
 
-    /// Says of each task that was cancelled which run still ends calls of it.
+    /// Marks cancelled tasks with the run that is still ending their calls.
     pub(crate) fn mark_ending<'a>(&self, tasks: impl IntoIterator<Item = &'a mut Task>) -> Result<(), Error> {
         let mut ending = None;
         for task in tasks.into_iter().filter(|task| task.status == Status::Cancelled) {
@@ -82,7 +84,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Takes back what dead runs hold of the tasks that a refused command names, and returns whether there was any.
+    /// Recovers those tasks of a refused command that dead runs hold. Returns whether there were any.
     pub(crate) fn recover_named(&self, command: &Command, refusal: &Refusal) -> Result<bool, Error> {
         let Some(liveness) = self.liveness().filter(|_| self.is_by_hand()) else { return Ok(false) };
         let tasks = self.read(|view| Ok(held_by_runs(view, &concerned(view, command, refusal)?)?))?;
@@ -91,16 +93,18 @@ impl Manager {
         if tasks.is_empty() {
             return Ok(false);
         }
-        // What is found on the way is no part of the request.
+        // The recovery is not a part of the idempotent request; otherwise it would consume the number of the
+        // next command.
         liveness.recover(&self.clone().without_request(), &tasks)?;
         Ok(true)
     }
 }
 
-/// Returns the tasks that a command names, with what stands in its way below or behind them.
+/// Returns the tasks that a command names, and after some refusals also their subtasks and the tasks that the
+/// refusal lists.
 fn concerned(view: &dyn View, command: &Command, refusal: &Refusal) -> ViewResult<BTreeSet<Key>> {
     let mut keys = BTreeSet::new();
-    // A name that is wrong is what the command was refused for.
+    // An unresolvable name is skipped: it is the reason of the refusal itself.
     keys.extend(command.names().into_iter().filter_map(|name| resolve(view, name).ok()));
     if let Refusal::StillEnding { id, .. } = refusal {
         keys.extend(view.key(id.as_str())?);
@@ -121,7 +125,7 @@ fn concerned(view: &dyn View, command: &Command, refusal: &Refusal) -> ViewResul
     Ok(keys)
 }
 
-/// Returns those of the tasks that a run holds or still ends.
+/// Returns the tasks that a run holds, or whose calls it is still ending.
 fn held_by_runs(view: &dyn View, keys: &BTreeSet<Key>) -> ViewResult<Vec<(Key, RunId)>> {
     let (mut held, ending) = (Vec::new(), taskpawl_model::ending(view)?);
     for key in keys {

@@ -17,14 +17,16 @@ use crate::paths::Paths;
 use crate::redaction::{Redact, without_secrets};
 use crate::source::{Source, SystemSource};
 
-/// The most ready tasks in whose paths links are followed before the first of them is claimed. Beyond them paths count as they are
-/// written.
+/// Maximum number of ready tasks whose write paths are resolved before a claim of the first one. Beyond it,
+/// paths are compared
+/// as written.
 const MAX_CANDIDATES: usize = 32;
 
-/// Offers every command on a plan, in the name of one actor.
+/// The commands on a plan, on behalf of one actor.
 ///
-/// Cheap to clone. Every command is one durable commit, or is refused and changes nothing; tasks are named by their id or a
-/// unique prefix of it.
+/// Cheap to clone. Every command either is one durable commit, or is refused and changes nothing. Tasks are
+/// named by their id
+/// or a unique prefix of it.
 #[derive(Debug, Clone)]
 pub struct Manager {
     store: Arc<dyn Store>,
@@ -39,11 +41,11 @@ pub struct Manager {
     redact: Option<Arc<dyn Redact>>,
     paths: Option<Arc<dyn Paths>>,
     request: Option<Arc<Asked>>,
-    /// The kind of the actor who started the run that this acts as.
+    /// The kind of the actor that started the run, if this manager acts as a run.
     starter: Option<ActorKind>,
 }
 
-/// A request of which commands are the parts, in their order.
+/// An idempotent request. Its commands are numbered in the order in which they are issued.
 #[derive(Debug)]
 struct Asked {
     name: String,
@@ -53,36 +55,39 @@ struct Asked {
 
 impl Asked {
     fn once(&self, command: Command) -> Command {
+        // The numbering makes a repeated request map its n-th command to the same record, so the order must
+        // be deterministic.
         let part = self.given.fetch_add(1, Ordering::Relaxed);
         let request = if part == 0 { self.name.clone() } else { format!("{}#{part}", self.name) };
         Command::Once(Box::new(Once { request, digest: self.digest.clone(), command }))
     }
 }
 
-/// How somebody says that a task ended.
+/// The report that ends a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ending {
-    /// What came out of it.
+    /// The result of the task.
     pub result: Option<Value>,
-    /// A remark; of a failure the reason.
+    /// A note; for a failure the reason.
     pub note: Option<String>,
-    /// The attempt that the report belongs to, where the reporter knows it.
+    /// The reported attempt, if the reporter knows it. A report of an older attempt is refused.
     pub attempt: Option<u32>,
 }
 
-/// What somebody says who approves.
+/// The details of an approval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Approving {
-    /// The answer, where a question was asked; without one it is yes.
+    /// The answer to a question; without one the answer is yes.
     pub answer: Option<Value>,
-    /// The arguments to run with instead of those that were asked about; only where that is one call.
+    /// Replacement arguments for the call. Only allowed if exactly one call waits.
     pub args: Option<Map>,
-    /// The hash of what was looked at, or at least 8 characters of it: refused where something else is asked about by now.
+    /// The hash of the reviewed request, or at least 8 characters of it. The approval is refused if the
+    /// request has changed since.
     pub hash: Option<String>,
 }
 
 impl Manager {
-    /// Returns a manager of `store` in the name of `actor`.
+    /// Creates a manager of `store` that acts as `actor`.
     pub fn new(store: Arc<dyn Store>, actor: impl Into<String>) -> Self {
         Self {
             store,
@@ -108,50 +113,53 @@ impl Manager {
         self
     }
 
-    /// Marks calls that are added with `origin`.
+    /// Sets the origin of calls that are added.
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }
 
-    /// Says how much there is of resources, which comes before what plans say: claims keep to it.
+    /// Sets the capacities of resources for claims. They take precedence over those in plans.
     #[must_use]
     pub fn with_capacities(mut self, capacities: BTreeMap<String, u32>) -> Self {
         self.capacities = capacities;
         self
     }
 
-    /// Asks `liveness` about runs: reads then tell what dead ones hold, and a command that names such a task takes it back first.
+    /// Sets the liveness check. Reads then mark tasks of dead runs, and a command that names such a task
+    /// recovers it first.
     #[must_use]
     pub fn with_liveness(mut self, liveness: Arc<dyn Liveness>) -> Self {
         self.liveness = Some(liveness);
         self
     }
 
-    /// Lets `gatekeeper` judge calls before they start. Without one only their authors say what asks. Everybody who writes to a
-    /// store should have the same one: what asks may be decided with any command.
+    /// Sets the policy hook, which decides calls before they start. Without one, only the plan itself can
+    /// require approvals. All
+    /// writers of a store should use the same hook, because any command may decide a call.
     #[must_use]
     pub fn with_gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeeper = Some(gatekeeper);
         self
     }
 
-    /// Follows links in what tasks write, with `paths`, when they are claimed by hand. Without it paths are compared as they are written.
+    /// Resolves symbolic links in the write paths of tasks that are claimed. Without it paths are compared as
+    /// written.
     #[must_use]
     pub fn with_paths(mut self, paths: Arc<dyn Paths>) -> Self {
         self.paths = Some(paths);
         self
     }
 
-    /// Takes secrets out of what people and agents report of tasks, with `redact`, before it is kept.
+    /// Removes secrets from the reports of people and agents before they are stored.
     #[must_use]
     pub fn with_redaction(mut self, redact: Arc<dyn Redact>) -> Self {
         self.redact = Some(redact);
         self
     }
 
-    /// Acts as a run.
+    /// Acts as the run `run`.
     #[must_use]
     pub fn with_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
@@ -160,11 +168,14 @@ impl Manager {
         self
     }
 
-    /// Gives the commands that follow as the parts, in their order, of a request of this actor. Parts that were done before, by a
-    /// request of the same name, are not done again and give the answers of then; `digest` tells it from another request of that name.
+    /// Makes the following commands parts of one idempotent request, in their order. A part that an earlier
+    /// request of this name has
+    /// already done is not repeated; it returns the earlier answer. `digest` distinguishes different requests
+    /// of the same name.
     ///
     /// # Durability
-    /// What was done is on record with the command itself, and so is known after a crash and to other processes.
+    /// The record is part of the commit of its command, so it survives a crash and is visible to other
+    /// processes.
     #[must_use]
     pub fn with_request(mut self, name: impl Into<String>, digest: impl Into<String>) -> Self {
         let (name, digest) = (name.into(), digest.into());
@@ -177,38 +188,39 @@ impl Manager {
         self
     }
 
-    /// Acts in the name of another actor.
+    /// Acts as another actor.
     #[must_use]
     pub fn with_actor(mut self, actor: impl Into<String>) -> Self {
         self.actor = SharedText::from(Into::<String>::into(actor));
         self
     }
 
-    /// Acts as an actor of this kind; a manager begins as a program.
+    /// Sets the kind of the actor, by default a program.
     ///
-    /// An agent and a program act on what an actor of their kind and name holds, a person acts on anything.
+    /// An agent or a program may only change tasks held by an actor of the same kind and name. A person may
+    /// change any task.
     #[must_use]
     pub fn with_kind(mut self, kind: ActorKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Returns the store.
+    /// Returns the store that this manager writes to.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Returns where time and ids come from.
+    /// Returns the source of time and ids.
     pub fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
-    /// Returns in whose name commands are given.
+    /// Returns the name of the actor.
     pub fn actor(&self) -> &str {
         &self.actor
     }
 
-    /// Returns the actor as claims and events are compared with it.
+    /// Returns the actor in the form that claims and events are compared with.
     pub fn as_actor(&self) -> Actor<'_> {
         Actor { kind: self.kind, name: &self.actor }
     }
@@ -218,7 +230,7 @@ impl Manager {
         self.kind
     }
 
-    /// Returns who judges calls before they start.
+    /// Returns the policy hook.
     pub fn gatekeeper(&self) -> Option<&Arc<dyn Gatekeeper>> {
         self.gatekeeper.as_ref()
     }
@@ -227,12 +239,12 @@ impl Manager {
         self.liveness.as_deref()
     }
 
-    /// Returns whether commands are those of an agent or a person.
+    /// Returns whether commands come from an agent or a person, not from a run.
     pub(crate) fn is_by_hand(&self) -> bool {
         self.run.is_none()
     }
 
-    /// Returns a request with who asks and when, without secrets in what it reports.
+    /// Builds a request from a command: removes secrets from its texts and adds the context.
     pub fn request(&self, command: Command) -> Request {
         let command = match &self.redact {
             Some(redact) => without_secrets(redact.as_ref(), command),
@@ -241,12 +253,13 @@ impl Manager {
         Request { command, context: self.context() }
     }
 
-    /// Returns the context of a command by the actor who started the run; without a run, of one by this actor.
+    /// Returns the context of a command by the actor that started the run, or by this actor if there is no
+    /// run.
     pub fn context_of_starter(&self) -> Context {
         Context { run: None, kind: self.starter.unwrap_or(self.kind), ..self.context() }
     }
 
-    /// Returns the context of a command that is given now.
+    /// Returns the context of a command issued now.
     pub fn context(&self) -> Context {
         Context {
             now: self.source.now(),
@@ -258,16 +271,18 @@ impl Manager {
         }
     }
 
-    /// Gives one command. If it is refused and a run that is dead holds a task that it names, that task is taken back and the
-    /// command given once more.
+    /// Executes a command. If it is refused and a dead run holds a task that it names, that task is recovered
+    /// and the command
+    /// repeated.
     ///
     /// # Durability
-    /// What it answers survives the end of the process and of the machine.
+    /// The answer is durable: it survives a crash of the process or the machine.
     pub fn command(&self, command: Command) -> Result<Answer, Error> {
         self.until_it_is_answered(command, |request| Ok(only(self.store.write(vec![request])?)))
     }
 
-    /// As [`command`](Self::command), for a command on one task; returns the task as it is left, before anybody else changes it.
+    /// Like [`command`](Self::command), for a command on one task. Returns the task as this command left it,
+    /// before any later change.
     pub fn change(&self, command: Command) -> Result<Task, Error> {
         let (answer, task) = self.until_it_is_answered(command, |request| {
             let (outcomes, task) = self.store.write_and_view(vec![request], changed_task)?;
@@ -281,6 +296,7 @@ impl Manager {
         command: Command,
         give: impl Fn(Request) -> Result<Result<T, Box<Refusal>>, Error>,
     ) -> Result<T, Error> {
+        // Numbered once, before the loop: a repetition after a recovery must keep its part of the request.
         let command = match &self.request {
             Some(asked) => asked.once(command),
             None => command,
@@ -289,14 +305,14 @@ impl Manager {
         loop {
             match give(request.clone())? {
                 Ok(answer) => return Ok(answer),
-                // Each time round something is no longer held by a dead run.
+                // Terminates: each repetition has released at least one task of a dead run.
                 Err(refusal) if self.recover_named(&request.command, &refusal)? => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
     }
 
-    /// Returns what a command would come to, and writes nothing.
+    /// Decides a command without writing anything.
     pub fn preview(&self, command: Command) -> Result<Answer, Error> {
         let decision = self.store.preview(&self.request(command))?;
         Ok(decision?.answer)
@@ -311,12 +327,12 @@ impl Manager {
         Ok(tasks.pop().expect("BUG: a command on a task answers the task"))
     }
 
-    /// Makes a task and returns its id: the given one, or a new random one where it is empty.
+    /// Creates a task and returns its id. An empty id is replaced by a random one.
     pub fn create(&self, task: NewTask) -> Result<TaskId, Error> {
         self.task(self.creation(task))
     }
 
-    /// Returns the command that makes a task. An empty id stands for a new random one.
+    /// Returns the command that creates a task. An empty id is replaced by a random one.
     pub fn creation(&self, mut task: NewTask) -> Command {
         if task.id.as_str().is_empty() {
             task.id = TaskId::from(self.source.new_id());
@@ -324,27 +340,28 @@ impl Manager {
         Command::Create(Box::new(task))
     }
 
-    /// Changes fields of a task, by their names on the outside; `null` takes a field away, `metadata` and `context` merge.
+    /// Changes fields of a task, by their JSON names. `null` removes a field; `metadata` and `context` are
+    /// merged.
     pub fn update(&self, id: &str, fields: Map, if_version: Option<u64>) -> Result<TaskId, Error> {
         self.task(Command::Update { id: id.to_owned(), fields, if_version })
     }
 
-    /// Deletes tasks that nothing else needs. Their ids are not used again.
+    /// Deletes tasks that no other task depends on. Their ids stay reserved.
     pub fn delete(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Delete { ids: ids.to_vec() })
     }
 
-    /// Takes a ready manual task for `lease`; the holder's own claim is renewed.
+    /// Claims a ready manual task for `lease`. A claim that this actor already has is renewed.
     pub fn claim(&self, id: &str, lease: Duration) -> Result<TaskId, Error> {
         self.task(self.command_to_claim(Some(id.to_owned()), lease, self.capacities.clone()))
     }
 
-    /// Takes the first ready manual task that is for this actor or for nobody in particular.
+    /// Claims the first ready manual task that is assigned to this actor or to no one.
     pub fn claim_next(&self, lease: Duration) -> Result<TaskId, Error> {
         self.task(self.command_to_claim(None, lease, self.capacities.clone()))
     }
 
-    /// Returns the command that claims a task, or the first ready one, with what `paths` says of the links in what it writes.
+    /// Returns the command that claims a task, or the first ready one, with its write paths resolved.
     pub fn command_to_claim(
         &self,
         id: Option<String>,
@@ -355,8 +372,9 @@ impl Manager {
         Command::Claim { id, lease, capacities, writes: writes.unwrap_or_default() }
     }
 
-    /// Follows links outside the transaction that claims: a file system that does not answer must not hold the lock of the store. A
-    /// read that fails resolves nothing; the claim itself says what is wrong.
+    /// Resolves write paths before the transaction of the claim: a hanging file system must not hold the lock
+    /// of the store. A
+    /// failed read resolves nothing, because the claim itself reports the error.
     fn resolved_writes(&self, paths: &dyn Paths, id: Option<&str>) -> BTreeMap<Key, ResolvedWrites> {
         let candidates = self.read(|view| Ok(claim_candidates(view, id)?)).unwrap_or_default();
         let resolve = |(key, asked): (Key, Vec<String>)| {
@@ -366,68 +384,70 @@ impl Manager {
         candidates.into_iter().map(resolve).collect()
     }
 
-    /// Prolongs a claim: it lasts `lease` from now.
+    /// Renews a claim, which then ends `lease` from now.
     pub fn renew(&self, id: &str, lease: Duration) -> Result<TaskId, Error> {
         self.task(Command::Renew { id: id.to_owned(), lease })
     }
 
-    /// Gives claimed tasks back.
+    /// Releases claimed tasks.
     pub fn release(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Release { ids: ids.to_vec() })
     }
 
-    /// Ends manual tasks well, or says that interrupted calls ended well.
+    /// Marks manual tasks, or tasks with an interrupted call, as done.
     pub fn done(&self, ids: &[String], ending: Ending) -> Result<Vec<TaskId>, Error> {
         let Ending { result, note, attempt } = ending;
         self.tasks(Command::Done { ids: ids.to_vec(), result, note, attempt })
     }
 
-    /// Ends manual tasks badly, or says that interrupted calls ended badly.
+    /// Marks manual tasks, or tasks with an interrupted call, as failed.
     pub fn fail(&self, ids: &[String], ending: Ending) -> Result<Vec<TaskId>, Error> {
         let Ending { result, note, attempt } = ending;
         self.tasks(Command::Fail { ids: ids.to_vec(), result, note, attempt })
     }
 
-    /// Says that tasks, with all below, are not needed.
+    /// Skips tasks and their subtasks; dependents may start.
     pub fn skip(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Skip { ids: ids.to_vec(), reason })
     }
 
-    /// Keeps tasks from starting.
+    /// Blocks tasks, so that they do not start.
     pub fn block(&self, ids: &[String], reason: impl Into<String>) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Block { ids: ids.to_vec(), reason: reason.into() })
     }
 
-    /// Takes blocks away that were set by hand; an interrupted call starts again.
+    /// Removes blocks that were set by hand. An interrupted call starts again.
     pub fn unblock(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Unblock { ids: ids.to_vec() })
     }
 
-    /// Starts finished tasks again where they stopped; `cascade` also what ran after them.
+    /// Retries finished tasks at the call where they stopped; `cascade` also retries the dependents that ran
+    /// after them.
     pub fn retry(&self, ids: &[String], cascade: bool) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Retry { ids: ids.to_vec(), cascade })
     }
 
-    /// Starts finished tasks again from the beginning; `cascade` also what ran after them.
+    /// Reopens finished tasks from the first call; `cascade` also reopens the dependents that ran after them.
     pub fn reopen(&self, ids: &[String], cascade: bool) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Reopen { ids: ids.to_vec(), cascade })
     }
 
-    /// Gives tasks, with all below, up.
+    /// Cancels tasks and their subtasks; dependents are blocked.
     pub fn cancel(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Cancel { ids: ids.to_vec(), reason })
     }
 
-    /// Lets tasks start, or go on, that wait for a decision.
+    /// Approves tasks that wait for a decision.
     ///
     /// # Errors
-    /// A task does not ask, or no longer; the answer is none of the options; what it asks about is not what was looked at.
+    /// A task does not wait for a decision, the answer is not one of the options, or the hash does not match
+    /// the request.
     pub fn approve(&self, ids: &[String], approval: Approving) -> Result<Vec<TaskId>, Error> {
         let Approving { answer, args, hash } = approval;
         self.tasks(Command::Approve { ids: ids.to_vec(), answer, args, hash })
     }
 
-    /// Cancels tasks that wait for a decision, with all below.
+    /// Rejects tasks that wait for a decision, which cancels them and their subtasks.
     pub fn reject(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Reject { ids: ids.to_vec(), reason })
     }
@@ -437,68 +457,70 @@ impl Manager {
         self.task(Command::AddCall { id: id.to_owned(), call: Box::new(call) })
     }
 
-    /// Makes a task depend on another.
+    /// Adds the dependency of task `id` on task `on`.
     pub fn add_dependency(&self, id: &str, on: &str) -> Result<TaskId, Error> {
         self.task(Command::AddDependency { id: id.to_owned(), on: on.to_owned() })
     }
 
-    /// Makes a task not depend on another any more.
+    /// Removes the dependency of task `id` on task `on`.
     pub fn remove_dependency(&self, id: &str, on: &str) -> Result<TaskId, Error> {
         self.task(Command::RemoveDependency { id: id.to_owned(), on: on.to_owned() })
     }
 
-    /// Puts an existing task below another, or at the top.
+    /// Moves a task under a parent, or to the top level.
     pub fn move_task(&self, id: &str, parent: Option<&str>) -> Result<TaskId, Error> {
         self.task(Command::Move { id: id.to_owned(), parent: parent.map(str::to_owned) })
     }
 
-    /// Adds a remark to a task.
+    /// Adds a note to a task.
     pub fn note(&self, id: &str, text: impl Into<String>) -> Result<TaskId, Error> {
         self.task(Command::Note { id: id.to_owned(), text: text.into() })
     }
 
-    /// Takes back what the command with an event of this revision did; `None` stands for the last one of this actor.
+    /// Reverts the command that has an event of this revision, or the last command of this actor for `None`.
     ///
     /// # Errors
-    /// [`TouchedSince`](taskpawl_model::Refusal::TouchedSince) with a list where something happened to its tasks since. What ran
-    /// is never undone.
+    /// [`TouchedSince`](taskpawl_model::Refusal::TouchedSince) with the conflicting changes, if its tasks
+    /// have changed since. Tool
+    /// calls that ran are never undone.
     pub fn undo(&self, revision: Option<u64>) -> Result<Undone, Error> {
         self.command(Command::Undo { revision }).map(undone)
     }
 
-    /// Returns what an undo would undo; writes nothing.
+    /// Returns the effect of an undo. Writes nothing.
     pub fn preview_undo(&self, revision: Option<u64>) -> Result<Undone, Error> {
         self.preview(Command::Undo { revision }).map(undone)
     }
 
-    /// Brings a plan into the store under `name`.
+    /// Applies a plan to the store under `name`.
     pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
         self.command(self.apply_command(plan, name, options)).map(apply_report)
     }
 
-    /// Returns what applying a plan would do; writes nothing.
+    /// Returns the effect of applying a plan. Writes nothing.
     pub fn preview_apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
         self.preview(self.apply_command(plan, name, options)).map(apply_report)
     }
 
-    /// Gives a plan another name. Its tasks keep their ids.
+    /// Renames a plan. The ids of its tasks do not change.
     ///
     /// # Errors
-    /// There is no plan of the old name, or one of the new name already.
+    /// The old plan does not exist, or the new name is taken.
     pub fn rename_plan(&self, from: &str, to: &str) -> Result<(), Error> {
         self.command(Command::RenamePlan { from: from.to_owned(), to: to.to_owned() }).map(drop)
     }
 
-    /// Brings tasks of another program into the store, with their states: all of them, or none.
+    /// Imports tasks of another program with their statuses: all of them or none.
     ///
     /// # Errors
-    /// [`ImportConflict`](taskpawl_model::Refusal::ImportConflict) where an id is that of another task, and every refusal that making
-    /// and changing tasks has.
+    /// [`ImportConflict`](taskpawl_model::Refusal::ImportConflict) if an id belongs to another task, and
+    /// every refusal of creating or
+    /// changing tasks.
     pub fn import(&self, import: Import) -> Result<ImportReport, Error> {
         self.command(Command::Import(Box::new(import))).map(import_report)
     }
 
-    /// Returns what an import would do; writes nothing.
+    /// Returns the effect of an import. Writes nothing.
     pub fn preview_import(&self, import: Import) -> Result<ImportReport, Error> {
         self.preview(Command::Import(Box::new(import))).map(import_report)
     }
@@ -522,14 +544,14 @@ fn only(mut outcomes: Vec<Outcome>) -> Outcome {
     outcomes.pop().expect("BUG: a store answers every request")
 }
 
-/// Returns the task that the last command was about, if it was accepted and the task is there.
+/// Reads the task of the last command, if the command was accepted and the task still exists.
 fn changed_task(view: &dyn View, outcomes: &[Outcome]) -> ViewResult<Option<Task>> {
     let Some(Ok(Answer { tasks, .. })) = outcomes.last() else { return Ok(None) };
     let key = tasks.last().map_or(Ok(None), |id| view.key(id.as_str()))?;
     key.map_or(Ok(None), |key| read_task(view, key))
 }
 
-/// Another command of the same commit has deleted it.
+/// Returns the error for a task that a later command of the same commit has deleted.
 fn gone(answer: &Answer) -> Error {
     let id = answer.tasks.last().map(TaskId::to_string).unwrap_or_default();
     Refusal::UnknownTask { id, similar: Vec::new() }.into()
@@ -547,18 +569,19 @@ fn apply_report(answer: Answer) -> ApplyReport {
     answer.applied.expect("BUG: an apply reports")
 }
 
-/// How a plan is applied.
+/// Options for applying a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApplyOptions {
-    /// Cancel tasks that are gone from the file and were not started.
+    /// Cancel tasks that are missing from the plan and have not started.
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
-    /// Refuse it where it would take an approval away from a task or a call, or change it: for who may not decide.
+    /// Refuse a plan that would remove or change a required approval. Set for actors that may not decide
+    /// approvals.
     pub keeps_approvals: bool,
 }
 
-/// Returns what the task writes that is to be claimed; without an id, what the first ready ones do.
+/// Returns the write paths of the task to be claimed, or of the first ready tasks if there is no id.
 fn claim_candidates(view: &dyn View, id: Option<&str>) -> ViewResult<Vec<(Key, Vec<String>)>> {
     let keys = if let Some(id) = id {
         taskpawl_model::resolve(view, id).into_iter().collect()

@@ -1,9 +1,9 @@
-//! Paths of the project, which the rules do not read.
+//! Resolution of project paths, because the rules do no I/O.
 
 use std::fmt::Debug;
 
-/// Follows links in paths of the project.
+/// Resolves symbolic links in paths of the project.
 pub trait Paths: Debug + Send + Sync {
-    /// Returns paths that tasks write, from the directory of the project, with links followed as far as they exist.
+    /// Resolves paths that tasks write, relative to the project directory, as far as they exist.
     fn resolve(&self, writes: &[String]) -> Vec<String>;
 }

@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::manager::Manager;
 
 impl Manager {
-    /// Returns the runs that were forgotten, and when.
+    /// Returns the ids of pruned runs, with the time of the pruning.
     pub fn pruned_runs(&self) -> Result<Vec<(RunId, Timestamp)>, Error> {
         Ok(self.store().view(|view| view.pruned_runs(""))?)
     }
 
-    /// Returns when output of a task was last removed: that of runs that were forgotten, or had to make room.
+    /// Returns the time when output of a task was last removed, either with its run or to limit disk usage.
     pub fn output_pruned_at(&self, id: &str) -> Result<Option<Timestamp>, Error> {
         self.read(|view| {
             let key = resolve(view, id)?;

@@ -10,36 +10,37 @@ use taskpawl_store::StoreError;
 use crate::error::Error;
 use crate::manager::Manager;
 
-/// Some of the tasks that match, and how many there are.
+/// A page of matching tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// The tasks.
+    /// The tasks, in the order of the query.
     pub tasks: Vec<Task>,
-    /// How many match; only where it is known without counting them, which is for queries without a filter.
+    /// The number of all matching tasks. Only present for queries that the counters of the store can answer.
     pub total: Option<u64>,
-    /// Whether there are more.
+    /// Whether further tasks match.
     pub truncated: bool,
 }
 
-/// Some of what is ready.
+/// A page of ready tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadyPage {
-    /// The tasks that somebody can take, in the order in which they are taken.
+    /// The tasks that a run or an actor can take, in the order in which they are taken.
     pub page: Page,
-    /// What stands among them, or would stand before them, and no run here can take; and what calls a tool that is not there, wherever
-    /// it stands.
+    /// Ready tasks before or between them that the next run cannot take, and all ready tasks whose tool does
+    /// not exist.
     pub for_nobody: Vec<Untakable>,
 }
 
-/// Which runs to read.
+/// A filter for runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// At most so many, the latest first; 0 for all.
+    /// The maximum number of runs, latest first; 0 for all.
     pub limit: usize,
 }
 
 impl Manager {
-    /// Reads one consistent moment of the store; what the rules refuse in it comes out as such.
+    /// Reads one consistent snapshot of the store. A refusal of the rules is returned as such, not as an
+    /// error of the store.
     pub fn read<T>(&self, look: impl FnOnce(&dyn View) -> Result<T, DecideError>) -> Result<T, Error> {
         Ok(self.store().view(|view| or_refused(look(view)))??)
     }
@@ -51,24 +52,26 @@ impl Manager {
             let unknown = || Refusal::UnknownTask { id: id.to_owned(), similar: Vec::new() };
             Ok(read_task(view, key)?.ok_or_else(unknown)?)
         };
-        // Most are asked for that were just changed.
+        // Most tasks are read right after a change, whose connection still has them cached.
         self.marked(self.store().view_briefly(|view| or_refused(look(view)))??)
     }
 
-    /// Returns a task with what only this machine knows of it.
+    /// Adds the fields that depend on liveness and the clock of this machine.
     pub(crate) fn marked(&self, mut task: Task) -> Result<Task, Error> {
         self.mark_ended_claims([&mut task]);
         self.mark_ending([&mut task])?;
         Ok(task)
     }
 
-    /// Returns the tasks that match, in the order of the query.
+    /// Returns the matching tasks, in the order of the query.
     pub fn list(&self, query: &Query) -> Result<Page, Error> {
+        // One more than requested shows whether the page is truncated.
         let more = Query { limit: if query.limit == 0 { 0 } else { query.limit + 1 }, ..query.clone() };
         self.page(query, |view| view.find(&more))
     }
 
-    /// Reads what `find` finds: one more than the query asks for, if there are more.
+    /// Reads the tasks that `find` returns. It must return one more than the query asks for, if there are
+    /// more.
     fn page(
         &self,
         query: &Query,
@@ -88,8 +91,9 @@ impl Manager {
         Ok(page)
     }
 
-    /// Returns what is ready, in the order in which it is taken, without what no run here can take; `means` is what the next run
-    /// has. A task whose lease has ended is among it: who claims it gets it.
+    /// Returns the ready tasks in the order in which they are taken, without those that the next run cannot
+    /// take; `means` describes
+    /// that run. Includes tasks with an expired lease, because a claim of such a task succeeds.
     pub fn ready(&self, limit: usize, offset: usize, means: &Means) -> Result<ReadyPage, Error> {
         let ready = Some(vec![Work::Calls, Work::Manual]);
         let query = Query { ready, limit, offset, ..Query::default() };
@@ -106,7 +110,8 @@ impl Manager {
         Ok(ReadyPage { page, for_nobody })
     }
 
-    /// Returns the ids of the tasks that the selectors and states select, by age; no selector stands for all tasks.
+    /// Returns the ids of the tasks that match the selectors and statuses, by age. Without a selector all
+    /// tasks match.
     pub fn select(&self, selectors: &[Selector], status: &[Status]) -> Result<Vec<String>, Error> {
         self.read(|view| {
             let keys = match select(view, selectors)? {
@@ -123,12 +128,12 @@ impl Manager {
         })
     }
 
-    /// Returns what a task asks; nothing when it does not wait for a decision.
+    /// Returns the decision that a task waits for, or `None` if it waits for none.
     pub fn approval_request(&self, id: &str) -> Result<Option<ApprovalRequest>, Error> {
         self.read(|view| approval_request(view, resolve(view, id)?))
     }
 
-    /// Judges the calls of a task as they would start now.
+    /// Evaluates the policy for the calls of a task as if they started now.
     ///
     /// # Errors
     /// No task has this id, or the store cannot be read.
@@ -137,7 +142,7 @@ impl Manager {
         self.read(|view| Ok(judged_calls(view, gatekeeper, resolve(view, id)?)?))
     }
 
-    /// Returns what all tasks ask that wait for a decision, by age; where there are selectors, of those that these select.
+    /// Returns the decisions that tasks wait for, by age. With selectors, only those of selected tasks.
     pub fn approval_requests(&self, selectors: &[Selector]) -> Result<Vec<ApprovalRequest>, Error> {
         self.read(|view| {
             let scope = select(view, selectors)?;
@@ -161,12 +166,13 @@ impl Manager {
         Ok(tasks)
     }
 
-    /// Returns how many tasks there are in each state.
+    /// Returns the number of tasks in each status.
     pub fn counts(&self) -> Result<BTreeMap<Status, u64>, Error> {
         Ok(self.store().view(|view| view.counts())?)
     }
 
-    /// Returns the events after `revision`, in order; of one task where an id is given; at most `limit` (0: all).
+    /// Returns the events after `revision` in ascending order, of one task if `id` is given; at most `limit`
+    /// (0: all).
     pub fn history(&self, id: Option<&str>, revision: u64, limit: usize) -> Result<Vec<Event>, Error> {
         self.read(|view| {
             let key = id.map(|id| resolve(view, id)).transpose()?;
@@ -174,12 +180,12 @@ impl Manager {
         })
     }
 
-    /// Returns the runs, the latest first.
+    /// Returns the runs, latest first.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, Error> {
         Ok(self.store().view(|view| view.runs(filter.limit))?)
     }
 
-    /// Returns a run.
+    /// Returns the run with this id.
     pub fn run(&self, id: &RunId) -> Result<RunRecord, Error> {
         let found = self.store().view(|view| view.run(id))?;
         Ok(found.ok_or_else(|| Refusal::UnknownRun { id: id.to_string() })?)
@@ -191,10 +197,10 @@ impl Manager {
     }
 }
 
-/// The place of a task in the order in which tasks are taken.
+/// The sort key of a task in the order in which tasks are taken.
 type Place = (Priority, i64, Key);
 
-/// Takes what the rules refuse for something that was seen.
+/// Separates refusals, which are a valid result of a read, from errors of the view, which abort it.
 fn or_refused<T>(looked: Result<T, DecideError>) -> ViewResult<Result<T, DecideError>> {
     match looked {
         Err(DecideError::View(error)) => Err(error),
@@ -211,7 +217,7 @@ fn nodes(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Node>> {
     Ok(nodes.into_iter().flatten().collect())
 }
 
-/// Returns the tasks that would be ready if somebody took note that their leases have ended.
+/// Returns the tasks that become ready again with the next commit, because their lease has expired.
 fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<Place>> {
     let mut keys = Vec::new();
     for key in view.leases(None)? {
@@ -239,7 +245,7 @@ fn has_status(view: &dyn View, key: Key, status: &[Status]) -> ViewResult<bool> 
     Ok(status.is_empty() || status.contains(&task.body.state.status()))
 }
 
-/// Returns how many tasks match, where the counters of the store say so.
+/// Returns the number of matching tasks, if the counters of the store can tell.
 fn total(view: &dyn View, query: &Query) -> ViewResult<Option<u64>> {
     let is_filtered = *query
         != Query {

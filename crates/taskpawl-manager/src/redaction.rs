@@ -1,22 +1,24 @@
-//! What is taken out of what people and agents report before it is kept.
+//! Removal of secrets from the reports of people and agents before they are stored.
 
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use taskpawl_model::{Command, Once};
 
-/// Takes secrets out of what people and agents say of tasks: results, remarks, reasons and answers. An engine sets itself; without one
-/// they are kept as they are.
+/// Removes secrets from texts about tasks: results, notes, reasons and answers. The engine installs one;
+/// without it texts are
+/// stored unchanged.
 pub trait Redact: Debug + Send + Sync {
-    /// Takes secrets out of every text of a value. It may read files; it asks nobody.
+    /// Replaces the secrets in all strings of a value. May read files, but must not prompt the user.
     fn redact(&self, value: &mut Value);
 }
 
-/// Returns a command without secrets in what it reports. What it plans, and what runs say, is as it was: a plan only names secrets, and
-/// runs have taken them out.
+/// Removes secrets from the reports in a command. Plans and reports of runs stay unchanged: plans only name
+/// secrets, and runs
+/// have removed them already.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "most commands report nothing, and those of later versions come through here, too"
+    reason = "most commands report nothing, and future commands must pass unchanged"
 )]
 pub(crate) fn without_secrets(redact: &dyn Redact, command: Command) -> Command {
     match command {
@@ -35,7 +37,7 @@ pub(crate) fn without_secrets(redact: &dyn Redact, command: Command) -> Command 
         Command::Cancel { ids, reason } => Command::Cancel { ids, reason: report(redact, None, reason).1 },
         Command::Reject { ids, reason } => Command::Reject { ids, reason: report(redact, None, reason).1 },
         Command::Block { ids, reason } => Command::Block { ids, reason: text(redact, reason) },
-        Command::Note { id, text: said } => Command::Note { id, text: text(redact, said) },
+        Command::Note { id, text: reported } => Command::Note { id, text: text(redact, reported) },
         Command::Once(once) => {
             let Once { request, digest, command } = *once;
             Command::Once(Box::new(Once { request, digest, command: without_secrets(redact, command) }))
@@ -44,7 +46,7 @@ pub(crate) fn without_secrets(redact: &dyn Redact, command: Command) -> Command 
     }
 }
 
-/// Reads both at once: the secrets have to be found out only once for a command.
+/// Redacts both values in one call, because looking up the secrets is the expensive part.
 fn report(
     redact: &dyn Redact,
     result: Option<Value>,
@@ -53,14 +55,14 @@ fn report(
     if result.is_none() && note.is_none() {
         return (None, None);
     }
-    let mut said = json!([&result, &note]);
-    redact.redact(&mut said);
-    let note = note.map(|before| said[1].as_str().map_or(before, str::to_owned));
-    (result.map(|_| said[0].take()), note)
+    let mut reported = json!([&result, &note]);
+    redact.redact(&mut reported);
+    let note = note.map(|before| reported[1].as_str().map_or(before, str::to_owned));
+    (result.map(|_| reported[0].take()), note)
 }
 
-fn text(redact: &dyn Redact, said: String) -> String {
-    let mut value = Value::String(said);
+fn text(redact: &dyn Redact, reported: String) -> String {
+    let mut value = Value::String(reported);
     redact.redact(&mut value);
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chrono::DateTime;
 use taskpawl_model::Timestamp;
 
-/// Where the time and new ids come from: injected, so that tests show real values that stay the same.
+/// The source of time and new ids. Injected, so that tests produce stable values.
 pub trait Source: Send + Sync + Debug {
-    /// Returns the time, in milliseconds.
+    /// Returns the current time, in whole milliseconds.
     fn now(&self) -> Timestamp;
 
-    /// Returns an id that nobody has.
+    /// Returns a unique id.
     fn new_id(&self) -> String;
 }
 
-/// The clock of the machine, and random ids.
+/// The system clock and random ids.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemSource;
 
@@ -31,7 +31,7 @@ impl Source for SystemSource {
     }
 }
 
-/// A clock that stands still and ids that are counted from a seed: for tests.
+/// A fixed time and ids derived from a seed, for tests.
 #[derive(Debug)]
 pub struct FixedSource {
     now: Timestamp,
@@ -40,7 +40,7 @@ pub struct FixedSource {
 }
 
 impl FixedSource {
-    /// Returns a source that always says `now`. Sources with different seeds give different ids.
+    /// Creates a source that always returns `now`. Sources with different seeds return different ids.
     pub fn new(now: Timestamp, seed: u64) -> Self {
         Self { now, seed, count: AtomicU64::new(0) }
     }
@@ -62,7 +62,7 @@ impl Source for FixedSource {
     }
 }
 
-/// Spreads a counter over all bits (`SplitMix64`, Steele, Lea and Flood 2014).
+/// Mixes the bits of a counter (`SplitMix64`, Steele, Lea and Flood 2014).
 fn splitmix(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
