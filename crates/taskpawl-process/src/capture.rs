@@ -12,40 +12,41 @@ use crate::filter::{OutputFilter, filter_file};
 use crate::inlet::Inlet;
 use crate::private::{keep_owner_rights, make_private_directories};
 
-/// How much of what a program prints is taken at once.
+/// Bytes per read from a pipe.
 const PIECE: usize = 16 << 10;
 
-/// How many pieces are taken before somebody else may do something.
+/// Reads per call of [`Capture::take`], so that one noisy program cannot starve the other tasks of the
+/// runtime thread.
 const SOME_PIECES: usize = 32;
 
-/// How many pieces are taken once the program has ended: far more than a pipe holds. What got away from its end, and still writes,
-/// is not listened to for ever.
+/// Reads after the program has ended: far more than a pipe holds. The limit stops a surviving process that
+/// keeps writing.
 const MOST_PIECES: usize = 2000;
 
-/// Where the output of a program goes.
+/// The output files of a program.
 #[derive(Clone, Debug)]
 pub struct OutputFiles {
-    /// The file for its standard output.
+    /// The file for standard output.
     pub stdout: PathBuf,
-    /// The file for its standard error; another one than `stdout`.
+    /// The file for standard error. Must differ from `stdout`.
     pub stderr: PathBuf,
 }
 
-/// What a program has written to one of its streams.
+/// The captured output of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// The output, or its head and tail with a line between that says how much is missing. Bytes that are no
-    /// UTF-8 are replaced by U+FFFD.
+    /// The whole output, or its head and tail with a line between them that states the omitted bytes. Invalid
+    /// UTF-8 is replaced by U+FFFD.
     pub text: String,
-    /// How many bytes the output has.
+    /// The length of the output in bytes.
     pub bytes: u64,
     /// Whether `text` is only head and tail.
     pub truncated: bool,
-    /// The whole output; `None` when there was none.
+    /// The file with the whole output; `None` if there was no output.
     pub file: Option<PathBuf>,
 }
 
-/// The two output files of a running program, and what it prints on its way there.
+/// The two output files of a running program, with the pipes that feed them.
 #[derive(Debug)]
 pub(crate) struct Capture {
     stdout: Intake,
@@ -57,18 +58,18 @@ impl Capture {
         Ok(Self { stdout: Intake::begin(&files.stdout)?, stderr: Intake::begin(&files.stderr)? })
     }
 
-    /// Returns the ends for the program: standard output, standard error.
+    /// Opens the pipes and returns the ends for the program: standard output, standard error.
     pub(crate) fn ends(&mut self) -> Result<[OwnedFd; 2], SpawnError> {
         Ok([self.stdout.end()?, self.stderr.end()?])
     }
 
-    /// Has the runtime tell when the program prints.
+    /// Registers the pipes with the runtime, which then reports output.
     pub(crate) fn watch(&mut self) -> io::Result<()> {
         self.stdout.inlet.watch()?;
         self.stderr.inlet.watch()
     }
 
-    /// Waits until the program prints something; for ever where that is not watched.
+    /// Waits until the program prints something. Never completes before [`Capture::watch`].
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -79,39 +80,39 @@ impl Capture {
         }
     }
 
-    /// Brings to the files what has come, or some of it.
+    /// Moves available output to the files, up to a limit.
     pub(crate) fn take(&mut self) -> io::Result<()> {
         let mut piece = [0; PIECE];
         self.stdout.take(SOME_PIECES, &mut piece)?;
         self.stderr.take(SOME_PIECES, &mut piece)
     }
 
-    /// Brings to the files what has come, when the program is over.
+    /// Moves the remaining output to the files, after the program has ended.
     pub(crate) fn take_rest(&mut self) -> io::Result<()> {
         let mut piece = [0; PIECE];
         self.stdout.take_rest(&mut piece)?;
         self.stderr.take_rest(&mut piece)
     }
 
-    /// Returns how many bytes are in both files.
+    /// Returns the number of bytes in both files.
     pub(crate) fn size(&self) -> u64 {
         self.stdout.bytes.saturating_add(self.stderr.bytes)
     }
 
-    /// Cuts the files to `max_bytes` together: what came with the last piece may lie beyond it.
+    /// Truncates the files to `max_bytes` in total, because the last read may have gone beyond the limit.
     pub(crate) fn cut(&self, max_bytes: u64) -> io::Result<()> {
         let (stdout, stderr) = share(max_bytes, self.stdout.bytes, self.stderr.bytes);
         self.stdout.stream.cut(stdout)?;
         self.stderr.stream.cut(stderr)
     }
 
-    /// Lets a filter say what stays of the files.
+    /// Applies a filter to both files.
     pub(crate) fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
         self.stdout.stream.filter(filter)?;
         self.stderr.stream.filter(filter)
     }
 
-    /// Reads at most `keep_bytes` of both files together; those that are empty are removed.
+    /// Reads back at most `keep_bytes` of both files in total. Removes files that are empty.
     pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
         let (stdout, stderr) = (self.stdout.stream, self.stderr.stream);
         let (for_stdout, for_stderr) = share(keep_bytes as u64, stdout.size()?, stderr.size()?);
@@ -119,12 +120,12 @@ impl Capture {
     }
 }
 
-/// One of its streams, and the way there.
+/// One output stream: its pipe and its file.
 #[derive(Debug)]
 struct Intake {
     inlet: Inlet,
     stream: Stream,
-    /// How many bytes have come.
+    /// Bytes received so far.
     bytes: u64,
 }
 
@@ -133,7 +134,7 @@ impl Intake {
         Ok(Self { inlet: Inlet::default(), stream: Stream::begin(path)?, bytes: 0 })
     }
 
-    /// Opens the way, and returns the end for the program.
+    /// Opens the pipe and returns the end for the program.
     fn end(&mut self) -> Result<OwnedFd, SpawnError> {
         let opened = Inlet::open();
         let (inlet, end) =
@@ -142,7 +143,7 @@ impl Intake {
         Ok(end)
     }
 
-    /// Takes pieces until nothing is there, or as many as are said.
+    /// Moves output from the pipe to the file until the pipe is empty, with at most `pieces` reads.
     fn take(&mut self, pieces: usize, piece: &mut [u8]) -> io::Result<()> {
         for _ in 0..pieces {
             let read = self.inlet.read(piece)?;
@@ -158,20 +159,22 @@ impl Intake {
     fn take_rest(&mut self, piece: &mut [u8]) -> io::Result<()> {
         self.inlet.unwatch()?;
         self.take(MOST_PIECES, piece)?;
-        // Who still holds the other end has nobody to print to from now on.
+        // Closes the pipe: a surviving process that still writes gets SIGPIPE from now on.
         self.inlet = Inlet::Over;
         Ok(())
     }
 }
 
-/// Shares `limit` between two streams: either gets half for sure and what the other leaves over.
+/// Splits `limit` between two streams. Each gets half, plus the part of the other half that the other stream
+/// does not need.
 fn share(limit: u64, stdout: u64, stderr: u64) -> (u64, u64) {
     let for_stderr = stderr.min(limit / 2);
     let for_stdout = stdout.min(limit - for_stderr);
     (for_stdout, stderr.min(limit - for_stdout))
 }
 
-/// One of its streams. Its file is made with the first byte: most programs print nothing to one of them.
+/// The file of one output stream. Created with the first byte, because most programs print nothing to one of
+/// their streams.
 #[derive(Debug)]
 pub(crate) struct Stream {
     path: PathBuf,
@@ -179,7 +182,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Begins with nothing: what another program left at `path` is removed. The directory is there from then on.
+    /// Removes a file of an earlier program at `path`, and creates its directory.
     pub(crate) fn begin(path: &Path) -> Result<Self, SpawnError> {
         match clear(path) {
             Ok(()) => Ok(Self { path: path.to_owned(), file: None }),
@@ -191,7 +194,7 @@ impl Stream {
         self.file.as_ref().map_or(Ok(0), |file| Ok(file.metadata()?.len()))
     }
 
-    /// Writes something behind what is there.
+    /// Appends to the file.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -221,7 +224,7 @@ impl Stream {
         let nothing = Captured { text: String::new(), bytes: 0, truncated: false, file: None };
         let Some(file) = self.file else { return Ok(nothing) };
         if bytes == 0 {
-            // What was printed was taken out. A file that cannot be removed says nothing and takes no room.
+            // The filter has removed all output. An empty file that cannot be deleted is harmless.
             let _ = std::fs::remove_file(&self.path);
             return Ok(nothing);
         }
@@ -244,7 +247,7 @@ fn read(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut buffer = vec![0; bytes];
     let mut filled = 0;
-    // A file may have become shorter since it was measured, by whoever else may write it.
+    // Another process may have truncated the file since its size was read.
     while filled < bytes {
         match file.read_at(&mut buffer[filled..], offset + filled as u64) {
             Ok(0) => break,
@@ -257,21 +260,23 @@ fn read(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Makes sure that a file can be made: better before the program starts than when it prints.
+/// Checks that the file can be created, so that a fault is found before the program starts and not when it
+/// prints.
 fn clear(path: &Path) -> io::Result<()> {
     let directory = directory_of(path);
     match access(directory, Access::WRITE_OK | Access::EXEC_OK) {
         Err(Errno::NOENT) => return make_private_directories(directory),
         checked => checked?,
     }
-    // Mostly there is nothing, and a look costs less than removing that.
+    // The file rarely exists, and a `stat` is cheaper than a failed `unlink`.
     match path.symlink_metadata().and_then(|_| std::fs::remove_file(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
 }
 
-/// Makes a file for appending. What a program has put in its place meanwhile may lead anywhere, and is not used.
+/// Creates a file for appending. `O_EXCL` refuses a file or a symbolic link that a program has put in its
+/// place.
 fn make(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -295,7 +300,7 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Drops a character that was cut at the end.
+/// Removes an incomplete character at the end.
 fn trim_end(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Err(error) = std::str::from_utf8(&bytes)
         && error.error_len().is_none()
@@ -306,7 +311,7 @@ fn trim_end(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Drops the rest of a character that was cut at the start.
+/// Removes the rest of an incomplete character at the start.
 fn trim_start(bytes: &[u8]) -> &[u8] {
     let rest = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     &bytes[rest..]

@@ -1,13 +1,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// The environment variables that a program sees. A supervised one also sees `TASKPAWL_PROCESS`, by which it is recognised.
+/// The environment variables of a program. A supervised program also gets `TASKPAWL_PROCESS`, which
+/// identifies its call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// Those of the process that starts it, with changes: a value sets a variable, `None` removes it. A supervisor has those that
-    /// its engine had when it started.
+    /// The variables of the process that starts the program, with changes: a value sets a variable, `None`
+    /// removes it. A supervisor has the variables that its engine had when the supervisor was started.
     Inherit(BTreeMap<OsString, Option<OsString>>),
-    /// These and no others.
+    /// Only these variables.
     Exactly(BTreeMap<OsString, OsString>),
 }
 
@@ -18,7 +19,7 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// Returns the environment with more variables, which replace those of the same names.
+    /// Returns the environment with additional variables, which replace variables of the same names.
     #[must_use]
     pub fn with(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         match &mut self {
@@ -28,7 +29,7 @@ impl Environment {
         self
     }
 
-    /// Returns the `PATH` that the program will see, which is also the one it is looked up in.
+    /// Returns the `PATH` of the program, in which the program itself is also looked up.
     pub(crate) fn path(&self) -> Option<OsString> {
         let name = OsStr::new("PATH");
         match self {

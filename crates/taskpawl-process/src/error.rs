@@ -5,85 +5,86 @@ use thiserror::Error;
 
 use crate::sandbox::Refusal;
 
-/// Why a program could not be started.
+/// A failure to start a program or to keep its output.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The command has no words.
     #[error("the command is empty; its first word has to name a program")]
     EmptyCommand,
-    /// No directory of `PATH` holds the program.
+    /// No directory of `PATH` contains the program.
     #[error("program `{program}` is in no directory of PATH (`{path}`); install it or name it with its path")]
     NotInPath {
-        /// The program, as the command names it.
+        /// The program, as named by the command.
         program: String,
         /// The `PATH` that was searched.
         path: String,
     },
-    /// The program is only where programs inside the sandbox may have put it, and it would run outside.
+    /// The program exists only in directories that sandboxed programs can write, but it would run outside the
+    /// sandbox.
     #[error("`{program}` is where programs of plans may write, so it is not run outside of the sandbox; install it elsewhere", program = program.display())]
     Planted {
-        /// Its file.
+        /// The file that was found there.
         program: PathBuf,
     },
-    /// There is no file of this name.
+    /// The named file does not exist.
     #[error("program `{program}` does not exist")]
     NotFound {
-        /// Where the program was looked for.
+        /// The path that was tried.
         program: PathBuf,
     },
-    /// There is a file, but it cannot be executed.
+    /// The file exists, but is not executable.
     #[error("program `{program}` may not be executed; `chmod +x` makes it a program")]
     NotExecutable {
-        /// The file.
+        /// The file without permission to execute.
         program: PathBuf,
     },
-    /// The directory in which the program shall run cannot be entered.
+    /// The working directory does not exist or cannot be entered.
     #[error("working directory `{path}` is no directory that can be entered")]
     WorkingDirectory {
-        /// The directory.
+        /// The working directory.
         path: PathBuf,
     },
-    /// An output file, or the file that serves as standard input, cannot be made; the program was not started.
+    /// An output file, or the file for standard input, cannot be created. The program was not started.
     #[error("failed to use file `{path}` for the program's input or output")]
     File {
-        /// The file.
+        /// The file that could not be created.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What the program printed cannot be kept.
+    /// The output of the program could not be stored.
     #[error("failed to keep in `{path}` what the program printed")]
     Output {
-        /// The file.
+        /// The output file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The program is there, but the system does not start it.
+    /// The program exists, but the system failed to execute it.
     #[error(
         "failed to start program `{program}`{}",
         if is_format(source) { "; a script has to begin with `#!` and an interpreter that exists" } else { "" }
     )]
     Start {
-        /// The file.
+        /// The file that was executed.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Without a supervisor nothing is handed over to a program but its streams.
+    /// Only a supervisor can pass a descriptor to a program; this run has none.
     #[error(
         "a program gets its plan access from a supervisor, and this run does without; let the host's `main` begin with \
          `taskpawl::child_entry();`, or name a `taskpawl` program by `Builder::supervision`"
     )]
     HandoverUnsupervised,
-    /// What the program is to inherit beside its streams cannot be passed on.
+    /// The descriptor for the program could not be duplicated.
     #[error("failed to hand a descriptor over to the program")]
     Handover {
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The program in whose process this is has no supervisor for programs and was not told to do without.
+    /// The host program has no supervisor, and running without one was not requested.
     #[error(
         "no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a \
          `taskpawl` program by `Builder::supervision`"
@@ -94,37 +95,37 @@ pub enum SpawnError {
     SupervisorStart {
         /// The program that should be the supervisor.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What was started as the supervisor is none.
+    /// The started program does not work as a supervisor.
     #[error("`{program}` does not work as the supervisor of programs: {problem}")]
     SupervisorRefused {
         /// The program that should be the supervisor.
         program: PathBuf,
-        /// What it did instead.
+        /// Describes its unexpected behavior.
         problem: String,
     },
-    /// The sandbox that the program should run in cannot be enforced here, so it was not started.
+    /// The sandbox cannot be enforced on this machine. The program was not started.
     #[error(
         "the sandbox of the program cannot be enforced: {missing}; {advice}, or let programs do whatever you may by `--sandbox=off`"
     )]
     Sandbox {
-        /// What is missing.
+        /// The missing feature.
         missing: String,
-        /// How to get it.
+        /// Advice for making it available.
         advice: String,
     },
-    /// The supervisor was ended from outside while the program ran. Nobody knows how far the program came.
+    /// The supervisor was killed while the program ran, so the status of the program is unknown.
     #[error("the supervisor of the run was killed while the program ran; nobody knows how the program ended")]
     SupervisorLost,
-    /// The run that the program belongs to is over.
+    /// The run of the program is over.
     #[error("the run is over, and with it all of its programs")]
     Closed,
 }
 
 impl SpawnError {
-    /// Returns whether the program was not started because this process, or the machine, has no descriptors left.
+    /// Returns whether the program was not started because the process or the machine is out of descriptors.
     pub(crate) fn lacks_descriptors(&self) -> bool {
         let (Self::File { source, .. }
         | Self::Start { source, .. }
@@ -144,8 +145,9 @@ impl From<Refusal> for SpawnError {
     }
 }
 
-/// A file that is there and still "not found" is a script whose interpreter is not; one of no known format is a
-/// script that names none.
+/// Returns whether the file is a script without a usable interpreter: NOENT means that its interpreter is
+/// missing, NOEXEC that it
+/// names none. The file itself exists; `Recipe::of` has checked that.
 fn is_format(error: &io::Error) -> bool {
     let errno = rustix::io::Errno::from_io_error(error);
     errno == Some(rustix::io::Errno::NOEXEC) || errno == Some(rustix::io::Errno::NOENT)

@@ -1,4 +1,4 @@
-//! Changes output files when their programs are over.
+//! Filters output files after their programs have ended.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -8,31 +8,33 @@ use std::path::{Path, PathBuf};
 
 use crate::private::{keep_owner_rights, make_private_directories};
 
-/// Says what stays of the output of programs. While a program runs its files hold what it wrote; when it is over, they are
-/// replaced by what the filter makes of them, and only that is read back.
+/// Transforms the output of programs, for example to remove secrets. While a program runs, its files have the
+/// original output. After its end they are replaced by the filtered output, and only that is read back.
 pub trait OutputFilter: Debug + Send + Sync {
-    /// Begins to read one file.
+    /// Creates the filter for one file.
     fn begin(&self) -> Box<dyn StreamFilter>;
 }
 
-/// A file that is read in pieces.
+/// A filter for one file, which is read in chunks.
 pub trait StreamFilter: Send {
-    /// Reads a piece, and appends to `out` what stays of the file as far as that is known.
+    /// Filters a chunk. Appends to `out` all output that is final; the rest may be held back for the next
+    /// chunk.
     fn push(&mut self, piece: &[u8], out: &mut Vec<u8>);
 
-    /// Appends what stays of the rest.
+    /// Appends the output that was held back.
     fn finish(self: Box<Self>, out: &mut Vec<u8>);
 }
 
-/// How much is read at once.
+/// Bytes per read.
 const PIECE: usize = 64 << 10;
 
-/// Replaces a file by what a filter makes of it. Returns the new file, open for reading; `None` when nothing is different.
+/// Replaces a file by its filtered content. Returns the new file, open for reading, or `None` if the filter
+/// changed nothing.
 ///
-/// The new one takes the place of the old one at once: who reads finds all of one or all of the other.
+/// The replacement is atomic: readers see either the complete old file or the complete new one.
 ///
 /// # Errors
-/// It could not be read, or the new one not written: then the file is what it was.
+/// The file could not be read, or the new one not written. The old file is unchanged.
 pub fn filter_file(path: &Path, filter: &dyn OutputFilter) -> io::Result<Option<File>> {
     let mut stream = filter.begin();
     let mut file = File::open(path)?;
@@ -65,7 +67,7 @@ fn read_piece(file: &mut File, piece: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Takes in a piece of both sides: as long as they are the same nothing is written.
+/// Compares a chunk with its filtered output. Nothing is written until the first difference.
 fn take(
     path: &Path,
     new: &mut Option<Replacement>,
@@ -85,11 +87,11 @@ fn take(
     new.insert(Replacement::begin(path, same.length)?).file.write_all(out)
 }
 
-/// How far both sides are the same.
+/// The common prefix of the file and its filtered output.
 #[derive(Default)]
 struct Same {
     length: u64,
-    /// What was read and not yet answered by the filter.
+    /// Bytes that were read but that the filter has not returned yet.
     ahead: Vec<u8>,
 }
 
@@ -99,14 +101,14 @@ impl Same {
     }
 }
 
-/// A file that is to stand in the place of another one.
+/// A new file that will replace another one.
 struct Replacement {
     file: File,
     path: PathBuf,
 }
 
 impl Replacement {
-    /// Begins with so many bytes of the other one.
+    /// Creates the new file with the first `same` bytes of the old one.
     fn begin(path: &Path, same: u64) -> io::Result<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(".part");
@@ -114,7 +116,7 @@ impl Replacement {
         if let Some(directory) = path.parent() {
             make_private_directories(directory)?;
         }
-        // One that is there was left behind, or leads elsewhere.
+        // An existing file is left over from a crash, or is a symbolic link of a program to another place.
         match fs::remove_file(&part) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -136,7 +138,7 @@ impl Replacement {
     }
 
     fn give_up(&self, error: io::Error) -> io::Error {
-        // What went wrong first is what counts.
+        // Report the first error, not that of the cleanup.
         let _ = fs::remove_file(&self.path);
         error
     }
@@ -146,7 +148,7 @@ impl Replacement {
 mod tests {
     use super::*;
 
-    /// Takes out every `x`, and holds each byte back until the next one.
+    /// Removes every `x`, and holds each byte back until the next one arrives.
     #[derive(Debug)]
     struct WithoutX;
 
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_only_where_something_is_different() {
+    fn a_file_is_replaced_only_if_the_filter_changes_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         for (length, at) in [

@@ -8,7 +8,8 @@ use crate::own_group::OwnGroup;
 use crate::recipe::Recipe;
 use crate::supervisor::{Ending, Link, Ticket};
 
-/// The streams of a program: standard output, standard error, and standard input where it has one; and what else it inherits.
+/// The streams that a program inherits: standard output, standard error, standard input if it has any, and
+/// the passed descriptor.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) outputs: [OwnedFd; 2],
@@ -16,7 +17,7 @@ pub(crate) struct Streams {
     pub(crate) handover: Option<OwnedFd>,
 }
 
-/// A running program and all that it has started. Dropping it kills all of it.
+/// A running program with its descendants. Dropping it kills all of them.
 #[derive(Debug)]
 pub(crate) enum Group {
     /// Started by this process.
@@ -26,7 +27,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    /// Starts a program by the supervisor behind `link`; without one by this process.
+    /// Starts a program through the supervisor behind `link`, or in this process if there is none.
     pub(crate) fn start(
         link: Option<&Arc<Link>>,
         recipe: &Recipe<'_>,
@@ -43,7 +44,7 @@ impl Group {
         Ok(Self::Supervised(ticket))
     }
 
-    /// Waits for the end of the program, or to hear that it never started.
+    /// Waits until the program has ended or has failed to start.
     ///
     /// # Cancel safety
     ///
@@ -55,7 +56,7 @@ impl Group {
         }
     }
 
-    /// Asks the program to end.
+    /// Sends `TERM`, which the program may handle.
     pub(crate) fn terminate(&self) {
         match self {
             Self::Own(group) => group.terminate(),
@@ -63,7 +64,7 @@ impl Group {
         }
     }
 
-    /// Makes the program end.
+    /// Sends `KILL`.
     pub(crate) fn kill(&self) {
         match self {
             Self::Own(group) => group.kill(),
@@ -71,7 +72,7 @@ impl Group {
         }
     }
 
-    /// Kills what is left and returns how the program ended; to be called after [`Group::ended`].
+    /// Kills the remaining processes and returns the status of the program. Call it after [`Group::ended`].
     pub(crate) fn reap(self, recipe: &Recipe<'_>) -> Result<ExitStatus, SpawnError> {
         match self {
             Self::Own(group) => group.reap().map_err(|source| recipe.refusal(source)),

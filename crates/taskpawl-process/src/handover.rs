@@ -1,40 +1,43 @@
-//! A descriptor that a program inherits beside its streams, and the other side of that.
+//! Passing a descriptor to a program in addition to its standard streams.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-/// A descriptor that a program inherits beside its streams. Only a supervisor can pass it on: it starts one program at a time, so
-/// that no other one inherits it as well.
+/// A descriptor for a program in addition to its standard streams. Requires a supervisor: it is
+/// single-threaded, so no other
+/// program is started while the descriptor is inheritable.
 #[derive(Clone, Debug)]
 pub struct Handover {
-    /// The descriptor.
+    /// The descriptor to pass.
     pub descriptor: Arc<OwnedFd>,
-    /// The variable that tells the program its number.
+    /// The environment variable that gets the number of the descriptor.
     pub variable: &'static str,
 }
 
-/// Returns a duplicate of `descriptor` that programs inherit until it is dropped.
+/// Returns an inheritable duplicate of `descriptor`. Every program that is started before it is dropped
+/// inherits it.
 pub(crate) fn pass_on(descriptor: &OwnedFd) -> rustix::io::Result<OwnedFd> {
-    // A duplicate made in this way is not closed by the start of a program.
+    // Plain `dup` clears the close-on-exec flag.
     rustix::io::dup(descriptor)
 }
 
-/// Returns what a variable tells the program of a descriptor.
+/// Returns the number of a descriptor as text, for an environment variable.
 pub(crate) fn number_of(descriptor: &OwnedFd) -> String {
     descriptor.as_raw_fd().to_string()
 }
 
-/// Returns a duplicate of the descriptor with this number, which this process has inherited; programs do not inherit the duplicate.
+/// Returns a close-on-exec duplicate of the inherited descriptor with this number.
 ///
 /// # Errors
 /// No descriptor with this number is open.
-#[expect(unsafe_code, reason = "a number in a variable is all that tells of an inherited descriptor")]
+#[expect(unsafe_code, reason = "an inherited descriptor is only known by the number in a variable")]
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(rustix::io::Errno::BADF.into());
     }
-    // SAFETY: the number is only used for one call, which fails where it is not open and else changes nothing about it.
+    // SAFETY: the borrow lasts for one system call, which fails on a closed number and does not modify an
+    // open descriptor.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     borrowed.try_clone_to_owned()
 }
@@ -44,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_open_is_inherited() {
+    fn a_closed_number_is_not_an_inherited_descriptor() {
         let file = std::fs::File::open("/dev/null").unwrap();
         inherited(file.as_raw_fd()).unwrap();
         for number in [-1, RawFd::MAX] {

@@ -6,23 +6,24 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{OFlags, fcntl_setfl};
 use tokio::net::unix::pipe;
 
-/// Our end of a pipe that a program prints into.
+/// The reading end of a pipe that a program prints into.
 ///
-/// A pipe and not the file itself: a script that prints to `/dev/stderr` by `>` opens it anew and truncated, which takes all that
-/// was printed before from a file and nothing from a pipe.
+/// Programs get a pipe instead of the file itself: a shell redirection to `/dev/stderr` reopens and truncates
+/// a file, which
+/// would lose all earlier output. A pipe cannot be truncated.
 #[derive(Debug, Default)]
 pub(crate) enum Inlet {
-    /// Looked at when it is asked: most programs are over before it is worth more.
+    /// Read on demand. Most programs end before it pays to register the pipe with the runtime.
     Asked(File),
-    /// The runtime tells when something comes.
+    /// Registered with the runtime.
     Watched(pipe::Receiver),
-    /// Nothing comes any more.
+    /// At its end, or closed.
     #[default]
     Over,
 }
 
 impl Inlet {
-    /// Returns our end of a new pipe and that of the program.
+    /// Creates a pipe. Returns the reading end and the end for the program.
     pub(crate) fn open() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = io::pipe()?;
         let ours = OwnedFd::from(ours);
@@ -30,7 +31,7 @@ impl Inlet {
         Ok((Self::Asked(ours.into()), theirs.into()))
     }
 
-    /// Has the runtime watch it from now on.
+    /// Registers the pipe with the runtime.
     pub(crate) fn watch(&mut self) -> io::Result<()> {
         if let Self::Asked(_) = self
             && let Self::Asked(pipe) = std::mem::take(self)
@@ -40,7 +41,8 @@ impl Inlet {
         Ok(())
     }
 
-    /// Leaves the runtime's opinion aside: it may not have heard yet of what came last.
+    /// Takes the pipe back from the runtime, which may not have noticed the last output yet and would then
+    /// report an empty pipe.
     pub(crate) fn unwatch(&mut self) -> io::Result<()> {
         if let Self::Watched(_) = self
             && let Self::Watched(pipe) = std::mem::take(self)
@@ -50,7 +52,7 @@ impl Inlet {
         Ok(())
     }
 
-    /// Waits until something comes; for ever where it is not watched.
+    /// Waits for output. Never completes unless the pipe is registered.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -60,11 +62,11 @@ impl Inlet {
         {
             return;
         }
-        // An error says that the runtime is shutting down.
+        // An error means that the runtime is shutting down.
         pending::<()>().await;
     }
 
-    /// Reads what is there, without waiting; nothing is 0 bytes.
+    /// Reads available output without waiting; returns 0 if there is none.
     pub(crate) fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         let read = match self {
             Self::Asked(pipe) => pipe.read(piece),

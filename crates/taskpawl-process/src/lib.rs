@@ -1,23 +1,33 @@
-//! Starts, limits, watches and ends programs. Knows no tasks. Linux only.
+//! Starts, limits, watches and ends programs. Knows nothing about tasks. Linux only.
 //!
-//! The programs of a run belong to a *supervisor*: a small process that is started with the first of them, starts all others,
-//! and outlives this one for as long as it takes to kill what is left. It is the host program itself, executed a second time:
-//! see [`child_entry`].
+//! The programs of a run belong to a *supervisor*, a small process. It is started with the first program,
+//! starts all
+//! others, and outlives the engine until it has killed the remaining processes. It is the host program
+//! itself, executed a
+//! second time: see [`child_entry`].
 //!
-//! A program runs in a process group of its own. Its standard output and standard error are pipes, and what comes through them goes on
-//! to files, a piece at a time: it cannot fill the memory of this process. Whatever ends it,
-//! be it the program itself, the deadline, the cancellation, too much output, the caller dropping the future or the death of
-//! this process, nothing that it started survives the run, and nothing that can be recognised survives the call.
+//! A program runs in a process group of its own. Its standard output and standard error are pipes, and their
+//! content is moved
+//! to files in chunks, so output cannot fill the memory of this process. A program can end by itself, by a
+//! deadline, by a
+//! cancellation, by too much output, by a dropped future or by the death of this process. In every case no
+//! process that it
+//! started survives the run, and none that can be recognized survives the call.
 //!
-//! Programs are started by `posix_spawn` or its like only: a `fork` copies the page tables of the whole process, which takes a
-//! large engine hundreds of milliseconds. Hence nothing here uses `pre_exec`.
+//! Programs are started with `posix_spawn` or its equivalent: `fork` copies the page tables of the whole
+//! process, which takes
+//! hundreds of milliseconds in a large engine. Therefore nothing here uses `pre_exec`.
 //!
-//! A supervisor puts itself into the sandbox that its programs shall have, once; they inherit it, and starting one costs nothing
-//! more. What cannot be enforced is not started. See [`Profile`] for what can be said, and [`Enforcement`] for what was in force.
+//! A supervisor sandboxes itself once, and its programs inherit the sandbox, so each start is as cheap as
+//! without one. If a
+//! sandbox cannot be enforced, no program is started. [`Profile`] describes a sandbox, and [`Enforcement`]
+//! the restrictions
+//! that were in force.
 //!
-//! [`Programs`] is the one way in. `supervisor/` has both sides of the supervisor: `link` is the engine's, `server` and
-//! `calls` are the supervisor's, `wire` and `socket` are between them. `sandbox/`
-//! is what a supervisor does to itself.
+//! [`Programs`] is the entry point. In `supervisor/`, `link` is the engine's side, `server` and `calls` are
+//! the supervisor's
+//! side, and `wire` and `socket` connect them. `sandbox/` is the code with which a supervisor sandboxes
+//! itself.
 
 mod capture;
 mod environment;

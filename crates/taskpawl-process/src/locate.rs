@@ -6,16 +6,18 @@ use rustix::io::Errno;
 
 use crate::error::SpawnError;
 
-/// Finds the file of a program as `execvp` would: a name without slash in `path`, any other from `cwd`.
+/// Finds the file of a program like `execvp`: a name without a slash in `path`, any other name relative to
+/// `cwd`.
 ///
-/// It is done here because the standard library leaves `posix_spawn` when it has to look up a name in a `PATH`
-/// that differs from its own, and because the system's answer names neither the program nor what was searched.
+/// The standard library could do the lookup, but with a `PATH` that differs from its own it does not use
+/// `posix_spawn`. Its
+/// error also names neither the program nor the searched directories.
 pub(crate) fn locate(program: &str, cwd: &Path, path: Option<OsString>) -> Result<PathBuf, SpawnError> {
     if program.contains('/') {
         let file = cwd.join(program.trim_start_matches("./"));
         return runnable(file.clone()).map_err(|seen| refusal(seen, file));
     }
-    // What `execvp` takes when there is no PATH.
+    // The default of `execvp` without a PATH.
     let path = path.unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
     let mut not_executable = None;
     for dir in std::env::split_paths(&path).filter(|_| !program.is_empty()) {
@@ -41,7 +43,7 @@ enum Seen {
 fn runnable(file: PathBuf) -> Result<PathBuf, Seen> {
     match access(&file, Access::EXEC_OK) {
         Ok(()) if file.is_file() => Ok(file),
-        // As a rule most directories of a PATH do not have the file: one look at each has to do.
+        // Most directories of a PATH do not have the file, so do not spend a second system call on them.
         Err(Errno::NOENT | Errno::NOTDIR) => Err(Seen::Nothing),
         Ok(()) | Err(_) if file.exists() => Err(Seen::File),
         Ok(()) | Err(_) => Err(Seen::Nothing),

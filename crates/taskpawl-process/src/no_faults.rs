@@ -1,4 +1,4 @@
-//! What stands in for the switches where they are not compiled.
+//! Replaces `faults.rs` in builds without the feature `faults`.
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {

@@ -6,12 +6,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A running program that this process started itself, and all that it has started in its process group.
+/// A running program that this process has started, with the processes in its group.
 ///
-/// Dropping it kills the group. The program is watched through a process descriptor instead of the runtime's own
-/// child handling: that one would install a signal handler in the host program for a child that is dropped.
-/// It also lets the group be killed while its ended leader is not yet reaped, so that the group's id cannot
-/// belong to anybody else.
+/// Dropping it kills the group. The program is watched through a pidfd instead of tokio's child handling,
+/// which would install
+/// a signal handler in the host program to reap a dropped child. The pidfd also allows killing the group
+/// before its leader
+/// is reaped, so that the group id cannot be reused by another process.
 #[derive(Debug)]
 pub(crate) struct OwnGroup {
     leader: Option<Child>,
@@ -20,7 +21,7 @@ pub(crate) struct OwnGroup {
 }
 
 impl OwnGroup {
-    /// Starts `command`, which leads a process group of its own.
+    /// Starts `command`, which must lead its own process group.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         let leader = Leader(Some(command.spawn()?));
         let id = leader.id();
@@ -34,29 +35,33 @@ impl OwnGroup {
     ///
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn ended(&self) {
-        // An error means that the runtime is shutting down; then the group is killed and reaped without waiting.
+        // An error means that the runtime is shutting down. The group is then killed and reaped without
+        // waiting.
         let _ = self.pidfd.readable().await;
     }
 
-    /// Asks the group to end.
+    /// Sends `TERM` to the group.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Makes the group end.
+    /// Sends `KILL` to the group.
     pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
-    /// Failures are of no interest: they say that nobody is left to hear the signal. The leader gets it a second
-    /// time by its descriptor, for it may have moved to another group.
+    /// Sends a signal and ignores errors, which mean that the processes are gone. The leader is also
+    /// signalled through its pidfd,
+    /// because it may have moved to another group.
     fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.id, signal);
         let _ = pidfd_send_signal(&self.pidfd, signal);
     }
 
-    /// Kills what is left of the group and returns how the leader ended. Does not block after [`OwnGroup::ended`].
+    /// Kills the rest of the group and returns the status of the leader. Does not block after
+    /// [`OwnGroup::ended`].
     pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
+        // Before the leader is reaped: afterwards the group id may belong to another process.
         let _ = kill_process_group(self.id, Signal::KILL);
         self.leader.take().expect("BUG: a leader is taken once").wait()
     }
@@ -73,11 +78,11 @@ impl Drop for OwnGroup {
 
 #[expect(unsafe_code, reason = "tokio has no safe way to register a descriptor")]
 fn watched(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open, keeps its descriptor, and only the `AsyncFd` that takes it can close it.
+    // SAFETY: an `OwnedFd` is open, and only the `AsyncFd` that takes it can close it.
     Ok(unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?)
 }
 
-/// Kills a child again whose group could not be watched.
+/// Kills the child on drop, if a pidfd for it could not be opened or registered.
 struct Leader(Option<Child>);
 
 impl Leader {
@@ -99,8 +104,9 @@ impl Drop for Leader {
     }
 }
 
-/// Reaps a killed child. It is gone within a moment as a rule, but one that hangs in the kernel must not block
-/// whoever drops the future.
+/// Reaps a killed child. It usually ends within milliseconds, but one that hangs in the kernel must not block
+/// the thread that
+/// drops the future.
 fn reap_elsewhere(mut child: Child) {
     if matches!(child.try_wait(), Ok(None)) {
         let _ = std::thread::Builder::new().name("taskpawl-reap".to_owned()).spawn(move || child.wait());

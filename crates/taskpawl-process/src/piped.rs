@@ -1,4 +1,4 @@
-//! Programs that somebody talks to while they run.
+//! Programs with pipes, which the host communicates with while they run.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,16 +22,17 @@ use crate::program::Program;
 use crate::programs::Programs;
 use crate::recipe::Recipe;
 
-/// How much of standard error is taken at once.
+/// Bytes per read from standard error.
 const PIECE: usize = 16 << 10;
 
-/// How many pieces are taken once the program has ended: far more than a pipe holds.
+/// Reads after the program has ended: far more than a pipe holds.
 const MOST_PIECES: usize = 1000;
 
-/// A running program whose standard streams are pipes. What it writes to its standard error goes on to a file, after
-/// [`Programs::filter_output`] has said what stays of it: so that is clean also when this process is killed.
+/// A running program whose standard streams are pipes. Its standard error goes through the filter of
+/// [`Programs::filter_output`]
+/// into a file. Filtering happens during the run, so that the file is clean even if this process is killed.
 ///
-/// Dropping it kills the program and everything that belongs to it.
+/// Dropping it kills the program and its descendants.
 #[derive(Debug)]
 pub struct Piped {
     program: Program,
@@ -43,18 +44,18 @@ pub struct Piped {
     _running: TaskTrackerToken,
 }
 
-/// How a program with pipes ended.
+/// The end of a program with pipes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipedEnd {
-    /// Its exit code; 128 plus the number of the signal where one ended it.
+    /// The exit code, or 128 plus the number of the signal that ended it.
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// What it wrote to its standard error.
+    /// The captured standard error.
     pub stderr: Captured,
 }
 
-/// The programs with pipes of one run.
+/// All programs with pipes of one run.
 #[derive(Debug, Default)]
 pub(crate) struct PipedPrograms {
     running: TaskTracker,
@@ -62,25 +63,29 @@ pub(crate) struct PipedPrograms {
 }
 
 impl PipedPrograms {
-    /// Tells those who talk to programs that the run is over, and waits at most for `patience` until no program is left.
+    /// Notifies the owners of the programs that the run is over, and waits up to `patience` for the programs
+    /// to end.
     pub(crate) async fn close(&self, patience: Duration) {
         self.running.close();
         self.closing.cancel();
-        // What is left after that is killed with all the rest.
+        // Programs that are still running are killed by the supervisor together with all others.
         let _ = timeout(patience, self.running.wait()).await;
     }
 }
 
 impl Programs {
-    /// Starts a program that reads from a pipe and writes to one. Needs a tokio runtime with I/O and time enabled.
+    /// Starts a program with pipes for its standard input and output. Needs a tokio runtime with I/O and time
+    /// enabled.
     ///
-    /// It runs until [`Piped::end`], or until the run is over. `stdin` and `output.stdout` of `program` are not used.
+    /// It runs until [`Piped::end`] or until the run is over. `stdin` and `output.stdout` of `program` are
+    /// not used.
     ///
     /// # Errors
-    /// The program cannot be started. That the system refused it may also come to light only by [`Piped::ended`].
+    /// The program cannot be started. An error of the system call itself may be reported only after
+    /// [`Piped::ended`].
     pub fn start_piped(&self, program: Program) -> Result<Piped, SpawnError> {
         let recipe = Recipe::of(&program)?;
-        // Before a sandbox is put up: it hides only what is there.
+        // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let file = Stream::begin(&program.output.stderr)?;
         let link = self.link_for(&program)?;
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
@@ -95,10 +100,12 @@ impl Programs {
     }
 }
 
-/// Our ends of the pipes of a program.
+/// The host's ends of standard input and output.
 type Ours = (pipe::Sender, pipe::Receiver);
 
-/// Returns our ends of standard input and output, those of the program of all three, and ours of standard error.
+/// Creates the pipes. Returns the host's ends of standard input and output, the program's ends of all three,
+/// and the host's end
+/// of standard error.
 fn pipes() -> io::Result<(Ours, [OwnedFd; 3], pipe::Receiver)> {
     let (input, their_input) = pipe::pipe()?;
     let (their_output, output) = pipe::pipe()?;
@@ -108,15 +115,15 @@ fn pipes() -> io::Result<(Ours, [OwnedFd; 3], pipe::Receiver)> {
     Ok(((input, output), theirs, stderr))
 }
 
-/// The way from what a program writes to its standard error to the file.
+/// The standard error of a program on its way to the file.
 struct Stderr {
-    /// `None` when nothing comes any more.
+    /// The pipe, until its end.
     pipe: Option<pipe::Receiver>,
     file: Stream,
     filter: Option<Box<dyn StreamFilter>>,
-    /// How many bytes have come.
+    /// Bytes received so far.
     bytes: u64,
-    /// What comes beyond that is not kept.
+    /// Bytes beyond this limit are discarded.
     most_bytes: u64,
 }
 
@@ -132,7 +139,7 @@ impl Stderr {
         Self { pipe: Some(pipe), file, filter, bytes: 0, most_bytes: u64::MAX }
     }
 
-    /// Takes in what comes next; never ends when nothing does.
+    /// Receives the next chunk. Never completes after the end of the pipe.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -167,7 +174,7 @@ impl Stderr {
 
     fn take_rest(&mut self, mut pipe: File) -> io::Result<()> {
         let mut piece = [0; PIECE];
-        // What got away from its end, and still writes, is not listened to for ever.
+        // Bounded, because a surviving process may keep writing.
         for _ in 0..MOST_PIECES {
             match pipe.read(&mut piece) {
                 Ok(0) => break,
@@ -180,10 +187,10 @@ impl Stderr {
         Ok(())
     }
 
-    /// Takes in what has come until now, and nothing more.
+    /// Receives the available output, and closes the pipe.
     fn finish(mut self) -> io::Result<Stream> {
         if let Some(pipe) = self.pipe.take() {
-            // The pipe itself is asked: the runtime may not have heard yet of what came last.
+            // Read the pipe directly: the runtime may not have noticed the last output yet.
             self.take_rest(File::from(pipe.into_nonblocking_fd()?))?;
         }
         if let Some(filter) = self.filter.take() {
@@ -196,19 +203,19 @@ impl Stderr {
 }
 
 impl Piped {
-    /// Takes the ends of the pipes: what is written to the first is its input, what the second gives is its output. Dropping
-    /// the first tells the program that there will be no more.
+    /// Takes the pipes: a sender for the program's input and a receiver for its output. Dropping the sender
+    /// is the end of the input.
     pub fn take_pipes(&mut self) -> Option<(pipe::Sender, pipe::Receiver)> {
         self.pipes.take()
     }
 
-    /// Returns what fires when the run is over: then the program should be ended.
+    /// Returns a token that is cancelled when the run is over. The owner should then end the program.
     pub fn closing(&self) -> &CancellationToken {
         &self.closing
     }
 
-    /// Waits until the program has ended, or has written more than `most_bytes` to its standard error. Returns whether it has
-    /// ended.
+    /// Waits until the program has ended, or has written more than `most_bytes` to its standard error.
+    /// Returns whether it has ended.
     ///
     /// # Cancel safety
     ///
@@ -221,19 +228,20 @@ impl Piped {
                 () = self.group.ended() => return true,
                 taken = self.stderr.take_next() => taken,
             };
-            // What cannot be kept any more is too much, too.
+            // A failed write to the file counts as too much output, too.
             if taken.is_err() || self.stderr.bytes > most_bytes {
                 return false;
             }
         }
     }
 
-    /// Ends the program, if it has not ended: first it may end by itself for `grace`, since its input is closed; then it gets
-    /// `TERM`, and `KILL` when as much time has passed again. Of its standard error `keep_bytes` are read back, after
-    /// [`Programs::filter_output`] has said what stays of it.
+    /// Ends the program unless it has ended. First its input is closed, and it may end by itself within
+    /// `grace`. Then it gets
+    /// `TERM`, and after another `grace` `KILL`. Returns up to `keep_bytes` of its standard error, filtered
+    /// with [`Programs::filter_output`].
     ///
     /// # Errors
-    /// It was never started, or nobody knows how it ended.
+    /// The program was never started, or its status is unknown.
     ///
     /// # Cancel safety
     ///
@@ -249,7 +257,7 @@ impl Piped {
         }
         let status = self.group.reap(&Recipe::of(&self.program)?)?;
         let finished = self.stderr.finish().and_then(|mut stderr| {
-            // What only became known to be left out after it had been written is left out now.
+            // Filter again: a secret may have become known only after parts of it were written.
             if let Some(filter) = &self.filter {
                 stderr.filter(&**filter)?;
             }
@@ -271,7 +279,8 @@ impl Piped {
                 () = self.group.ended() => return true,
                 () = &mut end => return false,
                 taken = self.stderr.take_next() => if taken.is_err() {
-                    // Nobody reads what nobody can keep.
+                    // The file cannot be written, so close the pipe instead of letting the program block on
+                    // it.
                     self.stderr.pipe = None;
                 }
             }

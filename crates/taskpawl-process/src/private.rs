@@ -1,5 +1,5 @@
-//! Directories and files for their owner alone, whatever the umask of the caller: one that takes rights from the owner would make
-//! directories that the run itself cannot use.
+//! Directories and files with owner-only permissions under any umask. A umask can also remove permissions of
+//! the owner, which would create directories that the run itself cannot use.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
@@ -9,33 +9,34 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// The mode of such a directory.
+/// The mode of directories.
 const DIRECTORY: u32 = 0o700;
 
-/// The mode of such a file.
+/// The mode of files.
 const FILE: u32 = 0o600;
 
-/// Makes a directory for its owner alone.
+/// Creates a directory with mode 0700.
 ///
 /// # Errors
-/// It is there already, or cannot be made.
+/// The directory exists already, or cannot be created.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(DIRECTORY).create(path)?;
-    // Opened by its name once, so that what a program puts in its place keeps its own mode.
+    // Open it once, without following links, and change the mode of that inode. A program may replace the
+    // path at any time.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if directory.metadata()?.permissions().mode() & DIRECTORY == DIRECTORY {
         return Ok(());
     }
-    // Such a descriptor has no permissions to change but by its name in `/proc`.
+    // `fchmod` fails on an `O_PATH` descriptor, but its name in `/proc` works.
     let name = format!("/proc/self/fd/{}", directory.as_raw_fd());
     std::fs::set_permissions(name, Permissions::from_mode(DIRECTORY))
 }
 
-/// Makes a directory with those above it that are missing, each for its owner alone; those that are there stay as they are.
+/// Creates a directory and its missing ancestors with mode 0700. Existing ones keep their mode.
 ///
 /// # Errors
-/// One of them cannot be made, or is no directory.
+/// A directory cannot be created, or a path component is not a directory.
 pub fn make_private_directories(path: &Path) -> io::Result<()> {
     match make_private_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -48,7 +49,8 @@ pub fn make_private_directories(path: &Path) -> io::Result<()> {
     }
 }
 
-/// As [`make_private_directories`], once what is above is there: another process may have made it meanwhile.
+/// Second attempt of [`make_private_directories`], after the parent was created. Another process may have
+/// created the directory.
 fn make_private_directories_again(path: &Path) -> io::Result<()> {
     match make_private_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -56,10 +58,10 @@ fn make_private_directories_again(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives the owner of a file that was just made the rights that the umask took.
+/// Restores the permissions of the owner on a new file, if the umask has removed them.
 ///
 /// # Errors
-/// Its mode cannot be read or changed.
+/// The mode cannot be read or changed.
 pub fn keep_owner_rights(file: &File) -> io::Result<()> {
     if file.metadata()?.permissions().mode() & FILE == FILE {
         return Ok(());
@@ -77,9 +79,9 @@ mod tests {
         path.metadata().unwrap().permissions().mode() & 0o777
     }
 
-    /// The umask belongs to the whole process, so each is tried in a process of its own.
+    /// The umask is a property of the whole process, so each one is tested in a process of its own.
     #[test]
-    fn no_umask_changes_them() {
+    fn modes_do_not_depend_on_the_umask() {
         const VARIABLE: &str = "TASKPAWL_TEST_PRIVATE";
         if let Some(place) = std::env::var_os(VARIABLE) {
             let place = Path::new(&place);
@@ -90,7 +92,7 @@ mod tests {
             keep_owner_rights(&file).unwrap();
             return;
         }
-        let test = "private::tests::no_umask_changes_them";
+        let test = "private::tests::modes_do_not_depend_on_the_umask";
         for umask in ["0000", "0022", "0177", "0777"] {
             let dir = tempfile::tempdir().unwrap();
             let run = format!("umask {umask}; exec \"$0\" --exact {test}");

@@ -3,81 +3,89 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Whether a program runs in a sandbox.
+/// The sandbox of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sandbox {
-    /// It may do whatever the user may.
+    /// No sandbox: the program has all permissions of the user.
     #[default]
     Off,
-    /// It may do what the profile says. Where the system cannot enforce that, it is not started.
+    /// The program is restricted by the profile. It is not started if the system cannot enforce it.
     On(Arc<Profile>),
 }
 
-/// What programs may do.
+/// The permissions of programs.
 ///
-/// Programs of one run with equal profiles share a supervisor, which sandboxes itself once and hands its sandbox down: a
-/// profile costs something when it is used first, and nothing per program.
+/// Programs of one run with equal profiles share a supervisor, which sandboxes itself once. A new profile has
+/// a one-time cost,
+/// but no cost per program.
 ///
-/// Paths are absolute; links in them are followed when the profile is first used. What a link leads to later is another place.
-/// Those that do not exist are fine: nobody can make them where they would be forbidden.
+/// Paths are absolute. Symbolic links are resolved when the profile is first used; a link that is changed
+/// later does not change
+/// the sandbox. Paths that do not exist are allowed: where a path is forbidden, no program can create it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Profile {
-    /// How strong the walls are.
+    /// The isolation level.
     pub level: Level,
-    /// Which network there is.
+    /// The network access.
     pub network: Network,
-    /// All beneath these may be read, written and executed.
+    /// Directories and files that may be read, written and executed, with everything in them.
     pub write: Vec<PathBuf>,
-    /// All beneath these may be read and executed. A few devices and the processes of the sandbox in `/proc` are added.
+    /// Directories and files that may be read and executed, with everything in them. A few devices, and
+    /// `/proc` for the processes of the sandbox, are added.
     pub read: Vec<PathBuf>,
-    /// These are neither read nor written, nor anything beneath them, although they lie beneath one of the above.
+    /// Excluded paths: neither they nor anything in them can be read or written, even inside the paths above.
     pub hidden: Vec<PathBuf>,
-    /// Those of `hidden` that only administrators make or replace. Where mounts cover what is hidden, these need nothing else: else each
-    /// of the hundred files around them takes a rule, and every start of a program copies all rules.
+    /// The paths of `hidden` that only administrators can create or replace. If mounts cover the excluded
+    /// paths, these need nothing
+    /// else. Otherwise each of about a hundred neighboring files needs a Landlock rule, and every program
+    /// start copies all rules.
     pub administered: Vec<PathBuf>,
-    /// These are not written, nor anything beneath them, although they lie beneath one of `write`. Beneath `hidden` this says
-    /// nothing.
+    /// Paths inside `write` that cannot be written, with everything in them. An entry inside `hidden` has no
+    /// effect.
     pub read_only: Vec<PathBuf>,
-    /// These, which are hidden or read-only too, decide about programs: where they could write one of them and it cannot be covered,
-    /// they write nothing in the directories that it is in, and where it is not there and could be made, nothing is started.
+    /// Hidden or read-only paths with influence on the execution of programs. If one is writable and no mount
+    /// can cover it, its
+    /// directories become read-only. If one is missing and could be created, no program is started.
     pub guarded: Vec<PathBuf>,
-    /// How much a program may use.
+    /// The resource limits.
     pub limits: ResourceLimits,
-    /// What whoever made the profile knows to be missing in it, one sentence fragment each. It comes back in [`Enforcement::gaps`].
+    /// Known gaps of the profile, as sentence fragments from its author. They are returned in
+    /// [`Enforcement::gaps`].
     pub gaps: Vec<String>,
 }
 
-/// How strong the walls of a sandbox are.
+/// The isolation level of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Landlock, a filter of system calls, no capabilities, and name spaces of its own where the system allows them.
+    /// Landlock, a system call filter, no capabilities, and namespaces where the system allows them.
     #[default]
     Standard,
-    /// All of that inside of `bwrap`, in which only the named places exist; without `bwrap` nothing is started.
+    /// All of `Standard` inside `bwrap`, where only the listed paths exist. Without `bwrap` no program is
+    /// started.
     Strict,
 }
 
-/// Which network programs have.
+/// The network access of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// None but, where the system allows it, a loopback that the programs of the profile share.
+    /// No network. If the system allows it, the programs of the profile share a loopback interface.
     #[default]
     None,
-    /// That of the user.
+    /// The network of the user.
     Full,
 }
 
-/// How much programs may use. Core dumps are never written.
+/// Resource limits of programs. Core dumps are always disabled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceLimits {
-    /// Descriptors that one process may have open.
+    /// Open descriptors per process.
     pub open_files: u64,
-    /// Processes and threads of all programs of the profile together. Needs a delegated cgroup, or an ordinary user with namespaces, who
-    /// has 10,000 of them without it.
+    /// Processes and threads of all programs of the profile together. Needs a delegated cgroup, or namespaces
+    /// and a user other than root; that user has a limit of 10,000 by default.
     pub processes: Option<u64>,
-    /// Bytes of memory of all programs of the profile together; needs a delegated cgroup.
+    /// Memory in bytes of all programs of the profile together. Needs a delegated cgroup.
     pub memory: Option<u64>,
 }
 
@@ -87,36 +95,36 @@ impl Default for ResourceLimits {
     }
 }
 
-/// What was in force around a program, as its supervisor found it.
+/// The restrictions that were in force for a program, as its supervisor reported them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Enforcement {
-    /// How strong the walls were meant to be.
+    /// The requested isolation level.
     pub level: Level,
-    /// The version of Landlock's interface that the kernel has.
+    /// The Landlock ABI version of the kernel.
     pub landlock: u32,
-    /// Whether hidden and read-only places were covered by mounts.
+    /// Whether mounts covered the hidden and read-only paths.
     pub mounts: bool,
-    /// What kept the network out.
+    /// The mechanism that blocked the network.
     pub network: NetworkWall,
-    /// Whether the programs shared a cgroup of their own, which holds the limits of processes and memory.
+    /// Whether the programs had a cgroup of their own, which enforces the limits of processes and memory.
     pub cgroup: bool,
-    /// How many processes and threads the programs may be together; `None` where nothing but the machine limits them.
+    /// The limit of processes and threads of all programs together; `None` if only the machine limits them.
     pub processes: Option<u64>,
-    /// What the profile asks for and the system could not give, one sentence fragment each.
+    /// Requested restrictions that the system could not enforce, as sentence fragments.
     pub gaps: Vec<String>,
 }
 
-/// What keeps programs from the network.
+/// The mechanism that blocks the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkWall {
-    /// A network of their own in which there is only a loopback.
+    /// A network namespace with only a loopback interface.
     Namespace,
-    /// A filter of system calls: no sockets but those between related processes.
+    /// A system call filter, which only allows sockets between related processes.
     Filter,
-    /// Nothing: they may use the network.
+    /// None: the programs can use the network.
     #[default]
     Open,
 }

@@ -9,35 +9,35 @@ use crate::environment::Environment;
 use crate::handover::Handover;
 use crate::profile::{Enforcement, Sandbox};
 
-/// What to run.
+/// A program to run, with its environment.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The program and its arguments. A program without slash is looked up in the `PATH` of `environment`.
+    /// The program and its arguments. A name without a slash is looked up in the `PATH` of `environment`.
     pub argv: Vec<String>,
-    /// The directory in which it runs; a program with a relative path is found from here.
+    /// The working directory. A relative path of the program is resolved against it.
     pub cwd: PathBuf,
-    /// The variables that it sees.
+    /// The environment variables.
     pub environment: Environment,
-    /// What it can read from its standard input, which is a file and no pipe; without it `/dev/null`.
+    /// The content of standard input, which is a file and not a pipe; without it `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// Where its output goes. Directories that are missing are made; the files are readable only by their owner.
+    /// The output files. Missing directories are created, and the files are readable only by their owner.
     pub output: OutputFiles,
-    /// What it may do.
+    /// The sandbox.
     pub sandbox: Sandbox,
-    /// What it inherits beside its streams.
+    /// A descriptor to pass in addition to the standard streams.
     pub handover: Option<Handover>,
 }
 
-/// How long a program may run, how much it may print and how gently it is ended.
+/// Limits of time and output, and the grace period at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// When it has to be over; `None` is never.
+    /// The deadline; `None` for none.
     pub deadline: Option<Instant>,
-    /// Bytes that it may write to both output files together before it is killed.
+    /// Bytes that both output files may have together before the program is killed.
     pub output_bytes: u64,
-    /// Bytes of both outputs together that are read back; of more, head and tail.
+    /// Bytes of both outputs together that are read back. Of longer output, head and tail are read.
     pub keep_bytes: usize,
-    /// Time between `TERM` and `KILL` after the deadline and a cancellation.
+    /// Time between `TERM` and `KILL` after the deadline or a cancellation.
     pub grace: Duration,
 }
 
@@ -47,32 +47,32 @@ impl Default for Limits {
     }
 }
 
-/// How a program ended and what it has put out.
+/// The end of a program with its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What made it end.
+    /// The cause of the end.
     pub end: End,
-    /// Its exit code; 128 plus the number of the signal where one ended it.
+    /// The exit code, or 128 plus the number of the signal that ended it.
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// What it wrote to its standard output.
+    /// The captured standard output.
     pub stdout: Captured,
-    /// What it wrote to its standard error.
+    /// The captured standard error.
     pub stderr: Captured,
-    /// What its sandbox had in force; `None` without one.
+    /// The restrictions of its sandbox; `None` without a sandbox.
     pub enforcement: Option<Arc<Enforcement>>,
 }
 
-/// What made a program end.
+/// The cause of the end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Itself, or somebody outside.
+    /// The program exited, or another process killed it.
     Exited,
     /// The deadline passed.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
-    /// It put out more than it may. The files are cut to the limit.
+    /// The program exceeded its output limit. The files are truncated to the limit.
     OutputLimit,
 }

@@ -23,29 +23,30 @@ use crate::sandbox::Refusal;
 use crate::supervisor::{self, Link};
 use crate::watch::{Watched, watch};
 
-/// How long programs with pipes have for ending by themselves when the run is over.
+/// Time that programs with pipes have to end by themselves after the run.
 const PIPED_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long a program waits that cannot be started for lack of descriptors, before the next try.
+/// Pause before another attempt to start a program that failed for lack of descriptors.
 const DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
 
-/// Who starts and owns programs.
+/// The process that starts and owns programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Supervision {
-    /// The host program itself, executed a second time; its `main` has to begin with [`child_entry`](crate::child_entry).
+    /// The host program itself, executed a second time. Its `main` has to begin with
+    /// [`child_entry`](crate::child_entry).
     #[default]
     Reexecute,
-    /// This program, which has to be a `taskpawl` of the same version, or one whose `main` begins with
-    /// [`child_entry`](crate::child_entry). A name without slash is looked up in `PATH`.
+    /// This program: a `taskpawl` of the same version, or a program whose `main` begins with
+    /// [`child_entry`](crate::child_entry). A name without a slash is looked up in `PATH`.
     Binary(PathBuf),
-    /// The host program's own process. Then programs survive when the host is killed, and so does what leaves its process
-    /// group when a call ends.
+    /// No supervisor: the host process starts programs itself. Programs survive if the host is killed, and
+    /// processes that leave their process group survive the end of their call.
     Off,
 }
 
 impl Supervision {
-    /// Returns the program to be executed as a supervisor; `None` is no supervision.
+    /// Returns the program to execute as a supervisor, or `None` without supervision.
     pub(crate) fn program(&self) -> Result<Option<PathBuf>, SpawnError> {
         match self {
             Self::Off => Ok(None),
@@ -55,10 +56,12 @@ impl Supervision {
     }
 }
 
-/// The programs of one run: starts them, and sees to it that none is left.
+/// The programs of one run: starts them, and guarantees that no process of theirs remains.
 ///
-/// A supervisor process is started with the first program. It kills everything that is left when [`Programs::close`] is
-/// called, the last handle is dropped, or this process dies, however that happens. Cheap to clone; all clones are one.
+/// A supervisor process is started with the first program. It kills all remaining processes when
+/// [`Programs::close`] is called,
+/// when the last handle is dropped, or when this process dies for any reason. Cheap to clone; clones share
+/// one state.
 #[derive(Clone, Debug, Default)]
 pub struct Programs(Arc<Inner>);
 
@@ -66,7 +69,7 @@ pub struct Programs(Arc<Inner>);
 struct Inner {
     supervision: Supervision,
     lock: Option<Arc<File>>,
-    /// Set once, when the run begins.
+    /// Set at most once, at the start of the run.
     filter: OnceLock<Arc<dyn OutputFilter>>,
     piped: PipedPrograms,
     slot: Mutex<Slot>,
@@ -74,9 +77,9 @@ struct Inner {
 
 #[derive(Debug)]
 enum Slot {
-    /// One supervisor for each sandbox that there was a program for.
+    /// One supervisor for each sandbox that a program has used.
     Open(Vec<(Sandbox, Arc<Link>)>),
-    /// Told to end everything; they may still be at it.
+    /// The supervisors were told to end, but may not have finished.
     Closed(Vec<Arc<Link>>),
 }
 
@@ -87,13 +90,14 @@ impl Default for Slot {
 }
 
 impl Programs {
-    /// Returns programs that nobody has started yet.
+    /// Creates a set of programs without starting a supervisor.
     pub fn new(supervision: Supervision) -> Self {
         Self::make(supervision, None)
     }
 
-    /// Returns programs whose supervisor holds `lock` open for as long as one of them may live, even if this process is
-    /// killed. It should be a file with a lock on it, of which no copy reaches a program.
+    /// Like [`new`](Self::new), but the supervisor keeps `lock` open as long as one of its processes may
+    /// live, even if this process
+    /// is killed. `lock` should be a locked file that no program inherits.
     pub fn with_lock(supervision: Supervision, lock: Arc<File>) -> Self {
         Self::make(supervision, Some(lock))
     }
@@ -103,21 +107,23 @@ impl Programs {
         Self(Arc::new(Inner { supervision, lock, filter, piped, slot }))
     }
 
-    /// Lets `filter` say what stays of the output of programs; the first one that is named counts, for all clones.
+    /// Sets the output filter. The first filter that is set applies to all clones.
     pub fn filter_output(&self, filter: Arc<dyn OutputFilter>) {
-        // A second one has nothing to say.
+        // A second filter is ignored.
         let _ = self.0.filter.set(filter);
     }
 
     /// Runs a program to its end. Needs a tokio runtime with I/O and time enabled.
     ///
-    /// After the deadline and a cancellation its process group gets `TERM` and, when the leader has ended or the grace is
-    /// over, `KILL`; too much output means `KILL` at once. When the program ends, by itself or not, everything is killed that
-    /// it left behind in its group, with its output open, or with its mark in the environment.
+    /// After the deadline or a cancellation, the process group gets `TERM`. It gets `KILL` when the leader
+    /// has ended or the grace
+    /// period is over. Too much output leads to `KILL` at once. At the end of the program, all processes that
+    /// it left behind are
+    /// killed: those in its group, those with its output open, and those with its environment marker.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future kills the program in the same way; the output files stay.
+    /// Dropping the future kills the program in the same way; the output files remain.
     pub async fn run(
         &self,
         program: &Program,
@@ -126,7 +132,8 @@ impl Programs {
     ) -> Result<Outcome, SpawnError> {
         loop {
             match self.try_run(program, limits, cancel).await {
-                // Nothing was started, and other programs of the run give descriptors back when they end.
+                // The program was not started, and other programs of the run release descriptors when they
+                // end.
                 Err(error) if error.lacks_descriptors() && !cancel.is_cancelled() => {
                     tokio::select! {
                         () = tokio::time::sleep(DESCRIPTORS_PAUSE) => {}
@@ -148,7 +155,7 @@ impl Programs {
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
         let recipe = Recipe::of(program)?;
-        // Before a sandbox is put up: it hides only what is there.
+        // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let mut capture = Capture::begin(&program.output)?;
         let link = self.link_for(program)?;
         let started =
@@ -164,12 +171,13 @@ impl Programs {
         Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
     }
 
-    /// Ends every program that still runs and starts no more. When this returns nothing of them is left. Programs with pipes
-    /// get a moment to end by themselves.
+    /// Ends all running programs and refuses to start more. No process of theirs is left when this returns.
+    /// Programs with pipes get
+    /// a moment to end by themselves.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future only stops waiting.
+    /// Dropping the future only stops the waiting.
     pub async fn close(&self) {
         self.0.piped.close(PIPED_PATIENCE).await;
         for link in self.shut() {
@@ -177,8 +185,9 @@ impl Programs {
         }
     }
 
-    /// As [`close`](Self::close), for where nothing can be awaited: blocks until nothing is left, at most for `patience`.
-    /// Returns whether nothing is left.
+    /// Like [`close`](Self::close), for callers that cannot await: blocks until no process is left, at most
+    /// for `patience`. Returns
+    /// whether no process is left.
     pub fn close_within(&self, patience: Duration) -> bool {
         let end = std::time::Instant::now() + patience;
         let left = |end: std::time::Instant| end.saturating_duration_since(std::time::Instant::now());
@@ -198,12 +207,12 @@ impl Programs {
         links
     }
 
-    /// Returns whether both start and end the same programs.
+    /// Returns whether both are handles of the same set of programs.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns whether the run is over, so that nothing is started any more.
+    /// Returns whether the run is over, so that no more programs are started.
     pub fn is_closed(&self) -> bool {
         matches!(*self.slot(), Slot::Closed(_))
     }
@@ -216,8 +225,9 @@ impl Programs {
         self.0.filter.get().cloned()
     }
 
-    /// Returns the way to the supervisor for a program; one that is gone, or was never there, is started. `None` is no
-    /// supervision.
+    /// Returns the link to the supervisor for a program, and starts a supervisor if there is none or it has
+    /// ended. Returns `None`
+    /// without supervision.
     pub(crate) fn link_for(&self, program: &Program) -> Result<Option<Arc<Link>>, SpawnError> {
         let mut slot = self.slot();
         let Slot::Open(links) = &mut *slot else { return Err(SpawnError::Closed) };
@@ -256,7 +266,8 @@ impl Drop for Inner {
     }
 }
 
-/// Equal profiles share a supervisor. Most programs of a run have the very same one.
+/// Returns whether two sandboxes are equal. Compares pointers first, because most programs of a run share one
+/// profile.
 fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
     match (one, other) {
         (Sandbox::On(one), Sandbox::On(other)) => Arc::ptr_eq(one, other) || one == other,
@@ -280,7 +291,7 @@ async fn carry_through(
     if let Ok(End::TimedOut | End::Cancelled) = end {
         group.terminate();
         let grace = Instant::now().checked_add(limits.grace);
-        // What it still prints is kept; that this fails is all that counts then.
+        // Output of the grace period is kept. An error there replaces the original cause.
         end = watch(&mut group, capture, limits.output_bytes, grace, None).await.and(end);
     }
     if !matches!(end, Ok(End::Exited)) {
@@ -298,8 +309,9 @@ fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnErr
     Ok(Streams { outputs: capture.ends()?, stdin, handover })
 }
 
-/// A file in memory instead of a pipe: nobody has to feed it while the program runs, and a program that does not
-/// read it harms nobody.
+/// Creates the standard input as a file in memory. Unlike a pipe, it needs no writer while the program runs,
+/// and a program may
+/// leave it unread.
 fn stdin(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
@@ -315,7 +327,7 @@ fn conclude(
     filter: Option<&Arc<dyn OutputFilter>>,
 ) -> io::Result<Outcome> {
     capture.take_rest()?;
-    // A program can be over its limit and at its end between two looks; how fast it was must not matter.
+    // A program can exceed its limit and end between two reads. The result must not depend on that timing.
     let is_over = capture.size() > limits.output_bytes;
     if is_over {
         capture.cut(limits.output_bytes)?;

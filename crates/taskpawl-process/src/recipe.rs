@@ -10,23 +10,24 @@ use crate::error::SpawnError;
 use crate::locate::locate;
 use crate::program::Program;
 
-/// Everything that starting a program takes but its three streams: found, checked, and fit to be sent elsewhere.
+/// A validated spawn spec: everything that is needed to start a program, except its streams. It can be sent
+/// to a supervisor.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recipe<'a> {
     pub(crate) file: OsString,
     pub(crate) argv: Vec<&'a OsStr>,
-    /// Absolute, as is the file: who starts the program may be somewhere else.
+    /// Absolute, like the file, because the supervisor may have another working directory.
     pub(crate) cwd: OsString,
-    /// Whether the variables are changes to those of the process that starts the program.
+    /// Whether `variables` are changes to the environment of the process that starts the program.
     pub(crate) inherits: bool,
     /// A value sets a variable, `None` removes it.
     pub(crate) variables: Vec<(&'a OsStr, Option<&'a OsStr>)>,
-    /// The variable that tells the number of the descriptor that it inherits beside its streams.
+    /// The variable for the number of the passed descriptor.
     pub(crate) handover: Option<&'a OsStr>,
 }
 
 impl<'a> Recipe<'a> {
-    /// Finds the program and refuses what no system would start.
+    /// Finds the program, and refuses specs that no system could execute.
     pub(crate) fn of(program: &'a Program) -> Result<Self, SpawnError> {
         let name = program.argv.first().ok_or(SpawnError::EmptyCommand)?;
         if !program.cwd.is_dir() {
@@ -61,7 +62,7 @@ impl<'a> Recipe<'a> {
         texts.any(|text| text.as_bytes().contains(&0))
     }
 
-    /// Returns the command that leads a process group of its own; its streams are still to be set.
+    /// Returns a command that leads its own process group, without its streams.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.file);
         let (name, arguments) = self.argv.split_first().map_or((OsStr::new(""), &[][..]), |(n, a)| (*n, a));
@@ -78,11 +79,11 @@ impl<'a> Recipe<'a> {
         command
     }
 
-    /// Returns what it means that the system did not start it.
+    /// Converts an error of the system call to an error that names the cause.
     pub(crate) fn refusal(&self, source: io::Error) -> SpawnError {
         let program = Path::new(&self.file).to_owned();
         if source.kind() == io::ErrorKind::PermissionDenied {
-            // Entering the directory is refused in the child and looks the same from here.
+            // A directory that the child cannot enter causes the same error as a file that it cannot execute.
             return match rustix::fs::access(Path::new(&self.cwd), rustix::fs::Access::EXEC_OK) {
                 Ok(()) => SpawnError::NotExecutable { program },
                 Err(_) => SpawnError::WorkingDirectory { path: Path::new(&self.cwd).to_owned() },

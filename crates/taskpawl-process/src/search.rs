@@ -1,4 +1,5 @@
-//! Where programs are looked up that run outside of the sandbox: never where those inside may have put one.
+//! Lookup of programs that run outside the sandbox. It skips directories where sandboxed programs could have
+//! put a file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -7,20 +8,21 @@ use std::path::{Path, PathBuf};
 use crate::error::SpawnError;
 use crate::locate::locate;
 
-/// What is searched where there is no `PATH`, or nothing of it is left.
+/// The search path if there is no `PATH`, or if all of its directories are skipped.
 const SYSTEM: &str = "/usr/bin:/bin";
 
-/// A `PATH` for programs that run outside of the sandbox, and for what they start.
+/// A `PATH` for programs that run outside the sandbox, and for the programs that they start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPath {
     path: OsString,
-    /// Directories of the `PATH` that are left out.
+    /// The skipped directories of the original `PATH`.
     left_out: Vec<PathBuf>,
 }
 
 impl SearchPath {
-    /// Returns the `PATH` of this process without directories in which programs inside the sandbox may write, which are those
-    /// beneath `writable`, and without relative ones. Directories that only administrators change stay, whatever is writable.
+    /// Returns the `PATH` of this process without relative directories, and without those inside `writable`,
+    /// where sandboxed programs
+    /// may write. Directories that only administrators can change are kept in any case.
     pub fn outside(writable: &[PathBuf]) -> Self {
         Self::of(std::env::var_os("PATH"), writable)
     }
@@ -35,7 +37,7 @@ impl SearchPath {
             directory.is_absolute() && (!is_open || is_of_administrators(&real))
         };
         let (kept, left_out): (Vec<_>, Vec<_>) = std::env::split_paths(&path).partition(is_safe);
-        // They come from such a list, so they can be one again.
+        // Cannot fail: the directories come from a valid list.
         let joined = std::env::join_paths(&kept).unwrap_or_default();
         let path = if joined.is_empty() { SYSTEM.into() } else { joined };
         Self { path, left_out }
@@ -46,10 +48,10 @@ impl SearchPath {
         &self.path
     }
 
-    /// Finds a program by its name. One that is named with its place is taken from there.
+    /// Finds a program. A name with a slash is used as a path.
     ///
     /// # Errors
-    /// It is in none of the directories; the error says so if it is in one that was left out.
+    /// The program is in none of the directories. The error says so if it is in a skipped one.
     pub fn find(&self, program: &str) -> Result<PathBuf, SpawnError> {
         locate(program, Path::new("/"), Some(self.path.clone())).map_err(|error| {
             let planted = self.left_out.iter().map(|directory| directory.join(program));
@@ -65,7 +67,7 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns whether only administrators change what is in a directory, and the user is none.
+/// Returns whether only administrators can change a directory, and the current user is not root.
 fn is_of_administrators(directory: &Path) -> bool {
     let is_theirs =
         |path: &Path| path.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_not_taken_from_where_others_may_put_them() {
+    fn programs_in_writable_directories_are_not_found() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         for name in ["project/bin", "tools"] {

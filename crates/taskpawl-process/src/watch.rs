@@ -7,14 +7,16 @@ use crate::capture::Capture;
 use crate::group::Group;
 use crate::program::End;
 
-/// How long a program runs before the runtime is to tell when it prints: for shorter ones, most of which print little or nothing,
-/// their pipes are looked at once, when they are over.
+/// Delay before the pipes are registered with the runtime. Most programs end earlier and print little, so
+/// that a single read at
+/// their end is cheaper.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// Why the waiting for a program is over.
+/// The reason for the end of a wait, or an error of storing output.
 pub(crate) type Watched = Result<End, std::io::Error>;
 
-/// Waits until a program ends or one of its limits is reached, and returns which; brings what it prints to its files.
+/// Waits until the program ends or exceeds a limit, and returns the reason. Meanwhile moves its output to the
+/// files.
 pub(crate) async fn watch(
     group: &mut Group,
     capture: &mut Capture,

@@ -1,4 +1,4 @@
-//! A supervisor of programs and nothing else, for hosts whose `main` cannot begin with `child_entry()`.
+//! A supervisor and nothing else, for hosts whose `main` cannot begin with `child_entry()`.
 
 use std::io::Write;
 use std::process::ExitCode;

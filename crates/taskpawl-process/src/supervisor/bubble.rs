@@ -1,4 +1,4 @@
-//! A supervisor inside of `bwrap`, in which only the places of its profile exist and no process but those of its programs.
+//! A supervisor inside `bwrap`, where only the paths of its profile and the processes of its programs exist.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,26 +13,26 @@ use crate::profile::Profile;
 use crate::sandbox::{Places, Refusal};
 use crate::search::SearchPath;
 
-/// What is bound into every bubble if it exists: names of hosts are looked up by it.
+/// Always bound into the sandbox if it exists: `/etc/resolv.conf` is often a link into it.
 const KEPT: &str = "/run/systemd/resolve";
 
-/// Returns the command that starts `program` as a supervisor in a bubble.
+/// Returns the command that starts `program` as a supervisor inside `bwrap`.
 pub(super) fn command(program: &Path, profile: &Profile) -> Result<Command, SpawnError> {
     let search = SearchPath::outside(&profile.write);
     let bwrap = bwrap(&search)?;
-    // The link of the running program leads elsewhere when it is followed by `bwrap`.
+    // `/proc/self/exe` would mean `bwrap` itself by the time it is resolved.
     let program = std::fs::read_link(program)
         .or_else(|_| search.find(&program.to_string_lossy()))
         .unwrap_or_else(|_| program.to_owned());
     let mut command = Command::new(bwrap);
     command.args(arguments(&Places::of(profile), &program));
     command.args(["--chdir", "/", "--"]).arg(&program).arg(MARKER);
-    // The keys of the terminal must not end it behind the engine's back: it lives as long as the supervisor.
+    // A Ctrl-C in the terminal must not end `bwrap`, which has to live as long as the supervisor.
     command.process_group(0);
     Ok(command)
 }
 
-/// Returns the program that makes bubbles.
+/// Finds the `bwrap` program.
 fn bwrap(search: &SearchPath) -> Result<PathBuf, SpawnError> {
     search.find("bwrap").map_err(|error| {
         let advice = "install it (the package is called `bubblewrap`), or use the sandbox without `strict`";
@@ -45,7 +45,7 @@ fn bwrap(search: &SearchPath) -> Result<PathBuf, SpawnError> {
     })
 }
 
-/// Returns what the program that makes bubbles says of itself: its name and version.
+/// Returns the name and version that `bwrap` prints.
 pub(crate) fn version(writable: &[PathBuf]) -> Result<String, SpawnError> {
     let bwrap = bwrap(&SearchPath::outside(writable))?;
     let said = Command::new(&bwrap).arg("--version").stdin(Stdio::null()).output();
@@ -53,13 +53,14 @@ pub(crate) fn version(writable: &[PathBuf]) -> Result<String, SpawnError> {
     Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or("no version").trim().to_owned())
 }
 
-/// Returns what describes a bubble. Where the root of everything is one of the places, it comes first: it would lie over the `/proc` and
-/// `/dev` of the bubble, and its processes would find those outside.
+/// Returns the arguments of `bwrap`. A bind of the root directory must come first: after `/proc` and `/dev`
+/// it would cover them,
+/// and the processes inside would see those of the host.
 fn arguments(places: &Places, program: &Path) -> Vec<OsString> {
     let (everything, others): (Vec<_>, Vec<_>) =
         binds(places, program).into_iter().partition(|(_, _, to)| to.parent().is_none());
     let of_bubble = ["--proc", "/proc", "--dev", "/dev"];
-    // Where everything is there, these are too.
+    // A bind of the root directory already contains both.
     let is_empty = everything.is_empty();
     let of_empty = ["--tmpfs", "/tmp", "--dir", "/run"].iter().filter(|_| is_empty);
     let words = |binds: Vec<(&'static str, PathBuf, PathBuf)>| -> Vec<OsString> {
@@ -73,11 +74,11 @@ fn arguments(places: &Places, program: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// Returns what is bound where, outer places first.
+/// Returns the bind mounts, outer paths first, so that an inner mount is not covered by an outer one.
 fn binds(places: &Places, program: &Path) -> Vec<(&'static str, PathBuf, PathBuf)> {
     let mut binds = vec![("--ro-bind-try", PathBuf::from(KEPT), PathBuf::from(KEPT))];
     let bound = |how: &'static str, paths: &[PathBuf]| -> Vec<_> {
-        // `/proc` and `/dev` are those of the bubble.
+        // The sandbox has its own `/proc` and `/dev`.
         let real = paths.iter().filter(|path| !["/proc", "/dev"].iter().any(|own| path.starts_with(own)));
         real.map(|path| (how, path.clone(), path.clone())).collect()
     };
@@ -93,23 +94,24 @@ fn binds(places: &Places, program: &Path) -> Vec<(&'static str, PathBuf, PathBuf
     binds
 }
 
-/// Says why a bubble that ended at once did so, by what it wrote.
+/// Explains the failure of `bwrap` with the first line that it printed.
 pub(super) fn refusal(mut said: &File) -> Refusal {
     let mut text = String::new();
-    // Who has nothing to say has nothing to be quoted.
+    // On a read error the message stays empty and the default text is used.
     let _ = said.rewind().and_then(|()| said.take(4096).read_to_string(&mut text));
     let text = text.lines().next().unwrap_or("it ended at once").trim_start_matches("bwrap: ").to_owned();
     let advice = "allow user namespaces, or use the sandbox without `strict`";
     Refusal::new(format!("`bwrap` does not work here: {text}"), advice)
 }
 
-/// Returns whether words of a command line are those of a supervisor, in a bubble or not.
+/// Returns whether a command line is that of a supervisor, inside `bwrap` or not.
 pub(super) fn are_of_supervisor(
     mut words: impl Iterator<Item = OsString>,
     has_socket: impl FnOnce() -> bool,
 ) -> bool {
     let is_marker = |word: OsString| word == MARKER;
-    // `bwrap` gives programs no other name than their own.
+    // `bwrap` cannot set `argv[0]`, so inside it the marker is the first argument. It alone could be an
+    // argument of a user.
     words.next().is_some_and(is_marker) || (words.next().is_some_and(is_marker) && has_socket())
 }
 
@@ -117,7 +119,7 @@ pub(super) fn are_of_supervisor(
 mod tests {
     use super::*;
 
-    fn said(read: &[&str]) -> String {
+    fn lines_of(read: &[&str]) -> String {
         let read: Vec<PathBuf> = read.iter().map(PathBuf::from).collect();
         let mut places = Places::default();
         places.read = read;
@@ -128,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bubble_has_its_own_processes_and_devices_whatever_is_shown() {
-        insta::assert_snapshot!(said(&["/usr"]), @r"
+    fn bwrap_always_gets_its_own_proc_and_dev() {
+        insta::assert_snapshot!(lines_of(&["/usr"]), @r"
         --proc /proc
         --dev /dev
         --tmpfs /tmp
@@ -138,7 +140,7 @@ mod tests {
         --ro-bind-try /run/systemd/resolve /run/systemd/resolve
         --ro-bind /usr /usr
         ");
-        insta::assert_snapshot!(said(&["/", "/usr"]), @r"
+        insta::assert_snapshot!(lines_of(&["/", "/usr"]), @r"
         --ro-bind / /
         --proc /proc
         --dev /dev

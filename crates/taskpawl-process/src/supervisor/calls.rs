@@ -14,10 +14,11 @@ use crate::faults::{self, Fault};
 use crate::handover::{number_of, pass_on};
 use crate::recipe::Recipe;
 
-/// The programs of a run, and all that has come of them.
+/// The programs of a run, and their descendants.
 ///
-/// A process whose parent has ended becomes a child of the supervisor: it is *adopted*, and nobody says whose program had
-/// started it. Its process group, its environment mark and its open files do.
+/// A process whose parent has ended becomes a child of the supervisor: it is *adopted*. The kernel does not
+/// record the program
+/// that started it, but its process group, its environment marker and its open files identify the call.
 #[derive(Debug)]
 pub(super) struct Calls {
     mark: String,
@@ -33,7 +34,7 @@ pub(super) struct Calls {
 struct Call {
     leader: Pid,
     outputs: Vec<FileId>,
-    /// How the leader ended. From then on all that belongs to the call is killed.
+    /// The exit status of the leader. Once it is set, all processes of the call are killed.
     status: Option<i32>,
 }
 
@@ -43,32 +44,36 @@ struct Adopted {
     is_killed: bool,
 }
 
-/// Where an adopted process comes from.
+/// The origin of an adopted process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Call(u64),
-    /// It was at its end when it was adopted, and showed nothing any more. Each call may have been its own.
+    /// The process was already exiting when it was adopted, so its marker and files could not be read. It may
+    /// belong to any call.
     Ending,
-    /// It hides, and lives until the end of the run.
+    /// The process has removed all traces of its call. It lives until the end of the run.
     Hidden,
 }
 
 impl Calls {
-    /// Returns no programs; the environment marks of those to come begin with `mark`, and each call is put behind the rules `room`.
+    /// Creates an empty set. The environment marker of each call begins with `mark`, and each call gets the
+    /// Landlock rules `room`.
     pub(super) fn new(mark: String, room: Option<OwnedFd>) -> io::Result<Self> {
         let (by_id, leaders, adopted) = (HashMap::new(), HashMap::new(), HashMap::new());
         Ok(Self { mark, by_id, leaders, adopted, children: Children::new(), spawner: Spawner::new(room)? })
     }
 
-    /// Starts a program with its standard output, standard error and, if there are any, what is handed over and standard input.
+    /// Starts a program. `streams` has its standard output and standard error, then the passed descriptor and
+    /// standard input, if any.
     pub(super) fn start(&mut self, id: u64, recipe: &Recipe<'_>, streams: Vec<OwnedFd>) -> Result<(), Errno> {
         let mut streams = streams.into_iter();
         let (Some(stdout), Some(stderr)) = (streams.next(), streams.next()) else {
-            // The kernel leaves out descriptors for which there is no room.
+            // The kernel silently drops descriptors that do not fit into the descriptor table of the
+            // receiver.
             return Err(Errno::MFILE);
         };
         let outputs = [&stdout, &stderr].into_iter().filter_map(kin::file_of).collect();
-        // Before the next program is started it is closed again.
+        // Closed right after the start, so that the next program does not inherit it.
         let inherited = match recipe.handover {
             Some(variable) => Some((variable, pass_on(&streams.next().ok_or(Errno::MFILE)?)?)),
             None => None,
@@ -85,19 +90,20 @@ impl Calls {
         Ok(())
     }
 
-    /// Signals everything that belongs to a program which has not ended.
+    /// Signals all processes of a running program.
     pub(super) fn signal(&mut self, id: u64, signal: Signal) {
         let Some(leader) = self.by_id.get(&id).filter(|call| call.status.is_none()).map(|call| call.leader)
         else {
             return;
         };
-        // Looked at before the first of them is gone: what a parent has started is known only by it.
+        // Collect the descendants first: when a parent ends, its children are reparented and the relation is
+        // lost.
         let descendants = kin::descendants(leader);
         self.adopt();
         let adopted = self.adopted.iter().filter(|(_, adopted)| adopted.origin == Origin::Call(id));
         let adopted: Vec<Pid> = adopted.map(|(process, _)| *process).collect();
         let is_outside = |process| getpgid(Some(process)).is_ok_and(|group| group != leader);
-        // Failures are of no interest: they say that nobody is left to hear the signal.
+        // Errors mean that the processes are gone.
         let _ = kill_process_group(leader, signal);
         if is_outside(leader) {
             let _ = kill_process(leader, signal);
@@ -112,7 +118,8 @@ impl Calls {
         }
     }
 
-    /// Reaps what has ended, kills what belongs to ended calls, and returns the calls of which nothing is left.
+    /// Reaps ended processes, kills the processes of ended calls, and returns the calls without remaining
+    /// processes.
     pub(super) fn reap(&mut self) -> Vec<Reply> {
         let rest = loop {
             let process = match signals::next_child() {
@@ -121,7 +128,7 @@ impl Calls {
             };
             let call = self.leaders.get(&process).and_then(|id| self.by_id.get_mut(id));
             if let Some(call) = call.filter(|call| call.status.is_none()) {
-                // As long as the leader is not reaped, the group's id cannot belong to anybody else.
+                // The group id cannot be reused before the leader is reaped, so kill first.
                 let _ = kill_process_group(process, Signal::KILL);
                 call.status = Some(reap(process));
             } else {
@@ -145,19 +152,20 @@ impl Calls {
                 continue;
             }
             if !std::mem::replace(&mut adopted.is_killed, true) && !kill_with_descendants(*process) {
-                // It has become somebody else's user. Nobody can wait for it.
+                // EPERM: the process has changed its user. It cannot be killed, so the call must not wait for
+                // it.
                 adopted.origin = Origin::Hidden;
                 continue;
             }
             unsettled.insert(id);
         }
-        // It takes the time of a few instructions until its end is heard, and this is called again.
+        // An exiting process may belong to any call. It ends within moments, and then this is called again.
         let is_over =
             |id: &u64, call: &mut Call| call.status.is_some() && !unsettled.contains(id) && !is_any_ending;
         let over: Vec<(u64, Call)> = self.by_id.extract_if(is_over).collect();
         let mut replies = Vec::with_capacity(over.len());
         for (id, Call { leader, status, .. }) in over {
-            // The id of a leader that is gone may be that of another one by now.
+            // The pid of a reaped leader may already be that of a new leader.
             if self.leaders.get(&leader) == Some(&id) {
                 self.leaders.remove(&leader);
             }
@@ -166,7 +174,7 @@ impl Calls {
         replies
     }
 
-    /// Takes note of children that nobody here has started.
+    /// Finds and classifies the children that the supervisor has not started itself.
     fn adopt(&mut self) {
         for process in self.children.list() {
             if !self.is_leader(process) && !self.adopted.contains_key(&process) {
@@ -184,13 +192,13 @@ impl Calls {
     fn origin_of(&self, process: Pid) -> Origin {
         match self.call_of(process) {
             Some(call) => Origin::Call(call),
-            // Asked afterwards: what has come to its end by now may have done so before it was looked at.
+            // Check this last: a process may have started to exit between the previous checks.
             None if kin::is_ending(process) => Origin::Ending,
             None => Origin::Hidden,
         }
     }
 
-    /// Returns the call that an adopted process comes from. It may be one that was over long ago.
+    /// Returns the call of an adopted process, which may have ended long ago.
     fn call_of(&self, process: Pid) -> Option<u64> {
         let by_group = || self.leaders.get(&getpgid(Some(process)).ok()?).copied();
         if faults::is_on(Fault::OnlyGroup) {
@@ -201,7 +209,7 @@ impl Calls {
 
     fn call_by_mark(&self, process: Pid) -> Option<u64> {
         let mark = kin::mark_of(process)?;
-        // Behind the number stands what a supervisor within the program has added.
+        // A supervisor inside the program appends its own marker after a slash.
         mark.strip_prefix(&self.mark)?.split('/').next()?.parse().ok()
     }
 
@@ -211,13 +219,13 @@ impl Calls {
         self.by_id.iter().find(|(_, call)| holds(call)).map(|(id, _)| *id)
     }
 
-    /// Kills every process that descends from this one, until there is none.
+    /// Kills all descendants of this process, until there is none.
     pub(super) fn kill_everything(&mut self) {
         let mut out_of_reach = HashSet::new();
         for leader in self.leaders.keys() {
             let _ = kill_process_group(*leader, Signal::KILL);
         }
-        // What is killed leaves its children to this process, so that they come to light.
+        // Children of a killed process are reparented to this one, so the loop finds them in the next round.
         while has_children() {
             let children = self.children.list();
             for child in &children {
@@ -225,6 +233,8 @@ impl Calls {
                     out_of_reach.insert(*child);
                 }
             }
+            // Only processes of other users are left, which cannot be killed. Waiting for them could take
+            // forever.
             if !children.is_empty() && children.iter().all(|child| out_of_reach.contains(child)) {
                 return;
             }
@@ -233,7 +243,7 @@ impl Calls {
     }
 }
 
-/// Reaps a child that has ended and returns its status.
+/// Reaps an ended child and returns its status.
 fn reap(process: Pid) -> i32 {
     match waitpid(Some(process), WaitOptions::empty()) {
         Ok(Some((_, status))) => status.as_raw(),
@@ -241,7 +251,7 @@ fn reap(process: Pid) -> i32 {
     }
 }
 
-/// Kills an adopted process and all that descends from it; returns whether it may.
+/// Kills an adopted process and its descendants. Returns false if it belongs to another user.
 fn kill_with_descendants(process: Pid) -> bool {
     let descendants = kin::descendants(process);
     let killed = kill_process(process, Signal::KILL);
@@ -251,7 +261,7 @@ fn kill_with_descendants(process: Pid) -> bool {
     killed != Err(Errno::PERM)
 }
 
-/// Reaps everything that has ended; returns whether anything is left.
+/// Reaps all ended children. Returns whether any child is left.
 fn has_children() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -271,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_not_over_while_something_ends_that_may_have_been_its_own() {
+    fn a_call_is_not_over_while_an_exiting_process_may_belong_to_it() {
         let mut hidden = Command::new("sleep");
         hidden.arg("1000").env_clear().stdout(Stdio::null()).stderr(Stdio::null());
         let mut hidden = hidden.spawn().unwrap();
@@ -285,7 +295,7 @@ mod tests {
         let origin_of = |process| Calls::new("mark.".to_owned(), None).unwrap().origin_of(process);
         let while_it_lives = origin_of(process);
         hidden.kill().unwrap();
-        // It has ended, and nobody has asked how.
+        // A zombie: it has ended but is not reaped.
         waitid(WaitId::Pid(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
         let at_its_end = origin_of(process);
         hidden.wait().unwrap();

@@ -4,17 +4,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::bubble::are_of_supervisor;
 use super::server;
 
-/// What a process is called that is to be a supervisor.
+/// The program name of a supervisor, passed as `argv[0]`.
 pub(super) const MARKER: &str = "taskpawl-supervisor";
 
-/// Whether the host program would turn into a supervisor if it were executed a second time.
+/// Whether the host program becomes a supervisor if it is executed again.
 static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the host program able to start programs; to be called first in `main`.
+/// Enables the host program to start programs. Call it first in `main`.
 ///
-/// The programs of a run belong to a supervisor process, which is the host program itself, executed a second time with
-/// another name. In that process this function does the supervisor's work and never returns; in a normal start
-/// it returns at once and does nothing.
+/// The programs of a run belong to a supervisor process: the host program, executed a second time under
+/// another name. In
+/// that process this function does the work of the supervisor and never returns. Otherwise it returns at once
+/// and does
+/// nothing.
 ///
 /// ```standalone_crate
 /// // The first line of `main`.
@@ -29,11 +31,12 @@ pub fn child_entry() {
     IS_PREPARED.store(true, Ordering::Relaxed);
 }
 
-/// Returns the program that is the supervisor when it is executed again; `None` if this one would not turn into one.
+/// Returns the program to execute as a supervisor, or `None` if this program has not called [`child_entry`].
 pub(crate) fn this_program() -> Option<PathBuf> {
-    // A supervisor whose `main` went on all the same would start supervisors for ever.
+    // A supervisor must never start another one, or a `main` that continues in spite of it would start them
+    // endlessly.
     let is_prepared = IS_PREPARED.load(Ordering::Relaxed) && !is_supervisor();
-    // The link leads to the running program even if its file was replaced meanwhile.
+    // `/proc/self/exe` leads to the running binary even after an update has replaced its file.
     is_prepared.then(|| PathBuf::from("/proc/self/exe"))
 }
 

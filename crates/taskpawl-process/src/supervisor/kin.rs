@@ -1,4 +1,5 @@
-//! Who descends from whom, and what a process shows of where it comes from: its environment and its open files.
+//! The process tree: descendants, and the traces that a process carries in its environment and its open
+//! files.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,14 +12,15 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use super::bubble::are_of_supervisor;
 
-/// The environment variable that tells whose program a process belongs to. Within each other, supervisors prefix theirs with
-/// that of the outer one.
+/// The environment marker that identifies the call of a process. A nested supervisor appends its own marker
+/// to that of the outer
+/// one, so that the outer supervisor still recognizes all of its processes.
 pub(super) const MARK: &str = "TASKPAWL_PROCESS";
 
-/// A file, wherever it is opened from: device and number.
+/// The identity of a file, independent of its path: device and inode.
 pub(super) type FileId = (u64, u64);
 
-/// The children of this process, which has one thread.
+/// The children of this process, which is single-threaded.
 #[derive(Debug)]
 pub(super) struct Children(Option<File>);
 
@@ -27,8 +29,8 @@ impl Children {
         Self(File::open("/proc/thread-self/children").ok())
     }
 
-    /// Returns all children, those too that have ended and are not reaped. The list is exact: children leave it
-    /// only when this process reaps them.
+    /// Returns all children, including zombies. The list is exact, because a child leaves it only when this
+    /// process reaps it.
     pub(super) fn list(&self) -> Vec<Pid> {
         let Some(file) = &self.0 else { return children_by_scan(getpid()) };
         let (mut text, mut length) = (vec![0; 4096], 0);
@@ -50,7 +52,7 @@ fn parse_ids(text: &[u8]) -> Vec<Pid> {
     text.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect()
 }
 
-/// Returns the children of another process, as far as they can be seen while it goes on.
+/// Returns the children of another process. The list may be incomplete while that process runs.
 fn children_of(parent: Pid) -> Vec<Pid> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())) else {
         return Vec::new();
@@ -59,7 +61,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
     for task in tasks.flatten() {
         match std::fs::read(task.path().join("children")) {
             Ok(text) => children.extend(parse_ids(&text)),
-            // The kernel was built without these files, or the thread has just ended.
+            // The kernel was built without `CONFIG_PROC_CHILDREN`, or the thread has just ended.
             Err(_) => return children_by_scan(parent),
         }
     }
@@ -70,7 +72,7 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
     all().into_iter().filter(|child| parent_of(*child) == Some(parent)).collect()
 }
 
-/// Returns every process that can be seen.
+/// Returns all visible processes.
 fn all() -> Vec<Pid> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name());
@@ -82,8 +84,9 @@ fn parent_of(process: Pid) -> Option<Pid> {
     Pid::from_raw(parent.parse().ok()?)
 }
 
-/// Returns whether a supervisor is among the processes that this one descends from, so that it belongs to a program of a run.
-/// Who clears the environment or leaves its parent is found all the same: a supervisor adopts what its programs leave.
+/// Returns whether an ancestor of this process is a supervisor, so that this process belongs to a program of
+/// a run. A program
+/// cannot hide that by clearing its environment or by double forking, because the supervisor adopts orphans.
 pub fn is_below_supervisor() -> bool {
     let mut process = getpid();
     while let Some(parent) = parent_of(process) {
@@ -97,7 +100,7 @@ pub fn is_below_supervisor() -> bool {
     false
 }
 
-/// A process that descends from another one.
+/// A process together with its parent at the time of discovery.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descendant {
     pub(super) process: Pid,
@@ -105,17 +108,19 @@ pub(super) struct Descendant {
 }
 
 impl Descendant {
-    /// Signals the process, unless its id belongs to another one by now.
+    /// Signals the process, unless its pid was reused in the meantime.
     pub(super) fn signal(self, signal: Signal) {
+        // The order matters: once the pidfd is open, the pid cannot be reused, so the check below is about
+        // the same process.
         let Ok(descriptor) = pidfd_open(self.process, PidfdFlags::empty()) else { return };
         if parent_of(self.process).is_some_and(|parent| parent == self.parent || parent == getpid()) {
-            // A failure says that it is gone, or belongs to somebody else's user.
+            // Errors mean that the process is gone or belongs to another user.
             let _ = pidfd_send_signal(&descriptor, signal);
         }
     }
 }
 
-/// Returns all that descend from a process, parents first.
+/// Returns all descendants of a process, parents before children.
 pub(super) fn descendants(root: Pid) -> Vec<Descendant> {
     let mut found = Vec::new();
     let (mut parent, mut next) = (root, 0);
@@ -127,7 +132,7 @@ pub(super) fn descendants(root: Pid) -> Vec<Descendant> {
     }
 }
 
-/// Returns the mark in the environment that a process was started with.
+/// Returns the environment marker of a process.
 pub(super) fn mark_of(process: Pid) -> Option<String> {
     let environment = environment_of(process)?;
     let mut variables = environment.split(|byte| *byte == 0);
@@ -135,8 +140,8 @@ pub(super) fn mark_of(process: Pid) -> Option<String> {
     String::from_utf8(value.to_owned()).ok()
 }
 
-/// Returns the environment that a process was started with. One that is about to be another program shows none, for as long
-/// as the kernel takes: it is waited for.
+/// Returns the initial environment of a process. During an `execve` the kernel shows an empty one, so wait
+/// until it is set up.
 fn environment_of(process: Pid) -> Option<Vec<u8>> {
     let file = format!("/proc/{}/environ", process.as_raw_pid());
     for _ in 0..1000 {
@@ -149,8 +154,10 @@ fn environment_of(process: Pid) -> Option<Vec<u8>> {
     None
 }
 
-/// Tells whether an environment that was read as empty is: there is no memory, as in a kernel thread or in a process that has
-/// ended, or the program is set up and the place for it has no length (`proc_pid_stat(5)`, fields 23, 26, 50 and 51).
+/// Returns whether an environment that was read as empty is really empty. Either the process has no memory,
+/// like a kernel thread
+/// or a zombie. Or its program is loaded, and the environment area has no length (`proc_pid_stat(5)`, fields
+/// 23, 26, 50, 51).
 fn has_empty_environment(process: Pid) -> bool {
     let numbers = [23, 26, 50, 51];
     let Some([memory, code, from, to]) = fields_of(&format!("/proc/{}/stat", process.as_raw_pid()), numbers)
@@ -160,27 +167,30 @@ fn has_empty_environment(process: Pid) -> bool {
     memory == "0" || (code != "0" && from == to)
 }
 
-/// Returns fields of a file `stat` by their numbers in `proc_pid_stat(5)`, from the third on; `None` if there is no such file.
+/// Returns fields of a `stat` file by their numbers in `proc_pid_stat(5)`, from 3 on; `None` if the file does
+/// not exist.
 fn fields_of<const N: usize>(file: &str, numbers: [usize; N]) -> Option<[String; N]> {
     let stat = std::fs::read_to_string(file).ok()?;
-    // The name before it may hold anything.
+    // The process name may contain spaces and parentheses, so parse after the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     Some(numbers.map(|number| fields.get(number - 3).copied().unwrap_or_default().to_owned()))
 }
 
-/// Returns whether a process that is not reaped yet is at its end: none of its threads has memory, so that it runs nothing any
-/// more. From then on it shows neither its environment nor, soon, its files. One that may not be looked at is not said to be.
+/// Returns whether an unreaped process is exiting: none of its threads has memory, so it executes no more
+/// code. Its environment
+/// is no longer readable, and soon its files are not either. Returns false for a process that may not be
+/// inspected.
 pub(super) fn is_ending(process: Pid) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid())) else { return false };
     threads.flatten().all(|thread| {
         let stat = thread.path().join("stat");
-        // A thread that has just gone has no memory either.
+        // A thread that has just ended has no `stat` file any more.
         fields_of(&stat.to_string_lossy(), [23]).is_none_or(|[memory]| memory == "0")
     })
 }
 
-/// Returns the files that a process has open.
+/// Returns the open files of a process.
 pub(super) fn open_files(process: Pid) -> Vec<FileId> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_pid())) else {
         return Vec::new();
@@ -194,21 +204,22 @@ pub(super) fn open_files(process: Pid) -> Vec<FileId> {
         .collect()
 }
 
-/// Returns which file is behind a descriptor.
+/// Returns the file of a descriptor.
 pub(super) fn file_of(descriptor: impl AsFd) -> Option<FileId> {
     let status = rustix::fs::fstat(descriptor).ok()?;
     Some((status.st_dev, status.st_ino))
 }
 
-/// Kills every process of this user whose mark begins with `mark`, wherever it is: what a supervisor leaves that was killed
-/// itself. Returns when all that were found have ended.
+/// Kills every process of this user whose marker begins with `mark`: the processes of a supervisor that was
+/// itself killed.
+/// Returns after all of them have ended.
 pub(super) fn kill_marked(mark: &str) {
     let bears_mark = |process: Pid| mark_of(process).is_some_and(|of| of.starts_with(mark));
     loop {
         let mut killed = 0;
         for process in all().into_iter().filter(|process| bears_mark(*process)) {
             let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else { continue };
-            // Its id may have gone to another process before it was held.
+            // The pid may have been reused before the pidfd was opened, so check the marker again.
             if bears_mark(process) && pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
                 wait_for_end(descriptor);
                 killed += 1;
@@ -223,7 +234,7 @@ pub(super) fn kill_marked(mark: &str) {
 fn wait_for_end(pidfd: impl AsFd) {
     use rustix::event::{PollFd, PollFlags, poll};
 
-    // One that hangs in the kernel must not hold up everything.
+    // A process that hangs in the kernel must not block the recovery.
     let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
     let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&patience));
 }
@@ -237,11 +248,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_shows_where_it_comes_from() {
+    fn traces_of_a_child_can_be_read() {
         let file = tempfile::tempfile().unwrap();
         let mut command = Command::new("sleep");
         command.arg("1000").env(MARK, "some/mark").stdout(file.try_clone().unwrap()).stderr(Stdio::null());
-        // A program that has just started is still being set up.
+        // Repeated, because a process that was just started may still be in `execve`.
         for _ in 0..200 {
             let mut child = command.spawn().unwrap();
             let id = Pid::from_child(&child);
@@ -254,7 +265,7 @@ mod tests {
             assert!(!is_ending(id));
             child.kill().unwrap();
             waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
-            // It is not reaped yet.
+            // A zombie.
             assert!(is_ending(id) && mark_of(id).is_none() && parent_of(id) == Some(getpid()));
             child.wait().unwrap();
             assert!(parent_of(id).is_none());
@@ -262,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_is_one() {
+    fn an_empty_environment_is_recognized() {
         let mut child = Command::new("sleep")
             .arg("1000")
             .env_clear()

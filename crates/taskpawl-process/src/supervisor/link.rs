@@ -30,53 +30,56 @@ use crate::profile::{Enforcement, Level, Profile, Sandbox};
 use crate::recipe::Recipe;
 use crate::sandbox::{Refusal, leave_cgroup};
 
-/// How long a supervisor may take to say its first word. Something else in its place may never say any.
+/// Time limit for the handshake. Another program in place of the supervisor may never send anything.
 const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// The engine's side of a supervisor.
 ///
-/// Requests are sent by whoever makes them and never block: what finds no room waits for the reader, a thread of its own
-/// that also takes the replies. A thread and not a task: it has to work on a runtime of one thread that blocks, for
-/// futures that are dropped, and after the runtime is gone.
+/// Requests are sent on the calling thread and never block. A message that does not fit into the socket is
+/// left to the reader
+/// thread, which also receives the replies. The reader is a thread and not a task, because it must work for
+/// dropped futures,
+/// on a blocked single-threaded runtime, and after the end of the runtime.
 #[derive(Debug)]
 pub(crate) struct Link {
     program: PathBuf,
     socket: OwnedFd,
-    /// Tells the reader that something found no room.
+    /// Wakes the reader after a message was queued.
     bell: OwnedFd,
     mark: String,
-    /// What the one in a bubble wrote before it was one.
+    /// Standard error of `bwrap`, for its error message.
     said: Option<File>,
     state: Mutex<State>,
-    /// Tells who blocks for it that the stage is another one.
+    /// Signalled when `stage` changes, for callers that block.
     changed: Condvar,
-    /// What its sandbox has in force; known from its first word on.
+    /// The restrictions of the sandbox, known after the handshake.
     enforcement: OnceLock<Arc<Enforcement>>,
-    /// The cgroup to be removed when it has ended.
+    /// The cgroup to remove after the end of the supervisor.
     cgroup: OnceLock<PathBuf>,
-    /// Becomes true when the supervisor is gone; sent by the reader.
+    /// Becomes true when the supervisor has ended; set by the reader.
     gone: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     last_id: u64,
-    /// Who waits for the end of a program; the reader answers, or drops it when there will be no answer.
+    /// The waiters for the ends of programs. The reader answers them, or drops them if the supervisor is
+    /// gone.
     waiting: HashMap<u64, oneshot::Sender<Ending>>,
-    /// What found no room: at most a start and two signals for each program.
+    /// Messages that did not fit into the socket: at most a start and two signals per program.
     outbox: VecDeque<Message>,
     stage: Stage,
 }
 
 #[derive(Debug, Default)]
 enum Stage {
-    /// It was started and has said nothing yet.
+    /// Started, but the handshake is not complete.
     #[default]
     Greeting,
     Open,
-    /// It was told to end.
+    /// The supervisor was told to end.
     Closing,
-    /// It is gone, for this reason.
+    /// The supervisor has ended, for this reason.
     Over(Reason),
 }
 
@@ -88,17 +91,17 @@ enum Reason {
     Unenforceable(Refusal),
 }
 
-/// How a program ended that a supervisor has started.
+/// The end of a supervised program.
 #[derive(Debug)]
 pub(crate) enum Ending {
     Exited(ExitStatus),
-    /// The system did not start it.
+    /// The system failed to start it.
     NotStarted(io::Error),
-    /// Nobody knows.
+    /// The status is unknown, because the supervisor is gone.
     Lost(SpawnError),
 }
 
-/// A program that a supervisor has been told to start. Dropping it kills the program.
+/// A program that a supervisor was asked to start. Dropping it kills the program.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     link: Arc<Link>,
@@ -108,7 +111,8 @@ pub(crate) struct Ticket {
 }
 
 impl Link {
-    /// Starts `program` as a supervisor that puts itself into a sandbox first, and holds the lock of the run for as long as it lives.
+    /// Starts `program` as a supervisor. It sandboxes itself first, and holds the lock of the run until it
+    /// ends.
     pub(crate) fn start(
         program: PathBuf,
         sandbox: &Sandbox,
@@ -178,14 +182,14 @@ impl Link {
         Ok(())
     }
 
-    /// Has a program started. That this failed, or succeeded, is heard by the ticket.
+    /// Asks the supervisor to start a program. The ticket reports success or failure.
     pub(crate) fn spawn(self: &Arc<Self>, recipe: &Recipe<'_>, streams: Streams) -> io::Result<Ticket> {
         let id = {
             let mut state = self.state();
             state.last_id += 1;
             state.last_id
         };
-        // Borrowed texts are written out before the lock is taken again.
+        // Serialize before taking the lock again: a large environment takes time.
         let bytes = Request::write_spawn(id, recipe);
         let Streams { outputs, stdin, handover } = streams;
         let message = Message::new(bytes, outputs.into_iter().chain(handover).chain(stdin).collect())?;
@@ -198,12 +202,12 @@ impl Link {
         Ok(Ticket { link: Arc::clone(self), id, receiver, ending: None })
     }
 
-    /// Returns what its sandbox has in force; `None` without one, and before it has said so.
+    /// Returns the restrictions of the sandbox; `None` without a sandbox or before the handshake.
     pub(crate) fn enforcement(&self) -> Option<Arc<Enforcement>> {
         self.enforcement.get().cloned()
     }
 
-    /// Blocks until it has said its first word, and returns what its sandbox has in force.
+    /// Blocks until the handshake is complete, and returns the restrictions of the sandbox.
     pub(crate) fn greeting(&self) -> Result<Option<Arc<Enforcement>>, SpawnError> {
         let is_silent = |state: &mut State| matches!(state.stage, Stage::Greeting);
         let state = self.changed.wait_while(self.state(), is_silent).unwrap_or_else(PoisonError::into_inner);
@@ -218,32 +222,34 @@ impl Link {
         }
     }
 
-    /// Sends a message, or leaves it to the reader. That the other side is gone, the reader hears as well.
+    /// Sends a message, or queues it for the reader. A closed connection is no error here, because the reader
+    /// notices it too.
     fn send(&self, state: &mut State, message: Message) {
+        // Never overtake queued messages: a signal must not arrive before the start of its program.
         if !state.outbox.is_empty() || matches!(message.send(&self.socket), Err(error) if is_crowded(error)) {
             state.outbox.push_back(message);
-            // It counts up to 2^64.
+            // Cannot fail: an eventfd counts up to 2^64 - 2.
             let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Tells the supervisor to end everything, and itself.
+    /// Tells the supervisor to kill all processes and to end.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         if matches!(state.stage, Stage::Greeting | Stage::Open) {
             state.stage = Stage::Closing;
         }
-        // One that is gone needs not be told.
+        // An error means that the supervisor is already gone.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
 
-    /// Waits until the supervisor is gone, and with it all of its programs.
+    /// Waits until the supervisor has ended, and with it all of its programs.
     pub(crate) async fn gone(&self) {
-        // The sender lives in `self`.
+        // Cannot fail: the sender lives in `self`.
         let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
     }
 
-    /// As [`gone`](Self::gone), but blocks the thread, at most for `patience`.
+    /// Like [`gone`](Self::gone), but blocks the thread, at most for `patience`.
     pub(crate) fn is_gone_within(&self, patience: Duration) -> bool {
         let is_there = |_: &mut State| !*self.gone.borrow();
         let waited = self.changed.wait_timeout_while(self.state(), patience, is_there);
@@ -251,7 +257,7 @@ impl Link {
         !waited.timed_out()
     }
 
-    /// Returns whether it takes no programs any more.
+    /// Returns whether the supervisor has ended.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.state().stage, Stage::Over(_))
     }
@@ -271,18 +277,19 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The reader: takes replies until there will be none, then cleans up.
+    /// Body of the reader thread: receives replies until the connection ends, then cleans up.
     fn read(&self, mut child: Child) {
         let problem = self.take_replies().err();
         if problem.is_some() {
-            // It cannot be told to end. Failures say that it has.
+            // The protocol is broken, so the supervisor cannot be told to end. Errors mean that it has ended.
             let _ = child.kill();
             let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
         }
         let status = child.wait();
         let reason = self.reason(problem, status);
         if matches!(reason, Reason::Lost) {
-            // Nobody may report such a program as over, or start it again, while it still lives.
+            // Before the waiters are notified: the engine may start a lost program again, and the old one
+            // must not run beside it.
             kin::kill_marked(&self.mark);
         }
         if let Some(cgroup) = self.cgroup.get() {
@@ -323,7 +330,7 @@ impl Link {
         }
     }
 
-    /// Waits for a reply, for the bell, and for room if something waits for it.
+    /// Waits for a reply, for a queued message, and for room in the socket if there is a queue.
     fn wait(&self, is_crowded: bool) -> io::Result<()> {
         let mut interest = PollFlags::IN;
         interest.set(PollFlags::OUT, is_crowded);
@@ -340,14 +347,15 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what found no room; returns whether it still finds none.
+    /// Sends queued messages. Returns whether some still do not fit.
     fn flush(&self) -> bool {
         let mut state = self.state();
         while let Some(message) = state.outbox.front() {
             match message.send(&self.socket) {
                 Err(Errno::TOOMANYREFS) => {
                     drop(state);
-                    // The system allows only so many descriptors under way, and does not tell when there is room for more.
+                    // The kernel limits the descriptors in flight per user, and does not report when there is
+                    // room again.
                     std::thread::sleep(Duration::from_millis(1));
                     state = self.state();
                 }
@@ -379,7 +387,7 @@ impl Link {
                 Reply::Ended { id, status } => (id, Ending::Exited(ExitStatus::from_raw(status))),
             };
             if let Some(sender) = state.waiting.remove(&id) {
-                // Nobody listens where the future was dropped.
+                // An error means that the future was dropped.
                 let _ = sender.send(ending);
             }
         }
@@ -390,7 +398,7 @@ impl Link {
         if hello.version != VERSION {
             return Err(io::Error::other("it is of another version of taskpawl"));
         }
-        // It says so once.
+        // Cannot fail: a supervisor sends its greeting once.
         let _ = hello.enforcement.map(|enforcement| self.enforcement.set(Arc::new(enforcement)));
         let _ = hello.cgroup.map(|cgroup| self.cgroup.set(cgroup));
         if matches!(state.stage, Stage::Greeting) {
@@ -401,12 +409,13 @@ impl Link {
     }
 }
 
-/// Returns whether a message can be sent later.
+/// Returns whether the send can be repeated later.
 fn is_crowded(error: Errno) -> bool {
     matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS)
 }
 
-/// Returns how the marks of a supervisor's programs begin. It has to be told from those of all others on this machine.
+/// Returns the prefix of the environment markers of a supervisor's programs. It must be unique on this
+/// machine.
 fn new_mark(supervisor: &Child) -> String {
     let outer = std::env::var_os(kin::MARK).map(OsString::into_string).and_then(Result::ok);
     let outer = outer.map(|mark| mark + "/").unwrap_or_default();
@@ -415,7 +424,7 @@ fn new_mark(supervisor: &Child) -> String {
 }
 
 impl Ticket {
-    /// Waits until the program has ended, or it is clear that nobody will ever know.
+    /// Waits until the program has ended, or its status can no longer become known.
     ///
     /// # Cancel safety
     ///
@@ -427,17 +436,17 @@ impl Ticket {
         }
     }
 
-    /// Asks the program to end.
+    /// Sends `TERM` to the program and its descendants.
     pub(crate) fn terminate(&self) {
         self.link.signal(self.id, Signal::TERM);
     }
 
-    /// Makes the program end.
+    /// Sends `KILL` to the program and its descendants.
     pub(crate) fn kill(&self) {
         self.link.signal(self.id, Signal::KILL);
     }
 
-    /// Returns how the program ended; to be called after [`Ticket::ended`].
+    /// Returns the end of the program. Call it after [`Ticket::ended`].
     pub(crate) fn into_ending(mut self) -> Ending {
         self.ending.take().expect("BUG: the end of a program is awaited before it is asked for")
     }
@@ -445,7 +454,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // A signal for a program that has ended is heard by nobody.
+        // A signal for an ended program is ignored, but do not send it for nothing.
         if self.ending.is_none() && !self.receiver.is_terminated() {
             self.kill();
         }

@@ -1,4 +1,4 @@
-//! The process that owns the programs of a run, and the way to it.
+//! The supervisor process, which owns the programs of a run, and the connection to it.
 
 mod bubble;
 mod calls;

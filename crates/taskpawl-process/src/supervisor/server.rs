@@ -14,7 +14,7 @@ use super::wire::{Hello, Reply, Request, VERSION};
 use crate::faults::{self, Fault};
 use crate::sandbox::{Enforced, enforce};
 
-/// Works as the supervisor at the other end of standard input, until its engine is gone. Returns the exit code.
+/// Serves the engine at the other end of standard input until it is gone. Returns the exit code.
 pub(super) fn main() -> i32 {
     let Ok(socket) = take_socket() else {
         let _ = writeln!(
@@ -29,7 +29,7 @@ pub(super) fn main() -> i32 {
     }
 }
 
-/// Takes the socket out of the place where programs find their input.
+/// Moves the socket away from descriptor 0, where programs expect their input.
 fn take_socket() -> io::Result<OwnedFd> {
     let stdin = rustix::stdio::stdin();
     rustix::net::sockopt::socket_type(stdin)?;
@@ -39,11 +39,13 @@ fn take_socket() -> io::Result<OwnedFd> {
 }
 
 fn prepare() -> io::Result<ChildSignals> {
-    // Out of reach of the keys and the end of a terminal, which would end programs behind the engine's back.
+    // Leave the terminal: Ctrl-C or a hangup would kill programs without the knowledge of the engine.
     rustix::process::setsid()?;
+    // As a subreaper the supervisor becomes the parent of all orphaned descendants, so that it can find and
+    // kill them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     rustix::process::chdir("/")?;
-    // Otherwise it would be `exe`.
+    // Otherwise the name would be `exe`, after `/proc/self/exe`.
     rustix::thread::set_name(c"taskpawl-superv")?;
     ChildSignals::listen()
 }
@@ -55,12 +57,12 @@ fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
     if !faults::is_on(Fault::NoSweep) {
         server.calls.kill_everything();
     }
-    // The lock says that the run may still have programs.
+    // Release the lock last: while it is held, the run may still have processes.
     drop(lock);
     ended
 }
 
-/// What a supervisor knows that was greeted.
+/// The result of the handshake.
 struct Greeted {
     mark: String,
     lock: Option<OwnedFd>,
@@ -68,7 +70,7 @@ struct Greeted {
     room: Option<OwnedFd>,
 }
 
-/// Waits for the first message, does what it asks for, and answers it.
+/// Receives the first message, sets up the sandbox, and replies.
 fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], None)?;
     let Received::Message(message) = receive(socket)? else { return Ok(None) };
@@ -92,7 +94,8 @@ fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     Ok(is_ready.then(|| Greeted { mark: start.mark.into_owned(), lock, room }))
 }
 
-/// Does something whose files and directories must not depend on the umask of the caller, which programs get all the same.
+/// Runs `make` with a fixed umask, because its files must not depend on that of the caller. Programs get the
+/// caller's umask.
 fn with_own_umask<T>(make: impl FnOnce() -> T) -> T {
     let of_caller = rustix::process::umask(Mode::from_raw_mode(0o022));
     let result = make();
@@ -111,20 +114,22 @@ fn hello(enforced: Option<Enforced>) -> Hello {
 struct Server {
     socket: OwnedFd,
     calls: Calls,
-    /// What could not be said yet. At most two replies for each program, and programs are bounded by who starts them.
+    /// Replies that did not fit into the socket: at most two per program, whose number the engine bounds.
     outbox: VecDeque<Message>,
 }
 
 impl Server {
-    /// Works until the engine closes its end, or dies.
+    /// Serves until the engine closes its end or dies.
     fn serve(&mut self, signals: &ChildSignals) -> io::Result<()> {
         loop {
             let (socket, children) = self.wait(signals)?;
             if socket.intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR) {
-                // Whatever it had asked for before is not wanted any more.
+                // Discard the remaining requests: the engine no longer wants any program.
                 return Ok(());
             }
             if children {
+                // Cleared before reaping: a child that ends in between raises the signal again and is not
+                // missed.
                 signals.clear();
                 let replies = self.calls.reap();
                 self.say(&replies)?;
@@ -140,7 +145,7 @@ impl Server {
         }
     }
 
-    /// Waits until something is to be done, and returns what the socket is ready for and whether children have ended.
+    /// Waits for work. Returns the readiness of the socket, and whether children have ended.
     fn wait(&self, signals: &ChildSignals) -> io::Result<(PollFlags, bool)> {
         let mut interest = PollFlags::IN | PollFlags::RDHUP;
         interest.set(PollFlags::OUT, !self.outbox.is_empty());
@@ -176,7 +181,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends what there is room for.
+    /// Sends queued replies, as far as they fit.
     fn flush(&mut self) -> io::Result<()> {
         while let Some(message) = self.outbox.front() {
             match message.send(&self.socket) {

@@ -1,20 +1,24 @@
-//! The few things about signals and children that have no safe way.
+//! Operations on signals and children for which there is no safe interface.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::Pid;
 
-/// Tells when children have ended.
+/// Becomes readable when children have ended.
 #[derive(Debug)]
 pub(super) struct ChildSignals(OwnedFd);
 
 impl ChildSignals {
-    /// Handles signals from now on, once in a process.
+    /// Sets up signal handling, once per process.
     ///
-    /// The end of a child is blocked and heard by a descriptor, which costs less than a handler; who starts programs has to
-    /// unblock it for them. `TERM` and its like leave the supervisor alone: the engine gets them too, and ends its programs gently,
-    /// for which it needs it. They have a handler, which programs do not inherit, and are not ignored, which they would.
+    /// `SIGCHLD` is blocked and read from a signalfd, which is cheaper than a handler. Programs must be
+    /// started with it unblocked.
+    /// `SIGTERM`, `SIGINT` and `SIGHUP` must not end the supervisor: the engine gets them as well, and needs
+    /// the supervisor to end
+    /// its programs gracefully. They get an empty handler instead of `SIG_IGN`, because `execve` resets
+    /// handlers, but programs
+    /// would inherit ignored signals.
     pub(super) fn listen() -> io::Result<Self> {
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
             disarm(signal);
@@ -22,9 +26,9 @@ impl ChildSignals {
         hear_children().map(Self)
     }
 
-    /// Forgets the signals that have come so far.
+    /// Discards the pending signals.
     pub(super) fn clear(&self) {
-        // Nothing to be read is nothing to forget.
+        // An error means that no signal was pending.
         let _ = rustix::io::read(&self.0, &mut [0; size_of::<libc::signalfd_siginfo>()]);
     }
 }
@@ -37,10 +41,11 @@ impl AsFd for ChildSignals {
 
 extern "C" fn do_nothing(_: libc::c_int) {}
 
-/// Makes a signal do nothing. One that whoever started the engine had ignored stays ignored for programs.
+/// Installs an empty handler. A signal that the parent of the engine had ignored stays ignored, so that
+/// programs inherit that.
 #[expect(unsafe_code, reason = "there is no safe way to install a handler")]
 fn disarm(signal: libc::c_int) {
-    // SAFETY: a handler that does nothing does nothing wrong.
+    // SAFETY: the handler is empty.
     unsafe {
         if libc::signal(signal, do_nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
             libc::signal(signal, libc::SIG_IGN);
@@ -48,13 +53,15 @@ fn disarm(signal: libc::c_int) {
     }
 }
 
-/// Blocks the end of children and nothing else: the thread that started this process may have blocked signals. Returns what
-/// becomes readable by it.
+/// Blocks `SIGCHLD` and no other signal, because the thread that started this process may have blocked some.
+/// Returns a descriptor
+/// that becomes readable when a child ends.
 #[expect(unsafe_code, reason = "there is no safe way to receive signals by a descriptor")]
 fn hear_children() -> io::Result<OwnedFd> {
     let mut children = none();
-    // SAFETY: the set lives on this stack, and the descriptor is new and belongs to nobody else. The handling of the signal is
-    // the normal one, even if it was ignored: then ended children would vanish.
+    // SAFETY: the set is on this stack, and the descriptor is new and has no other owner. The default
+    // disposition is restored
+    // because children of a process that ignores SIGCHLD are reaped by the kernel, without a status.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigaddset(&raw mut children, libc::SIGCHLD);
@@ -66,10 +73,10 @@ fn hear_children() -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns the set of no signals.
+/// Returns the empty signal set.
 #[expect(unsafe_code, reason = "there is no safe way to make a set of signals")]
 pub(super) fn none() -> libc::sigset_t {
-    // SAFETY: all bits zero are a valid value, and the call initialises it.
+    // SAFETY: all zero bits are a valid value, and the call initializes it.
     unsafe {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
@@ -77,36 +84,37 @@ pub(super) fn none() -> libc::sigset_t {
     }
 }
 
-/// Does something while no signal is handled.
+/// Runs `work` with all signals blocked.
 #[expect(unsafe_code, reason = "there is no safe way to change the signal mask")]
 pub(super) fn while_blocked<T>(work: impl FnOnce() -> T) -> T {
     let (mut all, mut before) = (none(), none());
-    // SAFETY: both sets live on this stack.
+    // SAFETY: both sets are on this stack.
     unsafe {
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
     }
     let result = work();
-    // SAFETY: the set lives on this stack and holds what the first call has written.
+    // SAFETY: the set is on this stack and was written by the first call.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     result
 }
 
-/// What there is of children.
+/// The state of the children of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Child {
-    /// This one has ended. It is not reaped: its id, and that of its group, cannot belong to anybody else.
+    /// This child has ended. It is not reaped, so neither its pid nor its group id can be reused.
     Ended(Pid),
-    /// Some, and all of them live.
+    /// There are children, and none has ended.
     Living,
     None,
 }
 
-/// Looks for a child that has ended.
+/// Finds a child that has ended, without reaping it.
 #[expect(unsafe_code, reason = "rustix does not say which child it was")]
 pub(super) fn next_child() -> Child {
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: all bits zero are a valid value, `waitid` writes to no more than it, and the id is defined for a child.
+    // SAFETY: all zero bits are a valid value, `waitid` writes only to it, and the pid is defined for a
+    // child.
     let id = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         match libc::waitid(libc::P_ALL, 0, &raw mut info, flags) {

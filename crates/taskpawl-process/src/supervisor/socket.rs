@@ -1,7 +1,8 @@
 //! Messages with descriptors between the engine and its supervisor.
 //!
-//! The socket keeps the borders of messages, so that each arrives whole, with its own descriptors, or not at all. What is
-//! too long for that travels as a file in memory.
+//! The socket preserves message boundaries: each message arrives complete, with its own descriptors, or not
+//! at all. A longer
+//! message is sent as a file in memory.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
@@ -15,10 +16,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// Three streams, what is handed over and the text of the message.
+/// Three streams, the passed descriptor and the file of a long message.
 const MOST_DESCRIPTORS: usize = 5;
 const MOST_BYTES: usize = 16 << 10;
-/// The whole of a message whose bytes are in its last descriptor.
+/// The content of a message whose bytes are in the file of its last descriptor.
 const ELSEWHERE: &[u8] = &[0xff];
 
 #[derive(Debug)]
@@ -27,16 +28,16 @@ pub(super) struct Message {
     pub(super) descriptors: Vec<OwnedFd>,
 }
 
-/// What was there to be received.
+/// The result of a receive.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Message),
     Nothing,
-    /// The other side has said all that it will ever say.
+    /// The peer has closed the connection.
     End,
 }
 
-/// Returns two connected ends that no program inherits.
+/// Returns two connected close-on-exec sockets.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -52,7 +53,7 @@ impl Message {
         Ok(Self { bytes: ELSEWHERE.to_vec(), descriptors })
     }
 
-    /// Sends the message if there is room for it; never blocks.
+    /// Sends the message if it fits; never blocks.
     pub(super) fn send(&self, socket: impl AsFd) -> Result<(), Errno> {
         let borrowed: Vec<BorrowedFd<'_>> = self.descriptors.iter().map(AsFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -80,7 +81,7 @@ impl Message {
     }
 }
 
-/// Receives the next message if there is one; never blocks.
+/// Receives the next message, if there is one; never blocks.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
     let mut bytes = vec![0; MOST_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -88,7 +89,8 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let mut received = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
     if matches!(received, Err(Errno::CONNRESET)) {
-        // So it looks, once, when the other side ends with something unread. What it said before can be read then.
+        // Linux reports CONNRESET once if the peer closed with unread data. Its last messages can still be
+        // received after that.
         received = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
     }
     let length = match received.map(|received| received.bytes) {
@@ -118,11 +120,11 @@ mod tests {
         let (here, there) = pair().unwrap();
         let null = || File::open("/dev/null").unwrap().into();
         Message::new(bytes.clone(), vec![null(), null(), null()]).unwrap().send(&here).unwrap();
-        let Received::Message(message) = receive(&there).unwrap() else { panic!("nothing came") };
+        let Received::Message(message) = receive(&there).unwrap() else { panic!("no message") };
         assert_eq!((message.bytes, message.descriptors.len()), (bytes, 3));
         assert!(matches!(receive(&there).unwrap(), Received::Nothing));
         drop(here);
-        // Another test's child has it open as well, until it is another program.
+        // A child of another test may have inherited the socket until its `execve`.
         while matches!(receive(&there).unwrap(), Received::Nothing) {}
         assert!(matches!(receive(&there).unwrap(), Received::End));
     }
@@ -135,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_who_left_something_unread_arrive() {
+    fn messages_of_a_peer_that_closed_with_unread_data_arrive() {
         let (here, there) = pair().unwrap();
         for from in [&here, &there] {
             Message::new(vec![1], Vec::new()).unwrap().send(from).unwrap();
         }
         drop(there);
         assert!(matches!(receive(&here).unwrap(), Received::Message(message) if message.bytes == [1]));
-        // Another test's child has it open as well, until it is another program.
+        // A child of another test may have inherited the socket until its `execve`.
         while matches!(receive(&here).unwrap(), Received::Nothing) {}
         assert!(matches!(receive(&here).unwrap(), Received::End));
     }

@@ -1,5 +1,7 @@
-//! Starts programs as `posix_spawn` does, in a child that borrows this process's memory until it is another program, but with
-//! nothing done for each program that can be done once: `posix_spawn` looks at every signal, and maps a stack.
+//! A fast replacement for `posix_spawn`. The child also shares the memory of the parent until `execve`, but
+//! work that is the
+//! same for all programs is done only once: `posix_spawn` resets every signal and maps a stack for each
+//! program.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
@@ -14,25 +16,25 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use super::signals;
 use crate::recipe::Recipe;
 
-/// Bytes of the stack on which a child makes its few calls.
+/// Bytes of stack for the child.
 const STACK: usize = 64 << 10;
 
-/// Starts the programs of a supervisor, which has one thread.
+/// Starts the programs of a supervisor, which is single-threaded.
 #[derive(Debug)]
 pub(super) struct Spawner {
     stack: Vec<u8>,
-    /// What programs read that are given nothing.
+    /// `/dev/null`, the default standard input.
     null: File,
-    /// The variables that this process was started with, each with its name.
+    /// The environment of this process, with the name of each variable.
     inherited: Vec<(OsString, CString)>,
-    /// The rules of Landlock behind which each program is put, a room of its own for all that comes of it.
+    /// Landlock rules that each program applies to itself, so that calls cannot inspect each other.
     room: Option<OwnedFd>,
 }
 
-/// Names and values.
+/// Pairs of name and value.
 type Variables<'a> = [(&'a OsStr, &'a OsStr)];
 
-/// The streams of a program.
+/// The standard streams of a program.
 #[derive(Debug)]
 pub(super) struct Descriptors {
     pub(super) stdin: Option<OwnedFd>,
@@ -40,17 +42,17 @@ pub(super) struct Descriptors {
     pub(super) stderr: OwnedFd,
 }
 
-/// What a child needs, ready to be used without memory of its own.
+/// All data of a child, prepared so that it does not allocate.
 struct Order {
     file: *const c_char,
     argv: *const *const c_char,
     environment: *const *const c_char,
     cwd: *const c_char,
     streams: [RawFd; 3],
-    /// The rules of its room; a negative number is none.
+    /// Landlock rules, negative for none.
     room: RawFd,
     unblocked: libc::sigset_t,
-    /// What the child failed with.
+    /// The error of the child, 0 for none.
     errno: c_int,
 }
 
@@ -63,7 +65,8 @@ impl Spawner {
         Ok(Self { stack, null, inherited: inherited.collect(), room })
     }
 
-    /// Starts a program that leads a process group of its own, with `more` variables than those of the recipe.
+    /// Starts a program as the leader of its own process group. The variables `more` are added to those of
+    /// the recipe.
     pub(super) fn spawn(
         &mut self,
         recipe: &Recipe<'_>,
@@ -92,21 +95,23 @@ impl Spawner {
         match order.errno {
             0 => Ok(child),
             errno => {
-                // It has ended, and nobody knows of it.
+                // The child has failed before `execve`. Reap it here, because the caller does not learn its
+                // pid.
                 let _ = waitpid(Some(child), WaitOptions::empty());
                 Err(Errno::from_raw_os_error(errno))
             }
         }
     }
 
-    /// Starts the child, and returns when it has become the program, or has failed.
+    /// Starts the child. Returns after its `execve` or its failure.
     #[expect(unsafe_code, reason = "there is no safe way to start a process that borrows memory")]
     fn start(&mut self, order: &mut Order) -> Result<Pid, Errno> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         let top = self.stack.as_mut_ptr_range().end;
         let top = top.wrapping_sub(top.addr() % 16);
-        // SAFETY: this thread, the only one, stands still until the child uses neither this memory nor its stack any more, and
-        // the child does nothing but the calls in `become_program`.
+        // SAFETY: the calling thread, the only one, is suspended until the child has left this memory and its
+        // stack, and the child
+        // only executes the calls in `become_program`.
         let id = unsafe { libc::clone(become_program, top.cast(), flags, ptr::from_mut(order).cast()) };
         if id < 0 {
             return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::AGAIN));
@@ -115,25 +120,29 @@ impl Spawner {
     }
 }
 
-/// The child: becomes the program or writes down why it could not.
+/// Body of the child: executes the program, or stores the error.
 #[expect(unsafe_code, reason = "a child that borrows memory may only make raw calls")]
 extern "C" fn become_program(order: *mut c_void) -> c_int {
-    // SAFETY: the order lives until the parent goes on, as does all that it points to, lists end with a null pointer, and nobody
-    // else uses it now. Handlers and the mask of signals are the child's own.
+    // SAFETY: the order and all data behind its pointers outlive the child's use of them, lists end with a
+    // null pointer, and no other
+    // thread accesses them now. Signal handlers and the signal mask are not shared with the parent.
     unsafe {
         let order = &mut *order.cast::<Order>();
         if has_prepared(order) {
             libc::execve(order.file, order.argv, order.environment);
         }
         order.errno = *libc::__errno_location();
+        // `_exit` and not `exit`: exit handlers would run on the memory of the parent.
         libc::_exit(127)
     }
 }
 
-/// Does what has to be done in the child; returns whether all of it worked.
+/// Sets up streams, process group, directory, Landlock and signals in the child. Returns false on the first
+/// error.
 #[expect(unsafe_code, reason = "a child that borrows memory may only make raw calls")]
 unsafe fn has_prepared(order: &Order) -> bool {
-    // SAFETY: as in `become_program`. Sources are above the standard streams, so that none is overwritten before it is used.
+    // SAFETY: as in `become_program`. The source descriptors are above 2, so `dup2` overwrites none of them
+    // before it is used.
     unsafe {
         let is_placed = |(target, source): (c_int, &RawFd)| libc::dup2(*source, target) == target;
         if !(0..).zip(&order.streams).all(is_placed)
@@ -143,10 +152,13 @@ unsafe fn has_prepared(order: &Order) -> bool {
             return false;
         }
         if order.room >= 0 {
-            // The kernel stacks sixteen walls. Who is that deep in other ones does without, as on a kernel that has none of it.
+            // Landlock allows at most 16 nested rulesets. If they are used up, the program runs without this
+            // one, as on a kernel
+            // without Landlock.
             libc::syscall(libc::SYS_landlock_restrict_self, order.room, 0);
         }
-        // This process ignores it; programs do not expect that. Handlers end with the program.
+        // Rust ignores SIGPIPE in this process, but programs expect the default. Handlers are reset by
+        // `execve`.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const order.unblocked, ptr::null_mut()) == 0
     }
@@ -159,7 +171,7 @@ fn own_variables(recipe: &Recipe<'_>, more: &Variables<'_>) -> Result<Vec<CStrin
     set.chain(more.iter().copied()).map(|(name, value)| variable(name, value)).collect()
 }
 
-/// Returns whether a variable has another value in the program, or none.
+/// Returns whether the program gets another value of an inherited variable, or none.
 fn is_changed(recipe: &Recipe<'_>, more: &Variables<'_>, name: &OsStr) -> bool {
     let names = recipe.variables.iter().map(|(changed, _)| *changed);
     names.chain(more.iter().map(|(changed, _)| *changed)).any(|changed| changed == name)
@@ -177,7 +189,7 @@ fn text(text: &OsStr) -> Result<CString, Errno> {
     CString::new(text.as_bytes()).map_err(|_| Errno::INVAL)
 }
 
-/// Returns a list as the system takes it.
+/// Returns a null-terminated list of pointers, as `execve` expects it.
 fn pointers<'a>(texts: impl Iterator<Item = &'a CString>) -> Vec<*const c_char> {
     texts.map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }

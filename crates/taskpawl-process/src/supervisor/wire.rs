@@ -1,5 +1,6 @@
-//! What the engine and its supervisor say to each other, as bytes: a tag, then fields; numbers in little-endian order, texts with
-//! their length before them.
+//! The binary protocol between the engine and its supervisor. A message is a tag followed by fields. Numbers
+//! are little-endian,
+//! and texts are prefixed by their length.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -13,55 +14,55 @@ use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile, Resource
 use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
 
-/// Both sides have to speak the same version.
+/// The protocol version; the handshake fails if the two sides differ.
 pub(super) const VERSION: u32 = 6;
 
-/// What the engine asks for.
+/// A request of the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request<'a> {
-    /// Comes first. With it comes the run's lock, if there is one.
+    /// The first message. The lock of the run is passed with it, if there is one.
     Start(Start<'a>),
-    /// Start a program; its streams come with it: standard output, standard error, what is handed over and standard
-    /// input, as far as there are any.
+    /// Starts a program. Its descriptors are passed in this order: standard output, standard error, then, if
+    /// present, the passed descriptor and standard input.
     Spawn { id: u64, recipe: Recipe<'a> },
-    /// Signal everything that belongs to a program.
+    /// Signals all processes of a program.
     Signal { id: u64, signal: Signal },
 }
 
-/// How a supervisor begins. Of another version only that is understood.
+/// The handshake of the engine. From another version only `version` is parsed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Start<'a> {
     pub(super) version: u32,
-    /// How the environment mark of every program begins.
+    /// The prefix of all environment markers.
     pub(super) mark: Cow<'a, str>,
-    /// Safeguards that a test takes away.
+    /// The safeguards that a test has disabled.
     pub(super) faults: u32,
-    /// Whether the first of the descriptors is the run's lock.
+    /// Whether the first descriptor is the lock of the run.
     pub(super) has_lock: bool,
-    /// The sandbox that it has to put itself into.
+    /// The sandbox that the supervisor has to set up.
     pub(super) profile: Option<Cow<'a, Profile>>,
 }
 
-/// What the supervisor says.
+/// A reply of the supervisor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// Comes first.
+    /// The first reply, if the sandbox is in force.
     Hello(Hello),
-    /// Comes instead: its sandbox cannot be enforced, so it ends.
+    /// The first reply, if the sandbox cannot be enforced. The supervisor then ends.
     Refused(Refusal),
-    /// The program could not be started; the number of the system's error.
+    /// The program could not be started, with the errno.
     NotStarted { id: u64, errno: i32 },
-    /// The program ended with this status of `wait`, and nothing of it is left that could be found.
+    /// The program ended with this wait status, and no process of it is left that could be recognized.
     Ended { id: u64, status: i32 },
 }
 
-/// What a supervisor is. Of another version only that is understood.
+/// The handshake of the supervisor. From another version only `version` is parsed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) version: u32,
-    /// What its sandbox has in force.
+    /// The restrictions of its sandbox.
     pub(super) enforcement: Option<Enforcement>,
-    /// The cgroup to be removed when it has ended.
+    /// The cgroup to remove after its end.
     pub(super) cgroup: Option<PathBuf>,
 }
 
@@ -81,7 +82,7 @@ impl Request<'_> {
         writer.0
     }
 
-    /// Returns the bytes of [`Request::Spawn`] of a recipe that is only borrowed.
+    /// Serializes a [`Request::Spawn`] from a borrowed spec.
     pub(super) fn write_spawn(id: u64, recipe: &Recipe<'_>) -> Vec<u8> {
         let mut writer = Writer(Vec::with_capacity(512));
         writer.u8(1).u64(id).recipe(recipe);
@@ -105,7 +106,7 @@ impl<'a> Request<'a> {
 }
 
 impl Reply {
-    /// Appends the reply to others.
+    /// Appends the reply to a message.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let mut writer = Writer(std::mem::take(bytes));
         match self {
@@ -121,7 +122,7 @@ impl Reply {
         *bytes = writer.0;
     }
 
-    /// Reads the replies of one message.
+    /// Parses all replies of a message.
     pub(super) fn read_all(bytes: &[u8]) -> io::Result<Vec<Self>> {
         let mut reader = Reader(bytes);
         let mut replies = Vec::new();
@@ -192,7 +193,7 @@ impl Writer {
     }
 
     fn hello(&mut self, hello: &Hello) -> &mut Self {
-        // The number stood here before there was anything else to say.
+        // An unused number, kept because earlier versions had it in front of the version.
         self.u64(0).u32(hello.version).option(hello.enforcement.as_ref(), Self::enforcement);
         self.option(hello.cgroup.as_deref(), |writer, path| writer.text(path.as_os_str()))
     }
@@ -329,7 +330,7 @@ impl<'a> Reader<'a> {
     fn hello(&mut self) -> io::Result<Hello> {
         let (_, version) = (self.u64()?, self.u32()?);
         if version != VERSION {
-            // Whatever follows is of another version too.
+            // The rest has the format of the other version, so do not parse it.
             self.0 = &[];
             return Ok(Hello { version, ..Hello::default() });
         }
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_arrive_as_they_were_sent_and_only_whole() {
+    fn requests_round_trip_and_truncated_ones_are_errors() {
         for request in requests() {
             let bytes = request.to_bytes();
             assert_eq!(Request::read(&bytes).unwrap(), request);
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_arrive_together() {
+    fn replies_of_one_message_round_trip() {
         let enforcement = Enforcement {
             level: Level::Strict,
             landlock: 7,
@@ -454,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn of_another_version_only_that_is_understood() {
+    fn only_the_version_is_parsed_from_another_version() {
         let start = [&[0][..], &9_u32.to_le_bytes(), b"?"].concat();
         assert_eq!(Request::read(&start).unwrap(), Request::Start(Start { version: 9, ..Start::default() }));
         let hello = [&[0][..], &[0; 8], &9_u32.to_le_bytes(), b"?"].concat();
