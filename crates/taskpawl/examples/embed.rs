@@ -1,4 +1,4 @@
-//! Opens a store, adds an own tool, applies a plan, runs it and watches what happens.
+//! Opens a store, adds a custom tool, applies a plan, runs it and prints the end of each task.
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
