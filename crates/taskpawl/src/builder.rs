@@ -18,7 +18,7 @@ use crate::error::OpenError;
 use crate::facade::Taskpawl;
 use crate::keeper::PolicyKeeper;
 
-/// Says how a [`Taskpawl`] is opened. Everything but the store has a default.
+/// Options for opening a [`Taskpawl`]. Every option except the store has a default.
 #[derive(Debug)]
 pub struct Builder {
     location: Location,
@@ -73,38 +73,41 @@ impl Builder {
         }
     }
 
-    /// Sets the directory beneath which tools work. Default: the current directory.
+    /// Sets the project root. Tools work inside it. Default: the current directory.
     #[must_use]
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
         self
     }
 
-    /// Sets the directory for run locks and output files; it should lie outside of what tools may write. Every
-    /// process that uses the store has to name the same one: its locks tell which runs live. Default: beside the
-    /// store, with `.files` behind its name; for a store in memory a temporary directory.
+    /// Sets the directory for run locks and output files. It should be outside of the places that tools may write.
+    ///
+    /// Every process that uses the store has to name the same directory, because its locks tell live runs from dead ones.
+    /// Default: the name of the store with `.files` appended; for a store in memory a temporary directory.
     #[must_use]
     pub fn files(mut self, files: impl Into<PathBuf>) -> Self {
         self.files = Some(files.into());
         self
     }
 
-    /// Sets the first part of every idempotency key. Default: a random id that the store keeps from its first run on.
+    /// Sets the first part of every idempotency key. Default: a random id that the store records in
+    /// its first run.
     #[must_use]
     pub fn project_id(mut self, id: impl Into<String>) -> Self {
         self.project_id = Some(id.into());
         self
     }
 
-    /// Sets in whose name commands are given. Default: `library`.
+    /// Sets the name of the actor of all commands. Default: `library`.
     #[must_use]
     pub fn actor(mut self, actor: impl Into<String>) -> Self {
         self.actor = actor.into();
         self
     }
 
-    /// Sets the kind of actor that gives commands. Default: `program`. A host sets `person` only where a person gives each of
-    /// them: a person may report on and cancel what anybody holds.
+    /// Sets the kind of the actor of all commands. Default: `program`.
+    ///
+    /// A host sets `person` only if a person gives each command: a person may report on and cancel the tasks of any holder.
     #[must_use]
     pub fn actor_kind(mut self, kind: ActorKind) -> Self {
         self.kind = kind;
@@ -118,96 +121,99 @@ impl Builder {
         self
     }
 
-    /// Sets what tool calls are marked with that are added through this handle. Default: `library`.
+    /// Sets the origin of tool calls that are added through this handle. Default: `library`.
     #[must_use]
     pub fn origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }
 
-    /// Takes time and ids from `source`. Default: [`RunSource`], the clock and random ids.
+    /// Sets the source of time and ids. Default: [`RunSource`], the clock and random ids.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn Source>) -> Self {
         self.source = source;
         self
     }
 
-    /// Sets who starts and owns the programs of a run. Default: this program, executed a second time, for which `main` has to
-    /// begin with [`child_entry`](crate::child_entry).
+    /// Sets the supervisor, which starts and owns the programs of a run. Default: this program, executed a second time. For
+    /// that, `main` has to begin with [`child_entry`](crate::child_entry).
     #[must_use]
     pub fn supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = supervision;
         self
     }
 
-    /// Sets what programs may do that are started by calls. Default: in a sandbox without network they write to [`root`](Self::root)
-    /// and a temporary directory of their run alone, do not read the secrets of the user, and see those variables of this process that
-    /// are harmless. Where that cannot be enforced, no program is started; [`SandboxSettings::off`] lets them do whatever this process
-    /// may.
+    /// Sets the sandbox of the programs that calls start.
+    ///
+    /// Default: no network, writing only to [`root`](Self::root) and a temporary directory of the run, no access to the user's
+    /// secrets, and only harmless variables of this process. If that cannot be enforced, no program is started.
+    /// [`SandboxSettings::off`] gives programs all rights of this process.
     #[must_use]
     pub fn sandbox(mut self, settings: SandboxSettings) -> Self {
         self.sandbox = settings;
         self
     }
 
-    /// Hides a place of the host's own from programs and file tools, beside the store: whatever the sandbox is widened by, they neither
-    /// read nor write it.
+    /// Hides a path of the host from programs and file tools, like the store. No sandbox setting makes it readable or writable.
     #[must_use]
     pub fn hidden_place(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self
     }
 
-    /// Protects a place of the host's own from programs and file tools: whatever the sandbox is widened by, they do not write it.
+    /// Protects a path of the host from programs and file tools. No sandbox setting makes it writable.
     #[must_use]
     pub fn protected_place(mut self, path: impl Into<PathBuf>) -> Self {
         self.kept.push(path.into());
         self
     }
 
-    /// Names a directory of the host's own, within a hidden or protected place, that is made where programs could make it otherwise.
+    /// Names a directory of the host, inside a hidden or protected path. It is created before programs start if one of them could
+    /// create it instead.
     #[must_use]
     pub fn own_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
         self
     }
 
-    /// Names a place that some calls may write without asking anybody, beside what the sandbox opens to all: what runs outside of the
-    /// sandbox is not looked up there.
+    /// Names a path that some calls may write without a question, in addition to the paths that the sandbox opens to all calls.
+    ///
+    /// Programs that run outside of the sandbox are not looked up there, because a call could have replaced them.
     #[must_use]
     pub fn granted_place(mut self, path: impl Into<PathBuf>) -> Self {
         self.granted.push(path.into());
         self
     }
 
-    /// Sets which calls run, which ask first and which never run. Default: the ceiling of the machine, where it has one, and
-    /// else what holds without any file: what this program and its plans add runs, what agents add asks.
+    /// Sets the policy, which decides whether a call runs, asks first or never runs.
     ///
-    /// Every process that writes to the store should have the same policy.
+    /// Default: the ceiling of the machine if there is one, else the rules without any file: calls of this program and its plans
+    /// run, calls of agents ask. Every process that writes to the store should have the same policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Sets where the values of secrets come from that arguments name as `${secret:NAME}`. Default: there are none.
+    /// Sets the source of secret values, which arguments name as `${secret:NAME}`. Default: there are no secrets.
     ///
-    /// A value is put into the arguments of a call when it starts, and taken out of everything that the store, output files,
-    /// events and notices keep of it.
+    /// A value is inserted into the arguments of a call when it starts. It is redacted from the store, output files, events and
+    /// notices.
     #[must_use]
     pub fn secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// Leaves the built-in tools out.
+    /// Excludes the built-in tools.
     #[must_use]
     pub fn without_builtin_tools(mut self) -> Self {
         self.builtin = false;
         self
     }
 
-    /// Sets what the tool `http_request` may reach. Default: every public host, and nothing on this machine or in private networks.
+    /// Sets the hosts that the tool `http_request` may reach. Default: every public host, nothing on this machine or in private
+    /// networks.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn http_access(mut self, access: HttpAccess) -> Self {
@@ -215,25 +221,28 @@ impl Builder {
         self
     }
 
-    /// Adds a tool.
+    /// Adds a tool. Its name must be unique, also among the built-in tools.
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Sets who finds tools that a call names and nobody has added, while a run goes on. Default: they are missing.
+    /// Sets the tool lookup: finds tools during a run that a call names and that were not added here. Default: such tools are
+    /// missing.
     #[must_use]
     pub fn tool_finder(mut self, finder: Arc<dyn ToolFinder>) -> Self {
         self.finder = Some(finder);
         self
     }
 
-    /// Opens it. The store itself is touched by the first command.
+    /// Opens the store and the engine. The first command, not this function, reads or creates the store file.
     ///
     /// # Errors
-    /// Two tools have the same name, a schema of a tool is invalid, or a directory cannot be found or made.
+    /// Two tools have the same name, a schema of a tool is invalid, the policy of the machine is invalid, or a
+    /// directory cannot be found or created.
     pub fn open(mut self) -> Result<Taskpawl, OpenError> {
+        // Taken before the path is resolved: keys of stores without a recorded id begin with the name that the caller gave.
         let name = self.location.to_string();
         self.location = self.location.resolved();
         #[cfg(feature = "http")]
@@ -252,7 +261,7 @@ impl Builder {
             if let Some(files) = self.files.or_else(|| self.location.path().map(files_beside)) {
                 (files, None)
             } else {
-                // Left to itself it is as open as the mask of the user.
+                // Set explicitly: otherwise the mode depends on the user's umask, and other users could read the output of calls.
                 let private = Permissions::from_mode(0o700);
                 let made = tempfile::Builder::new().prefix("taskpawl-").permissions(private).tempdir();
                 let directory = made.map_err(OpenError::Files)?;
@@ -295,18 +304,18 @@ impl Builder {
     }
 }
 
-/// Adds where things are that matter to the sandbox of programs to what the host has said.
+/// Adds the project root, the store and the run files to the host's own sandbox paths.
 fn places(mut places: SandboxPlaces, root: &Path, store: &Location, files: &Path) -> SandboxPlaces {
     places.own.extend(store.path().into_iter().flat_map(store_files));
     places.own.push(files.to_owned());
     if let Location::Sqlite(path) = store {
-        // What stands in a journal is taken for what the store held.
+        // SQLite rolls back a journal that it finds: a program that creates one could rewrite the store.
         places.files.push(with_ending(path, "-journal"));
     }
     SandboxPlaces { root: root.to_owned(), variables: std::env::vars_os().collect(), ..places }
 }
 
-/// Returns the files that a store consists of, now or soon, and the copies of it that stand beside it.
+/// Returns the files of a store, including those that SQLite may create later, and its backup copies in the same directory.
 fn store_files(store: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         ["", "-wal", "-shm", "-journal", ".lock"].iter().map(|ending| with_ending(store, ending)).collect();

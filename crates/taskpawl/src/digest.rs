@@ -1,4 +1,4 @@
-//! Where a plan stands, in a few cheap reads: what an agent needs to know when it begins, or when it has forgotten everything.
+//! A short status of the plan from a few cheap reads, for an agent at the start of a session or after its context was compacted.
 
 use std::collections::BTreeMap;
 
@@ -10,133 +10,133 @@ use taskpawl_model::{
     View, ViewResult, Work, offered, ready_part,
 };
 
-/// How many failed tasks are looked at to group them; the counts have all.
-const LOOKED_AT: usize = 50;
+/// Number of failed tasks that are read for grouping; the counts cover all of them.
+const MAX_FAILURES_READ: usize = 50;
 
-/// Where a plan stands, as one actor sees it.
+/// The status of a plan for one actor.
 ///
-/// Every list is short, and says when there is more; counts are those of all tasks. What it costs to gather does not depend on how
-/// many tasks there are, but on how many calls there are of tools that no run here has.
+/// Every list is short and marks that there are more entries; counts cover all tasks. The cost of [`gather`](Self::gather) does not
+/// depend on the number of tasks, only on the number of calls of tools that no run here has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Digest {
-    /// Whose view it is.
+    /// The actor whose claims are `mine`.
     pub actor: String,
     /// The revision of the store that it describes.
     pub revision: u64,
-    /// How many tasks there are.
+    /// The number of tasks.
     pub total: u64,
-    /// How many tasks there are in each state that any is in.
+    /// The number of tasks in each status; statuses without tasks are missing.
     pub counts: BTreeMap<Status, u64>,
-    /// What the actor holds.
+    /// Tasks that the actor reports.
     pub mine: Listed<Held>,
-    /// What other agents and people hold.
+    /// Tasks that other agents and people hold.
     pub held: Listed<Held>,
-    /// Runs that go on, and runs that were killed and whose tasks nobody has taken back yet.
+    /// Active runs, and killed runs whose tasks have not been taken back yet.
     pub runs: Vec<RunNow>,
-    /// The run that ended last.
+    /// The last finished run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<RunNow>,
-    /// The calls that run.
+    /// Running calls.
     pub running: Listed<Running>,
-    /// What is ready and waits for an agent or a person that is free for this actor, in the order in which it is taken.
+    /// Ready manual tasks that this actor may claim, in the order in which they are taken.
     pub ready: Listed<Ready>,
-    /// What is ready and waits for a run, in the order in which it is taken.
+    /// Ready tasks for runs, in the order in which they are taken.
     pub ready_to_run: Listed<Ready>,
-    /// What is ready, and no run here can take, with what it lacks.
+    /// Ready tasks that no run here can take, each with the missing tool or resource.
     pub for_nobody: Listed<Untakable>,
-    /// What is blocked for a reason of its own: it waits for an approval or a decision, was blocked by hand, or lacks a tool.
+    /// Tasks that are blocked for a reason of their own: an approval, a decision, a block by hand, or a missing tool.
     pub on_hold: Listed<OnHold>,
-    /// What failed, grouped by tool and class of error; of the first 50 where there are more.
+    /// Failed tasks, grouped by tool and class of error. Only the first 50 are grouped.
     pub failed: Listed<Failures>,
-    /// What to do next, the most urgent first.
+    /// Suggested next commands, the most urgent first.
     pub next_actions: Vec<NextAction>,
 }
 
 /// The beginning of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed<T> {
-    /// The first.
+    /// The first entries.
     pub items: Vec<T>,
-    /// Whether there are more.
+    /// Whether the list has more entries.
     pub truncated: bool,
 }
 
-/// A task that somebody holds.
+/// A claimed task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Held {
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// Who.
+    /// The holder's name.
     pub actor: String,
-    /// The attempt, which a report may name.
+    /// The number of the attempt, which a report may name to detect a later claim.
     pub attempt: u32,
-    /// When the lease ends.
+    /// The end of the lease; absent for a claim without a time limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
-    /// Whether the lease is over: who claims the task now gets it.
+    /// Whether the lease is over: the next claim gets the task.
     pub expired: bool,
-    /// The last remark on it.
+    /// The last note on the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A run, as far as it has come.
+/// A run and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunNow {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// How far it is.
+    /// Whether the run is active, was killed or is finished.
     pub state: RunState,
-    /// Who started it.
+    /// The name of the actor that started the run.
     pub actor: String,
-    /// What it is restricted to; empty for everything.
+    /// The selection of `--only`; empty for all tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
-    /// When it started.
+    /// The start time.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// The end time; absent while the run is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// With which exit code.
+    /// The exit code of a finished run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
-    /// How many tasks it ended, by what they became.
+    /// The number of tasks that the run ended, by final status.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
 }
 
-/// A call that runs.
+/// A running call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// The call.
+    /// The id of the call, unique within the task.
     pub call: CallId,
-    /// Its tool.
+    /// The tool of the call.
     pub tool: String,
-    /// Since when.
+    /// The start time of the current start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
 }
 
-/// A task that can be done now.
+/// A ready task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ready {
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// Whom it is assigned to.
+    /// The actor that the task is assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
 }
@@ -145,11 +145,11 @@ pub struct Ready {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OnHold {
-    /// The task.
+    /// The id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// Why.
+    /// The reason of the block.
     pub reason: BlockedReason,
 }
 
@@ -157,60 +157,61 @@ pub struct OnHold {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failures {
-    /// The tool; empty where no call failed.
+    /// The tool of the failed call; empty if no call failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tool: String,
     /// The class of the error.
     pub class: String,
-    /// How many of those that were looked at.
+    /// The number of such tasks among those that were read.
     pub count: usize,
-    /// The first of them.
+    /// The first task of the group.
     pub task: TaskId,
-    /// Its error.
+    /// The error of that task.
     pub error: String,
-    /// Whether there is output of its calls to be read.
+    /// Whether a call of that task has started, so that `logs` may have output.
     pub has_logs: bool,
 }
 
-/// One thing to do next.
+/// One suggested next command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextAction {
-    /// What it does.
+    /// The kind of the action.
     pub action: Action,
-    /// The task that it is about; none for what concerns all.
+    /// The task of the action; `None` if it concerns the whole plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// What to do, serialized as a command.
+    /// The command; serialized as text.
     pub command: Advised,
-    /// Why.
+    /// The reason, as a clause for people and models.
     pub why: String,
 }
 
-/// What one can do next.
+/// The kinds of suggested commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Action {
-    /// Say how a task ended that one holds.
+    /// Report the end of a task that the actor reports.
     Report,
-    /// Look how a call came out that was interrupted, and say so.
+    /// Check the outcome of an interrupted call, and report it.
     Decide,
-    /// Approve or reject; a person does.
+    /// Approve or reject; only a person may.
     Approve,
-    /// Look at a task.
+    /// Read a task or its output.
     Look,
-    /// Start what failed again.
+    /// Retry failed tasks.
     Retry,
-    /// Take a task.
+    /// Claim a task.
     Claim,
-    /// Run what is ready.
+    /// Start a run.
     Run,
 }
 
 impl Digest {
-    /// Gathers where the plan stands, for the actor of `manager`, with at most `most` of everything. `means` is what the next run
-    /// has.
+    /// Reads the status of the plan for the actor of `manager`, with at most `most` entries in each list.
+    ///
+    /// `means` are the tools and resources of the next run: a ready task that needs others is listed in `for_nobody`.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -232,19 +233,19 @@ impl Digest {
         Ok(())
     }
 
-    /// Returns how many tasks there are in a state.
+    /// Returns the number of tasks with a status.
     pub fn count(&self, status: Status) -> u64 {
         self.counts.get(&status).copied().unwrap_or_default()
     }
 
-    /// Returns how many tasks are finished, however.
+    /// Returns the number of finished tasks, with any end.
     pub fn finished(&self) -> u64 {
         self.counts.iter().filter(|(status, _)| status.is_finished()).map(|(_, count)| count).sum()
     }
 }
 
 impl RunNow {
-    /// Returns how far a run is.
+    /// Combines the record of a run with its state, which depends on the run's lock.
     pub fn new(manager: &Manager, run: RunRecord) -> Self {
         let state = manager.run_state(&run);
         let finished_at = run.ended_at();
@@ -254,13 +255,13 @@ impl RunNow {
 }
 
 impl<T> Listed<T> {
-    /// Takes the first `most` of `all`, which may be more.
+    /// Takes the first `most` entries of `all`. Reads one entry more, to know whether there are others.
     fn of(all: impl IntoIterator<Item = T>, most: usize) -> Self {
         let mut all = all.into_iter();
         Self { items: all.by_ref().take(most).collect(), truncated: all.next().is_some() }
     }
 
-    /// Returns whether there is nothing.
+    /// Returns whether the list has no entries.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -271,7 +272,7 @@ impl<T> Listed<T> {
     }
 }
 
-/// Reads one moment of a store.
+/// Reads the lists of a digest from one snapshot.
 struct Gatherer<'a> {
     view: &'a dyn View,
     manager: &'a Manager,
@@ -308,7 +309,7 @@ impl Gatherer<'_> {
         Listed::of(keys, self.most)
     }
 
-    /// Returns what the actor holds, and what others hold.
+    /// Returns the claims of the actor, and those of others.
     fn held(&self) -> ViewResult<(Listed<Held>, Listed<Held>)> {
         let mut mine = self.view.leases(Some(self.manager.actor()))?;
         self.keep_own(&mut mine)?;
@@ -320,7 +321,7 @@ impl Gatherer<'_> {
         ))
     }
 
-    /// Leaves out what an actor of the same name and another kind holds.
+    /// Removes claims of an actor with the same name but another kind: the lease index is by name only.
     fn keep_own(&self, held: &mut Vec<Key>) -> ViewResult<()> {
         let me = self.manager.as_actor();
         let mut own = Vec::with_capacity(held.len());
@@ -364,14 +365,14 @@ impl Gatherer<'_> {
         })
     }
 
-    /// Returns what is ready by hand, and free for the actor.
+    /// Returns ready manual tasks that the actor may claim.
     fn ready(&self) -> ViewResult<Listed<Ready>> {
         let free_for = Some(self.manager.actor().to_owned());
         let (ready, limit) = (Some(vec![Work::Manual]), self.most + 1);
         self.describe(self.view.find(&Query { ready, free_for, limit, ..Query::default() })?)
     }
 
-    /// Returns what is ready for runs, and what of it no run here can take.
+    /// Returns ready tasks for runs, and those that no run here can take.
     fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<Untakable>)> {
         let ReadyPart { takable, for_nobody } =
             ready_part(self.view, &[Work::Calls], self.most + 1, self.means)?;
@@ -399,8 +400,8 @@ impl Gatherer<'_> {
     }
 
     fn failed(&self) -> ViewResult<Listed<Failures>> {
-        let query = Query { status: vec![Status::Failed], limit: LOOKED_AT + 1, ..Query::default() };
-        let keys = Listed::of(self.view.find(&query)?, LOOKED_AT);
+        let query = Query { status: vec![Status::Failed], limit: MAX_FAILURES_READ + 1, ..Query::default() };
+        let keys = Listed::of(self.view.find(&query)?, MAX_FAILURES_READ);
         let mut groups: Vec<Failures> = Vec::new();
         for key in keys.items {
             let Some(task) = self.view.task(key)? else { continue };
@@ -425,7 +426,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// Returns the tool of what failed, if a call did, and the class of its error.
+/// Returns the tool of the failed call, if there is one, and the class of its error.
 fn kind_of_failure(class: Option<FailureClass>, calls: &[CallRecord]) -> (String, String) {
     let failed = calls.iter().find(|call| call.body.status == CallStatus::Failed);
     match (class, failed) {
@@ -437,14 +438,14 @@ fn kind_of_failure(class: Option<FailureClass>, calls: &[CallRecord]) -> (String
     }
 }
 
-/// How many tasks of one kind are named among what to do next.
-const NAMED: usize = 3;
+/// Maximum number of suggested actions of one kind.
+const MAX_OF_KIND: usize = 3;
 
 fn next_actions(digest: &Digest) -> Vec<NextAction> {
     let mut actions = Vec::new();
-    let holds = digest.mine.items.iter().take(NAMED);
+    let reports = digest.mine.items.iter().take(MAX_OF_KIND);
     actions.extend(
-        holds.map(|held| {
+        reports.map(|held| {
             NextAction::task(Action::Report, Advice::done(&held.task), &held.task, "you hold it")
         }),
     );
@@ -452,7 +453,7 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
         let why = format!("run {} was killed: what it held is taken back, and the rest goes on", run.run);
         actions.push(NextAction::run(why));
     }
-    actions.extend(digest.on_hold.items.iter().take(NAMED).map(go_on_with));
+    actions.extend(digest.on_hold.items.iter().take(MAX_OF_KIND).map(go_on_with));
     if let Some(group) = digest.failed.items.first() {
         let look = if group.has_logs { Advice::logs(&group.task) } else { Advice::explain(&group.task) };
         actions.push(NextAction::task(Action::Look, look, &group.task, "it failed"));
@@ -480,14 +481,15 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
     if !has_run && !digest.ready_to_run.is_empty() {
         actions.push(NextAction::run("tool calls are ready".to_owned()));
     }
-    let nobody = digest.for_nobody.items.iter().take(NAMED);
+    let unrunnable = digest.for_nobody.items.iter().take(MAX_OF_KIND);
     actions.extend(
-        nobody.map(|task| NextAction::task(Action::Look, Advice::explain(&task.task), &task.task, NOBODY)),
+        unrunnable
+            .map(|task| NextAction::task(Action::Look, Advice::explain(&task.task), &task.task, UNRUNNABLE)),
     );
     actions
 }
 
-/// Keeps the actions that the rules accept from `asker`.
+/// Keeps the actions that the rules would accept from `asker`, so that no suggested command is refused.
 fn all_offered(view: &dyn View, actions: Vec<NextAction>, asker: &Context) -> ViewResult<Vec<NextAction>> {
     let mut kept = Vec::with_capacity(actions.len());
     for action in actions {
@@ -498,15 +500,15 @@ fn all_offered(view: &dyn View, actions: Vec<NextAction>, asker: &Context) -> Vi
     Ok(kept)
 }
 
-/// Why one should look at what no run can take.
-const NOBODY: &str = "it is ready, and no run here can take it: this says what it lacks, and what helps";
+/// Reason for the action on a task that no run can take.
+const UNRUNNABLE: &str = "it is ready, and no run here can take it: this says what it lacks, and what helps";
 
-/// Returns what clears a task that is blocked for a reason of its own.
+/// Returns the action that unblocks a task which is blocked for a reason of its own.
 fn go_on_with(held: &OnHold) -> NextAction {
     let task = &held.task;
     match &held.reason {
         BlockedReason::Approval { options, .. } => {
-            // Which of several answers it is cannot be said here.
+            // With several options the person has to choose, so the task is shown instead of approved.
             let advice = match options.as_slice() {
                 [] => Advice::Approve { id: task.clone(), answer: None },
                 _ => Advice::show(task),

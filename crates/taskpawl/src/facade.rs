@@ -17,27 +17,27 @@ use crate::builder::Builder;
 use crate::digest::Digest;
 use crate::error::OpenError;
 
-/// How long a claim lasts unless its holder renews it.
+/// Lease of a claim made by [`Taskpawl::update_task_status`], unless its holder renews it.
 const LEASE: Duration = Duration::from_mins(30);
 
 /// A plan store with the engine that runs it.
 ///
-/// Cheap to clone. Tasks are named by their id or a unique prefix of it. Every change is durable when its method returns, and
-/// is refused with a hint where the rules do not allow it; several processes may use one store at once.
+/// Cheap to clone. Tasks are named by their id or a unique prefix of it. Every change is durable when its method returns. A
+/// change that the rules forbid is refused with a hint. Several processes may use one store at once.
 #[derive(Debug, Clone)]
 pub struct Taskpawl {
     engine: Engine,
     location: Location,
-    /// The output files of a store in memory: gone with the last handle.
+    /// Directory for the output files of a store in memory, deleted with the last handle.
     _temporary: Option<Arc<tempfile::TempDir>>,
 }
 
-/// What is said with a change of state.
+/// Details of a status change.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatusChange {
-    /// Why.
+    /// The reason, stored as a note or as the reason of a block.
     pub reason: Option<String>,
-    /// What came out of the task.
+    /// The result of the task, for `done` and `failed`; ignored for other statuses.
     pub result: Option<Value>,
 }
 
@@ -46,8 +46,7 @@ impl Taskpawl {
         Self { engine, location, _temporary: temporary }
     }
 
-    /// Opens the store that `store` names: the path of a database file, `json:PATH`, or `:memory:`. Tools work beneath the current
-    /// directory.
+    /// Opens a store: the path of a database file, `json:PATH`, or `:memory:`. Tools work inside the current directory.
     ///
     /// # Errors
     /// The current directory cannot be found.
@@ -55,7 +54,7 @@ impl Taskpawl {
         Self::builder(store).open()
     }
 
-    /// Returns a builder for the store that `store` names, as of [`open`](Self::open).
+    /// Returns a builder for a store, named as in [`open`](Self::open).
     pub fn builder(store: &str) -> Builder {
         Self::builder_at(Location::parse(store, Path::new("")))
     }
@@ -67,52 +66,53 @@ impl Taskpawl {
 
     /// Returns a builder for the plan of a call that declares `planAccess`, for a tool within this process; `None` for other calls.
     ///
-    /// It shows the plan and, with `planAccess: add`, takes new tasks, in the name of the call and until it ends; everything else is
-    /// refused. Its methods block: they belong into `spawn_blocking`, for the run that answers may be on the same thread.
+    /// The handle can read the plan and, with `planAccess: add`, add tasks in the name of the call until the call ends. Everything
+    /// else is refused. Its methods block, and the run that answers may be on the same thread: call them in `spawn_blocking`.
     pub fn builder_of(call: &CallContext) -> Option<Builder> {
         let door = Door::from(Arc::clone(call.plan.as_ref()?));
         Some(Self::builder_at(Location::Call(door)))
     }
 
-    /// Returns a builder for the plan of the call that this program belongs to, as of [`builder_of`](Self::builder_of). `descriptor` is
-    /// the number that the variable `TASKPAWL_FD` says.
+    /// Returns a builder for the plan of the call that started this program, like [`builder_of`](Self::builder_of). `descriptor` is
+    /// the number in the variable `TASKPAWL_FD`.
     ///
     /// # Errors
-    /// No descriptor with this number is open: some program in between has not passed it on.
+    /// No descriptor with this number is open: an intermediate program has not passed it on.
     pub fn builder_within(descriptor: i32) -> io::Result<Builder> {
         Ok(Self::builder_at(Location::Call(Door::from(inherited(descriptor)?))))
     }
 
-    /// Returns every command on the plan, and the reads.
+    /// Returns the manager, which has all commands and reads.
     pub fn manager(&self) -> &Manager {
         self.engine.manager()
     }
 
-    /// Returns a handle on the same store that acts in the name of another actor.
+    /// Returns a handle on the same store with another actor name.
     #[must_use]
     pub fn acting_as(&self, actor: impl Into<String>) -> Self {
         Self { engine: self.engine.clone().with_actor(actor), ..self.clone() }
     }
 
-    /// Returns a handle on the same store that acts as an actor of this kind.
+    /// Returns a handle on the same store with another actor kind.
     #[must_use]
     pub fn acting_as_kind(&self, kind: ActorKind) -> Self {
         Self { engine: self.engine.clone().with_kind(kind), ..self.clone() }
     }
 
-    /// Returns the engine.
+    /// Returns the engine, which runs the tasks of this store.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Looks for what is wrong with the store, and for what runs and calls left behind. With `mend`, mends what can be mended
+    /// Checks the store, and files and locks that runs and calls left behind. With `mend`, repairs everything that can be repaired
     /// without loss.
     ///
     /// # Errors
-    /// The store cannot be opened for another reason than damage, or mending failed. Damage is a finding.
+    /// The store cannot be opened for a reason other than damage, or a repair failed. Damage is a diagnostic, not an error.
     pub fn examine(&self, mend: bool) -> Result<Vec<Finding>, Error> {
         let context = self.manager().request(Command::Settle).context;
         let mut found = taskpawl_store::examine(&self.location, mend.then_some(&context))?;
+        // The engine's checks read runs and leases from the store, which a damaged store cannot answer.
         if found.iter().any(|finding| finding.severity == Severity::Damage) {
             let message = "leases, runs and output were not looked at";
             let remedy = "look again when the damage is gone";
@@ -123,9 +123,10 @@ impl Taskpawl {
         Ok(found)
     }
 
-    /// Returns where the plan stands, as the actor of this handle sees it, with at most `most` of everything. What no run of this
-    /// handle can take is no work for runs; where tools are found while a run needs them ([`Builder::tool_finder`]), every tool counts
-    /// as known, and [`Digest::gather`] is for those who know better.
+    /// Returns the status of the plan for the actor of this handle, with at most `most` entries in each list.
+    ///
+    /// Ready tasks with an unregistered tool are listed apart from the work for runs. With a tool lookup
+    /// ([`Builder::tool_finder`]) every tool counts as available; use [`Digest::gather`] to pass more exact means.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -135,23 +136,25 @@ impl Taskpawl {
         Digest::gather(self.manager(), most, &means)
     }
 
-    /// Makes a task and returns it. An empty id stands for a new random one.
+    /// Creates a task and returns it. An empty id stands for a new random one.
     pub fn create_task(&self, task: NewTask) -> Result<Task, Error> {
         self.manager().change(self.manager().creation(task))
     }
 
-    /// Returns a task.
+    /// Returns the task with this id or unique prefix.
     pub fn get_task(&self, id: &str) -> Result<Task, Error> {
         self.manager().get(id)
     }
 
-    /// Returns the tasks that match, in the order of the query; an empty query gives all, by age.
+    /// Returns the matching tasks in the order of the query. An empty query returns all tasks, the oldest first.
     pub fn list_tasks(&self, filter: &Query) -> Result<Vec<Task>, Error> {
         Ok(self.manager().list(filter)?.tasks)
     }
 
-    /// Changes the state of a task by hand, as far as the table of states allows it: `done`, `failed`, `skipped`, `cancelled`,
-    /// `blocked`, `in_progress` (a claim of 30 minutes) and `todo` (release, unblock or retry, by the state that it has).
+    /// Changes the status of a task by hand, as far as the transition table allows it.
+    ///
+    /// `done`, `failed`, `skipped`, `cancelled` and `blocked` are set directly. `in_progress` is a claim of 30 minutes. `todo` is a
+    /// release, an unblock or a retry, depending on the current status.
     pub fn update_task_status(&self, id: &str, to: Status, change: StatusChange) -> Result<Task, Error> {
         let task = self.get_task(id)?;
         let ids = [task.id.to_string()];
@@ -179,78 +182,79 @@ impl Taskpawl {
             Status::InProgress => drop(manager.release(ids)?),
             Status::Blocked => drop(manager.unblock(ids)?),
             Status::Done | Status::Failed | Status::Cancelled | Status::Skipped => {
+                // Without `cascade`: refused if dependents have run since, because their results would no longer match.
                 drop(manager.retry(ids, false)?);
             }
         }
         Ok(())
     }
 
-    /// Changes fields of a task by their names on the outside; `null` takes a field away.
+    /// Changes fields of a task by their JSON names; `null` removes a field.
     pub fn update_task(&self, id: &str, fields: Map) -> Result<Task, Error> {
         self.manager().change(Command::Update { id: id.to_owned(), fields, if_version: None })
     }
 
-    /// Merges `metadata` into that of a task; `null` takes a field away.
+    /// Merges `metadata` into the metadata of a task; `null` removes a field.
     pub fn update_task_metadata(&self, id: &str, metadata: Map) -> Result<Task, Error> {
         self.update_task(id, Map::from_iter([("metadata".to_owned(), Value::Object(metadata))]))
     }
 
-    /// Makes a task depend on another.
+    /// Adds a dependency: `id` waits for `on`. A cycle is refused.
     pub fn add_dependency(&self, id: &str, on: &str) -> Result<Task, Error> {
         self.manager().change(Command::AddDependency { id: id.to_owned(), on: on.to_owned() })
     }
 
-    /// Makes a task not depend on another any more.
+    /// Removes the dependency of `id` on `on`.
     pub fn remove_dependency(&self, id: &str, on: &str) -> Result<Task, Error> {
         self.manager().change(Command::RemoveDependency { id: id.to_owned(), on: on.to_owned() })
     }
 
-    /// Makes a task below another.
+    /// Creates a subtask of `parent`.
     pub fn add_subtask(&self, parent: &str, mut task: NewTask) -> Result<Task, Error> {
         task.parent = Some(parent.to_owned());
         self.create_task(task)
     }
 
-    /// Deletes a task that nothing else needs and returns its id, which is not used again.
+    /// Deletes a task without dependents and returns its id, which is never used again.
     #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn delete_task(&self, id: &str) -> Result<TaskId, Error> {
         let mut deleted = self.manager().delete(&[id.to_owned()])?;
         Ok(deleted.pop().expect("BUG: one task was deleted"))
     }
 
-    /// Applies a plan under `name`, compared with what was applied under that name last.
+    /// Applies a plan under `name`, and updates the tasks that differ from the last version with that name.
     pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
         self.manager().apply(plan, name, options)
     }
 
-    /// Reads a plan in JSON or YAML and applies it under its own name, or else under `name`.
+    /// Parses a plan in JSON or YAML and applies it under its own name, or under `name` if it has none.
     pub fn apply_text(&self, text: &str, name: &str) -> Result<ApplyReport, Error> {
         let plan = read_plan(text)?;
         let name = plan.name.clone().unwrap_or_else(|| name.to_owned());
         self.apply(plan, &name, ApplyOptions::default())
     }
 
-    /// Returns a plan in JSON or YAML in the long form, with every short form written out.
+    /// Parses a plan in JSON or YAML and returns its long form, with every short form expanded.
     pub fn expand_text(text: &str) -> Result<Value, Error> {
         Ok(expand_plan(&parse_plan(text)?))
     }
 
-    /// Runs one task with all below it, when its dependencies are finished; else it is blocked, and opens by itself later.
+    /// Runs one task with its subtasks. If its dependencies are unfinished, the task becomes blocked, and is unblocked when they end.
     pub async fn execute_task(&self, id: &str, options: RunOptions) -> Result<RunSummary, RunError> {
         self.engine.execute_task(id, options).await
     }
 
-    /// Runs everything that is ready, and what becomes ready by it, until nothing more can be done.
+    /// Runs all ready tasks, and tasks that become ready, until nothing more can start.
     ///
     /// # Cancel safety
-    /// As of [`Engine::run_all_ready`]: dropping the future ends what runs; the next run recovers the record.
+    /// Like [`Engine::run_all_ready`]: dropping the future kills running calls; the next run recovers their tasks.
     pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
         self.engine.run_all_ready(options).await
     }
 
-    /// Waits until the store has changed after `revision`, at most `timeout`, and returns the events since, in order.
+    /// Waits for a change after `revision`, at most `timeout`, and returns the events since then, in order.
     ///
-    /// Blocks the thread; in an async program call it from `spawn_blocking`.
+    /// Blocks the thread: in an async program call it in `spawn_blocking`. Returns an empty list after a timeout.
     pub fn wait_events(&self, revision: u64, timeout: Duration) -> Result<Vec<Event>, Error> {
         let store = self.manager().store();
         store.wait_change(revision, timeout)?;

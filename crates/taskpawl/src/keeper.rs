@@ -1,9 +1,11 @@
-//! The policy as the model sees it.
+//! The policy adapter: connects the policy of `taskpawl-tools` to the policy hook of the model.
+//!
+//! The two crates do not know each other, so the conversions between their types are here.
 
 use taskpawl_model::{Gatekeeper, Judgement, Map, Origin, Proposed, SandboxRequest};
 use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, SandboxNeed};
 
-/// Lets a policy judge calls before they start.
+/// Decides about calls by a policy before they start.
 #[derive(Debug)]
 pub(crate) struct PolicyKeeper(pub(crate) Policy);
 

@@ -1,14 +1,14 @@
-//! taskpawl runs the plans of AI agents: it keeps a graph of tasks safely, runs the tool calls of all that is ready in parallel,
-//! records every result, and tells the truth about where the plan stands.
+//! taskpawl runs the plans of AI agents. It stores a graph of tasks durably, runs the tool calls of all ready tasks in parallel,
+//! records every result, and reports the status from the calls that actually ran.
 //!
-//! [`Taskpawl`] is the door: it opens a store, takes plans and single tasks, and runs them.
+//! Start with [`Taskpawl`]: it opens a store, accepts plans and single tasks, and runs them.
 //!
 //! ```standalone_crate
 //! use taskpawl::{RunOptions, Taskpawl};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // The first line of `main`: tool calls that are programs belong to a second process of this program.
+//! // Has to come first: programs of tool calls belong to a second process of this program, the supervisor.
 //! taskpawl::child_entry();
 //! let plans = Taskpawl::open(":memory:")?;
 //! plans.apply_text("tasks: [{id: hello, run: echo hello}, {id: after, needs: hello, milestone: true}]", "greeting")?;

@@ -1,4 +1,4 @@
-//! Allow rules that lately did not cover a call that asked.
+//! Allow rules that nearly covered a recent question, for the advice of `doctor`.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use taskpawl_tools::{NearRule, Policy, PolicyCall};
 
 use crate::keeper;
 
-/// How many events of the history are read for questions.
+/// Number of recent events that are searched for questions.
 const MAX_EVENTS: usize = 5_000;
 
-/// An allow rule with the keys that it lacked for calls that asked.
+/// An allow rule, with the keys that it lacked for calls that asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedByRule {
-    /// The rule.
+    /// The rule, with the missing keys of all its calls merged.
     pub rule: NearRule,
     /// The tasks whose calls asked, by id.
     pub tasks: Vec<TaskId>,
 }
 
-/// Returns the allow rules of a policy that would have covered calls which lately asked, but for their standard input, directory or
-/// variables. Only rules that a key can help are among them.
+/// Returns allow rules that failed to cover a recent question only because of standard input, directory or variables.
 ///
-/// The calls of the last questions are judged once more, so that a rule that was completed since is not listed.
+/// Rules that no key can help are excluded. The policy decides about the calls of the last questions again, so a rule that was
+/// completed in the meantime is not listed.
 ///
 /// # Errors
 /// The store cannot be read.
 pub fn near_rules(manager: &Manager, policy: &Policy) -> Result<Vec<AskedByRule>, Error> {
-    let mut found: Vec<AskedByRule> = Vec::new();
+    let mut rules: Vec<AskedByRule> = Vec::new();
     for (id, calls) in asked_lately(manager)? {
-        // A task that was deleted since has no calls any more.
+        // The event outlives its task: a deleted task has no calls to check.
         let task = match manager.get(id.as_str()) {
             Err(Error::Refused(_)) => continue,
             task => task?,
@@ -39,14 +39,14 @@ pub fn near_rules(manager: &Manager, policy: &Policy) -> Result<Vec<AskedByRule>
             |call: &&ToolCall| calls.iter().any(|asked| asked.as_ref().is_none_or(|id| *id == call.id));
         for call in task.metadata.tool_calls.iter().filter(asked) {
             for rule in rules_near(policy, call) {
-                add(&mut found, rule, &task.id);
+                add(&mut rules, rule, &task.id);
             }
         }
     }
-    Ok(found)
+    Ok(rules)
 }
 
-/// Returns the tasks that the policy asked about, with the calls; `None` stands for all calls of a task.
+/// Returns the tasks that the policy asked about, with their calls. `None` stands for all calls of a task.
 fn asked_lately(manager: &Manager) -> Result<BTreeMap<TaskId, Vec<Option<CallId>>>, Error> {
     let filter = HistoryFilter { limit: MAX_EVENTS, latest: true, ..HistoryFilter::default() };
     let mut asked = BTreeMap::<_, Vec<_>>::new();
@@ -70,14 +70,14 @@ fn rules_near(policy: &Policy, call: &ToolCall) -> Vec<NearRule> {
     near.filter(|rule| rule.never.is_empty()).collect()
 }
 
-fn add(found: &mut Vec<AskedByRule>, rule: NearRule, task: &TaskId) {
-    match found.iter_mut().find(|other| other.rule.is_same(&rule)) {
+fn add(rules: &mut Vec<AskedByRule>, rule: NearRule, task: &TaskId) {
+    match rules.iter_mut().find(|other| other.rule.is_same(&rule)) {
         Some(other) => {
             other.rule.merge(rule);
             if !other.tasks.contains(task) {
                 other.tasks.push(task.clone());
             }
         }
-        None => found.push(AskedByRule { rule, tasks: vec![task.clone()] }),
+        None => rules.push(AskedByRule { rule, tasks: vec![task.clone()] }),
     }
 }

@@ -1,4 +1,4 @@
-//! What plan files refuse is refused from programs, too, in the same words.
+//! The library refuses the same fields and values as plan files, with the same messages.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn named() -> TaskSpec {
     TaskSpec { name: "a".to_owned(), ..TaskSpec::default() }
 }
 
-/// Tries to make a task, and returns why it is refused.
+/// Tries to create a task, and returns the reason of the refusal.
 fn refused(spec: TaskSpec, calls: Vec<NewCall>) -> String {
     let plans = plans();
     let task = NewTask { id: "a".into(), spec, calls, ..NewTask::default() };
@@ -115,14 +115,14 @@ fn a_misspelt_field_of_an_update_is_refused_with_what_was_meant() {
 }
 
 #[test]
-fn unknown_fields_that_the_store_has_are_taken_from_a_file_that_is_the_same() {
+fn unknown_fields_of_an_older_store_are_accepted_from_an_unchanged_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tasks.json");
     let open = || Taskpawl::open(&format!("json:{}", file.display())).unwrap();
     let plan =
         |a: &str, b: &str| format!("tasks: [{{id: a, {a} call: {{log: {{message: x}}}}}}, {{id: b, {b}}}]");
     open().apply_text(&plan("", ""), "p").unwrap();
-    // Version 0.1 took such a field.
+    // Version 0.1 accepted such a field.
     let mut store: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let tasks = store["tasks"].as_array_mut().unwrap();
     tasks.iter_mut().find(|task| task["id"] == "a").unwrap()["ticket"] = json!(1);

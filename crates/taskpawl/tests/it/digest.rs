@@ -1,4 +1,4 @@
-//! The digest says where a plan stands, in short lists, and what to do next.
+//! The digest reports the status of a plan in short lists, with next actions.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn an_empty_store_has_an_empty_digest() {
     assert!(digest.runs.is_empty() && digest.last_run.is_none());
 }
 
-/// Runs a plan in which everything has happened that can happen to a task.
+/// Runs a plan with every kind of end and wait that a task can have.
 fn eventful() -> Taskpawl {
     let plans = memory().tool(Count::new()).open().unwrap();
     let text = "tasks: [
@@ -41,7 +41,7 @@ fn eventful() -> Taskpawl {
 }
 
 #[test]
-fn it_says_what_is_held_what_waits_what_failed_and_what_to_do() {
+fn it_lists_claims_waits_failures_and_next_actions() {
     let digest = eventful().digest(10).unwrap();
     let ids = |value: &Value| -> Vec<String> {
         let items = value["items"].as_array().unwrap();
@@ -82,7 +82,7 @@ fn another_actor_sees_its_own_claims() {
 }
 
 #[test]
-fn what_no_run_here_can_take_is_no_work_for_runs() {
+fn a_task_with_a_missing_tool_is_no_work_for_runs() {
     let unknown: Vec<Value> = (0..20)
         .map(|n| json!({"id": format!("u{n}"), "call": {"nonsense": {}}, "priority": "high"}))
         .collect();
@@ -94,7 +94,7 @@ fn what_no_run_here_can_take_is_no_work_for_runs() {
     assert_eq!((digest.for_nobody.items.len(), digest.for_nobody.truncated), (5, true));
     let explain = |n: usize| format!("taskpawl explain u{n}");
     assert_eq!(actions(&digest), [explain(0), explain(1), explain(2)]);
-    // What can be taken is found behind it.
+    // A later task that can run is found behind it.
     plans.apply_text("tasks: [{id: known, call: {count: {}}}]", "known").unwrap();
     let digest = plans.digest(5).unwrap();
     assert_eq!(digest.ready_to_run.items[0].task.as_str(), "known");
@@ -102,7 +102,7 @@ fn what_no_run_here_can_take_is_no_work_for_runs() {
 }
 
 #[test]
-fn lists_are_cut_and_say_so_and_counts_are_whole() {
+fn lists_are_truncated_and_counts_are_complete() {
     let tasks: Vec<Value> = (0..300).map(|number| json!({"id": format!("t{number}")})).collect();
     let plans = with_plan(&json!({ "tasks": tasks }).to_string());
     let digest = plans.digest(5).unwrap();
@@ -112,13 +112,13 @@ fn lists_are_cut_and_say_so_and_counts_are_whole() {
     assert_eq!(next, [Action::Claim]);
 }
 
-/// Returns how many bytes this thread has read from files so far; `None` where the system does not count them.
+/// Returns the number of bytes that this thread has read from files so far; `None` if the system does not count them.
 fn read_so_far() -> Option<u64> {
     let counts = std::fs::read_to_string("/proc/thread-self/io").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
 }
 
-/// Returns how much `look` reads of a store that was not looked at before.
+/// Returns the number of bytes that `look` reads from a store that was not opened before.
 fn read_by(path: &Path, look: impl FnOnce(&Taskpawl)) -> Option<u64> {
     let builder = Taskpawl::builder(path.to_str().unwrap());
     let plans = builder.supervision(Supervision::Off).sandbox(SandboxSettings::off()).tool(Count::new());
@@ -128,14 +128,15 @@ fn read_by(path: &Path, look: impl FnOnce(&Taskpawl)) -> Option<u64> {
     Some(read_so_far()? - before)
 }
 
-/// Makes a store with so many tasks: of any ten one fails, one is blocked by it, and the others are ready, by hand or for runs.
+/// Creates a store with `number` tasks. Of ten tasks one fails, one is blocked by it, and the others are ready, by hand or for
+/// runs.
 fn fill(path: &Path, number: usize) {
     let task = |n: usize| match n % 10 {
         0 => json!({"id": format!("t{n}"), "call": {"count": {}}}),
         1 => json!({"id": format!("t{n}"), "needs": [format!("t{}", n + 1)]}),
         _ => json!({"id": format!("t{n}")}),
     };
-    // Behind everything else stands what calls a tool that is not there.
+    // The last task calls a missing tool, so a search from the front would read all others.
     let lost = json!({"id": "lost", "call": {"nonsense": {}}, "priority": "low"});
     let tasks: Vec<Value> = (0..number).map(task).chain([lost]).collect();
     let fails: Vec<String> = (2..number).step_by(10).map(|n| format!("t{n}")).collect();
@@ -145,9 +146,9 @@ fn fill(path: &Path, number: usize) {
     });
 }
 
-/// `taskpawl prime` and `plan_show` ask for it at the beginning of every session: the size of the plan must not be felt.
+/// `taskpawl prime` and `plan_show` read the digest at the start of every session, so its cost must not grow with the plan.
 #[test]
-fn what_a_digest_reads_does_not_grow_with_the_plan() {
+fn reads_of_a_digest_do_not_grow_with_the_plan() {
     let digest_of = |path: &Path| {
         read_by(path, |plans| {
             let digest = plans.digest(10).unwrap();
@@ -166,7 +167,7 @@ fn what_a_digest_reads_does_not_grow_with_the_plan() {
     };
     println!("read for a digest: {of_small} bytes of 1,000 tasks, {of_large} bytes of 100,000");
     assert!(of_small > 0 && of_large < 3 * of_small, "{of_small} {of_large}");
-    // The control: what looks at every task is seen to do so.
+    // The control: reading every task is visible in the byte count.
     let look = |plans: &Taskpawl| drop(plans.manager().explain_ready(&[], 5, &Means::default()).unwrap());
     let (few, many) = (read_by(&small, look).unwrap(), read_by(&large, look).unwrap());
     assert!(many > 20 * few, "{few} {many}");

@@ -1,4 +1,4 @@
-//! Each method does what its name says.
+//! Methods of the facade.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn subtasks_hold_their_parent_open() {
 }
 
 #[test]
-fn every_state_is_reached_by_update_task_status() {
+fn update_task_status_reaches_every_status() {
     let plans = memory().open().unwrap();
     plans.create_task(new_task("a")).unwrap();
     let mut steps = Vec::new();
@@ -182,7 +182,7 @@ fn one_task_runs_alone_or_is_blocked_with_the_reason() {
 }
 
 #[test]
-fn everything_that_is_ready_runs() {
+fn all_ready_tasks_run() {
     let plans = memory().open().unwrap();
     plans.create_task(with_call("first", "shell", json!({"command": "echo one"}))).unwrap();
     let second = NewTask {
@@ -227,7 +227,7 @@ fn events_are_waited_for() {
 }
 
 #[test]
-fn what_is_reported_is_kept_without_secrets() {
+fn reports_are_stored_without_secrets() {
     let secrets = [(
         "PASSWORD",
         SecretFrom::Variable { name: "V".to_owned(), value: Some("correct-horse".to_owned()) },

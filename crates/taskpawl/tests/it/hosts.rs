@@ -1,4 +1,4 @@
-//! What a host brings along: an observer, and a runtime whose time is paused.
+//! Parts that a host provides: an observer, and a runtime with paused time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use taskpawl::model::Status;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{Observer, RunEvent, RunOptions, SandboxSettings, Supervision, Taskpawl, async_trait};
 
-/// Keeps what it hears, and panics when a call ends.
+/// Records events, and panics when a call ends.
 #[derive(Debug, Default)]
 struct Panics(Mutex<Vec<RunEvent>>);
 
@@ -67,7 +67,7 @@ async fn pauses_take_no_real_time_where_time_is_paused() {
     let (began, paused) = (Instant::now(), tokio::time::Instant::now());
     let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
     assert_eq!(summary.exit, 0);
-    // Far above what a run takes, and far below what it pauses.
+    // Far above the real time of a run, and far below its pauses.
     assert!(began.elapsed() < Duration::from_mins(1), "{:?} of real time", began.elapsed());
     assert!(paused.elapsed() > Duration::from_hours(1), "{:?} of paused time", paused.elapsed());
 }

@@ -1,4 +1,4 @@
-//! Idempotency keys and attempts, as tools see them: one key for a call of one store, another in every other store.
+//! Idempotency keys and attempts as tools see them: a call has one key in its store, and another one in every other store.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +8,10 @@ use taskpawl::model::Status;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{Observer, RunEvent, RunOptions, Taskpawl, async_trait};
 
-/// What a call was started with: its key, its attempt, the claim of its task.
+/// The start of a call: its key, its attempt, the claim of its task.
 type Start = (String, u32, u32);
 
-/// A tool that writes down what it is started with, and fails.
+/// A tool that records its starts, and fails.
 #[derive(Debug)]
 struct Witness(ToolSpec, Arc<Mutex<Vec<Start>>>);
 
@@ -28,7 +28,7 @@ impl Tool for Witness {
     }
 }
 
-/// Opens `store` with the tool, retries `pay` where it is there, makes it where it is not, and returns what its calls started with.
+/// Opens `store` with the tool, retries or creates `pay`, and returns the starts of its calls.
 async fn starts(store: &str) -> Vec<Start> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tool = Witness(ToolSpec::new("pay", "Pays", json!({"type": "object"})), Arc::clone(&seen));
@@ -53,7 +53,7 @@ fn shown(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_call_has_one_key_however_its_store_is_named() {
+async fn a_call_has_one_key_under_every_name_of_its_store() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.db");
     let link = directory.path().join("link.db");
@@ -81,7 +81,7 @@ async fn two_stores_share_no_key() {
     assert_eq!(different.len(), keys.len(), "{keys:?}");
 }
 
-/// The two kinds of stores in files: a database has more than one file, so each store has a directory of its own here.
+/// The two kinds of stores in files. A database has several files, so each store has its own directory here.
 const KINDS: [&str; 2] = ["", "json:"];
 
 fn in_directory(kind: &str, directory: &Path) -> String {
@@ -113,7 +113,7 @@ async fn a_moved_store_keeps_its_keys() {
 }
 
 #[tokio::test]
-async fn a_copied_store_keeps_the_keys_of_calls_that_have_started_and_takes_others_for_the_rest() {
+async fn a_copied_store_keeps_the_keys_of_started_calls_only() {
     for kind in KINDS {
         let directory = tempfile::tempdir().unwrap();
         let (original, other) = (directory.path().join("a"), directory.path().join("b"));
@@ -121,7 +121,7 @@ async fn a_copied_store_keeps_the_keys_of_calls_that_have_started_and_takes_othe
         let names = [in_directory(kind, &original), in_directory(kind, &other)];
         let first = key(&names[0]).await;
         copy(&original, &other);
-        // The other side may have seen the key, whichever of the two stores it came from.
+        // A host may have seen the key already, from either of the two stores.
         assert_eq!(key(&names[1]).await, first);
         assert_eq!(key(&names[0]).await, first);
         for name in &names {
@@ -135,12 +135,12 @@ async fn a_copied_store_keeps_the_keys_of_calls_that_have_started_and_takes_othe
 }
 
 #[tokio::test]
-async fn calls_that_have_started_keep_the_key_that_came_from_the_name_of_their_store() {
+async fn started_calls_keep_a_key_made_from_the_name_of_their_store() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.json");
     let name = format!("json:{}", shown(&path));
     key(&name).await;
-    // As a version left it that recorded no id.
+    // The state of a store from a version that recorded no id.
     let mut document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert!(document.as_object_mut().unwrap().remove("keySpace").is_some());
     std::fs::write(&path, serde_json::to_vec(&document).unwrap()).unwrap();
@@ -153,7 +153,7 @@ async fn calls_that_have_started_keep_the_key_that_came_from_the_name_of_their_s
 }
 
 #[tokio::test]
-async fn the_id_of_a_project_comes_before_that_of_its_store() {
+async fn the_id_of_a_project_takes_precedence_over_that_of_its_store() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tool = Witness(ToolSpec::new("pay", "Pays", json!({"type": "object"})), Arc::clone(&seen));
     let plans = Taskpawl::builder(":memory:").project_id("shop").tool(Arc::new(tool)).open().unwrap();
@@ -162,7 +162,7 @@ async fn the_id_of_a_project_comes_before_that_of_its_store() {
     assert_eq!(seen.lock().unwrap()[0].0, "shop/pay/c1/0");
 }
 
-/// Writes down the attempts and claims of calls that start.
+/// Records the attempts and claims of starting calls.
 #[derive(Debug, Default)]
 struct Attempts(Mutex<Vec<(u32, u32)>>);
 
@@ -175,7 +175,7 @@ impl Observer for Attempts {
 }
 
 #[tokio::test]
-async fn tools_and_observers_are_told_which_start_of_the_call_it_is() {
+async fn tools_and_observers_see_the_number_of_the_start() {
     let (seen, observer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Attempts::default()));
     let tool = Witness(ToolSpec::new("pay", "Pays", json!({"type": "object"})), Arc::clone(&seen));
     let plans = Taskpawl::builder(":memory:").tool(Arc::new(tool)).open().unwrap();

@@ -1,4 +1,4 @@
-//! What programs that embed taskpawl rely on.
+//! Guarantees for programs that embed taskpawl.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

@@ -1,4 +1,4 @@
-//! What old runs left is removed, and nothing else.
+//! Pruning removes the remains of old runs, and nothing else.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::support::{block_on, memory};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// A clock that is set by hand, years after every file of the test was made.
+/// A clock that is set by hand, years after the creation of all test files.
 #[derive(Debug, Default)]
 struct Clock {
     seconds: AtomicI64,
@@ -35,7 +35,7 @@ impl Source for Clock {
     }
 }
 
-/// Prints 1000 bytes; waits, fails, or answers at length when it is asked to.
+/// Prints 1000 bytes; waits, fails, or prints more if the arguments say so.
 #[derive(Debug)]
 struct Print {
     spec: ToolSpec,
@@ -85,7 +85,7 @@ impl Scene {
         self.clock.seconds.fetch_add(i64::try_from(time.as_secs()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Runs tasks of these ids; a day later they have ended.
+    /// Runs tasks with these ids, and moves the clock a day ahead.
     fn run(&self, ids: &[&str], args: &str) -> RunSummary {
         for id in ids {
             self.plans.apply_text(&format!("tasks: [{{id: {id}, call: {{print: {args}}}}}]"), id).unwrap();
@@ -163,7 +163,7 @@ fn old_runs_go_with_their_output_and_the_history_stays() {
 }
 
 #[test]
-fn what_was_done_before_cannot_be_undone_any_more() {
+fn pruned_commands_cannot_be_undone() {
     let scene = Scene::new();
     let manager = scene.plans.manager();
     manager.apply(taskpawl::model::parse_plan("tasks: [m]").unwrap(), "p", ApplyOptions::default()).unwrap();
@@ -175,7 +175,7 @@ fn what_was_done_before_cannot_be_undone_any_more() {
 }
 
 #[test]
-fn requests_that_were_done_before_are_not_remembered_any_more() {
+fn pruned_requests_are_forgotten() {
     let scene = Scene::new();
     let ask = |name: &str| {
         let manager = scene.plans.manager().clone().with_request(name, "digest");
@@ -195,25 +195,25 @@ fn requests_that_were_done_before_are_not_remembered_any_more() {
 }
 
 #[test]
-fn open_tasks_keep_their_output_until_they_are_over() {
+fn open_tasks_keep_their_output_until_they_end() {
     let scene = Scene::new();
     scene.run(&["a"], "{fails: true}");
     scene.plans.manager().retry(&["a".to_owned()], false).unwrap();
     scene.pass(40 * DAY);
     let report = scene.prune_older(30 * DAY);
     assert_eq!((report.runs.len(), report.files, scene.files().len()), (1, 0, 1));
-    // Its run is forgotten, but its file is found all the same.
+    // Its run was removed from the store, but the file is still found by its name.
     scene.plans.manager().cancel(&["a".to_owned()], None).unwrap();
     let report = scene.prune_older(30 * DAY);
     assert_eq!((report.runs.len(), report.files, scene.files().len()), (0, 1, 0));
 }
 
 #[test]
-fn what_a_crash_in_the_middle_leaves_is_found_by_the_next_one() {
+fn the_next_prune_removes_the_rest_after_a_crash() {
     let scene = Scene::new();
     let run = scene.run(&["a", "b"], "{}").run;
     scene.pass(40 * DAY);
-    // The store has forgotten the run; no file is removed yet.
+    // The store has removed the run; its files still exist.
     let prune = Prune { runs: vec![run], files: 2, bytes: 2000, ..Prune::default() };
     scene.plans.manager().command(Command::Prune(Box::new(prune))).unwrap();
     assert_eq!((scene.runs(), scene.files().len()), (0, 2));
@@ -221,7 +221,7 @@ fn what_a_crash_in_the_middle_leaves_is_found_by_the_next_one() {
 }
 
 #[test]
-fn a_run_that_goes_on_keeps_everything() {
+fn an_active_run_keeps_everything() {
     let scene = Scene::new();
     scene.run(&["old"], "{}");
     scene
@@ -236,7 +236,7 @@ fn a_run_that_goes_on_keeps_everything() {
         let meanwhile = async {
             scene.tool.entered.notified().await;
             scene.pass(400 * DAY);
-            // What ended in the run that goes on belongs to it, too.
+            // A task that ended in an active run still belongs to that run.
             let report = scene.prune(&PruneOptions { older_than: Some(DAY), quota: Some(0), dry_run: false });
             assert_eq!((report.runs.len(), report.files), (1, 1));
             assert_eq!(scene.files(), ["a@c1@1.stdout", "done@c1@1.stdout"]);
@@ -251,7 +251,7 @@ fn a_run_that_goes_on_keeps_everything() {
 }
 
 #[test]
-fn a_quota_takes_the_output_of_the_runs_that_ended_first() {
+fn a_quota_removes_the_output_of_the_oldest_runs() {
     let scene = Scene::new();
     let runs = ["a", "b", "c"].map(|id| scene.run(&[id], "{}").run);
     assert!(scene.prune_above(3000).is_empty());
@@ -268,13 +268,13 @@ fn a_quota_takes_the_output_of_the_runs_that_ended_first() {
 }
 
 #[test]
-fn large_results_stay_as_long_as_anything_refers_to_them() {
+fn large_results_stay_while_they_are_referenced() {
     let scene = Scene::new();
     scene.run(&["a"], "{long: true}");
     scene.pass(40 * DAY);
     assert_eq!((scene.prune_older(30 * DAY).files, scene.files().len()), (1, 1), "only what it printed goes");
     scene.plans.manager().reopen(&["a".to_owned()], false).unwrap();
-    // An undo would bring the result back.
+    // An undo would restore the result, so its file has to stay.
     scene.pass(DAY);
     assert!(scene.prune_older(30 * DAY).is_empty());
     scene.plans.manager().undo(None).unwrap();

@@ -1,4 +1,4 @@
-//! Runs inside of another program: several, on one thread, and given up.
+//! Runs inside of another program: several at once, on one thread, and dropped ones.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::support::{block_on, memory, with_plan};
 
-/// Tells when it was called, and ends when it is told to, or never.
+/// Signals that it was called, and returns on a signal, or never.
 #[derive(Debug)]
 struct Gate {
     spec: ToolSpec,
@@ -63,7 +63,7 @@ impl Observer for Recorder {
 #[test]
 fn two_engines_run_side_by_side_on_one_thread() {
     let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    // Each opens the gate of the other when it is there: they end only if both run at the same time.
+    // Each call opens the gate of the other, so both end only if the two runs proceed at the same time.
     let left = memory().actor("left").tool(Gate::new(&first, &second)).open().unwrap();
     let right = memory().actor("right").tool(Gate::new(&second, &first)).open().unwrap();
     for plans in [&left, &right] {
@@ -113,7 +113,7 @@ fn a_run_that_is_dropped_ends_its_programs_and_the_next_one_recovers() {
             pid = program_of(directory.path(), &entered) => pid,
         }
     });
-    // It was killed when the run was dropped; the kernel may need a moment to carry that out.
+    // Dropping the run killed it; the kernel may need a moment to finish that.
     while !is_dead(&pid) {
         std::thread::yield_now();
     }
@@ -130,7 +130,7 @@ fn a_run_that_is_dropped_ends_its_programs_and_the_next_one_recovers() {
     assert_eq!(status("safe"), Status::Todo, "it may be repeated");
 }
 
-/// Waits until the program and the own tool have started.
+/// Waits until the program and the custom tool have started.
 async fn program_of(directory: &std::path::Path, entered: &Notify) -> String {
     entered.notified().await;
     loop {
@@ -141,14 +141,14 @@ async fn program_of(directory: &std::path::Path, entered: &Notify) -> String {
     }
 }
 
-/// Returns whether a process is gone, or is only waiting to be reaped.
+/// Returns whether a process is gone, or is a zombie.
 fn is_dead(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['Z', 'X']) || rest.is_empty())
 }
 
 #[test]
-fn a_run_takes_ids_beside_a_plan_as_its_file_has_them() {
+fn ids_beside_a_plan_are_those_of_its_file() {
     let plans = memory().open().unwrap();
     plans.apply_text("tasks: [{id: build}]", "a").unwrap();
     let text = "tasks: [{id: build}, {id: more, call: {log: {message: x}}}]";

@@ -1,4 +1,4 @@
-//! Large plans: every task runs once, and nothing is recursive that a plan can make deep.
+//! Large plans: every task runs once, and deep structures cause no recursion.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use taskpawl::{RunOptions, RunSummary};
 
 use crate::support::{Count, block_on, memory};
 
-/// Applies and runs a plan with the tool `count`, and returns how often it was called.
+/// Applies and runs a plan with the tool `count`, and returns the number of its calls.
 fn run(plan: &str) -> (RunSummary, u64) {
     let count = Count::new();
     let plans = memory().without_builtin_tools().tool(Arc::clone(&count) as Arc<_>).open().unwrap();

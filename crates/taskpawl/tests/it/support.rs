@@ -1,4 +1,4 @@
-//! A tool of the test's own and short ways to plans.
+//! A custom tool and short helpers for plans.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{Builder, SandboxSettings, Supervision, Taskpawl, async_trait};
 
-/// Does nothing, and counts how often.
+/// Does nothing, and counts its calls.
 #[derive(Debug)]
 pub(crate) struct Count {
     spec: ToolSpec,
@@ -39,8 +39,8 @@ impl Tool for Count {
 
 /// Returns a builder for a store in memory.
 pub(crate) fn memory() -> Builder {
-    // What executes a test binary again runs its tests again.
-    // Without a supervisor there is nobody to put programs into a sandbox.
+    // The default supervisor executes the current program again, which for a test binary would run all tests again. Without a
+    // supervisor no process can set up the sandbox.
     Taskpawl::builder(":memory:").supervision(Supervision::Off).sandbox(SandboxSettings::off())
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn with_plan(text: &str) -> Taskpawl {
     plans
 }
 
-/// Runs `work` on a runtime of one thread.
+/// Runs `work` on a runtime with one thread.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
