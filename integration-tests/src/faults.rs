@@ -1,17 +1,17 @@
-//! Switches faults on by their names.
+//! Enables faults by name.
 
 use taskpawl_cli::faults as cli;
 use taskpawl_engine::faults as engine;
 use taskpawl_process::faults as process;
 use taskpawl_store::faults as store;
 
-/// The variable that lists faults, with commas between them.
+/// The variable with the comma-separated names of faults.
 pub const VARIABLE: &str = "TASKPAWL_FAULT";
 
-/// Switches on what the environment lists, for the rest of this process.
+/// Enables the faults of the environment for the rest of this process.
 ///
 /// # Panics
-/// There is no fault of that name: a control that breaks nothing would be green for the wrong reason.
+/// A fault name is unknown: a control that breaks nothing would be green for the wrong reason.
 pub fn enable_from_environment() {
     let names = std::env::var_os(VARIABLE).unwrap_or_default();
     for name in names.to_string_lossy().split(',').filter(|name| !name.is_empty()) {
@@ -19,7 +19,7 @@ pub fn enable_from_environment() {
     }
 }
 
-/// Returns whether there is a fault of that name.
+/// Enables one fault. Returns false for an unknown name.
 fn enable(name: &str) -> bool {
     match name {
         "AddAnything" => engine::enable(engine::Fault::AddAnything),
@@ -34,7 +34,7 @@ fn enable(name: &str) -> bool {
         "NoSweep" => process::enable(process::Fault::NoSweep),
         "EarlyLock" => process::enable(process::Fault::EarlyLock),
         "OnlyGroup" => process::enable(process::Fault::OnlyGroup),
-        // For kernels without them that have something else to be tried on.
+        // Simulate kernels without Landlock or without the filter, to test the protections that remain.
         "NoLandlock" => process::enable(process::Fault::NoLandlock),
         "NoFilter" => process::enable(process::Fault::NoFilter),
         "SwallowErrors" => store::enable(store::Fault::SwallowErrors),

@@ -1,6 +1,6 @@
-//! Every call twice: the first run is dropped after the effects and before any report, the second one repeats all.
+//! Starts every call twice. The first run is dropped after the effects and before any report; the second run repeats all calls.
 //!
-//! `taskpawl-keys STORE COUNT` prints how many calls were made, and under how many keys.
+//! `taskpawl-keys STORE COUNT` prints the number of calls and the number of distinct keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,20 +12,20 @@ use taskpawl::tools::{CallContext, Hints, Tool, ToolError, ToolSpec};
 use taskpawl::{RunOptions, Taskpawl, async_trait};
 use tokio::sync::Notify;
 
-/// What the tool has done: how often, by key.
+/// The effects of the tool: the number of calls for each key.
 #[derive(Debug, Default)]
 struct Effects {
     by_key: Mutex<BTreeMap<String, usize>>,
-    /// Told with each effect.
+    /// Notified with each effect.
     more: Notify,
 }
 
-/// Has an effect, and at first does not come back from it.
+/// Tool that records its effect. In the first run it never returns afterwards.
 #[derive(Debug)]
 struct Effect {
     spec: ToolSpec,
     effects: Arc<Effects>,
-    /// So many effects come before the first return.
+    /// The number of effects before the first call returns.
     hanging: usize,
 }
 
@@ -58,7 +58,7 @@ impl Effects {
     }
 }
 
-/// Makes the calls and prints the figures: after the first run, after the second one, and after a third that begins anew.
+/// Makes the calls and prints the figures after the first run, after the second, and after a third that reopens the tasks.
 ///
 /// # Panics
 /// The arguments are wrong, or a run fails.

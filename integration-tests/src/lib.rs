@@ -1,8 +1,7 @@
-//! What the harnesses in `tests/` start as processes: the program, and a worker that uses the library, both with ways to break
-//! them on purpose.
+//! Programs that the harnesses in `tests/` start: `taskpawl` and a worker of the library, both with fault injection.
 //!
-//! A harness that stays green with the sync, the lock or the check left out proves nothing; so each is also run with a fault,
-//! and must go red.
+//! A harness that stays green without the sync, the lock or the check proves nothing. So each one also runs with a fault, and must
+//! fail then.
 
 pub mod escape;
 pub mod faults;

@@ -1,7 +1,7 @@
-//! A program that leaves processes behind in every way there is, and writes down when it starts and ends.
+//! Program that leaves processes behind in several ways, and records its starts and ends.
 //!
-//! `taskpawl-tool work DIR MILLIS` holds a lock on `DIR/TASK.lock` as long as anything lives that it started: another attempt that
-//! starts meanwhile finds it taken. `DIR/marks` gets a line for each start, end and overlap.
+//! `taskpawl-tool work DIR MILLIS` holds a lock on `DIR/TASK.lock` as long as any of its descendants lives. Another attempt that
+//! starts meanwhile finds the lock taken. `DIR/marks` gets a line for each start, end and overlap.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// How a process that is left behind hides.
+/// The ways in which a left-behind process hides.
 const WAYS: [&str; 4] = ["plain", "session", "orphan", "stranger"];
 
-/// Does what the arguments say.
+/// Runs the subcommand of the arguments.
 ///
 /// # Panics
-/// They say nothing.
+/// The arguments have no known subcommand.
 pub fn main() {
     let args: Vec<String> = std::env::args().collect();
     let args: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
@@ -37,7 +37,7 @@ fn work(directory: &Path, millis: u64) {
     if lock.try_lock().is_err() {
         mark(directory, &format!("overlap {task} {attempt}"));
     }
-    // What is left behind holds the lock, too.
+    // Without close-on-exec, the descendants inherit the descriptor, and with it the lock.
     fcntl_setfd(lock.as_fd(), FdFlags::empty()).expect("a descriptor");
     mark(directory, &format!("start {task} {attempt}"));
     let number: usize = task.bytes().map(usize::from).sum();
@@ -47,7 +47,7 @@ fn work(directory: &Path, millis: u64) {
     mark(directory, &format!("end {task} {attempt}"));
 }
 
-/// Writes down the key of the call, and does not end while there is a file `hang`.
+/// Records the key of the call, and does not return while a file `hang` exists.
 fn effect(directory: &Path) {
     mark(
         directory,
@@ -60,7 +60,7 @@ fn effect(directory: &Path) {
 
 fn leave(way: &str, mark: &str) {
     if way != "plain" {
-        // It fails where the process leads a group; it does not here.
+        // `setsid` fails for a process group leader, which this child is not.
         rustix::process::setsid().expect("a session");
     }
     if matches!(way, "orphan" | "stranger") {
@@ -70,14 +70,15 @@ fn leave(way: &str, mark: &str) {
     }
 }
 
-/// Until it is killed.
+/// Sleeps until it is killed. `park` may return early, hence the loop.
 fn stay() {
     loop {
         std::thread::park();
     }
 }
 
-/// Starts this program again, without the descriptors that it was given; a stranger also without the environment.
+/// Starts this program again, without the standard streams of its parent; a stranger also without the environment, which has the
+/// marker.
 #[expect(clippy::zombie_processes, reason = "they are to be left behind")]
 fn start(args: &[&str], way: &str) {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
@@ -93,7 +94,7 @@ fn start(args: &[&str], way: &str) {
 
 fn mark(directory: &Path, line: &str) {
     let mut file = OpenOptions::new().append(true).create(true).open(directory.join("marks")).expect("marks");
-    // One write, so that lines of several processes do not mix.
+    // One write: `O_APPEND` keeps lines of several processes apart only within a single write.
     file.write_all(format!("{line}\n").as_bytes()).expect("a mark");
 }
 

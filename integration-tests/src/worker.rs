@@ -1,9 +1,9 @@
-//! A process that gives commands through the library, one after the other, and says which are acknowledged.
+//! Process that executes commands through the library, one after the other, and reports the acknowledged ones.
 //!
-//! `taskpawl-worker STORE ACTOR` takes them from standard input, a line each; `taskpawl-worker STORE ACTOR SCRIPT STEP` from a
-//! file, beginning with line STEP. Every line is answered by one on standard output: the number of the step, and `ok`, `refused`
-//! or `failed` with more words. A worker that was killed is started again at the first step without an answer. Nobody knows
-//! whether that one was done, so the worker looks before it does it.
+//! `taskpawl-worker STORE ACTOR` reads commands from standard input, one per line. `taskpawl-worker STORE ACTOR SCRIPT STEP` reads
+//! them from a file, from line STEP on. Each is answered by one line on standard output: the number of the step, and `ok`,
+//! `refused` or `failed` with details. A killed worker is started again at the first step without an answer. That step may or may
+//! not be done, so the worker checks before it repeats it.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -16,10 +16,10 @@ use taskpawl::{ApplyOptions, Ending, Error, Manager};
 
 const LEASE: Duration = Duration::from_mins(30);
 
-/// Works until there are no more lines.
+/// Executes commands until there are no more lines.
 ///
 /// # Panics
-/// The arguments are wrong, or a line is not understood.
+/// The arguments are wrong, or a line is unknown.
 pub fn main() {
     let args: Vec<String> = std::env::args().collect();
     let [_, store, actor, script @ ..] = args.as_slice() else { panic!("usage: STORE ACTOR [SCRIPT STEP]") };
@@ -48,12 +48,12 @@ struct Worker {
 impl Worker {
     fn new(store: &str, actor: &str) -> Self {
         let location = Location::parse(store, Path::new(""));
-        // Commands that go on with its work give its name, which makes them an agent's.
+        // `taskpawl done --actor NAME` acts as an agent, and only the same kind may finish a claim of the worker.
         let manager = Manager::new(open(&location), actor).with_kind(ActorKind::Agent);
         Self { manager, actor: actor.to_owned() }
     }
 
-    /// The answer is one write, so that a kill does not leave half of it.
+    /// Writes the answer in one piece, so that a kill cannot leave half a line.
     fn answer(&self, step: usize, line: &str, is_in_doubt: bool) {
         let words: Vec<&str> = line.split(' ').collect();
         let done = is_in_doubt.then(|| self.was_done(step, &words)).transpose();
@@ -68,7 +68,7 @@ impl Worker {
             Err(error) => format!("{step} failed {}\n", chain(&error)),
         };
         let mut stdout = std::io::stdout().lock();
-        // The harness that reads it may have seen enough.
+        // The harness may have closed its end of the pipe already.
         let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     }
 
@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Reads a number and writes the next one, again and again until nobody else did so in between.
+    /// Reads a number and writes the next one, and repeats that until no other process wrote in between.
     fn increment(&self, step: usize, id: &str) -> Result<String, Error> {
         loop {
             let task = self.manager.get(id)?;
@@ -118,7 +118,7 @@ impl Worker {
         Ok(name.to_owned())
     }
 
-    /// Returns the answer of a step whose process was killed before it could give it, if the step was done.
+    /// Returns the answer of a step that was done before its process was killed.
     fn was_done(&self, step: usize, words: &[&str]) -> Result<Option<String>, Error> {
         let found = |is_done: &dyn Fn(&Task) -> bool, id: &str| match self.manager.get(id) {
             Ok(task) => Ok(is_done(&task).then(|| id.to_owned())),
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// A take is two commits: the end may be there, or only the claim.
+    /// Checks a take, which is two commits: the end may be stored, or only the claim.
     fn was_taken(&self, step: usize) -> Result<Option<String>, Error> {
         let mine = json!({"by": self.actor, "step": step});
         let find = |status, is_it: &dyn Fn(&Task) -> bool| {

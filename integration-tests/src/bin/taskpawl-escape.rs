@@ -1,4 +1,4 @@
-//! A tool that tries to do what it must not be able to do.
+//! Program of a tool call that tries the bypass cases of the sandbox: see `integration_tests::escape`.
 
 use std::process::ExitCode;
 

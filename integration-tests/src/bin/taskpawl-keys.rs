@@ -1,4 +1,4 @@
-//! Runs calls twice with the library: see `integration_tests::keys`.
+//! Starts every call twice through the library: see `integration_tests::keys`.
 
 fn main() {
     integration_tests::faults::enable_from_environment();

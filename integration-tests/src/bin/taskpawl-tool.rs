@@ -1,4 +1,4 @@
-//! A program for tool calls to run, which does what makes programs hard to end: see `integration_tests::tool`.
+//! Program of a tool call that is hard to kill: see `integration_tests::tool`.
 
 fn main() {
     integration_tests::tool::main();

@@ -1,4 +1,4 @@
-//! The `taskpawl` program, with ways to break it.
+//! The `taskpawl` program with fault injection.
 
 use std::process::ExitCode;
 

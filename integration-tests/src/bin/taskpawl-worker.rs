@@ -1,4 +1,4 @@
-//! A process that uses the library: see `integration_tests::worker`.
+//! Process that uses the library: see `integration_tests::worker`.
 
 fn main() {
     integration_tests::faults::enable_from_environment();

@@ -1,4 +1,4 @@
-//! Writing where a tool must not write.
+//! Bypass cases: writing to forbidden places.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -43,9 +43,10 @@ pub(super) const WAYS: &[Way] = &[
         create(&path)?;
         fs::remove_file(path)
     }),
-    // There may be such a place that only programs of the run see: the harness looks whether others see what is written.
+    // `/dev/shm` may exist as a private mount of the run. So a successful write proves nothing, and the harness checks whether
+    // other processes see the file.
     Way::held("write-shared-memory", |world| create(&world.shared_memory)).promised(Promise::SeenByHarness),
-    // Nothing is written: the control must not destroy the store of its own run.
+    // The store is opened but not written: the control runs without the sandbox and must not destroy its own store.
     Way::held("open-store-for-writing", |world| OpenOptions::new().append(true).open(&world.store).map(drop)),
     Way::held("link-store", |world| {
         let link = world.store.with_extension("linked");
@@ -128,7 +129,7 @@ fn unnamed(world: &World) -> io::Result<()> {
     File::from(file).write_all(b"escaped")
 }
 
-/// A file outside gets a name inside, where it may be written.
+/// Gives a file outside of the project a name inside, where writing is allowed.
 fn link_in(world: &World) -> io::Result<()> {
     let inside = world.project.join("linked");
     let _ = fs::remove_file(&inside);

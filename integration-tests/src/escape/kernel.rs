@@ -1,4 +1,4 @@
-//! Parts of the kernel that no tool needs.
+//! Bypass cases: parts of the kernel that no tool needs.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -26,7 +26,7 @@ pub(super) const WAYS: &[Way] = &[
     Way::held("join-mounts", |_| join("mnt")).open_to(Control::Superuser),
     Way::held("chroot", |world| std::os::unix::fs::chroot(&world.project)).open_to(Control::Superuser),
     Way::held("bpf", |_| {
-        // An array of one element of eight bytes.
+        // `BPF_MAP_CREATE` of an array with one element of eight bytes.
         let attributes = [2_u32, 4, 8, 1, 0, 0, 0, 0];
         system_call(libc::SYS_bpf, [0, address(&attributes), 32, 0, 0]).map(close)
     })
@@ -50,7 +50,7 @@ pub(super) const WAYS: &[Way] = &[
         system_call(libc::SYS_add_key, [text(&kind), text(&name), text(&value), 1, -3]).map(drop)
     })
     .open_to(Control::Depends),
-    // Whoever may load modules hears that this is none.
+    // With an invalid descriptor nothing is loaded: a caller with the right gets EBADF, all others EPERM.
     Way::held("load-module", |_| reached(libc::SYS_finit_module, [-1, 0, 0, 0, 0], libc::EBADF))
         .open_to(Control::Depends),
     Way::held("host-name", |_| {
@@ -80,7 +80,8 @@ fn text(text: &CString) -> i64 {
     text.as_ptr() as i64
 }
 
-/// Whoever is let through hears of the wrong argument.
+/// Makes a call with an invalid argument. The error `code` means that the call passed the filter and reached the kernel's argument
+/// check.
 fn reached(number: libc::c_long, arguments: [i64; 5], code: i32) -> io::Result<()> {
     match system_call(number, arguments) {
         Err(error) if error.raw_os_error() == Some(code) => Ok(()),
@@ -103,7 +104,8 @@ fn clone3_into(namespace: i32) -> io::Result<()> {
     finish(system_call(libc::SYS_clone3, [address(&arguments), 64, 0, 0, 0])?)
 }
 
-/// The child has nothing to do; its parent waits for it.
+/// Ends the child, and waits for it in the parent. Raw system calls only: after a raw clone, libc's state does not match the
+/// process.
 fn finish(child: i64) -> io::Result<()> {
     if child == 0 {
         system_call(libc::SYS_exit_group, [0, 0, 0, 0, 0]).map(drop)

@@ -1,7 +1,7 @@
-//! A program that tries to do what a tool must not be able to do, one way at a time.
+//! Program of a tool call that tries the bypass cases of the sandbox, one at a time.
 //!
-//! `taskpawl-escape WORLD WAY` prints what came of it and ends with 0 when it got out, with 1 when it was held, and with 2 when this
-//! machine offers no such way at all.
+//! `taskpawl-escape WORLD WAY` prints the outcome. Exit codes: 0 the case succeeded, 1 it was blocked, 2 this machine does not
+//! support the case.
 
 mod files;
 mod kernel;
@@ -15,69 +15,69 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-/// What lies around the project, for a tool to get at.
+/// Targets around the project for a bypass case, passed in JSON by the harness.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct World {
-    /// The directory that tools work in.
+    /// The project directory.
     pub project: PathBuf,
     /// The home of the user, with secrets in it.
     pub home: PathBuf,
-    /// A directory that is nobody's business.
+    /// A directory that no tool may access.
     pub outside: PathBuf,
     /// The store.
     pub store: PathBuf,
-    /// The user's own configuration of the program.
+    /// The user's own configuration directory of taskpawl.
     pub config: PathBuf,
-    /// Somebody listens there, on 127.0.0.1.
+    /// Port of a TCP listener of another process, on 127.0.0.1.
     pub tcp: u16,
-    /// The same on `::1`; 0 where there is no such address.
+    /// Port of a TCP listener on `::1`; 0 if the machine has no such address.
     pub tcp6: u16,
-    /// Somebody receives there, on 127.0.0.1.
+    /// Port of a UDP receiver of another process, on 127.0.0.1.
     pub udp: u16,
-    /// Somebody listens at this socket.
+    /// Path of a listening Unix socket.
     pub socket: PathBuf,
-    /// And at this abstract one.
+    /// Name of a listening abstract Unix socket.
     pub abstract_name: String,
-    /// A file in the memory that all programs of the machine share.
+    /// Path of a file in `/dev/shm`, which all programs of the machine share.
     pub shared_memory: PathBuf,
-    /// A process that has nothing to do with the run.
+    /// Id of a process outside of the run.
     pub bystander: i32,
 }
 
-/// Whether a way out is closed.
+/// Whether the sandbox blocks a bypass case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// It is closed, at every level.
+    /// Blocked at every level.
     Held,
-    /// It is closed where the system allows a mount namespace.
+    /// Blocked if the system allows a mount namespace.
     HeldByMounts,
-    /// It is closed; that something came of the attempt is no proof, but what the harness sees of it.
+    /// Blocked, but the exit code of the attempt proves nothing: only the harness can see the effect.
     SeenByHarness,
-    /// It is closed at the default level; at the strict one it leads to something else.
+    /// Blocked at the default level; at the strict level the same path or number means another object.
     HeldByDefault,
-    /// It is open, and said to be.
+    /// Open, and documented as open.
     Open,
 }
 
-/// Who gets out this way when there is no sandbox: what the control has to find.
+/// Users that succeed without the sandbox. The control has to see exactly these successes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Everybody.
+    /// Every user.
     Everybody,
-    /// The superuser.
+    /// The superuser only.
     Superuser,
-    /// Depends on how the machine is set up.
+    /// Depends on the configuration of the machine, so the control does not check it.
     Depends,
 }
 
-/// One way out.
+/// One bypass case.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    /// What it is called.
+    /// The name, as an argument of the program.
     pub name: &'static str,
-    /// Whether it is closed.
+    /// The promise of the sandbox.
     pub promise: Promise,
-    /// Who gets out without a sandbox.
+    /// The users that succeed without the sandbox.
     pub control: Control,
     attempt: fn(&World) -> io::Result<()>,
 }
@@ -98,15 +98,15 @@ impl Way {
     }
 }
 
-/// Returns every way that is tried.
+/// Returns all bypass cases.
 pub fn ways() -> Vec<Way> {
     [files::WAYS, secrets::WAYS, network::WAYS, processes::WAYS, kernel::WAYS].concat()
 }
 
-/// Tries the way that the arguments name.
+/// Tries the case that the arguments name.
 ///
 /// # Panics
-/// The arguments name none.
+/// The arguments name no case.
 #[expect(clippy::print_stdout, reason = "it is a program")]
 pub fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
@@ -130,12 +130,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says that this machine offers no such way.
+/// Returns the error for a case that this machine does not support.
 fn no_such_way(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// Says that an attempt came to nothing.
+/// Returns the error for a blocked attempt.
 fn held(why: &str) -> io::Error {
     io::Error::other(why)
 }
@@ -144,10 +144,10 @@ fn out_if(is_out: bool, why_not: &str) -> io::Result<()> {
     if is_out { Ok(()) } else { Err(held(why_not)) }
 }
 
-/// Makes a system call as it is.
+/// Makes a raw system call, so that no libc check hides the answer of the kernel.
 #[expect(unsafe_code, reason = "the ways out are system calls that no safe interface offers")]
 fn system_call(number: libc::c_long, arguments: [i64; 5]) -> io::Result<i64> {
-    // SAFETY: the attempts pass numbers, null, or pointers to what outlives the call.
+    // SAFETY: all callers pass numbers, null, or pointers to objects that outlive the call.
     let result = unsafe {
         libc::syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4])
     };
@@ -167,7 +167,7 @@ fn c_path(path: &Path) -> io::Result<std::ffi::CString> {
     std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| held("a path with NUL"))
 }
 
-/// The process that started the supervisor of this program.
+/// Returns the process that started the supervisor of this program.
 fn engine() -> io::Result<i32> {
     let supervisor = parent_of(std::process::id())?;
     parent_of(supervisor.unsigned_abs())

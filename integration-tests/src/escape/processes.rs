@@ -1,4 +1,4 @@
-//! Getting at other processes.
+//! Bypass cases: access to other processes.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use super::{
 };
 
 pub(super) const WAYS: &[Way] = &[
-    // No signal is sent: whether it might be is asked.
+    // Signal 0: the kernel checks the permission and delivers nothing.
     Way::held("signal-engine", |_| signal(engine()?)),
     Way::held("signal-bystander", |world| signal(world.bystander)),
     Way::held("signal-bystander-by-descriptor", |world| {
@@ -19,7 +19,7 @@ pub(super) const WAYS: &[Way] = &[
         let null = [process.as_fd().as_raw_fd().into(), 0, 0, 0, 0];
         system_call(libc::SYS_pidfd_send_signal, null).map(drop)
     }),
-    // In a bubble it is the bubble's own.
+    // In the process namespace of `bwrap`, process 1 belongs to the sandbox.
     Way::held("signal-first", |_| signal(1)).open_to(Control::Superuser).promised(Promise::HeldByDefault),
     Way::held("signal-supervisor", |_| signal(supervisor()?)).promised(Promise::Open),
     Way::held("trace-bystander", |world| trace(world.bystander)).open_to(Control::Depends),
@@ -30,7 +30,7 @@ pub(super) const WAYS: &[Way] = &[
     Way::held("read-memory-of-bystander", |world| {
         let mut buffer = [0_u8; 8];
         let local = [std::ptr::from_mut(&mut buffer) as i64, 8];
-        // Nothing is mapped there: whoever may look gets another error.
+        // Address 0 is not mapped: with permission the call fails with EFAULT instead of EPERM.
         let remote = [8_i64, 8];
         match system_call(
             libc::SYS_process_vm_readv,
@@ -77,7 +77,7 @@ fn signal(number: i32) -> io::Result<()> {
     Ok(test_kill_process(pid(number)?)?)
 }
 
-/// Attaches, and lets go at once.
+/// Attaches, and detaches at once so that the target continues.
 fn trace(process: i32) -> io::Result<()> {
     const SEIZE: i64 = 0x4206;
     const DETACH: i64 = 17;

@@ -1,4 +1,4 @@
-//! Reading what a tool must not read.
+//! Bypass cases: reading secrets.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -70,13 +70,13 @@ pub(super) const WAYS: &[Way] = &[
         out_if(!text.is_empty(), "it reads as empty")
     }),
     Way::held("read-engine-memory", |_| File::open(format!("/proc/{}/mem", engine()?)).map(drop)),
-    // Their numbers are no secret.
+    // Descriptor numbers alone are public; the link target is the secret part.
     Way::held("read-engine-descriptors", |_| fs::read_link(format!("/proc/{}/fd/0", engine()?)).map(drop)),
     Way::held("inherited-descriptors", inherited_descriptors),
 ];
 
 fn read(path: &Path) -> io::Result<()> {
-    // Also a plain `openat` is tried: what one refuses the other might not.
+    // A second attempt with `openat2`, because a filter on one system call may miss the other.
     let text = fs::read(path).or_else(|error| {
         let flags = rustix::fs::OFlags::RDONLY;
         let file =
@@ -88,7 +88,7 @@ fn read(path: &Path) -> io::Result<()> {
     out_if(!text.is_empty(), "it reads as empty")
 }
 
-/// A file handle is not looked up by a path, so nobody asks which directories it lies in.
+/// Opens a file by handle. The kernel resolves no path then, so rules about directories do not apply.
 fn by_handle(world: &World) -> io::Result<()> {
     #[repr(C)]
     struct Handle {
@@ -114,13 +114,13 @@ fn by_handle(world: &World) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing but the three streams comes to a tool, whatever the engine itself was given.
+/// A tool must inherit only its three standard streams, even if the engine was started with more descriptors.
 fn inherited_descriptors(_: &World) -> io::Result<()> {
     let mut open = Vec::new();
     for entry in fs::read_dir("/proc/self/fd")? {
         let entry = entry?;
         let target = fs::read_link(entry.path()).unwrap_or_default();
-        // The directory that is being read is one itself.
+        // Listing the directory opens a descriptor of its own, which is skipped here.
         let number: i32 = entry.file_name().to_string_lossy().parse().unwrap_or(-1);
         if number > 2 && !target.starts_with("/proc") {
             open.push(target);

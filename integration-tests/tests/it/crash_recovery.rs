@@ -1,5 +1,5 @@
-//! After crashes: what may be repeated runs at least once, all else at most once, and two attempts never live at the same time;
-//! the next start resolves what was interrupted.
+//! After crashes, repeatable calls run at least once, all others at most once, and two attempts never overlap. The next start
+//! resolves interrupted tasks.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use taskpawl::model::{BlockedReason, Query, Status, Task};
 
 use crate::support::{Figures, Home, Marks, Random, Run, end_survivors, scale, seed, survivors, until, work};
 
-/// So many tasks are in one plan; the even ones may be repeated.
+/// Number of tasks in one plan; even ones are idempotent.
 const TASKS: usize = 40;
 
 #[derive(Debug, Default)]
@@ -18,9 +18,9 @@ struct Tally {
     kills: usize,
     starts: usize,
     overlaps: usize,
-    /// Starts of calls that must not be repeated, beyond the first.
+    /// Starts beyond the first of calls that are not idempotent.
     repeated: usize,
-    /// Calls that may be repeated and never ended.
+    /// Idempotent calls that never ended.
     lost: usize,
     stuck: usize,
     survivors: usize,
@@ -54,7 +54,7 @@ fn overlaps_and_repetitions_are_seen() {
     assert!(repeated.repeated > 0, "the control: {repeated:?}");
 }
 
-/// Kills runs of one plan until all of it is finished or waits for somebody to decide.
+/// Kills runs of one plan until every task is finished or waits for a decision.
 fn campaign(fault: &str, random: &mut Random, tally: &mut Tally) {
     let home = Home::new().with_fault(fault);
     let task = |number| {
@@ -71,7 +71,7 @@ fn campaign(fault: &str, random: &mut Random, tally: &mut Tally) {
     count(&home, tally);
 }
 
-/// Starts a run, and returns it when it has started a few programs; `None` when it ended before.
+/// Starts a run, and returns it after a few programs have started; `None` if it ended before.
 fn interrupted(home: &Home, random: &mut Random) -> Option<Child> {
     let goal = Marks::of(home).started() + 1 + random.below(5);
     let mut run = home.program(&["run-all-ready", "--jobs", "4"]);
@@ -80,7 +80,8 @@ fn interrupted(home: &Home, random: &mut Random) -> Option<Child> {
         let has_ended = run.try_wait().unwrap().is_some();
         (has_ended || Marks::of(home).started() >= goal).then_some(!has_ended)
     });
-    // Not always just after a start.
+    // A random pause, so that kills also hit the moments long after a start. A busy loop, because a sleep is too coarse for
+    // microseconds.
     let moment = Instant::now() + Duration::from_micros(random.below(4_000) as u64);
     while Instant::now() < moment {
         std::hint::spin_loop();
@@ -89,7 +90,7 @@ fn interrupted(home: &Home, random: &mut Random) -> Option<Child> {
 }
 
 fn count(home: &Home, tally: &mut Tally) {
-    // What is left to do is done by a last run that nobody kills.
+    // A last run without a kill finishes the remaining tasks.
     let last = home.run(&["run-all-ready"]);
     assert!(matches!(last.code, Some(0 | 3)), "{last:?}");
     let marks = Marks::of(home);
@@ -107,7 +108,7 @@ fn count(home: &Home, tally: &mut Tally) {
     let tasks = home.manager().list(&Query::default()).unwrap().tasks;
     tally.stuck += tasks.iter().filter(|task| !is_resolved(task)).count();
     tally.survivors += survivors(home).len();
-    // With a fault there are some, and nobody else ends them.
+    // With the fault, no supervisor is left to kill them.
     end_survivors(home);
     home.assert_sound();
 }
@@ -141,21 +142,23 @@ fn a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
     assert!(cpu < Duration::from_secs(1), "{cpu:?}");
 }
 
-/// Waits for a process; returns its exit code, and how much time of a processor it took.
+/// Waits for a process; returns its exit code and its CPU time.
 fn cpu_of(mut child: Child) -> (Option<i32>, Duration) {
     let pid = Pid::from_child(&child);
-    // It is looked at when it has ended and is not yet forgotten.
+    // `NOWAIT` leaves the zombie, because its `/proc/PID/stat` disappears once it is reaped.
     waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    // Fields 14 and 15 of `stat` are the user and system time, in ticks of 10 ms. The name before them may contain spaces and
+    // brackets.
     let after_name = stat.rsplit_once(')').unwrap().1;
     let ticks: u64 =
         after_name.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
     (child.wait().unwrap().code(), Duration::from_millis(ticks * 10))
 }
 
-/// A run that is refused nothing by a dead one: it is told at once what to decide.
+/// The run after a crash does not start the call again; it names the decision to make.
 #[test]
-fn somebody_decides_about_an_interrupted_call() {
+fn an_interrupted_call_waits_for_a_decision_and_never_restarts() {
     let home = Home::new();
     let argv = work(&home, 60_000);
     home.apply(&json!({"tasks": [{"id": "t", "call": {"exec": {"argv": argv}}}]}).to_string());

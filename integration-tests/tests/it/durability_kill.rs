@@ -1,4 +1,4 @@
-//! An acknowledged write survives `kill -9`, at every system call.
+//! An acknowledged write survives `kill -9` at every system call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::support::{
     Figures, Home, Random, Run, Strace, Trace, Worker, answers, losses, program_of, scale, seed, steps,
 };
 
-/// The calls by which a store changes files, opens and locks them. Machines do not have all of them.
+/// System calls by which a store changes, opens and locks files. Some machines lack a few of them.
 const CALLS: &[&str] = &[
     "openat",
     "close",
@@ -27,7 +27,7 @@ const CALLS: &[&str] = &[
     "unlinkat",
 ];
 
-/// What is killed: a process with several steps on a store that is not there yet, or a command for the last step after others.
+/// The process to kill: one with several steps on a new store, or a command for the last step after others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Case {
     is_json: bool,
@@ -35,7 +35,7 @@ struct Case {
     by_command: bool,
 }
 
-/// Where a process is killed: when one of its threads begins its so many-th call of a kind.
+/// The moment of a kill: the start of the n-th call of a kind in one thread.
 #[derive(Debug, Clone)]
 struct Point {
     case: Case,
@@ -89,7 +89,7 @@ fn kills_are_seen() {
     assert!(!tally.lost.is_empty(), "{tally:?}");
 }
 
-/// Returns all points of a case, as a run that is not killed shows them.
+/// Returns all points of a case, from a traced run without a kill.
 fn points(strace: &Strace, case: Case, calls: &[&'static str]) -> Vec<Point> {
     let home = case.home("");
     let log = home.path("strace.log");
@@ -105,7 +105,7 @@ fn points(strace: &Strace, case: Case, calls: &[&'static str]) -> Vec<Point> {
         else {
             continue;
         };
-        // Each thread counts its own calls.
+        // strace's `when=` counts per thread, so the points are counted per thread, too.
         let count = by_thread.entry((thread.to_owned(), call)).or_default();
         *count += 1;
         let most = most.entry(call).or_default();
@@ -115,7 +115,7 @@ fn points(strace: &Strace, case: Case, calls: &[&'static str]) -> Vec<Point> {
     most.into_iter().flat_map(numbers).collect()
 }
 
-/// Returns so many of the points in a random order, all of them before any comes again.
+/// Returns `count` points in random order. Every point comes once before any comes again.
 fn chosen<'a>(all: &'a [Point], count: usize, random: &'a mut Random) -> impl Iterator<Item = Point> + 'a {
     let mut left = Vec::new();
     (0..count).map(move |_| {
@@ -143,14 +143,14 @@ fn tally(strace: &Strace, points: &mut dyn Iterator<Item = Point>, fault: &str) 
 }
 
 impl Case {
-    /// Returns a home with everything before what is killed.
+    /// Returns a home with all steps before the killed one done.
     fn home(self, fault: &str) -> Home {
         let home = Home::in_memory().unwrap_or_else(Home::new).with_fault(fault);
         let home = if self.is_json { home.with_json() } else { home };
         let steps = steps(self.steps);
         if self.by_command && self.steps > 1 {
             let script = home.file("before", &steps[..self.steps - 1].join("\n"));
-            // In the name that commands have, so that a later one may end what an earlier one claimed.
+            // The same actor as later commands, so that they may end tasks that an earlier one claimed.
             let done = answers(&Run::of(&mut Worker::with_script(&home, "actor", &script, 0)).ok().stdout);
             assert!(done.iter().all(super::support::Answer::is_ok), "{done:?}");
         }
@@ -168,7 +168,7 @@ impl Case {
         Worker::with_script(home, "actor", &script, 0)
     }
 
-    /// Returns how many steps were acknowledged before the end.
+    /// Returns the number of steps that were acknowledged before the kill.
     fn acknowledged(self, run: &Run) -> usize {
         if !self.by_command {
             return answers(&run.stdout).len();

@@ -1,4 +1,4 @@
-//! An acknowledged write survives a power cut: what was on the disk at that moment is mounted again.
+//! An acknowledged write survives a power cut: the content of the disk at that moment is mounted again.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use crate::support::{Figures, Home, Random, Run, Worker, answers, losses, scale, seed, skip, steps, until};
 
-/// More steps than a writer gets to.
+/// More steps than a writer can finish before the last cut.
 const STEPS: usize = 20_000;
 
 #[test]
@@ -34,7 +34,7 @@ struct Outcome {
     lost: Vec<String>,
 }
 
-/// Lets a writer write, and cuts the power so many times; `None` if this machine has no disks for it.
+/// Lets a writer write, and cuts the power `cuts` times; `None` if this machine cannot mount disks.
 fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<Outcome> {
     let directory = Home::in_memory().unwrap_or_else(Home::new);
     let disk = match Disk::make(&directory.path("disk")) {
@@ -47,7 +47,7 @@ fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<O
     let mut outcome = Outcome { acknowledged: 0, lost: Vec::new() };
     let mut writer = None;
     for number in 0..cuts {
-        // A writer that starts on what others left is another case than one that goes on.
+        // A new writer with a new store every ten cuts, so that young stores are cut as well as grown ones.
         if number % 10 == 0 {
             drop(writer.take());
             writer = Some(Writer::start(&disk, &directory, number, is_json, fault));
@@ -55,7 +55,7 @@ fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<O
         let writer = writer.as_ref().expect("there is one");
         writer.go_on(1 + random.below(30));
         let (image, acknowledged) = writer.while_it_stands_still(&disk);
-        // Another file each time: a loop device that is not given back yet would show what it remembers of the one before.
+        // A new file each time: a loop device that is not released yet would show its cached content of the former file.
         let copy =
             Disk::of(&directory.path(&format!("copy{number}")), &image).expect("a disk as the one before");
         let wrong = writer.losses_on(&copy, acknowledged);
@@ -67,7 +67,7 @@ fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<O
     Some(outcome)
 }
 
-/// A file system in a file, mounted.
+/// A mounted file system in an image file.
 struct Disk {
     image: PathBuf,
     mount: PathBuf,
@@ -77,7 +77,7 @@ impl Disk {
     fn make(path: &Path) -> Result<Self, String> {
         let image = path.with_extension("image");
         File::create(&image).and_then(|file| file.set_len(24 << 20)).map_err(|error| error.to_string())?;
-        // Nothing writes to it later but what we write.
+        // Without lazy initialization the kernel writes nothing later except the harness's own data.
         let options = "lazy_itable_init=0,lazy_journal_init=0";
         run(Command::new("mkfs.ext4").args(["-q", "-E", options]).arg(&image))?;
         Self::mount(path, image)
@@ -96,11 +96,11 @@ impl Disk {
         Ok(Self { image, mount })
     }
 
-    /// Returns what is on it, without what only the file system knows yet.
+    /// Returns the content of the image, without data that only the page cache of the file system has.
     fn content(&self) -> Vec<u8> {
         let read = || std::fs::read(&self.image).unwrap();
         let mut content = read();
-        // The file system may write for itself: what is read twice was there at one moment.
+        // The file system may write in the background. Two equal reads mean that the content existed at one moment.
         loop {
             let again = read();
             if again == content {
@@ -113,7 +113,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Whoever had a file of it open may take a moment to close it.
+        // A killed process may take a moment to close its files; until then the mount is busy.
         until("the disk is let go", || run(Command::new("umount").arg(&self.mount)).ok());
         std::fs::remove_file(&self.image).expect("its image");
     }
@@ -125,7 +125,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     if run.code == Some(0) { Ok(()) } else { Err(format!("{program}: {}", run.stderr.trim())) }
 }
 
-/// A worker on the disk; its answers go to a file elsewhere.
+/// A worker on the disk. Its answers go to a file on another disk, which survives the cut.
 struct Writer {
     child: Child,
     home: PathBuf,
@@ -138,7 +138,7 @@ impl Writer {
     fn start(disk: &Disk, elsewhere: &Home, number: usize, is_json: bool, fault: &str) -> Self {
         let home = disk.mount.join(format!("home{number}"));
         std::fs::create_dir(&home).unwrap();
-        // The directory is there before; that it stays is not what is tested.
+        // The directory exists before the test: only the files of the store are tested, not the directory entry of the home.
         run(Command::new("sync").arg("-f").arg(&home)).unwrap();
         let steps = steps(STEPS);
         let script = elsewhere.file("script", &steps.join("\n"));
@@ -155,15 +155,16 @@ impl Writer {
         answers.len()
     }
 
-    /// Waits until it has done more.
+    /// Waits until `steps` more steps are acknowledged.
     fn go_on(&self, steps: usize) {
         let goal = self.acknowledged() + steps;
         until("the writer goes on", || (self.acknowledged() >= goal).then_some(()));
     }
 
-    /// Stops it, between system calls, and returns what is on the disk then, and how much was acknowledged.
+    /// Stops the writer and returns the content of the disk and the number of acknowledged steps at that moment.
     fn while_it_stands_still(&self, disk: &Disk) -> (Vec<u8>, usize) {
         let pid = rustix::process::Pid::from_child(&self.child);
+        // SIGSTOP takes effect between system calls, so no write is half done when the image is copied.
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
         until("every thread stands still", || is_stopped(self.child.id()).then_some(()));
         let seen = (disk.content(), self.acknowledged());
@@ -182,10 +183,10 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The next one needs the room.
+        // Frees the room for the store of the next writer.
         let _ = std::fs::remove_dir_all(&self.home);
     }
 }

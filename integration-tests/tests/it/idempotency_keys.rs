@@ -1,4 +1,4 @@
-//! A call has the same key whenever it is started.
+//! A call has the same key at every start.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -39,7 +39,7 @@ fn calls_and_keys(count: usize, fault: &str) -> Vec<(usize, usize)> {
     run.stdout.lines().map(pair).collect()
 }
 
-/// The process is killed between effect and report: the environment of the second start has the key of the first.
+/// The process is killed between effect and report. The environment of the second start has the key of the first.
 #[test]
 fn keys_in_the_environment() {
     const TASKS: usize = 20;
@@ -55,7 +55,7 @@ fn keys_in_the_environment() {
         kill_and_run_again(&home, TASKS, &effects);
         let marks = Marks::of(&home);
         assert_eq!((effects(), marks.keys.len()), (2 * TASKS, keys), "{fault}: {:?}", marks.keys);
-        // No key is shared by two tasks.
+        // Keys of different tasks differ.
         assert!(marks.keys.values().all(|tasks| tasks.iter().all(|task| *task == tasks[0])));
     }
     figures.add(format!("{TASKS} programs started again after a kill, under the keys of the first time"));
@@ -86,7 +86,7 @@ fn keys_in_requests() {
     figures.add(format!("{TASKS} requests sent again after a kill, under the keys of the first time"));
 }
 
-/// Runs until all effects are there, kills that, and runs to the end.
+/// Runs until all effects exist, kills that run, and runs to the end.
 fn kill_and_run_again(home: &Home, tasks: usize, effects: &dyn Fn() -> usize) {
     home.file("hang", "");
     let mut run = home.program(&["run-all-ready", "--jobs", "64"]);
@@ -98,7 +98,7 @@ fn kill_and_run_again(home: &Home, tasks: usize, effects: &dyn Fn() -> usize) {
     home.run(&["run-all-ready"]).ok();
 }
 
-/// Takes twice as many requests as there are tasks, and answers the second half.
+/// Reads twice as many requests as there are tasks, and answers only the second half.
 fn answer_second_requests(listener: &TcpListener, tasks: usize, keys: &Mutex<Vec<String>>) {
     let mut unanswered = Vec::new();
     for number in 0..2 * tasks {

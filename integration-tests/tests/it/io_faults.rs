@@ -1,4 +1,4 @@
-//! An error of the system is an error of the command, never a false "ok", and the store opens again.
+//! An I/O error of the system becomes an error of the command, never a false "ok", and the store opens again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::support::{
     Figures, Home, Random, Run, Strace, Trace, Worker, answers, program_of, scale, seed, step_is_done,
 };
 
-/// The calls by which a store uses its files. Machines do not have all of them.
+/// System calls by which a store uses its files. Some machines lack a few of them.
 const CALLS: &[&str] = &[
     "openat",
     "read",
@@ -37,30 +37,30 @@ const CALLS: &[&str] = &[
     "getdents64",
 ];
 
-/// What the store says when nobody knows how a commit ended.
+/// Error text of the store if the outcome of a commit is unknown.
 const IN_DOUBT: &str = "may or may not have taken the change";
 
-/// What a command says that did its work and could not read it back.
+/// Warning of a command whose change was saved but could not be read back.
 const UNREAD: &str = "done, but it could not be shown";
 
-/// What the store says to whoever goes on after that.
+/// Error text of the store for further commands after that.
 const CLOSED: &str = "is closed after a failed write";
 
-/// What the standard library panics with where a directory that was read cannot be closed. No file system of Linux fails so; what
-/// is said and kept is judged all the same.
+/// Panic message of the standard library for a failed `closedir`. No Linux file system fails so; the answer and the store are
+/// checked all the same.
 const UNCLOSED: &str = "unexpected error during closedir";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
-    /// Makes the store.
+    /// Creates the store.
     First,
     Create,
     Done,
     Apply,
     Ready,
-    /// A run that has nothing to do.
+    /// A run without ready tasks.
     Run,
-    /// Several commands of one process: after one whose end nobody knows there must be no other.
+    /// Several commands of one process: after one with an unknown outcome, no other may go through.
     Several,
 }
 
@@ -80,7 +80,7 @@ struct Case {
     operation: Operation,
 }
 
-/// Where and how the system fails.
+/// Position and kind of an injected fault.
 #[derive(Debug, Clone)]
 struct Point {
     case: Case,
@@ -108,7 +108,7 @@ struct Tally {
     faults: usize,
     answered_ok: usize,
     in_doubt: usize,
-    /// Done, but not shown.
+    /// Saved, but not read back.
     unread: usize,
     wrong: Vec<String>,
 }
@@ -204,13 +204,13 @@ fn io_faults_are_seen() {
 }
 
 #[test]
-fn what_cannot_be_read_back_is_done() {
+fn a_change_that_cannot_be_read_back_is_reported_as_done() {
     let Some(strace) = Strace::find("P2 what cannot be read back") else { return };
-    let mut figures = Figures::of("what_cannot_be_read_back_is_done", 0);
+    let mut figures = Figures::of("a_change_that_cannot_be_read_back_is_reported_as_done", 0);
     let case = Case { is_json: false, operation: Operation::Create };
     let mut unread = 0;
     for point in points(&strace, case, &["EIO"]) {
-        // What reading back takes beside locks.
+        // Reads besides locks: the calls that reading back consists of.
         if !["pread64", "statx"].contains(&point.call) || point.is_sticky {
             continue;
         }
@@ -234,7 +234,7 @@ fn a_failed_sync_closes_the_handle() {
         let case = Case { is_json, operation: Operation::Several };
         let mut closed = 0;
         for point in points(&strace, case, &["EIO"]) {
-            // Only one fails: that the others would not is no reason to go on.
+            // Only one sync fails. The kernel may have dropped the dirty pages, so a later successful sync proves nothing.
             if !point.call.ends_with("sync") || point.is_sticky {
                 continue;
             }
@@ -250,7 +250,7 @@ fn a_failed_sync_closes_the_handle() {
 }
 
 #[test]
-fn only_a_directory_that_cannot_be_closed_is_no_panic_of_ours() {
+fn only_the_closedir_panic_of_the_standard_library_is_ignored() {
     let panic = |at: &str, said: &str| {
         format!("thread 'main' (7) panicked at {at}:1:2:\n{said}\nnote: run with `RUST_BACKTRACE=1`\n")
     };
@@ -275,20 +275,20 @@ fn only_a_directory_that_cannot_be_closed_is_no_panic_of_ours() {
     assert!(is_ours(None, ""), "a signal");
 }
 
-/// Returns so many of the points, from all parts alike, beginning at a random one.
+/// Returns `count` points, evenly spread, beginning at a random one.
 fn evenly(all: &[Point], count: usize, random: &mut Random) -> Vec<Point> {
     let first = random.below(all.len().max(1));
     (0..count).map(|number| all[(first + number * all.len() / count) % all.len()].clone()).collect()
 }
 
-/// Returns every call on a file of the store in an operation that does not fail, with the ways in which it can.
+/// Returns a point for every call on a file of the store in an operation without faults, for each way in which it can fail.
 fn points(strace: &Strace, case: Case, errors: &[&'static str]) -> Vec<Point> {
     let home = case.home("");
     let log = home.path("strace.log");
     let list: Vec<String> = CALLS.iter().map(|call| format!("?{call}")).collect();
     let traced = strace.of(&home, &list.join(","), &log, &case.command(&home));
     let run = Run::of(&mut strace.of_store(&home, &traced));
-    // A run that has nothing to do says so by its code.
+    // A run without ready tasks may end with 3.
     assert!(matches!(run.code, Some(0 | 3)), "{run:?}");
     let mut seen = BTreeMap::<(String, &'static str), usize>::new();
     let mut points = Vec::new();
@@ -297,12 +297,12 @@ fn points(strace: &Strace, case: Case, errors: &[&'static str]) -> Vec<Point> {
         let (Some(thread), Some(word)) = (words.next(), words.next()) else { continue };
         let is = |name: &&&str| word.split_once('(').is_some_and(|(found, _)| found == **name);
         let Some(call) = CALLS.iter().find(is) else { continue };
-        // Each thread counts its own calls.
+        // strace's `when=` counts per thread, so the points are counted per thread, too.
         let number = seen.entry((thread.to_owned(), call)).or_default();
         *number += 1;
         for error in errors {
-            // What is interrupted again and again is tried again and again. And SQLite takes a lock that cannot be taken for one
-            // that is held: each such fault costs as long as a command waits for other programs.
+            // A sticky EINTR is retried for ever. SQLite treats a failing lock as a held one and waits for its busy time-out, so
+            // sticky lock faults are slow.
             let is_once = *error == "EINTR" || *call == "fcntl" && scale(0, 1) == 0;
             let modes: &[bool] = if is_once { &[false] } else { &[false, true] };
             points.extend(modes.iter().map(|is_sticky| Point {
@@ -317,7 +317,7 @@ fn points(strace: &Strace, case: Case, errors: &[&'static str]) -> Vec<Point> {
     points
 }
 
-/// Lets the system fail at each point, at a few of them at a time: some commands wait.
+/// Injects the fault at each point, several at a time because some commands only wait.
 fn tally(strace: &Strace, points: &[Point], faults: &str) -> Tally {
     const LANES: usize = 4;
     let points = Mutex::new(points.iter());
@@ -342,7 +342,7 @@ fn tally_at(strace: &Strace, point: &Point, faults: &str) -> Tally {
     }
 }
 
-/// Runs the operation of a point, with its fault.
+/// Runs the operation of a point with its fault.
 fn run_with(strace: &Strace, home: &Home, point: &Point) -> Run {
     let when = format!("{}{}", point.number, if point.is_sticky { "+" } else { "" });
     let inject = format!("{}:error={}:when={when}", point.call, point.error);
@@ -350,8 +350,7 @@ fn run_with(strace: &Strace, home: &Home, point: &Point) -> Run {
     Run::of(&mut strace.of_store(home, &traced))
 }
 
-/// Returns whether a process panicked or died of a signal, unless all that it said about that is that the standard library could not
-/// close a directory.
+/// Returns whether a process panicked or died of a signal. A report only about the standard library's `closedir` does not count.
 fn is_panic_of_ours(run: &Run) -> bool {
     let mut panics = run.stderr.split("panicked at ").skip(1).peekable();
     let is_unclosed = |panic: &str| {
@@ -365,7 +364,7 @@ fn is_panic_of_ours(run: &Run) -> bool {
     }
 }
 
-/// Returns what is wrong with an answer, and with the store after it.
+/// Returns the mistakes in an answer and in the store after it.
 fn judge(home: &Home, case: Case, run: &Run) -> Vec<String> {
     let mut wrong = Vec::new();
     if is_panic_of_ours(run) {

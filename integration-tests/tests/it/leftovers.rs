@@ -1,5 +1,4 @@
-//! Nothing is left after a run, a time-out or a signal: no process, no descriptor, no temporary file; and output does not fill the
-//! memory.
+//! No process, descriptor or temporary file is left after a run, a time-out or a signal; and output does not fill the memory.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -14,7 +13,7 @@ fn time_outs() {
     let mut figures = Figures::of("time_outs", 0);
     let count = scale(200, 1_000);
     let home = Home::new();
-    // Long enough that each has begun on a slow machine.
+    // Long enough for each call to start on a slow machine.
     home.apply(&endless(&home, count, Some("1s")));
     let mut run = start(&home, "16");
     let mut descriptors = Vec::new();
@@ -52,7 +51,7 @@ fn signals() {
         assert_eq!(code, expected, "{signal:?}");
     }
     figures.add(format!("{count} signals of 4 kinds, 0 survivors"));
-    // The last run was killed, and so could not take its temporary directory away: who comes next does.
+    // SIGKILL leaves the run no time to remove its temporary directory: the next command does.
     assert!(!temporary_files(&home).is_empty(), "the control");
     home.run(&["doctor", "--fix"]).ok();
     assert_eq!(temporary_files(&home), Vec::<String>::new());
@@ -76,7 +75,7 @@ fn survivors_are_seen() {
     end_survivors(&home);
 }
 
-/// Returns a plan of calls that do not end by themselves.
+/// Returns a plan of calls that never end by themselves.
 fn endless(home: &Home, count: usize, timeout: Option<&str>) -> String {
     let argv = work(home, 3_600_000);
     let task = |number| json!({"id": format!("t{number}"), "timeout": timeout, "run": argv});
@@ -94,7 +93,7 @@ fn start(home: &Home, jobs: &str) -> Child {
     run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Starts a run, ends it by a signal when it has started some programs, and waits until nothing is left of it.
+/// Starts a run, sends it a signal after some programs have started, and waits until none of its processes is left.
 fn end_by(home: &Home, signal: Signal, starts: usize) -> Option<i32> {
     let before = Marks::of(home).started();
     let mut run = start(home, "4");
@@ -103,7 +102,7 @@ fn end_by(home: &Home, signal: Signal, starts: usize) -> Option<i32> {
     kill_process(pid, signal).unwrap();
     let status = until("the run has ended", || {
         let ended = run.try_wait().unwrap();
-        // The first interrupt lets what runs end, which it does not; later ones do not wait for that.
+        // The first interrupt lets running calls end, and these never do. Later ones kill them.
         if signal == Signal::INT && ended.is_none() {
             kill_process(pid, signal).unwrap();
         }
@@ -113,7 +112,7 @@ fn end_by(home: &Home, signal: Signal, starts: usize) -> Option<i32> {
     status.code()
 }
 
-/// Everything that is not the store, what its runs keep, or the work.
+/// Returns files that belong neither to the store, nor to records of its runs, nor to the project.
 fn temporary_files(home: &Home) -> Vec<String> {
     let names = |path: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(path)
@@ -144,7 +143,7 @@ fn output_does_not_fill_the_memory() {
     }
 }
 
-/// Returns the largest size of an engine, in KiB, that runs a program; `end` is the state of the task then.
+/// Returns the peak memory of an engine that runs a program, in KiB. `end` is the expected status of the task.
 fn most_memory(argv: &[&str], end: &str) -> u64 {
     let home = Home::new();
     home.apply(&json!({"tasks": [{"id": "t", "run": argv}]}).to_string());

@@ -1,4 +1,4 @@
-//! Tests over the workspace as a whole.
+//! Harnesses of the promises, and tests over the workspace as a whole.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

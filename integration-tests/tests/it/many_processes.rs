@@ -1,4 +1,4 @@
-//! Nothing is lost or doubled among processes, and nobody starves.
+//! Among processes, no change is lost or applied twice, and no process starves.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ use taskpawl::model::{Query, Status, Task};
 
 use crate::support::{Figures, Home, Random, Run, Worker, scale, seed, skip};
 
-/// How many work at once.
+/// Number of parallel workers.
 const WORKERS: usize = 10;
-/// So many of them are killed again and again.
+/// Number of workers that are killed again and again.
 const VICTIMS: usize = 2;
-/// How long a victim lives.
+/// Lifetime of such a worker.
 const LIFE: Duration = Duration::from_millis(50);
 const NOTED: usize = 20;
 const COUNTERS: usize = 5;
@@ -57,13 +57,14 @@ fn sums_are_exact_in_memory() {
     if steps > 500 {
         assert_fair(|| hold(Home::in_memory().unwrap()));
     } else {
-        // Five hundred take hardly longer than the scheduler needs to give everybody a turn.
+        // Five hundred steps on tmpfs take hardly longer than the scheduler needs to run every process once, so fairness is not
+        // measurable.
         hold(home).assert_right();
     }
 }
 
-/// Holds contests until nobody starves in one. Where other programs compute meanwhile, one that is late in one contest says nothing;
-/// one that the lock passes over is late in all of them.
+/// Repeats the contest up to three times until no worker starves. Other load on the machine can delay a worker in one contest; an
+/// unfair lock delays it in all of them.
 fn assert_fair(mut hold: impl FnMut() -> Outcome) {
     let mut unfair = Vec::new();
     while unfair.len() < 3 {
@@ -77,14 +78,14 @@ fn assert_fair(mut hold: impl FnMut() -> Outcome) {
     panic!("somebody starves in each of three contests: {unfair:#?}");
 }
 
-/// Several processes that work through scripts on one store.
+/// Several processes that execute scripts on one store.
 struct Contest {
     home: Home,
     steps: usize,
     seed: u64,
-    /// How many steps of each worker are answered.
+    /// The number of answered steps of each worker.
     progress: Vec<AtomicUsize>,
-    /// The progress when the first one had done all.
+    /// The progress of all workers at the moment when the first one had finished.
     at_first_end: OnceLock<Vec<usize>>,
     wrong: Mutex<Vec<String>>,
     kills: AtomicUsize,
@@ -138,7 +139,7 @@ impl Contest {
         }
     }
 
-    /// Tasks to remark, tasks to count, which nobody may claim, and tasks to take.
+    /// Returns tasks for notes, tasks with counters, which no worker may claim, and tasks to take.
     fn plan(&self) -> String {
         let kept = |id: String| json!({"id": id, "assignee": "nobody"});
         let mut tasks: Vec<Value> = (0..NOTED).map(|number| kept(format!("noted{number}"))).collect();
@@ -175,7 +176,7 @@ impl Contest {
         }
     }
 
-    /// Lets a worker go on at `step`; returns whether it was killed.
+    /// Lets a worker continue at `step`; returns whether it was killed.
     fn live(&self, number: usize, script: &Path, step: usize) -> bool {
         let name = format!("worker{number}");
         let mut worker = Worker::start(&mut Worker::with_script(&self.home, &name, script, step));
@@ -190,7 +191,7 @@ impl Contest {
                     }
                     self.note_progress(number, answer.step + 1);
                 }
-                // The killer may have seen enough.
+                // The receiver may be gone, if the worker was killed first.
                 let _ = ended.send(());
                 worker
             });
@@ -212,7 +213,7 @@ impl Contest {
         }
     }
 
-    /// Commands beside the workers: nobody is refused a store that is in use.
+    /// Runs commands beside the workers: none of them may be refused because the store is in use.
     fn use_the_program(&self) {
         let mut number = 0;
         while !self.are_others_done.load(Ordering::Relaxed) {
@@ -232,7 +233,7 @@ impl Contest {
         self.wrong.lock().unwrap().push(what);
     }
 
-    /// Adds up what is in the store.
+    /// Compares the sums in the store with the scripts.
     fn count(&self) {
         let manager = self.home.manager();
         let tasks = manager.list(&Query::default()).unwrap().tasks;
@@ -298,8 +299,8 @@ impl std::fmt::Display for Outcome {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_made_once() {
-    let mut figures = Figures::of("a_store_that_is_not_there_is_made_once", 0);
+fn a_missing_store_is_created_once() {
+    let mut figures = Figures::of("a_missing_store_is_created_once", 0);
     for home in [Home::new(), Home::new().with_json()] {
         let create = |number: usize| {
             let id = format!("t{number}");
@@ -319,7 +320,7 @@ fn a_store_that_is_not_there_is_made_once() {
     }
 }
 
-/// Two processes do the same thing at the same moment, a hundred times.
+/// Two processes issue the same claim at the same moment, a hundred times.
 #[test]
 fn claims_in_lock_step_have_one_winner() {
     const ROUNDS: usize = 100;
@@ -346,7 +347,7 @@ fn lock_step(home: &Home, rounds: usize, by_id: bool) -> usize {
         }
         for answer in workers.iter_mut().map(|worker| worker.answer().expect("an answer")) {
             winners += usize::from(answer.is_ok());
-            // One that came too late is told so; with a fault there may be worse.
+            // The later one gets a refusal; with the fault both may succeed.
             assert_ne!(answer.outcome, "failed", "{answer:?}");
         }
     }

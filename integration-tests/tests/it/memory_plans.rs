@@ -1,13 +1,13 @@
-//! A large plan that comes over MCP takes little memory.
+//! A large plan over MCP takes little memory.
 
 use serde_json::{Value, json};
 
 use crate::support::{Figures, Home, McpClient};
 
-/// How much a server may take for a plan of 7 MB, in MiB.
+/// Memory limit of a server for a plan of 7 MB, in MiB.
 const MAX_MIB: u64 = 250;
 
-/// Returns plans of 7 MB: of many tasks, of tasks with long commands, and of a few with long texts.
+/// Returns plans of 7 MB: many tasks, tasks with long commands, and a few tasks with long texts.
 fn plans() -> [(&'static str, Vec<Value>); 3] {
     let chained = |number: usize| {
         let needs: Vec<String> = (number > 0).then(|| format!("t{}", number - 1)).into_iter().collect();
@@ -23,10 +23,10 @@ fn plans() -> [(&'static str, Vec<Value>); 3] {
     ]
 }
 
-/// The most tasks that one call may write.
+/// The maximum number of tasks of one call.
 const MAX_TASKS: usize = 40_000;
 
-/// Returns the largest plans of tasks that say next to nothing: an id each, a command each, and a chain of them.
+/// Returns the largest plans of minimal tasks: only ids, only commands, and a chain.
 fn short_tasks() -> [(&'static str, Vec<Value>); 3] {
     let bare = |number: usize| json!({"id": format!("t{number}")});
     let run = |number: usize| json!({"id": format!("t{number}"), "run": "true"});
@@ -95,7 +95,7 @@ fn a_plan_of_7_mb_over_mcp_takes_little_memory() {
     }
 }
 
-/// Returns the largest size of a server that is sent a call which makes so many tasks, in MiB.
+/// Returns the peak memory of a server that gets a call which creates `count` tasks, in MiB.
 fn peak(arguments: &Value, count: usize) -> u64 {
     let home = Home::new();
     let mut client = McpClient::start(home.program(&["mcp"]));
@@ -107,7 +107,7 @@ fn peak(arguments: &Value, count: usize) -> u64 {
     peak
 }
 
-/// Returns the largest size of a server so far, in MiB.
+/// Returns the peak memory of a server so far, in MiB.
 fn peak_of(client: &McpClient) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", client.server_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,5 +1,5 @@
-//! Whatever comes from elsewhere while a call runs, the engine does not grow with it: bodies without end, floods of progress, pages of
-//! tools without end, and lists of tasks that nobody can want.
+//! Unlimited input during a call does not make the engine grow: endless bodies, floods of progress messages, endless pages of
+//! tools, and huge lists of tasks.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::memory_tools::{MAX_GROWTH_KIB, most_memory};
 use crate::support::{Figures, Home};
 
-/// A server in a few lines of shell, which floods whoever calls it.
+/// An MCP server in a few lines of shell that floods its client.
 const SERVER: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 tool='"inputSchema":{"type":"object"}'
 while read -r line; do
@@ -80,7 +80,7 @@ fn servers_do_not_make_the_engine_grow() {
     assert!(growth > MAX_GROWTH_KIB, "the control");
 }
 
-/// Serves answers without end, until whoever asks hangs up. Returns where.
+/// Serves endless answers until the client hangs up. Returns the address.
 fn endless() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -105,7 +105,7 @@ fn serve(mut stream: TcpStream) {
     } else {
         vec![b'x'; 64 << 10]
     };
-    // It ends when nobody reads any more.
+    // The write fails once the client has closed the connection.
     while stream.write_all(&piece).is_ok() {
         piece.clone_from(&more);
     }

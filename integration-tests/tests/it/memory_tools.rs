@@ -1,4 +1,4 @@
-//! Whatever a tool has put into the project, the tools of the engine's own process do not grow with it.
+//! Large files and directories in the project do not make the tools of the engine's own process grow.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Figures, Home, scale, until};
 
-/// How much the engine may grow, in KiB.
+/// Limit for the growth of the engine, in KiB.
 pub(crate) const MAX_GROWTH_KIB: u64 = 16 * 1024;
 
 #[test]
 fn tools_do_not_grow_with_the_project() {
     let mut figures = Figures::of("tools_do_not_grow_with_the_project", 0);
     let count = scale(100_000, 1_000_000);
-    // On the disk: programs in the sandbox have a `/dev` of their own, in which there is no project.
+    // On the disk, not in `/dev/shm`: programs in the sandbox have a private `/dev` without the project.
     let home = Home::new();
     fill(&home, count);
     let quiet = most_memory(&home, "quiet", &json!({"log": {"message": "quiet"}}), "done");
@@ -65,7 +65,8 @@ fn fill(home: &Home, count: usize) {
     home.user_config("[tools.flood]\ndescription = \"Prints a lot.\"\nargv = [\"head\", \"-c\", \"50000000\", \"/dev/zero\"]\n");
 }
 
-/// Returns the largest size of an engine, in KiB, that makes a call, in its short or its long form; `end` is the state of its task then.
+/// Returns the peak memory of an engine that makes a call, in KiB, in its short or its long form. `end` is the expected status of
+/// its task.
 pub(crate) fn most_memory(home: &Home, id: &str, call: &Value, end: &str) -> u64 {
     let task = match call.get("toolName") {
         Some(_) => json!({"id": id, "toolCalls": [call]}),

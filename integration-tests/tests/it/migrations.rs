@@ -1,4 +1,4 @@
-//! Stores of earlier schemas open for ever, also when the program is killed while it brings one to its own.
+//! Stores of earlier schemas can always be opened, also if the program is killed during a migration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::support::{Figures, Home, Run, Strace, Trace, program_of, scale, step_is_done};
 
-/// The calls by which a store changes files, opens and locks them. Machines do not have all of them.
+/// System calls by which a store changes, opens and locks files. Some machines lack a few of them.
 const CALLS: &[&str] = &[
     "openat",
     "close",
@@ -26,11 +26,11 @@ const CALLS: &[&str] = &[
     "mmap",
 ];
 
-/// What the golden store of the first schema holds.
+/// Content of the golden store of the first schema.
 const TASKS: usize = 15;
 const STEP: &str = "create new";
 
-/// Makes a home with a store as the first schema left it.
+/// Returns a home with a store of the first schema.
 fn old_store(faults: &str) -> Home {
     let home = Home::new().with_fault(faults);
     let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,7 +46,7 @@ fn kills_during_a_migration() {
     let Some(strace) = Strace::find("P15 kills during a migration") else { return };
     let mut figures = Figures::of("kills_during_a_migration", 0);
     let all = points(&strace, CALLS);
-    // Each call once, and more than one kill at some of them where there is time.
+    // Each call once; with more time, also kills at further occurrences.
     let count = scale(all.len().max(50), 1_000);
     let chosen = (0..count).map(|number| all[number * all.len() / count % all.len()]);
     let (kills, old, wrong) = tally(&strace, chosen, "");
@@ -69,7 +69,7 @@ fn kills_during_a_migration_are_seen() {
     assert!(!wrong.is_empty());
 }
 
-/// Returns the calls of a migration that is not killed: each with its number among those of its thread.
+/// Returns the calls of a complete migration, each with its number among those of its thread.
 fn points(strace: &Strace, calls: &[&'static str]) -> Vec<(&'static str, usize)> {
     let home = old_store("");
     let log = home.path("strace.log");
@@ -93,7 +93,7 @@ fn points(strace: &Strace, calls: &[&'static str]) -> Vec<(&'static str, usize)>
     points
 }
 
-/// Returns how many were killed, how many of them left the old store, and what is wrong.
+/// Returns the number of kills, the number of stores that kept the old schema, and the mistakes.
 fn tally(
     strace: &Strace,
     points: impl Iterator<Item = (&'static str, usize)>,
@@ -112,7 +112,7 @@ fn tally(
     (kills, old, wrong)
 }
 
-/// Returns whether the store has the old schema; an error where it is neither old nor new, or not whole.
+/// Returns whether the store has the old schema; an error if it is neither old nor new, or incomplete.
 fn judge(home: &Home) -> Result<bool, String> {
     let tasks = || {
         let page = home.manager().list(&taskpawl::model::Query::default()).map_err(|error| chain(&error))?;

@@ -1,10 +1,10 @@
-//! A call that may add to its plan changes nothing that is there, and one that may look changes nothing at all.
+//! A call with `planAccess: add` cannot change existing tasks, and one with `read` cannot change anything.
 
 use serde_json::json;
 
 use crate::support::{Figures, Home};
 
-/// What a call with `planAccess: add` is refused.
+/// Commands that are refused with `planAccess: add`.
 const ADDING: [&str; 5] = [
     "add-dependency mine far",
     "add-tool-call mine --tool log --args {\"message\":\"x\"}",
@@ -13,7 +13,7 @@ const ADDING: [&str; 5] = [
     "add-dependency far mine",
 ];
 
-/// What one with `planAccess: read` is refused beside that.
+/// Further commands that are refused with `planAccess: read`.
 const READING: [&str; 2] = ["create Late --id late", "note mine x"];
 
 #[test]
@@ -27,7 +27,7 @@ fn calls_add_to_their_plans_and_no_more() {
     assert_eq!(made, control.len() - 1, "the control, where only the circle is refused: {control:?}");
 }
 
-/// Returns how each attempt ends.
+/// Returns the exit code of each attempt.
 fn codes(fault: &str) -> Vec<String> {
     let home = Home::new().with_fault(fault);
     let script = |name: &str, attempts: &[&str]| {

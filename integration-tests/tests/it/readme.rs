@@ -1,4 +1,4 @@
-//! What the README shows is what there is.
+//! The README matches the repository: example, test command and links.
 
 const README: &str = include_str!("../../../README.md");
 const EMBED: &str = include_str!("../../../crates/taskpawl/examples/embed.rs");
@@ -13,14 +13,14 @@ fn the_library_example_is_the_one_that_is_compiled() {
 }
 
 #[test]
-fn the_test_command_is_the_one_that_decides() {
+fn the_readme_has_the_test_command_of_the_ci() {
     assert!(README.contains(&format!("```sh\n{TEST_COMMAND}\n```")));
     let run = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../.ci/run")).unwrap();
     assert!(run.contains(TEST_COMMAND), "{run}");
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_of_the_readme_exist() {
     let targets = README.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let local = targets.filter(|target| !target.starts_with("http"));
     let missing: Vec<&str> = local

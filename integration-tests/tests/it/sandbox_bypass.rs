@@ -1,5 +1,5 @@
-//! A tool cannot write outside of its project, reach the network, read secrets, signal others, or change the store or the policy:
-//! a hundred ways out are tried, as the superuser and as anybody.
+//! A tool cannot write outside of its project, reach the network, read secrets, signal other processes, or change the store or the
+//! policy. A hundred bypass cases are tried, as the superuser and as an ordinary user.
 
 mod world;
 
@@ -27,7 +27,7 @@ fn default_sandbox() {
             Promise::SeenByHarness | Promise::Open => false,
         };
         assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "they got out: {}", found.listing());
-        // What is said to be open is: else what is said to users is wrong.
+        // Documented gaps really are open; otherwise the documentation would be wrong.
         let is_open = |way: &Way| way.promise == Promise::Open;
         assert_eq!(
             found.held_of(is_open),
@@ -60,7 +60,7 @@ fn strict_sandbox() {
     }
 }
 
-/// The control: without the sandbox the same ways lead out.
+/// The control: without the sandbox the same cases succeed.
 #[test]
 fn without_sandbox() {
     for user in users() {
@@ -85,7 +85,7 @@ fn without_sandbox() {
     }
 }
 
-/// The user of the harness, and where that is the superuser also somebody without any rights.
+/// Returns the user of the harness, and for the superuser also a user without rights.
 fn users() -> Vec<Option<u32>> {
     if let Err(error) = world::probe() {
         skip("P10", error);
@@ -101,9 +101,9 @@ fn name_of(user: Option<u32>) -> String {
     }
 }
 
-/// What came of the attempts.
+/// The outcomes of the attempts.
 struct Found {
-    /// The exit code and the last words, by the name of the way.
+    /// Exit code and last line of output, by the name of the case.
     said: BTreeMap<&'static str, (i64, String)>,
     has_mounts: bool,
 }
@@ -133,7 +133,7 @@ impl Found {
     }
 }
 
-/// Tries every way in one run, each as a call of a tool.
+/// Tries every case in one run, each as a call of a tool.
 fn attempts(around: &Around, flags: &[&str]) -> Option<Found> {
     let program = around.world.project.join("escape");
     let task = |way: &Way| {

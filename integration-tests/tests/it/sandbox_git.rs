@@ -1,4 +1,4 @@
-//! Ways through git: a repository that the next `git status` enters, and the index that says which files are no secrets.
+//! Bypass cases through git: a repository that the next `git status` enters, and an index that hides the change of a secret file.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Figures, Home, is_there, skip};
 
-/// The value that stands in a hidden file.
+/// The value in a hidden file.
 const CANARY: &str = "TOKEN=canary-of-the-test";
 
-/// Directories of a gitlink, some of which are looked at for nothing else.
+/// Directories for a gitlink; the ordinary search skips some of them.
 const GITLINKS: [&str; 6] = ["lib", "sub/x", "vendor/x", "node_modules/x", "target/debug/x", ".cache/x"];
 
-/// Makes a repository whose settings name a program, and a gitlink to it in the index of the project.
+/// Creates a repository whose settings name a program, and a gitlink to it in the index of the project.
 const MAKE_GITLINK: &str = r#"set -e
 mkdir -p DIRECTORY; cd DIRECTORY; git init -q .
 printf '#!/bin/sh\ntouch %s\n' "$OLDPWD/MARKER" > program.sh; chmod +x program.sh
@@ -35,7 +35,7 @@ fn gitlinks_are_named_by_the_call_that_makes_them() {
         })
         .collect();
     assert_eq!(silent, Vec::<&str>::new(), "these were not named");
-    // The control: nothing names it without the sandbox, and the next `git status` runs the program that the call has left.
+    // The control: without the sandbox nothing reports it, and the next `git status` runs the program that the call has left.
     for directory in GITLINKS {
         let (home, created) = make_gitlink(directory, &["--sandbox=off"]);
         assert!(!created.contains("fsmonitor"), "{directory}: {created}");
@@ -45,7 +45,7 @@ fn gitlinks_are_named_by_the_call_that_makes_them() {
     figures.add(format!("{} gitlinks named, the control ran all of their programs", GITLINKS.len()));
 }
 
-/// Returns what the result says that the call made.
+/// Returns the new files that the result of the call reports.
 fn make_gitlink(directory: &str, flags: &[&str]) -> (Home, String) {
     let home = repository();
     let script = MAKE_GITLINK.replace("DIRECTORY", directory).replace("MARKER", "ran");
@@ -54,10 +54,10 @@ fn make_gitlink(directory: &str, flags: &[&str]) -> (Home, String) {
     (home, result["sandbox"]["created"].to_string())
 }
 
-/// A state of `.env` in a project, and commands of a call that would have the next run take it for no secret.
+/// A state of `.env` in a project, and commands of a call that try to make the next run treat it as a tracked, unmodified file.
 struct Dotenv {
     name: &'static str,
-    /// Adds the file to the index as it is before it gets its value.
+    /// Adds the file to the index before it gets its secret value.
     is_tracked: bool,
     script: &'static str,
 }
@@ -102,10 +102,10 @@ fn no_index_uncovers_a_secret() {
         }
         home.file(".env", &format!("{CANARY}\n"));
         call(&home, "change", script, &[]);
-        // Files with secrets are looked for when a run begins.
+        // The search for secret files happens when a run begins, so the change takes effect in the next run only.
         let read = call(&home, "read", "cat .env", &[]);
         seen.extend(read.to_string().contains(CANARY).then_some(*name));
-        // The control: it is there, and a run that is granted it reads it.
+        // The control: the file exists, and a run with access can read it.
         let granted = call(&home, "granted", "cat .env", &["--allow-read", ".env"]);
         assert!(granted.to_string().contains(CANARY), "{name}: {granted}");
     }
@@ -132,7 +132,7 @@ fn figures(name: &'static str) -> Option<Figures> {
     Some(Figures::of(name, 0))
 }
 
-/// Makes a home whose project is a repository.
+/// Returns a home whose project is a repository.
 fn repository() -> Home {
     let home = Home::new();
     git(&home, &["init", "-q", "."]);
@@ -146,7 +146,7 @@ fn git(home: &Home, args: &[&str]) {
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs a script as a call in a run of its own, and returns its result; null where no program is started.
+/// Runs a script as a call in its own run, and returns its result; null if no program is started.
 fn call(home: &Home, id: &str, script: &str, flags: &[&str]) -> Value {
     let args = json!({"command": script, "okExitCodes": (0..=255).collect::<Vec<_>>()});
     let plan = json!({"name": id, "tasks": [{"id": id, "call": {"shell": args}}]}).to_string();

@@ -1,5 +1,5 @@
-//! Secrets never reach what is kept: canaries are put wherever a call can take a value and wherever it can give one back, and then
-//! everything that is kept or said is searched for them.
+//! Secrets never reach stored data or output. Canaries are put into every input of a call that takes a value, and come back on
+//! every output. Then all stored files and all output are searched.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Figures, Home, Random, until};
 
-/// What calls do with a value.
+/// The path of a value through a call.
 const KINDS: [&str; 16] = [
     "argv", "env", "stdin", "error", "shell", "quoted", "header", "body", "border", "spilled", "encoded",
     "file", "message", "emitted", "usage", "late",
@@ -22,7 +22,7 @@ const KINDS: [&str; 16] = [
 
 const COUNT: usize = 50;
 
-/// A value that must be found nowhere, and what is done with it.
+/// A value that must not be found anywhere, with its path.
 struct Canary {
     name: String,
     value: String,
@@ -33,7 +33,7 @@ fn canaries(random: &mut Random) -> Vec<Canary> {
     let canary = |number: usize| {
         let kind = KINDS[number % KINDS.len()];
         let (one, other) = (random.next_u64(), random.next_u64());
-        // Not everything can stand in a header, or in JSON that a script prints.
+        // Headers, and JSON that a script prints, do not support all characters.
         let value = match (number / KINDS.len(), kind) {
             (0, _) | (_, "header" | "body" | "spilled" | "emitted" | "usage") => {
                 format!("cnry{number:02}-{one:016x}")
@@ -68,7 +68,7 @@ fn task(canary: &Canary, url: &str) -> Value {
         "body" => {
             json!({"toolName": "http_request", "args": {"url": url, "method": "POST", "json": {"key": secret}}})
         }
-        // Pieces are read in 64 KiB, and of a megabyte head and tail are kept.
+        // Pieces are read in 64 KiB. Of a megabyte only head and tail are stored, so the value is repeated.
         "border" => sh(r#"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
             do head -c 65530 /dev/zero | tr '\0' x; printf %s "$1"; done"#),
         "spilled" => json!({"toolName": "exec", "args": {
@@ -103,7 +103,7 @@ fn task(canary: &Canary, url: &str) -> Value {
     json!({"id": id(canary), "metadata": {"toolCalls": calls}})
 }
 
-/// Returns a text as it stands within JSON.
+/// Returns a text in its escaped form inside JSON.
 fn json_text(value: &str) -> String {
     let text = json!(value).to_string();
     text[1..text.len() - 1].to_owned()
@@ -113,7 +113,7 @@ fn id(canary: &Canary) -> String {
     format!("{}-{}", canary.kind, canary.name)
 }
 
-/// Returns the forms in which a value must not be found either.
+/// Returns the encodings in which a value must not be found either.
 fn forms(value: &str) -> Vec<Vec<u8>> {
     let hex = value.bytes().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let mut percent = String::new();
@@ -127,7 +127,8 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_owned(), json_text(value), json_text(&json_text(value)), hex, percent];
     for before in ["", "x", "xy"] {
         let encoded = base64(&format!("{before}{value}"));
-        // What stands at both ends depends on the neighbours; long ones are broken into lines.
+        // The first and the last characters depend on the neighbouring bytes, so they are cut off. Long texts are broken into
+        // lines.
         let core = &encoded[4..encoded.len() - 4];
         forms.push(core[..core.len().min(44)].to_owned());
     }
@@ -147,7 +148,7 @@ fn base64(text: &str) -> String {
     encoded
 }
 
-/// Returns the names of the canaries that are found in what is kept and said, each with where.
+/// Returns the names of the found canaries, each with the place.
 fn found(canaries: &[Canary], kept: &[(String, Vec<u8>)]) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for canary in canaries {
@@ -173,7 +174,7 @@ fn contains(bytes: &[u8], form: &[u8]) -> bool {
     false
 }
 
-/// Returns every file below a directory but what programs write into the project, and where secrets come from.
+/// Collects every file below a directory, except files of programs in the project and the sources of the secrets.
 fn files(directory: &Path, kept: &mut Vec<(String, Vec<u8>)>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -186,7 +187,7 @@ fn files(directory: &Path, kept: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// Says where the secrets come from: variables, files and commands.
+/// Configures the sources of the secrets: variables, files and commands.
 fn configure(home: &Home, canaries: &[Canary]) -> Vec<(String, String)> {
     let directory = home.path("secrets");
     std::fs::create_dir_all(&directory).unwrap();
@@ -218,7 +219,7 @@ fn configure(home: &Home, canaries: &[Canary]) -> Vec<(String, String)> {
     variables
 }
 
-/// Answers every request with what it said, until it is told to end.
+/// Answers every request with its own content, until it is told to end.
 fn echo(listener: &TcpListener) {
     for connection in listener.incoming() {
         let mut connection = connection.unwrap();
@@ -250,7 +251,7 @@ fn request(connection: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// Runs everything that can give a canary away, and returns what is kept and what was said.
+/// Runs all calls that could leak a canary, and returns stored files and output.
 fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Vec<u8>)> {
     let home = Home::new().with_fault(fault);
     let home = if is_json { home.with_json() } else { home };
@@ -288,8 +289,8 @@ fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Ve
 }
 
 #[test]
-fn canaries_are_nowhere() {
-    let mut figures = Figures::of("canaries_are_nowhere", 0);
+fn no_canary_is_stored_or_printed() {
+    let mut figures = Figures::of("no_canary_is_stored_or_printed", 0);
     let mut random = Random::new(11);
     let canaries = canaries(&mut random);
     for is_json in [false, true] {
@@ -309,9 +310,9 @@ fn canaries_are_nowhere() {
     figures.add(format!("the control finds all {COUNT} in {} places", control.len()));
 }
 
-/// The run is killed while its program has printed a secret and goes on; what the next one finds is cleaned before anybody reads it.
+/// The run is killed after its program has printed a secret. The next command redacts the output before any command can read it.
 #[test]
-fn a_killed_run_leaves_none() {
+fn a_killed_run_leaves_no_canary() {
     let canary = |value: &str, kind| Canary { name: "CANARY_0".to_owned(), value: value.to_owned(), kind };
     for (fault, is_known) in [("", true), ("", false), ("KeepSecrets", true)] {
         let home = Home::new().with_fault(fault);

@@ -1,4 +1,4 @@
-//! Every tool call starts exactly once, however many runs go on.
+//! Every tool call starts exactly once, with any number of runs.
 
 use std::process::{Child, Stdio};
 
@@ -22,7 +22,7 @@ fn starts_once() {
     assert!(!control.is_empty(), "the control: claims that are decided without the lock collide");
 }
 
-/// Lets many runs do the same tasks, each of which makes a directory that must not be there; returns what went wrong.
+/// Lets many runs execute the same tasks. Each task creates a directory that must not exist yet. Returns the failures.
 fn collisions(home: &Home, tasks: usize) -> Vec<String> {
     let task = |number| json!({"id": format!("t{number}"), "run": ["mkdir", format!("made{number}")]});
     home.apply(&json!({"tasks": (0..tasks).map(task).collect::<Vec<_>>()}).to_string());

@@ -1,4 +1,4 @@
-//! What the harnesses have in common.
+//! Shared parts of the harnesses.
 
 mod home;
 mod marks;

@@ -1,4 +1,4 @@
-//! How often the store syncs, counted in the system calls: a sync is what a durable write costs.
+//! Number of syncs of the store, counted in system calls: a sync is the main cost of a durable write.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::time::SystemTime;
 
 use crate::support::{Figures, Home, Run, Strace, Trace, skip};
 
-/// Everything that makes something durable.
+/// System calls that make data durable.
 const SYNCS: &str = "fsync,fdatasync,sync_file_range,msync,syncfs,sync";
 
-/// For a task among 64 calls in flight.
+/// Limit per task with 64 calls in flight.
 const MOST_SYNCS: f64 = 0.2;
 
-/// Returns what `args` came to, and how often it synced.
+/// Runs `args`; returns the outcome and the number of syncs.
 fn syncs_of(strace: &Strace, home: &Home, args: &[&str]) -> (Run, usize) {
     let (run, trace) = traced(strace, home, SYNCS, &home.program(args));
     (run, trace.count())
@@ -39,7 +39,8 @@ fn syncs_of_runs() {
     assert!(none < 0.01, "the control: {none} syncs a task where there should be none");
 }
 
-/// Returns the least of some tries, or the first that keeps to a limit: how many calls meet in a commit depends on what else the machine does.
+/// Returns the lowest of several tries, or the first below the limit: load on the machine changes the number of calls that share a
+/// commit.
 fn least(limit: f64, count: impl Fn() -> f64) -> f64 {
     const TRIES: usize = 5;
     let mut least = f64::INFINITY;
@@ -55,7 +56,7 @@ fn least(limit: f64, count: impl Fn() -> f64) -> f64 {
 fn wide_syncs(strace: &Strace, fault: &str) -> f64 {
     const TASKS: u32 = 960;
     let home = Home::new().with_fault(fault);
-    // Calls take about as long as a fast program.
+    // The calls take about as long as a fast program.
     let task =
         |number| format!("{{\"id\": \"t{number}\", \"call\": {{\"sleep\": {{\"duration\": \"5ms\"}}}}}}");
     let tasks: Vec<String> = (0..TASKS).map(task).collect();
@@ -74,7 +75,7 @@ fn alone_syncs(strace: &Strace) -> f64 {
     f64::from(u32::try_from(syncs).unwrap()) / f64::from(TASKS)
 }
 
-/// Returns a plan of tasks that each need the one before, with one program each but for the last, which has three.
+/// Returns a chain of tasks with one program each; the last one has three.
 fn chain(length: u32) -> String {
     let task = |number: u32| {
         let needs =
@@ -93,7 +94,7 @@ fn chain(length: u32) -> String {
     format!("{{\"tasks\": [{}]}}", tasks.join(","))
 }
 
-/// A path of a chain is on record as begun, durably, before its program is started: between two programs there is a sync.
+/// The start of each call of a chain is durable before its program starts: there is a sync between two programs.
 #[test]
 fn syncs_come_before_effects() {
     let Some(strace) = Strace::find("syncs before effects") else { return };
@@ -108,8 +109,8 @@ fn syncs_come_before_effects() {
     assert!(early > 0, "the control: without syncs every start is too early");
 }
 
-/// Returns how many programs a run started, and how many of them without a sync since the one before; `None` where that cannot be
-/// seen: who traces without the powers of an administrator does not read the memory of supervisors, which hide it.
+/// Returns the number of programs that a run started, and those without a sync since the former one. `None` without administrator
+/// rights: strace cannot read arguments from the supervisor then, because it hides its memory.
 fn early_starts(strace: &Strace, fault: &str) -> Option<(usize, usize)> {
     let home = Home::new();
     home.apply(&chain(20));
@@ -191,13 +192,13 @@ fn write_syncs(strace: &Strace, home: &Home, args: &[&str]) -> usize {
     syncs
 }
 
-/// Now and then a write also empties the log, after making its content durable in the database; the next one begins the log anew, and
-/// makes sure of its name.
+/// Returns the maximum number of syncs of a write. Sometimes a write also empties the log: it syncs the database first, and the
+/// next write starts the log again with a sync of its header.
 fn most_syncs(home: &Home, log_before: Option<u64>) -> usize {
     match (log_before, log_length(home)) {
         (_, Some(0)) | (Some(0), _) => 3,
         (Some(_), _) => 1,
-        // A file is made anew and takes the place of the one before.
+        // The JSON store writes a new file and renames it: a sync of the file and one of the directory.
         (None, _) => 2,
     }
 }
@@ -219,7 +220,7 @@ fn read_syncs(strace: &Strace, home: &Home, args: &[&str]) -> usize {
     syncs
 }
 
-/// Returns content and time of every file below a directory, but for the memory that readers and writers of a database share.
+/// Returns content and modification time of every file below a directory, except the `-shm` file, which readers change, too.
 fn state_of_files(directory: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {

@@ -1,5 +1,5 @@
-//! No text acts on a terminal or hides on it: hostile characters are put wherever a person, a model, a file or a program can put text, and
-//! then everything that commands print is searched for them, in a pipe and on a terminal.
+//! No text acts on a terminal or hides on it. Hostile characters are put into every text that a person, a model, a file or a
+//! program can set. Then the output of every command is searched for them, in a pipe and on a terminal.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Figures, Home};
 
-/// Returns whether a character acts on a terminal, changes the direction of reading, breaks a line, or takes no place. It is written
-/// down here once more, so that a hole in the list of the program is found.
+/// Returns whether a character acts on a terminal, changes the reading direction, breaks a line, or has no width. The list is
+/// independent of the program's own, so that a gap there is found.
 fn is_hostile(c: char) -> bool {
     matches!(
         c,
@@ -30,12 +30,12 @@ fn is_hostile(c: char) -> bool {
     )
 }
 
-/// Returns every hostile character but NUL, which no argument can have.
+/// Returns every hostile character except NUL, which no argument can contain.
 fn hostile_characters() -> Vec<char> {
     ('\u{1}'..='\u{e007f}').filter(|c| is_hostile(*c)).collect()
 }
 
-/// What a terminal would obey.
+/// Escape sequences that a terminal obeys.
 const SEQUENCES: [&str; 8] = [
     "\u{1b}[2J",
     "\u{1b}]0;title\u{7}",
@@ -54,7 +54,7 @@ fn hostile() -> String {
     format!("x{}x", all.join("x"))
 }
 
-/// Puts hostile text wherever the store keeps text.
+/// Stores hostile text in every text field.
 fn fill(home: &Home, hostile: &str) {
     let call = |tool: &str, args: Value| json!({"id": "c1", "toolName": tool, "args": args});
     let prints = json!({"argv": ["cat", "printed"]});
@@ -74,7 +74,7 @@ fn fill(home: &Home, hostile: &str) {
         {"id": "below", "needs": ["fails"], "name": hostile, "run": "true"},
     ]);
     home.file("printed", hostile);
-    // A file name holds no slash, and at most 255 bytes.
+    // A file name has no slash and at most 255 bytes.
     home.file("name", "x\u{1b}[2Jx\u{202e}x\u{200b}x\u{9b}x");
     home.file("list.md", &format!("- [ ] {hostile}\n- [x] other {hostile}\n"));
     home.file("wrong.json", &json!({"tasks": [{"id": hostile, "name": hostile, hostile: 1}]}).to_string());
@@ -95,7 +95,7 @@ fn fill(home: &Home, hostile: &str) {
     home.run(&["todo-rpush", "--agent", "one", hostile]);
 }
 
-/// Commands that print what is kept.
+/// Commands that print stored text.
 const PRINTING: [&str; 62] = [
     "list",
     "list --limit 0",
@@ -161,7 +161,7 @@ const PRINTING: [&str; 62] = [
     "run fails --sandbox=off",
 ];
 
-/// Commands that are given hostile text, `%`, and say something of it.
+/// Commands with hostile text, `%`, in their arguments, which they quote in their output.
 const TAKING: [&str; 46] = [
     "show %",
     "list --status %",
@@ -211,12 +211,12 @@ const TAKING: [&str; 46] = [
     "completions %",
 ];
 
-/// What is data in a pipe, as another program printed or reads it.
+/// Output that is data in a pipe, because another program printed or reads it.
 fn is_data(args: &[&str]) -> bool {
     matches!(args, ["logs" | "export", ..])
 }
 
-/// Runs every command, and returns those that print a hostile character, with the characters.
+/// Runs every command. Returns the number of commands, and those that print a hostile character.
 fn found(home: &Home, hostile: &str) -> (usize, Vec<String>) {
     let (mut count, mut found) = (0, Vec::new());
     let lines = PRINTING.iter().chain(&TAKING);
@@ -247,7 +247,7 @@ fn found(home: &Home, hostile: &str) -> (usize, Vec<String>) {
     (count, found)
 }
 
-/// Runs the program with a terminal for both of its streams, and returns what it printed without what the program itself makes a terminal do.
+/// Runs the program with a terminal as both of its streams. Returns its output without the program's own styles.
 fn on_terminal(home: &Home, args: &[&str]) -> String {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&person).unwrap();
@@ -263,7 +263,7 @@ fn on_terminal(home: &Home, args: &[&str]) -> String {
     let mut child = command.spawn().unwrap();
     drop(command);
     let (mut bytes, mut buffer, mut person) = (Vec::new(), [0; 4096], File::from(person));
-    // Reading ends with an error once nobody has the program's end.
+    // Reading from the terminal fails with EIO once the program has closed its end.
     while let Ok(count @ 1..) = person.read(&mut buffer) {
         bytes.extend_from_slice(&buffer[..count]);
     }
@@ -271,11 +271,11 @@ fn on_terminal(home: &Home, args: &[&str]) -> String {
     without_own(&String::from_utf8_lossy(&bytes))
 }
 
-/// Takes out the styles that the program has, and the movements of its bar.
+/// Removes the program's own styles, and the cursor movements of its progress bar.
 fn without_own(text: &str) -> String {
     const STYLES: [&str; 11] = ["0", "1", "2", "31", "32", "33", "35", "36", "4", "90", "38;5;208"];
     const MOVES: [&str; 5] = ["?2026h", "?2026l", "J", "K", "H"];
-    // The bar begins its frames at the beginning of a line.
+    // The progress bar starts its frames with a carriage return.
     let text = text.replace("\r\u{1b}[", "\u{1b}[");
     let mut parts = text.split("\u{1b}[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -304,7 +304,7 @@ fn no_text_acts_on_a_terminal() {
         "{characters} characters and {} sequences, {count} times printed: 0 raw",
         SEQUENCES.len()
     ));
-    // In a pipe, what a program printed is data.
+    // In a pipe, the output of a program is data.
     let raw = home.run(&["logs", "prints"]);
     assert!(raw.stdout.contains('\u{1b}') && raw.stdout.contains('\u{202e}'), "{raw:?}");
     let control = home.with_fault("RawTerminal");

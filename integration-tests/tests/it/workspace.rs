@@ -1,11 +1,11 @@
-//! What holds for the workspace: dependencies point down only, licences are known, some crates stay out.
+//! Rules of the workspace: dependencies point down only, licences are known, some crates are banned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The crates of the workspace that each may depend on. A new edge is a change of the design.
+/// The crates of the workspace that each crate may depend on. A new edge is a design change.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("taskpawl-fuzz", &[]),
     ("taskpawl-json", &[]),
@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Licences that go with ours; one of the alternatives of an expression is enough.
+/// Compatible licences; one alternative of an expression is enough.
 const LICENCES: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -51,7 +51,7 @@ const LICENCES: &[&str] = &[
     "0BSD",
 ];
 
-/// Crates that stay out, with the reason.
+/// Banned crates, with the reason.
 const BANNED: &[(&str, &str)] = &[
     ("openssl-sys", "one TLS, in Rust"),
     ("native-tls", "one TLS, in Rust"),
@@ -64,10 +64,10 @@ const BANNED: &[(&str, &str)] = &[
     ("reqwest", "a runtime and a hundred crates for one tool"),
 ];
 
-/// Crates that stay out but for one place, which nothing that ships depends on.
+/// Crates that are banned except in one place, which no shipped crate depends on.
 const EXCEPTED: &[(&str, &str)] = &[("nix", "taskpawl-bench")];
 
-/// The most crates that the library may bring along, itself included. The last two read JSON strictly and the hashes of git's index.
+/// Maximum number of crates in the tree of the library, itself included. The last two read JSON strictly, and hash git's index.
 const LIBRARY_CRATES: usize = 122;
 
 fn metadata() -> Value {
@@ -90,7 +90,7 @@ fn own<'a>(metadata: &'a Value, packages: &BTreeMap<&'a str, &'a Value>) -> Vec<
     members.iter().map(|id| packages[id.as_str().unwrap()]).collect()
 }
 
-/// Returns the upward edges: each as `from -> to`.
+/// Returns the upward edges, each as `from -> to`.
 fn upward<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let allowed: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
     let is_allowed = |from: &str, to: &str| allowed.get(from).is_some_and(|list| list.contains(&to));
@@ -107,7 +107,7 @@ fn dependencies_point_down_only() {
     assert_eq!(names, known, "a new crate belongs into the table");
     let edges = own.iter().flat_map(|package| {
         let dependencies = package["dependencies"].as_array().unwrap();
-        // Tests may use whatever they need.
+        // Test dependencies are not restricted.
         let real = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
         real.map(|dependency| (package["name"].as_str().unwrap(), dependency["name"].as_str().unwrap()))
     });
@@ -136,7 +136,7 @@ fn is_usable(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
     let all_of = |part: &str| part.split(" AND ").all(|name| LICENCES.contains(&name.trim()));
     let either = expression.split(" OR ").any(all_of);
-    // `A AND (B OR C)` without its brackets: every part of the conjunction has a usable alternative.
+    // `A AND (B OR C)` without brackets: every part of the conjunction needs a compatible alternative.
     let conjunction =
         expression.split(" AND ").all(|part| part.split(" OR ").any(|name| LICENCES.contains(&name.trim())));
     either && conjunction
@@ -157,7 +157,7 @@ fn banned_crates_stay_out() {
     assert!(dependents(&metadata, "rustix").len() > 1, "the control");
 }
 
-/// Returns the crates that depend on one directly, but for their tests.
+/// Returns the direct dependents of a crate, without dev-dependencies.
 fn dependents<'a>(metadata: &'a Value, name: &str) -> BTreeSet<&'a str> {
     let needs = |package: &Value| {
         let dependencies = package["dependencies"].as_array().unwrap();
@@ -192,7 +192,7 @@ fn every_crate_states_edition_version_and_licence() {
     }
 }
 
-/// Returns the features with which a package is built by itself.
+/// Returns the features of a package that is built by itself.
 fn features(package: &str) -> String {
     let args = [
         "tree",
@@ -211,7 +211,7 @@ fn features(package: &str) -> String {
 }
 
 #[test]
-fn what_people_run_has_no_faults() {
+fn shipped_programs_are_built_without_fault_injection() {
     for package in ["taskpawl-cli", "taskpawl"] {
         assert!(!features(package).contains("faults"), "{package}");
     }

@@ -1,4 +1,4 @@
-//! Actors of every kind, and how each gives a command by its way.
+//! Actors of every kind, and the entry points through which they give commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use taskpawl::{Ending, Error, Manager, Taskpawl};
 
 use crate::support::{Home, McpClient, Random};
 
-/// The commands that all ways have.
+/// The commands that all entry points have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Claim,
@@ -51,14 +51,14 @@ impl Verb {
     }
 }
 
-/// The way by which an actor comes.
+/// The entry point of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The command line with `--actor`, which makes it an agent.
+    /// The command line with `--actor`, which makes the actor an agent.
     Cli,
-    /// MCP, which makes it an agent.
+    /// MCP, which makes the actor an agent.
     Mcp,
-    /// The library, which says the kind.
+    /// The library, which sets the kind.
     Library(ActorKind),
 }
 
@@ -72,7 +72,7 @@ impl Way {
     }
 }
 
-/// An actor: several have one name, and differ by their kind alone.
+/// An actor. Several share one name and differ only in their kind.
 #[derive(Debug, Clone)]
 pub(super) struct Actor {
     pub(super) way: Way,
@@ -100,11 +100,11 @@ impl Actor {
     }
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug, Clone)]
 pub(super) enum Outcome {
     Accepted,
-    /// Refused, with all that was said of it.
+    /// Refused, with the whole text of the refusal.
     Refused(String),
 }
 
@@ -114,7 +114,7 @@ impl Outcome {
     }
 }
 
-/// One store, and every way to it.
+/// One store with every entry point to it.
 #[derive(Debug)]
 pub(super) struct World<'h> {
     home: &'h Home,
@@ -127,7 +127,7 @@ impl<'h> World<'h> {
         Self { home, mcp: None, library: BTreeMap::new() }
     }
 
-    /// Gives a command.
+    /// Runs a command of an actor through its entry point.
     pub(super) fn act(&mut self, actor: &Actor, verb: Verb, id: &str) -> Outcome {
         match actor.way {
             Way::Cli => self.by_cli(&actor.name, verb, id),

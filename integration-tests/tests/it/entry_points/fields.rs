@@ -1,5 +1,5 @@
-//! What authors write, by every way in: each field has the same verdict in a plan file, on the command line, over MCP, from the
-//! library, and in the tasks that a call returns.
+//! Validation of fields at every entry point: each field has the same verdict in a plan file, on the command line, over MCP, from
+//! the library, and in the tasks that a call returns.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use taskpawl::{RunOptions, SandboxSettings, Supervision, Taskpawl, async_trait};
 use super::tables::{Row, of_calls, of_tasks};
 use crate::support::{Figures, Home, McpClient};
 
-/// A way in for what authors write.
+/// An entry point for tasks and calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     PlanFile,
@@ -25,7 +25,7 @@ enum Way {
     LibraryChange,
     /// The tasks that a call returns.
     Emit,
-    /// The control: it lets every field go by unchecked.
+    /// The control: accepts every field unchecked.
     Careless,
 }
 
@@ -42,7 +42,7 @@ const TASK_WAYS: [Way; 10] = [
     Way::Emit,
 ];
 
-/// Over MCP calls come with their task alone.
+/// Over MCP, calls are added only together with their task.
 const CALL_WAYS: [Way; 8] = [
     Way::PlanFile,
     Way::Change,
@@ -54,7 +54,7 @@ const CALL_WAYS: [Way; 8] = [
     Way::Emit,
 ];
 
-/// A store, and every way into it.
+/// A store and all its entry points.
 struct World {
     home: Home,
     mcp: McpClient,
@@ -71,13 +71,13 @@ impl World {
         Self { home, mcp, library, tasks: 0 }
     }
 
-    /// Returns an id that no task has yet.
+    /// Returns an unused id.
     fn fresh(&mut self) -> String {
         self.tasks += 1;
         format!("t{}", self.tasks)
     }
 
-    /// Tries to bring a task into the store, or to give the field to one that is there; returns why it is refused.
+    /// Tries to create a task, or to update an existing one, with the field; returns the reason of a refusal.
     fn try_task(&mut self, way: Way, row: &Row) -> Result<(), String> {
         let id = self.fresh();
         let task = with(&json!({"id": id, "name": id, "call": call()}), row);
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// The same with a tool call.
+    /// Tries to add a tool call with the field; returns the reason of a refusal.
     fn try_call(&mut self, way: Way, row: &Row) -> Result<(), String> {
         let id = self.fresh();
         let call = with(&call(), row);
@@ -196,7 +196,7 @@ fn set(row: &Row) -> String {
     format!("{}={}", row.field, row.value)
 }
 
-/// Takes out of an object what its type has no room for.
+/// Removes and returns the fields that the type does not have.
 fn unknown_of(object: &mut Map<String, Value>, known: &[&str]) -> Map<String, Value> {
     let names: Vec<String> = object.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect();
     names.into_iter().map(|name| (name.clone(), object.remove(&name).unwrap_or_default())).collect()
@@ -205,7 +205,7 @@ fn unknown_of(object: &mut Map<String, Value>, known: &[&str]) -> Map<String, Va
 fn typed_task(id: &str, row: &Row, calls: Vec<NewCall>) -> Result<NewTask, String> {
     let mut fields = with(&json!({"name": id}), row).as_object().unwrap().clone();
     if let Some(Value::String(date)) = fields.get_mut("dueDate") {
-        // The type has no dates without a time.
+        // The type has only dates with a time.
         date.push_str(if date.len() == "2026-05-31".len() { "T00:00:00Z" } else { "" });
     }
     let extra = unknown_of(&mut fields, taskpawl::model::plan_fields().task);
@@ -221,7 +221,7 @@ fn typed_call(call: &Value) -> Result<NewCall, String> {
     Ok(NewCall { id, spec: CallSpec { extra, ..spec }.into() })
 }
 
-/// Returns the tasks that it is called with.
+/// Tool that returns the tasks of its file.
 #[derive(Debug)]
 struct Give(ToolSpec);
 
@@ -236,9 +236,9 @@ impl Tool for Give {
     }
 }
 
-/// Lets a call return a task, in a store of its own.
+/// Lets a call return a task, in its own store.
 fn emit(task: &Value) -> Result<(), String> {
-    // The tool takes them from a file: what stands in its arguments would be evaluated.
+    // The tool reads them from a file, because expressions in its arguments would be evaluated.
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), json!({"tasks": [task]}).to_string()).unwrap();
     let spec = ToolSpec::new("give", file.path().to_str().unwrap(), json!({"type": "object"}));
@@ -255,7 +255,7 @@ fn emit(task: &Value) -> Result<(), String> {
     }
 }
 
-/// Plays a table through ways, and returns where the verdict is another one.
+/// Tries all rows at the given entry points, and returns those with a different verdict.
 fn unlike(
     table: &[Row],
     ways: &[Way],
@@ -275,8 +275,8 @@ fn unlike(
 }
 
 #[test]
-fn ways_in_have_one_verdict_on_each_field() {
-    let mut figures = Figures::of("ways_in_have_one_verdict_on_each_field", 0);
+fn entry_points_give_one_verdict_on_each_field() {
+    let mut figures = Figures::of("entry_points_give_one_verdict_on_each_field", 0);
     let mut world = World::new();
     let (tasks, calls) = (of_tasks(), of_calls());
     let (of_tasks, mut found) = unlike(&tasks, &TASK_WAYS, |way, row| world.try_task(way, row));

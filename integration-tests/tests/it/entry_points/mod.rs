@@ -1,9 +1,9 @@
-//! Random commands through the command line, MCP and the library at once, on one store. After each of them is checked:
+//! Random commands through the command line, MCP and the library at once, on one store. After each command these are checked:
 //!
-//! - An actor acts on what is held as its kind and name allow, whichever way it came.
-//! - Each action that is offered is accepted, or asks a person where it says so.
-//! - What one way refuses the others refuse alike.
-//! - No text of a refusal has more than 2 kB.
+//! - Kind and name decide about access to a claimed task, at every entry point.
+//! - Every suggested action is accepted, or says that it asks a person.
+//! - A command that one entry point refuses is refused by the others, too.
+//! - No refusal has more than 2 kB of text.
 
 mod actors;
 mod fields;
@@ -19,10 +19,10 @@ use self::actors::{Actor, Outcome, VERBS, Verb, Way, World};
 use self::offers::Spoilt;
 use crate::support::{Figures, Home, Random, scale, seed};
 
-/// The most that a refusal may say, in bytes.
+/// Maximum size of a refusal in bytes.
 const MOST_BYTES: usize = 2048;
 
-/// Tasks by hand, tasks with calls that end well and badly, and tasks that wait: for others, for a decision, for a tool.
+/// Manual tasks, tasks with succeeding and failing calls, and tasks that wait for dependencies, a decision or a tool.
 fn plan() -> String {
     json!({"name": "p", "tasks": [
         {"id": "one"}, {"id": "two", "assignee": "ann"}, {"id": "three", "needs": ["one"]}, {"id": "four", "name": "x `taskpawl retry one`"},
@@ -38,16 +38,16 @@ fn plan() -> String {
 const TASKS: [&str; 12] =
     ["one", "two", "three", "four", "well", "badly", "behind", "after", "asks", "lacks", "above", "below"];
 
-/// Who decides what an actor may do with what is held.
+/// The rule for access to a claimed task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Kind and name, as it is promised.
+    /// Kind and name, as promised.
     KindAndName,
-    /// The name alone: the control.
+    /// The name only: the control.
     NameAlone,
 }
 
-/// Returns whether a command on a task that is held is accepted. This is written from the promise, and shares nothing with the rules.
+/// Returns whether a command on a claimed task is accepted. Written from the promise, and independent of the rules in the model.
 fn is_allowed(rule: Rule, verb: Verb, actor: &Actor, claim: &Claim) -> bool {
     let is_own = *claim.actor == actor.name && (rule == Rule::NameAlone || claim.kind == actor.kind());
     let is_person = actor.kind() == ActorKind::Person && rule == Rule::KindAndName;
@@ -55,7 +55,7 @@ fn is_allowed(rule: Rule, verb: Verb, actor: &Actor, claim: &Claim) -> bool {
         Verb::Claim | Verb::Renew => is_own,
         Verb::Done | Verb::Fail | Verb::Release => is_own || is_person,
         Verb::Cancel => claim.kind != ActorKind::Person || is_person || rule == Rule::NameAlone,
-        // No task goes from `in_progress` to these.
+        // The transition table has no way from `in_progress` to these.
         Verb::Retry | Verb::Reopen | Verb::Skip => false,
     }
 }
@@ -66,17 +66,17 @@ struct Counts {
     on_held: usize,
     refused: usize,
     longest: usize,
-    /// Refusals that say more than is allowed.
+    /// Refusals that exceed the size.
     wordy: Vec<String>,
-    /// Commands on held tasks that did not end as the rule says.
+    /// Commands on claimed tasks with an outcome other than the rule's.
     wrong: Vec<String>,
     offers: offers::Counts,
     alike: usize,
-    /// Commands that one way takes and another refuses.
+    /// Commands that one entry point accepts and another refuses.
     unlike: Vec<String>,
 }
 
-/// Plays one sequence. Under the control rule only who may do what is looked at.
+/// Runs one random sequence. Under the control rule only access to claimed tasks is checked.
 fn play(seed: u64, steps: usize, rule: Rule, counts: &mut Counts) {
     let home = Home::new();
     home.apply(&plan());
@@ -122,7 +122,7 @@ fn play(seed: u64, steps: usize, rule: Rule, counts: &mut Counts) {
     home.assert_sound();
 }
 
-/// Returns a command, more often one that leads to a task that is held.
+/// Returns a random command, more often one that leads to a claimed task.
 fn draw_verb(status: Status, random: &mut Random) -> Verb {
     let leads_there = random.chance(50);
     if leads_there && status == Status::Todo {
@@ -134,7 +134,7 @@ fn draw_verb(status: Status, random: &mut Random) -> Verb {
     }
 }
 
-/// An agent of one name is answered alike over all ways.
+/// Checks that an agent of one name gets the same answer at all entry points.
 fn refused_alike(home: &Home, step: usize, verb: Verb, id: &str, counts: &mut Counts) {
     let ways = [Way::Cli, Way::Mcp, Way::Library(ActorKind::Agent)];
     let outcomes: Vec<bool> = ways
@@ -152,8 +152,8 @@ fn refused_alike(home: &Home, step: usize, verb: Verb, id: &str, counts: &mut Co
 }
 
 #[test]
-fn ways_agree_on_who_holds_what_and_offer_what_is_accepted() {
-    let mut figures = Figures::of("ways_agree_on_who_holds_what_and_offer_what_is_accepted", seed());
+fn entry_points_agree_on_claims_and_suggest_only_accepted_actions() {
+    let mut figures = Figures::of("entry_points_agree_on_claims_and_suggest_only_accepted_actions", seed());
     let (sequences, steps) = (scale(3, 100) as u64, 150);
     let mut counts = Counts::default();
     for number in 0..sequences {
@@ -192,19 +192,19 @@ fn faults_in_rules_and_in_offers_are_noticed() {
     assert!(refused.is_empty(), "{refused:?}");
 }
 
-/// The number of tasks of a large plan.
+/// Number of tasks of a large plan.
 const TASKS_OF_LARGE: usize = 2_000;
 
-/// A plan of many tasks, each as `task` makes it of its number and id.
+/// Returns a plan of many tasks; `task` builds each from its number and id.
 fn large(name: &str, task: impl Fn(usize, String) -> Value) -> Value {
     let tasks: Vec<_> = (0..TASKS_OF_LARGE).map(|number| task(number, format!("task-{number:04}"))).collect();
     json!({"name": name, "tasks": tasks})
 }
 
-/// The kind of fault that the library finds when a call starts.
+/// The kind of fault that the library finds only when a call starts.
 const ARGUMENTS: &str = "arguments that do not fit";
 
-/// Plans with one fault in every task, by the kind of fault. The first is a conflict with what has run.
+/// Returns plans with one fault in every task, by the kind of fault. The first is a conflict with tasks that ran.
 fn faulty_plans() -> Vec<(&'static str, Value)> {
     let log = |message: &str| json!({"log": {"message": message}});
     vec![
@@ -253,8 +253,8 @@ fn faulty_plans() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn ways_say_little_of_a_large_plan() {
-    let mut figures = Figures::of("ways_say_little_of_a_large_plan", 0);
+fn errors_about_a_large_plan_stay_short() {
+    let mut figures = Figures::of("errors_about_a_large_plan_stay_short", 0);
     let home = Home::new();
     let log = json!({"log": {"message": "before"}});
     home.apply(&large("ran", |_, id| json!({"id": id, "call": log})).to_string());
@@ -271,7 +271,7 @@ fn ways_say_little_of_a_large_plan() {
         let error = serde_json::from_str::<Value>(&run_as_json.stdout).unwrap()["error"].take();
         let answer = client.call("plan_write", &json!({"plan": plan}));
         assert_eq!(answer["isError"], true, "{kind}");
-        // The library compares arguments with a tool when a call starts: tools may be registered until then.
+        // The library checks arguments only when a call starts, because tools may be registered until then.
         let refused = (kind != ARGUMENTS).then(|| library.apply_text(&plan.to_string(), &name).unwrap_err());
         for (way, text) in [
             ("the command line", run.stderr),

@@ -1,4 +1,4 @@
-//! Next actions that are offered, each taken on a copy of the store.
+//! Executes suggested next actions, each on a copy of the store.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -11,26 +11,26 @@ use crate::support::{Home, McpClient, Run};
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) accepted: usize,
-    /// They say that a person decides.
+    /// Texts which say that a person decides.
     pub(super) asked: usize,
     pub(super) refused: Vec<String>,
 }
 
-/// Takes every action that is offered for a task, each on a copy of the store.
+/// Executes every action that is suggested for a task, each on a copy of the store.
 pub(super) fn check(home: &Home, actor: &str, id: &str, counts: &mut Counts) {
     let summed_up = ["run-all-ready", "--json", "--quiet", "--actor", actor];
     let copy = home.with_copied_store("summary.db");
     for command in offered_by_cli(home, actor, id) {
         take_command(home, &command, counts);
     }
-    // The summary of a run offers something about the store that it leaves.
+    // The summary of a run suggests actions for the store that the run leaves, not for the original.
     for command in offers_of(&copy.run(&summed_up).stdout) {
         take_command(&copy, &command, counts);
     }
     let answer =
         McpClient::start(home.program(&["mcp"])).call("task_get", &json!({"id": id, "agent": actor}));
     take_calls(home, &answer["structuredContent"], counts);
-    // A refusal offers something, too.
+    // A refusal has suggestions, too.
     let copy = home.with_copied_store("refused.db");
     let update = json!({"id": id, "action": "done", "agent": actor});
     let answer = McpClient::start(copy.program(&["mcp"])).call("task_update", &update);
@@ -50,7 +50,7 @@ fn offers_of(json: &str) -> Vec<String> {
     actions.iter().map(|action| action.as_str().unwrap().to_owned()).collect()
 }
 
-/// What people alone do.
+/// Commands for people only.
 const DECISIONS: [&str; 5] = [" approve ", " reject ", " trust", " allow ", " policy "];
 
 fn take_command(home: &Home, command: &str, counts: &mut Counts) {
@@ -61,17 +61,17 @@ fn take_command(home: &Home, command: &str, counts: &mut Counts) {
         symlink(env!("CARGO_BIN_EXE_taskpawl-under-test"), &program).unwrap();
     }
     let path = std::env::join_paths([home.path("bin"), "/usr/bin".into(), "/bin".into()]).unwrap();
-    // What waits for somebody else would wait here for ever.
+    // A run that waits for another actor would wait here for ever.
     let mut shell = Command::new("timeout");
     let most = if command.contains("--wait") { "1" } else { "20" };
     shell.args([most, "sh", "-c", command]);
     copy.prepare(&mut shell);
     let run = Run::of(shell.env("PATH", path));
     match run.code {
-        // A run tells by its code how the plan stands.
+        // The exit code of a run is the state of the plan, so 1, 3 and 4 count as accepted.
         Some(0 | 1 | 3 | 4) => counts.accepted += 1,
         Some(7) if DECISIONS.iter().any(|word| format!("{command} ").contains(word)) => counts.asked += 1,
-        // It goes on until somebody finishes what is held.
+        // With `--wait` a run continues until another actor finishes the held task, so it was accepted.
         Some(124) if command.contains("--wait") => counts.accepted += 1,
         _ => counts.refused.push(format!("`{command}`: {:?}: {}", run.code, run.stderr)),
     }
@@ -94,24 +94,24 @@ fn take_calls(home: &Home, answer: &Value, counts: &mut Counts) {
     counts.asked += usize::from(answer.get("askPersonToRun").is_some());
 }
 
-/// A fault that is put into offers, to see that it is found.
+/// A fault that is put into suggestions; the control has to find it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spoilt {
-    /// None: the offers are as they are made.
+    /// None: the suggestions stay as they are.
     Nothing,
-    /// The agent of a call, or of a command, is another one.
+    /// Another agent in the call or the command.
     Actor,
-    /// The task is another one, which is done.
+    /// Another task, which is done already.
     Id,
 }
 
-/// Returns the refused offers of a claim by MCP and of an explanation on the command line, with a fault in each.
+/// Returns the refused suggestions of a claim by MCP and of `explain` on the command line, with a fault in each.
 pub(super) fn control(spoilt: Spoilt) -> Vec<String> {
     let home = Home::new();
     home.apply(&plan());
     home.run(&["done", "two", "--actor", "ann"]).ok();
     let mut counts = Counts::default();
-    // The answer to a claim offers to end the task in the name of its holder.
+    // The answer to a claim suggests to finish the task in the name of its holder.
     let claim = json!({"id": "one", "action": "claim", "agent": "ann"});
     let answer = McpClient::start(home.program(&["mcp"])).call("task_update", &claim);
     let mut offered = answer["structuredContent"].clone();

@@ -1,8 +1,8 @@
-//! Fields of tasks and of tool calls with values that mean something and values that do not, as authors write them.
+//! Fields of tasks and tool calls with valid and invalid values, in the author's form.
 
 use serde_json::{Value, json};
 
-/// A field with a value, and the verdict on it wherever an author writes it.
+/// A field with a value, and the expected verdict at every entry point.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) field: &'static str,
@@ -14,7 +14,7 @@ fn rows(is_accepted: bool, fields: Vec<(&'static str, Value)>) -> impl Iterator<
     fields.into_iter().map(move |(field, value)| Row { field, value, is_accepted })
 }
 
-/// Fields that are refused of tasks and of calls: unknown, misspelt, of other programs, and those that tell what has happened.
+/// Fields that tasks and calls refuse: unknown or misspelt ones, those of other programs, and those that record the past.
 fn strange() -> Vec<(&'static str, Value)> {
     vec![
         ("ticket", json!(1)),
@@ -38,7 +38,7 @@ fn strange() -> Vec<(&'static str, Value)> {
 /// Fields with values.
 type Fields = Vec<(&'static str, Value)>;
 
-/// Values of the fields that tasks and calls have in common: those that are accepted, and those that are not.
+/// Accepted and refused values of the fields that tasks and calls share.
 fn shared() -> (Fields, Fields) {
     let question = |more: Value| {
         let mut question = json!({"ask": "Now?"});
@@ -90,7 +90,7 @@ fn shared() -> (Fields, Fields) {
     (good, bad)
 }
 
-/// Returns the rows of a task that has a call; a milestone has none.
+/// Returns the rows of a task with a call, because a milestone has none.
 pub(super) fn of_tasks() -> Vec<Row> {
     let (mut good, mut bad) = shared();
     good.extend([

@@ -1,4 +1,4 @@
-//! What lies around a project, for tools to get at: secrets, a store, a configuration, sockets, and a process.
+//! The targets around a project: secrets, a store, a configuration, sockets, and a process.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use integration_tests::escape::World;
 use tempfile::TempDir;
 
-/// The user that owns a world where the harness may choose.
+/// The user that owns a world if the harness is the superuser.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Where worlds are made: everybody may, and unlike `/tmp` programs in a sandbox see it, so that there is something to be held from.
+/// Parent directory of the worlds. Every user may write there, and unlike `/tmp` it is visible in a sandbox, so that the
+/// restrictions are what blocks access.
 const PLACE: &str = "/var/tmp";
 
-/// Secrets beneath the home.
+/// Secrets in the home.
 const SECRETS: [&str; 9] = [
     ".ssh/id_ed25519",
     ".ssh/authorized_keys",
@@ -49,25 +50,25 @@ const PROTECTED: [&str; 12] = [
     "taskpawl.toml",
 ];
 
-/// Files in the directory that is nobody's business.
+/// Files in the directory that no tool may access.
 const OUTSIDE: [&str; 7] =
     ["victim", "emptied", "removed", "renamed", "through-link", "through-proc", "to-be-linked"];
 
-/// A world and what listens in it.
+/// A world with its listeners.
 #[derive(Debug)]
 pub(crate) struct Around {
     directory: TempDir,
     pub(crate) world: World,
-    /// How many messages came from within.
+    /// Number of messages that came from the sandbox.
     heard: Arc<AtomicUsize>,
     bystander: Child,
-    /// Everything that is started here is given it, on purpose.
+    /// A file that every started process inherits, on purpose: a leaked descriptor must not reach a tool.
     _open_secret: File,
-    /// Whose it is; `None` for the user of the harness.
+    /// The owner; `None` for the user of the harness.
     user: Option<u32>,
 }
 
-/// Fails where no world can be made.
+/// Fails if no world can be created on this machine.
 pub(crate) fn probe() -> std::io::Result<()> {
     place().map(drop)
 }
@@ -77,7 +78,7 @@ fn place() -> std::io::Result<TempDir> {
 }
 
 impl Around {
-    /// Makes a world that belongs to a user.
+    /// Creates a world that belongs to a user.
     pub(crate) fn new(user: Option<u32>) -> Self {
         let directory = place().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -156,13 +157,13 @@ impl Around {
         let address = SocketAddr::from_abstract_name(&self.world.abstract_name).unwrap();
         let unix = UnixListener::bind_addr(&address).unwrap();
         self.hear(move || unix.accept().and_then(|(mut stream, _)| stream.read(&mut [0; 16])));
-        // Who may connect is not a question of permissions.
+        // Open permissions, so that only the sandbox can block a connection.
         for path in [&self.world.socket, &self.world.socket.with_extension("datagram")] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
         }
     }
 
-    /// Counts what comes; the thread ends with the process.
+    /// Counts incoming messages; the thread ends with the process.
     fn hear(&self, mut next: impl FnMut() -> std::io::Result<usize> + Send + 'static) {
         let heard = Arc::clone(&self.heard);
         std::thread::spawn(move || {
@@ -176,7 +177,7 @@ impl Around {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// Returns the program, as the user of this world starts it.
+    /// Returns the command that starts the program as the user of this world.
     pub(crate) fn program(&self, args: &[&str]) -> Command {
         let place = self.directory.path();
         let mut command = Command::new(place.join("bin/taskpawl"));
@@ -195,12 +196,12 @@ impl Around {
         command
     }
 
-    /// Returns whether something was written where all programs of the machine read it, and takes it away.
+    /// Removes the file in shared memory, and returns whether it was visible to all programs of the machine.
     pub(crate) fn has_shared_memory(&self) -> bool {
         fs::remove_file(&self.world.shared_memory).is_ok()
     }
 
-    /// Returns everything that no tool may change, with what it says.
+    /// Returns all files that no tool may change, with their content.
     pub(crate) fn untouchable(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let World { home, outside, .. } = &self.world;
         let mut found = Vec::new();
@@ -219,13 +220,13 @@ impl Drop for Around {
     }
 }
 
-/// Returns listeners at sockets in a home that are not called what they were bound by.
+/// Returns listeners in a home whose socket files no longer have the name that they were bound by.
 fn sockets_under_other_names(home: &Path) -> [UnixListener; 3] {
     let renamed = UnixListener::bind(home.join("first-name")).unwrap();
     fs::rename(home.join("first-name"), home.join("renamed")).unwrap();
     let linked = UnixListener::bind(home.join("only-name")).unwrap();
     fs::hard_link(home.join("only-name"), home.join("second-name")).unwrap();
-    // The directory of this process is that of all its tests, so the name leads there from it.
+    // Changing the current directory would affect all tests of this process, so the relative name leads from it to the home.
     let here = std::env::current_dir().unwrap();
     let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
     let relative = up.join(home.join("relative").strip_prefix("/").unwrap());
@@ -249,7 +250,7 @@ fn copy(from: &str, to: &Path) {
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Opens a file so that it stays open in what is started.
+/// Opens a file without close-on-exec, so that child processes inherit it.
 fn open_for_all(path: &Path) -> File {
     let file = File::open(path).unwrap();
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();

@@ -1,4 +1,4 @@
-//! A home of its own for the program, and running it there.
+//! A private home for the program, and running the program there.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use taskpawl::store::{Location, open};
 use taskpawl_testkit::broken_invariants;
 use tempfile::TempDir;
 
-/// A home, a directory to work in, and a store beside it.
+/// A home with a project directory and a store beside it.
 #[derive(Debug)]
 pub(crate) struct Home {
     _directory: Option<TempDir>,
@@ -21,30 +21,30 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Makes one on the disk, with a database for a store.
+    /// Creates a home on the disk, with a database as its store.
     pub(crate) fn new() -> Self {
         Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// Makes one below a directory.
+    /// Creates a home below a directory.
     pub(crate) fn below(directory: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("home-").tempdir_in(directory).unwrap();
         let home = Self::at(directory.path());
         Self { _directory: Some(directory), ..home }
     }
 
-    /// Makes one in a file system that is never written to a disk, if there is one.
+    /// Creates a home in tmpfs, if there is one.
     pub(crate) fn in_memory() -> Option<Self> {
         let memory = Path::new("/dev/shm");
         memory.is_dir().then(|| Self::below(memory))
     }
 
-    /// Makes one in a directory that is there, or finds it again.
+    /// Creates a home in an existing directory, or opens it again.
     pub(crate) fn at(path: &Path) -> Self {
         let path = std::fs::canonicalize(path).unwrap();
         std::fs::create_dir_all(path.join("work")).unwrap();
         std::fs::create_dir_all(path.join("tmp")).unwrap();
-        // The directory of the build may lie in a project, whose root is not to be that of the calls.
+        // The build directory may lie in a project. Without a project file here, calls would take that project's root.
         let project = path.join("work/.taskpawl");
         std::fs::create_dir_all(&project).unwrap();
         let id = "00000000-0000-4000-8000-000000000001";
@@ -54,26 +54,27 @@ impl Home {
         Self { _directory: None, path, store, faults: String::new() }
     }
 
-    /// Keeps the tasks in a readable file instead.
+    /// Uses a JSON file as the store instead.
     pub(crate) fn with_json(mut self) -> Self {
         self.store = format!("json:{}", self.path.join("tasks.json").to_str().unwrap());
         self
     }
 
-    /// Breaks everything that is started here.
+    /// Enables faults in every process that is started here.
     pub(crate) fn with_fault(mut self, names: &str) -> Self {
         names.clone_into(&mut self.faults);
         self
     }
 
-    /// Returns the same home with a copy of the store, for something that is not to change it. Nobody writes meanwhile.
+    /// Returns the same home with a copy of the store, for commands that must not change the original. No process may write
+    /// meanwhile.
     pub(crate) fn with_copied_store(&self, name: &str) -> Self {
         let store = self.path(name);
         for suffix in ["", "-wal", "-shm"] {
             let (from, to) = (format!("{}{suffix}", self.store), format!("{}{suffix}", store.display()));
             match std::fs::copy(from, &to) {
                 Ok(_) => {}
-                // What an earlier copy has left would belong to another database.
+                // A leftover log of an earlier copy would be replayed into the new database.
                 Err(_) => drop(std::fs::remove_file(to)),
             }
         }
@@ -90,7 +91,7 @@ impl Home {
         self.path.join(name)
     }
 
-    /// Writes a file into the directory to work in.
+    /// Writes a file into the project.
     pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.path("work").join(name);
         std::fs::write(&path, content).unwrap();
@@ -104,19 +105,19 @@ impl Home {
         std::fs::write(directory.join("config.toml"), content).unwrap();
     }
 
-    /// Returns the program with its arguments, ready to be started.
+    /// Returns the command that starts the program with these arguments.
     pub(crate) fn program(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl-under-test"));
         command.args(args);
         if args.contains(&"run-all-ready") {
-            // The programs of the harnesses lie where the compiler has put them: no place that the sandbox knows.
+            // The programs of the harnesses are in the build directory, which the sandbox does not open by default.
             command.arg("--allow-read").arg(Path::new(env!("CARGO_BIN_EXE_taskpawl-tool")).parent().unwrap());
         }
         self.prepare(&mut command);
         command
     }
 
-    /// Gives a command the environment of this home, and nothing else.
+    /// Sets the environment of a command to that of this home only.
     pub(crate) fn prepare(&self, command: &mut Command) {
         command
             .current_dir(self.path("work"))
@@ -137,40 +138,40 @@ impl Home {
 
     /// Applies a plan.
     pub(crate) fn apply(&self, plan: &str) {
-        // A plan belongs to its file, so each name has one of its own.
+        // A plan is bound to its file, so each plan name needs its own file.
         let read: Value = serde_json::from_str(plan).unwrap_or_default();
         let name = read["name"].as_str().unwrap_or("plan");
         let path = self.file(&format!("{name}.json"), plan);
         self.run(&["apply", path.to_str().unwrap()]).ok();
     }
 
-    /// Returns what kind of store it is, for the line of a harness.
+    /// Returns the kind of the store, for the output line of a harness.
     pub(crate) fn store_kind(&self) -> &'static str {
         if self.store.starts_with("json:") { "a JSON store" } else { "a database" }
     }
 
-    /// Returns the library's door to the store, in this process.
+    /// Opens the store in this process, through the library.
     pub(crate) fn manager(&self) -> Manager {
         Manager::new(open(&Location::parse(&self.store, Path::new(""))), "harness")
     }
 
-    /// Makes a task for somebody to do, through the library.
+    /// Creates a manual task through the library.
     pub(crate) fn create(&self, id: &str) {
         self.manager().create(named(id)).unwrap();
     }
 
-    /// Returns what the store keeps beside the tasks and does not follow from them.
+    /// Returns the stored columns that are not derived from the tasks.
     pub(crate) fn broken_invariants(&self) -> Vec<String> {
         self.manager().read(|view| Ok(broken_invariants(view)?)).unwrap()
     }
 
-    /// Asserts that the store opens, and that what it keeps beside the tasks follows from them.
+    /// Asserts that the store opens, and that its derived columns match its tasks.
     pub(crate) fn assert_sound(&self) {
         assert_eq!(self.broken_invariants(), Vec::<String>::new());
     }
 }
 
-/// What came of a process.
+/// The outcome of a process.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -184,7 +185,7 @@ impl Run {
         command.output().unwrap().into()
     }
 
-    /// Asserts that it went well.
+    /// Asserts success.
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
@@ -198,13 +199,13 @@ impl From<Output> for Run {
     }
 }
 
-/// Returns a task for somebody to do.
+/// Returns a manual task.
 pub(crate) fn named(id: &str) -> NewTask {
     let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
     NewTask { id: TaskId::from(id), spec, ..NewTask::default() }
 }
 
-/// Returns whether a program can be found.
+/// Returns whether a program is on the `PATH`.
 pub(crate) fn is_there(program: impl AsRef<OsStr>) -> bool {
     Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }

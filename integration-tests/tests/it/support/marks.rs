@@ -1,4 +1,4 @@
-//! What the programs of calls wrote down, and what is left of them.
+//! The marks that the programs of calls write, and the processes that they leave.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,12 +13,12 @@ pub(crate) struct Marks {
     pub(crate) starts: BTreeMap<String, usize>,
     pub(crate) ends: BTreeMap<String, usize>,
     pub(crate) overlaps: Vec<String>,
-    /// Effects by key.
+    /// The number of effects for each key.
     pub(crate) keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Marks {
-    /// Reads what is there so far.
+    /// Reads the current marks.
     pub(crate) fn of(home: &Home) -> Self {
         let text = std::fs::read_to_string(home.path("work/marks")).unwrap_or_default();
         let mut marks = Self::default();
@@ -39,21 +39,21 @@ impl Marks {
     }
 }
 
-/// Returns the argv of a call to the program that is hard to end.
+/// Returns the `argv` of a call to the program that is hard to kill.
 pub(crate) fn work(home: &Home, millis: u64) -> [String; 4] {
     let directory = home.path("work").to_str().unwrap().to_owned();
     [env!("CARGO_BIN_EXE_taskpawl-tool").to_owned(), "work".to_owned(), directory, millis.to_string()]
 }
 
-/// Returns the command lines of all processes that were started for this home: it stands in their arguments.
+/// Returns the command lines of all processes of this home, which is recognised by its path in their arguments.
 pub(crate) fn survivors(home: &Home) -> Vec<String> {
     processes_of(home).into_iter().map(|(_, line)| line).collect()
 }
 
-/// Ends what a fault has left alive.
+/// Kills the processes that a fault has left alive.
 pub(crate) fn end_survivors(home: &Home) {
     for (pid, _) in processes_of(home) {
-        // It may end by itself.
+        // It may have exited in the meantime.
         let _ = kill_process(pid, Signal::KILL);
     }
 }

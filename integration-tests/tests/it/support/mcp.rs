@@ -15,7 +15,7 @@ pub(crate) struct McpClient {
 }
 
 impl McpClient {
-    /// Starts `server`, and begins the conversation.
+    /// Starts `server`, and sends the handshake.
     pub(crate) fn start(mut server: Command) -> Self {
         let mut server =
             server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -31,7 +31,7 @@ impl McpClient {
         client
     }
 
-    /// Returns the process of the server.
+    /// Returns the process id of the server.
     pub(crate) fn server_id(&self) -> u32 {
         self.server.id()
     }
@@ -53,7 +53,7 @@ impl McpClient {
         }
     }
 
-    /// Calls a tool with what the server does not read, and returns why.
+    /// Calls a tool with an unreadable message, and returns the error.
     pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));
         answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{tool}: {answer}")).to_owned()
@@ -68,7 +68,7 @@ impl McpClient {
 
 impl Drop for McpClient {
     fn drop(&mut self) {
-        // The end of its input ends the server.
+        // The end of its input stops the server.
         self.input = None;
         let _ = self.server.wait();
     }

@@ -1,11 +1,11 @@
-//! How much is done, what came of it, and from which numbers.
+//! Counts, seeds and output lines of the harnesses.
 
 use std::fmt::{Display, Write as _};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write as _;
 use std::time::Instant;
 
-/// Returns the figure of the test command, or the larger one where `TASKPAWL_HARNESS` is `full`.
+/// Returns the count of the test command, or the larger one if `TASKPAWL_HARNESS` is `full`.
 pub(crate) fn scale(usual: usize, full: usize) -> usize {
     let word = std::env::var_os("TASKPAWL_HARNESS").unwrap_or_default();
     match word.to_str() {
@@ -15,7 +15,7 @@ pub(crate) fn scale(usual: usize, full: usize) -> usize {
     }
 }
 
-/// Returns `TASKPAWL_SEED`, or a number that is new each time: a failure prints it.
+/// Returns `TASKPAWL_SEED`, or a new random number; a failure prints it.
 pub(crate) fn seed() -> u64 {
     match std::env::var_os("TASKPAWL_SEED") {
         Some(text) => text.to_str().and_then(|text| text.parse().ok()).expect("TASKPAWL_SEED is a number"),
@@ -23,12 +23,12 @@ pub(crate) fn seed() -> u64 {
     }
 }
 
-/// Says that something could not be shown on this machine.
+/// Prints that a harness is skipped on this machine.
 pub(crate) fn skip(what: &str, why: impl Display) {
     say(&format!("SKIPPED {what}: {why}"));
 }
 
-/// Prints one line when a harness ends: its figures and its time, or how it is repeated.
+/// Prints one line when a harness ends: its figures and its time, or the command that repeats a failure.
 pub(crate) struct Figures {
     name: &'static str,
     pub(crate) seed: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// `name` is that of the test.
+    /// `name` is the name of the test, as `cargo test` needs it.
     pub(crate) fn of(name: &'static str, seed: u64) -> Self {
         Self { name, seed, begin: Instant::now(), text: String::new() }
     }
@@ -45,7 +45,7 @@ impl Figures {
     /// Adds a figure.
     pub(crate) fn add(&mut self, figure: impl Display) {
         let comma = if self.text.is_empty() { "" } else { ", " };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.text, "{comma}{figure}");
     }
 }
@@ -63,8 +63,8 @@ impl Drop for Figures {
     }
 }
 
-/// Writes past what catches the output of tests that pass: nobody should have to ask for it.
+/// Writes to the real standard error, because libtest captures `eprintln!` of passing tests.
 fn say(line: &str) {
-    // Where nobody listens there is nobody to tell.
+    // Without a terminal or pipe there is no reader.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

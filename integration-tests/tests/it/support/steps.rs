@@ -1,4 +1,4 @@
-//! Steps that workers and commands do, and whether they are there afterwards.
+//! Steps of workers and commands, and checks whether a store has them.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use taskpawl::model::{Status, Task};
 
 use super::home::Home;
 
-/// Returns steps on a few tasks each: made, remarked, claimed and done, and now and then a plan.
+/// Returns steps on a few tasks each: create, note, claim, done, and sometimes a plan.
 pub(crate) fn steps(count: usize) -> Vec<String> {
     let step = |number: usize| {
         let task = number / 5;
@@ -22,7 +22,7 @@ pub(crate) fn steps(count: usize) -> Vec<String> {
     (0..count).map(step).collect()
 }
 
-/// Returns the command that does a step.
+/// Returns the command that performs a step.
 pub(crate) fn program_of(home: &Home, step: &str) -> Command {
     let words: Vec<&str> = step.split(' ').collect();
     match *words {
@@ -40,7 +40,7 @@ pub(crate) fn program_of(home: &Home, step: &str) -> Command {
     }
 }
 
-/// Returns whether what a step did is in the store; an error where only a part of it is.
+/// Returns whether the effect of a step is in the store; an error if only a part of it is.
 pub(crate) fn is_there(manager: &Manager, step: &str) -> Result<bool, String> {
     let words: Vec<&str> = step.split(' ').collect();
     let is = |id: &str, test: &dyn Fn(&Task) -> bool| match manager.get(id) {
@@ -65,8 +65,8 @@ pub(crate) fn is_there(manager: &Manager, step: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns what is wrong with a store after a crash: acknowledged steps that are not there, half steps, broken invariants, and
-/// whether it can be written to.
+/// Returns the mistakes of a store after a crash: missing acknowledged steps, half steps, broken invariants, and a failing next
+/// write.
 pub(crate) fn losses(home: &Home, steps: &[String], acknowledged: usize) -> Vec<String> {
     let manager = home.manager();
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Looking at the system calls of a process, and ending it at one of them.
+//! Tracing the system calls of a process, injecting faults into them, and killing the process at one of them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::process::Command;
 use super::home::{Home, is_there};
 use super::scale::skip;
 
-/// The program that shows system calls.
+/// A usable `strace` program.
 #[derive(Debug)]
 pub(crate) struct Strace;
 
 impl Strace {
-    /// Returns it if it is here and may trace; says that `what` is skipped if not.
+    /// Returns `strace` if it is installed and may trace; otherwise prints that `what` is skipped.
     pub(crate) fn find(what: &str) -> Option<Self> {
         if !is_there("strace") {
             skip(what, "there is no strace");
@@ -25,7 +25,7 @@ impl Strace {
         Some(Self)
     }
 
-    /// Returns `command` as it is traced: of all its threads and children the given system calls, into `log`.
+    /// Returns `command` under strace: the given system calls of all its threads and children, into `log`.
     #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
     pub(crate) fn of(&self, home: &Home, calls: &str, log: &Path, command: &Command) -> Command {
         let mut traced = Command::new("strace");
@@ -35,7 +35,7 @@ impl Strace {
         traced
     }
 
-    /// Returns `command` as it is traced, with the names of the files behind descriptors.
+    /// Returns `command` under strace, with the paths of descriptors.
     pub(crate) fn with_paths(&self, home: &Home, calls: &str, log: &Path, command: &Command) -> Command {
         let plain = self.of(home, calls, log, command);
         let mut traced = Command::new("strace");
@@ -44,8 +44,7 @@ impl Strace {
         traced
     }
 
-    /// Returns what `traced` does for the calls alone that are about the files of the store, and the directory that they are in.
-    /// Only such calls are counted, too.
+    /// Restricts `traced` to calls on the files of the store and their directory. strace also counts only these calls.
     #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
     pub(crate) fn of_store(&self, home: &Home, traced: &Command) -> Command {
         const ENDINGS: [&str; 6] = ["", ".lock", "-wal", "-shm", "-journal", ".new"];
@@ -60,7 +59,7 @@ impl Strace {
         narrowed
     }
 
-    /// Returns `command` so that its calls fail as `inject` says, in the words of strace.
+    /// Returns `command` with failing calls; `inject` is in the syntax of strace.
     #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
     pub(crate) fn injecting(&self, home: &Home, call: &str, inject: &str, command: &Command) -> Command {
         let mut traced = Command::new("strace");
@@ -71,7 +70,7 @@ impl Strace {
         traced
     }
 
-    /// Returns `command` so that the thread is killed with its process which begins its `number`th `call`.
+    /// Returns `command` so that its process is killed when a thread starts its `number`th `call`.
     #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
     pub(crate) fn killing(&self, home: &Home, call: &str, number: usize, command: &Command) -> Command {
         let mut traced = Command::new("strace");
@@ -97,7 +96,7 @@ impl Trace {
         self.0.iter().map(String::as_str)
     }
 
-    /// Counts the calls that began.
+    /// Counts the calls that started.
     pub(crate) fn count(&self) -> usize {
         self.lines().filter(|line| line.contains('(')).count()
     }

@@ -1,11 +1,11 @@
-//! Waiting for something to be so.
+//! Waiting for a condition.
 
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes on a machine that has other things to do; who waits so long waits for ever.
+/// Time limit of a wait. Generous, so that a loaded machine causes no failures.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Returns what `look` finds as soon as it finds something.
+/// Calls `look` until it returns a value. Panics after two minutes.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {

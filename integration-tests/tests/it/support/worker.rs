@@ -1,4 +1,4 @@
-//! A process that uses the library, as the harness sees it.
+//! A worker process, from the side of the harness.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::home::Home;
 
-/// What a worker said about a step.
+/// The answer of a worker to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) step: usize,
@@ -21,7 +21,7 @@ impl Answer {
     }
 }
 
-/// A worker that runs.
+/// A running worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) child: Child,
@@ -30,7 +30,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Returns the command of a worker that takes its steps from its input.
+    /// Returns the command of a worker that reads its steps from standard input.
     pub(crate) fn command(home: &Home, actor: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl-worker"));
         command.args([home.store(), actor]);
@@ -38,7 +38,7 @@ impl Worker {
         command
     }
 
-    /// Returns the command of a worker that takes its steps from a file, beginning with `step`.
+    /// Returns the command of a worker that reads its steps from a file, from `step` on.
     pub(crate) fn with_script(home: &Home, actor: &str, script: &Path, step: usize) -> Command {
         let mut command = Self::command(home, actor);
         command.arg(script).arg(step.to_string());
@@ -51,25 +51,26 @@ impl Worker {
         Self { stdin: child.stdin.take(), stdout, child }
     }
 
-    /// Returns what it can be killed by, also while somebody reads its answers. It is not waited for before that has ended.
+    /// Returns a handle to kill the worker, also while another thread reads its answers. The process is reaped only after that
+    /// thread has ended.
     pub(crate) fn pid(&self) -> Pid {
         Pid(rustix::process::Pid::from_child(&self.child))
     }
 
-    /// Gives it a step to do.
+    /// Sends a step.
     pub(crate) fn tell(&mut self, step: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         writeln!(stdin, "{step}").unwrap();
     }
 
-    /// Returns its next answer; `None` when it has ended. What a kill cut off is no answer.
+    /// Returns the next answer; `None` at the end. A line cut off by a kill is not an answer.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         parse(&line)
     }
 
-    /// Lets it end, and returns what it still says.
+    /// Closes its input, and returns the remaining answers.
     pub(crate) fn finish(mut self) -> Vec<Answer> {
         drop(self.stdin.take());
         let answers = std::iter::from_fn(|| self.answer()).collect();
@@ -78,18 +79,18 @@ impl Worker {
     }
 }
 
-/// A process that was started here and not yet waited for.
+/// A child process that was not reaped yet, so its id cannot belong to another process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pid(rustix::process::Pid);
 
 impl Pid {
-    /// Ends it as nothing can be caught.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(self) {
         rustix::process::kill_process(self.0, rustix::process::Signal::KILL).unwrap();
     }
 }
 
-/// Returns all whole answers in a text.
+/// Returns all complete answers in a text.
 pub(crate) fn answers(text: &str) -> Vec<Answer> {
     text.split_inclusive('\n').filter_map(parse).collect()
 }
