@@ -1,8 +1,8 @@
-//! Allocation: who holds what there is only so much of, and who is next.
+//! Resource allocation: named resources, write paths and item slots that tasks of a run share.
 //!
-//! A claim takes what it needs in one fixed order, holds what it has, and waits for the next in a single queue, by priority and
-//! then by age. So nobody waits in a circle, nobody is overtaken for ever however much it needs, and what is given back is
-//! looked at by the first of one queue, not by all that wait.
+//! A claim takes its needs in one fixed order, holds those it has, and waits for the next one in a single queue,
+//! ordered by priority and then by age. The fixed order rules out deadlocks. The queue rules out starvation, however
+//! much a claim needs. A release looks at the first claim of each queue it touched, not at every waiting claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,22 @@ use crate::command::Needs;
 use crate::paths;
 use crate::spec::Priority;
 
-/// Something of which there is only so much. The order is that in which claims take them.
+/// A limited resource. The order of the variants is the order in which claims take them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Pool {
     /// A named resource.
     Resource(String),
-    /// Items of a task that run at once.
+    /// Items of a `forEach` task that run at once.
     Items(Key),
-    /// A path, with all below it. Who writes below it has a share of it, who writes it has all.
+    /// A path with everything below it. A task that writes below it takes one share; a task that writes it takes all.
     Path(String),
 }
 
-/// All of a path.
+/// The capacity of a path: more than all shares together, and so large that only one claim can hold the whole of it.
+/// Half of the range leaves room for [`Allocation::hold`], which adds without checking the capacity.
 const WHOLE: u64 = u64::MAX >> 1;
 
-/// The place of a claim in every queue.
+/// The position of a claim in every queue: priority, then the number of the request, so that older requests come first.
 type Turn = (Priority, u64, Key);
 
 #[derive(Debug, Clone, Default)]
@@ -44,25 +45,25 @@ struct Step {
 
 #[derive(Debug, Clone)]
 struct Claim {
-    /// What it needs, in order.
+    /// Its needs, in the order in which they are taken.
     steps: Vec<Step>,
-    /// How many of the steps it has.
+    /// The number of steps it holds, counted from the start of `steps`.
     taken: usize,
     turn: Turn,
 }
 
-/// What claims hold and wait for.
+/// The resources that claims hold and wait for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allocation {
     stocks: BTreeMap<Pool, Stock>,
     claims: BTreeMap<Key, Claim>,
-    /// Claims that have all they need and were not taken note of.
+    /// Claims that got everything and were not yet returned by `take_granted`.
     granted: BTreeSet<Turn>,
     next: u64,
 }
 
 impl Allocation {
-    /// Asks for what a task needs. Once it has it, it is among what [`take_granted`](Self::take_granted) returns.
+    /// Requests the needs of a task. Once all are held, [`take_granted`](Self::take_granted) returns the task.
     pub(crate) fn request(&mut self, key: Key, needs: &Needs, priority: Priority) {
         self.release(key);
         let turn = (priority, self.next, key);
@@ -71,7 +72,7 @@ impl Allocation {
         self.advance(key);
     }
 
-    /// Gives a task what it needs although there may not be as much: it has it already.
+    /// Records that a task holds its needs, even beyond the capacity, because its calls already run with them.
     pub(crate) fn hold(&mut self, key: Key, needs: &Needs) {
         self.release(key);
         let steps = steps(needs);
@@ -83,8 +84,9 @@ impl Allocation {
         self.next += 1;
     }
 
-    /// Takes back what a task was granted, and puts it where it was in the queues; returns whether it now waits in one. Else it
-    /// still has all that it needs.
+    /// Returns the needs of a task to their pools and requests them again at its old position in the queues.
+    ///
+    /// Returns whether the task now waits. Otherwise it has everything again.
     pub(crate) fn ask_again(&mut self, key: Key) -> bool {
         let Some(claim) = self.claims.get_mut(&key) else { return false };
         let turn = claim.turn;
@@ -92,12 +94,13 @@ impl Allocation {
         for step in &taken {
             self.stock(step).used -= step.amount;
         }
+        // This claim is in no queue at this point: waking the others first would let younger claims overtake it.
         self.advance(key);
         self.wake(&taken);
         !self.granted.remove(&turn)
     }
 
-    /// Gives back what a task holds, and takes it out of the queue where it waits.
+    /// Releases everything that a task holds, and removes it from the queue in which it waits.
     pub(crate) fn release(&mut self, key: Key) {
         let Some(claim) = self.claims.remove(&key) else { return };
         self.granted.remove(&claim.turn);
@@ -107,23 +110,24 @@ impl Allocation {
         if let Some(step) = claim.steps.get(claim.taken) {
             self.stock(step).queue.remove(&claim.turn);
         }
+        // The pool in which the claim waited is woken as well: a smaller claim behind it may fit now that it is gone.
         let concerned = claim.steps.len().min(claim.taken + 1);
         self.wake(&claim.steps[..concerned]);
     }
 
-    /// Returns whether a task asked for something and has not given it back.
+    /// Returns whether a task has a request, granted or waiting.
     pub(crate) fn has(&self, key: Key) -> bool {
         self.claims.contains_key(&key)
     }
 
-    /// Returns whether a task has all that it asked for, and that was taken note of.
+    /// Returns whether a task has everything it requested and `take_granted` has already returned it.
     pub(crate) fn has_all(&self, key: Key) -> bool {
         let is_settled =
             |claim: &Claim| claim.taken == claim.steps.len() && !self.granted.contains(&claim.turn);
         self.claims.get(&key).is_some_and(is_settled)
     }
 
-    /// Returns the tasks that have all they need since this was asked last, in order.
+    /// Returns the tasks that got everything since the last call, by priority and age.
     pub(crate) fn take_granted(&mut self) -> impl Iterator<Item = Key> + use<> {
         std::mem::take(&mut self.granted).into_iter().map(|(_, _, key)| key)
     }
@@ -134,11 +138,14 @@ impl Allocation {
         stock
     }
 
-    /// Takes step after step until one is not to be had: there the claim waits.
+    /// Takes step after step until one does not fit; the claim then waits in the queue of that pool.
     fn advance(&mut self, key: Key) {
         let Some(mut claim) = self.claims.remove(&key) else { return };
+        // The claim is out of the map while it advances, because `stock` borrows the whole of `self`.
         while let Some(step) = claim.steps.get(claim.taken) {
             let stock = self.stock(step);
+            // A claim that would fit still waits behind an earlier one, or a stream of small claims would starve a
+            // large one.
             let is_first = stock.queue.first().is_none_or(|first| claim.turn <= *first);
             if !is_first || stock.used.saturating_add(step.amount) > stock.capacity {
                 stock.queue.insert(claim.turn);
@@ -154,12 +161,14 @@ impl Allocation {
         self.claims.insert(key, claim);
     }
 
-    /// Lets the first of each queue go on, as long as there is enough for it.
+    /// Lets the first claim of each queue advance while there is enough for it.
     fn wake(&mut self, steps: &[Step]) {
         for step in steps {
             while let Some(stock) = self.stocks.get(&step.pool) {
                 let before = stock.queue.len();
                 let Some((_, _, key)) = stock.queue.first().copied() else {
+                    // Empty pools are removed: resources and paths are named by plans, and a long run would keep every
+                    // name.
                     if stock.used == 0 {
                         self.stocks.remove(&step.pool);
                     }
@@ -174,7 +183,7 @@ impl Allocation {
     }
 }
 
-/// Returns what a task needs in the order in which it is taken.
+/// Returns the needs of a task in the order in which they are taken.
 fn steps(needs: &Needs) -> Vec<Step> {
     let mut steps = BTreeMap::new();
     for (name, amount) in needs.resources.iter().filter(|(_, amount)| amount.units > 0) {
@@ -184,6 +193,8 @@ fn steps(needs: &Needs) -> Vec<Step> {
         steps.insert(Pool::Items(parent), (1, most.into()));
     }
     for path in needs.paths() {
+        // Every directory above takes one share. A task that writes the directory needs all of it, and so excludes this
+        // one.
         for above in paths::above(&path) {
             steps.entry(Pool::Path(above.to_owned())).or_insert((1, WHOLE));
         }
@@ -205,9 +216,9 @@ mod tests {
         Needs { writes: paths.iter().map(|path| (*path).to_owned()).collect(), ..Needs::default() }
     }
 
-    const NOBODY: [u32; 0] = [];
+    const NONE: [u32; 0] = [];
 
-    /// Asks in order and returns who has what it needs after each step.
+    /// Returns the tasks that were granted since the last call.
     fn granted(allocation: &mut Allocation) -> Vec<u32> {
         allocation.take_granted().map(|key| key.0).collect()
     }
@@ -223,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn a_big_claim_is_not_overtaken_by_a_stream_of_small_ones() {
+    fn small_claims_do_not_overtake_a_large_claim() {
         let mut all = Allocation::default();
         assert_eq!(ask(&mut all, 1, &units("gpu", 1, 3)), [1]);
-        assert_eq!(ask(&mut all, 2, &units("gpu", 3, 3)), NOBODY);
+        assert_eq!(ask(&mut all, 2, &units("gpu", 3, 3)), NONE);
         for small in 3..10 {
-            assert_eq!(ask(&mut all, small, &units("gpu", 1, 3)), NOBODY);
+            assert_eq!(ask(&mut all, small, &units("gpu", 1, 3)), NONE);
         }
         assert_eq!(give_back(&mut all, 1), [2]);
         assert_eq!(give_back(&mut all, 2), [3, 4, 5]);
@@ -236,21 +247,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_urgent_comes_first_and_what_is_taken_out_makes_room() {
+    fn urgent_claims_come_first_and_a_removed_claim_makes_room() {
         let mut all = Allocation::default();
         ask(&mut all, 1, &units("gpu", 1, 2));
-        assert_eq!(ask(&mut all, 2, &units("gpu", 2, 2)), NOBODY);
-        assert_eq!(ask(&mut all, 3, &units("gpu", 1, 2)), NOBODY);
+        assert_eq!(ask(&mut all, 2, &units("gpu", 2, 2)), NONE);
+        assert_eq!(ask(&mut all, 3, &units("gpu", 1, 2)), NONE);
         all.request(Key(4), &units("gpu", 1, 2), Priority::Critical);
         assert_eq!(granted(&mut all), [4]);
-        assert_eq!(give_back(&mut all, 2), NOBODY);
+        assert_eq!(give_back(&mut all, 2), NONE);
         assert_eq!(give_back(&mut all, 4), [3]);
         assert_eq!((give_back(&mut all, 1), give_back(&mut all, 3)), (vec![], vec![]));
         assert!(all.stocks.is_empty() && all.claims.is_empty());
     }
 
     #[test]
-    fn several_resources_are_taken_together_and_nobody_waits_in_a_circle() {
+    fn claims_of_several_resources_do_not_deadlock() {
         let mut all = Allocation::default();
         let both = |first: &str, second: &str| {
             let mut needs = units(first, 1, 1);
@@ -258,32 +269,32 @@ mod tests {
             needs
         };
         assert_eq!(ask(&mut all, 1, &both("a", "b")), [1]);
-        assert_eq!(ask(&mut all, 2, &both("b", "c")), NOBODY);
-        assert_eq!(ask(&mut all, 3, &both("c", "a")), NOBODY);
+        assert_eq!(ask(&mut all, 2, &both("b", "c")), NONE);
+        assert_eq!(ask(&mut all, 3, &both("c", "a")), NONE);
         assert_eq!(ask(&mut all, 4, &units("c", 1, 1)), [4]);
-        assert_eq!(give_back(&mut all, 4), NOBODY);
+        assert_eq!(give_back(&mut all, 4), NONE);
         assert_eq!(give_back(&mut all, 1), [3]);
         assert_eq!(give_back(&mut all, 3), [2]);
     }
 
     #[test]
-    fn paths_exclude_what_is_above_and_below_them() {
+    fn a_path_excludes_its_parents_and_children() {
         let mut all = Allocation::default();
         assert_eq!(ask(&mut all, 1, &writes(&["src/a.rs"])), [1]);
         assert_eq!(ask(&mut all, 2, &writes(&["./src/b.rs", "doc"])), [2]);
-        assert_eq!(ask(&mut all, 3, &writes(&["src/*.rs"])), NOBODY);
-        assert_eq!(ask(&mut all, 4, &writes(&["src/c.rs"])), NOBODY);
+        assert_eq!(ask(&mut all, 3, &writes(&["src/*.rs"])), NONE);
+        assert_eq!(ask(&mut all, 4, &writes(&["src/c.rs"])), NONE);
         assert_eq!(ask(&mut all, 5, &writes(&["srcs"])), [5]);
-        assert_eq!(give_back(&mut all, 1), NOBODY);
+        assert_eq!(give_back(&mut all, 1), NONE);
         assert_eq!(give_back(&mut all, 2), [3]);
-        assert_eq!(ask(&mut all, 6, &writes(&["."])), NOBODY);
+        assert_eq!(ask(&mut all, 6, &writes(&["."])), NONE);
         assert_eq!(give_back(&mut all, 3), [4]);
-        assert_eq!(give_back(&mut all, 4), NOBODY);
+        assert_eq!(give_back(&mut all, 4), NONE);
         assert_eq!(give_back(&mut all, 5), [6]);
     }
 
     #[test]
-    fn who_goes_on_after_all_keeps_what_it_has_and_the_next_keeps_its_turn() {
+    fn a_resumed_task_keeps_its_needs_and_the_next_keeps_its_turn() {
         let mut all = Allocation::default();
         let lock = units("lock", 1, 1);
         for key in 1..4 {
@@ -292,13 +303,13 @@ mod tests {
         assert_eq!(give_back(&mut all, 1), [2]);
         all.hold(Key(1), &lock);
         assert!(all.ask_again(Key(2)));
-        assert_eq!(granted(&mut all), NOBODY);
+        assert_eq!(granted(&mut all), NONE);
         assert_eq!(give_back(&mut all, 1), [2]);
         assert_eq!(give_back(&mut all, 2), [3]);
     }
 
     #[test]
-    fn a_lock_that_a_hundred_thousand_wait_for_costs_each_the_same() {
+    fn a_lock_with_a_hundred_thousand_waiters_costs_each_the_same() {
         let mut all = Allocation::default();
         for key in 1..=100_000 {
             all.request(Key(key), &units("lock", 1, 1), Priority::Medium);

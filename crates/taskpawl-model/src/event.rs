@@ -8,74 +8,75 @@ use crate::spec::{Map, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, Status};
 use crate::{ActorKind, CallId, Key, RunId, SharedText, TaskId};
 
-/// A change, as the store keeps it.
+/// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// The position in the store: counted from 1, without gaps.
+    /// Its position in the store, counted from 1 without gaps.
     pub revision: u64,
-    /// When.
+    /// The time of the commit.
     pub at: Timestamp,
-    /// Who.
+    /// The actor that caused it.
     pub actor: SharedText,
-    /// The kind of the actor; `unknown` for what a run did itself, and where the name alone was recorded.
+    /// The kind of the actor. It is `unknown` for actions of a run itself, and for events that recorded only a name.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub actor_kind: ActorKind,
-    /// In which run.
+    /// The run, if a run caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// To which task.
+    /// The task, if it concerns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// What.
+    /// The change.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// Tasks that became ready with it: for dispatchers of other processes.
+    /// Tasks that became ready because of it, for dispatchers of other processes.
     #[serde(default, skip_serializing_if = "<[Key]>::is_empty")]
     pub ready: Box<[Key]>,
 }
 
-/// What changed.
+/// The kinds of changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A task was made.
+    /// A task was created.
     Created(Box<TaskCreated>),
     /// Fields of a task changed.
     Updated {
-        /// Before and after, by field; `null` where it was or is absent.
+        /// Old and new values by field; `null` for an absent value.
         fields: std::collections::BTreeMap<String, Change>,
     },
     /// A task was deleted.
     Deleted {
-        /// The task as it was, in the form of `show --json`. The event itself has a `task`, and stands in one object with this.
+        /// The deleted task, in the form of `show --json`. Its JSON name is `was`, because the event already has a
+        /// `task`.
         #[serde(rename = "was", alias = "task")]
         task: Value,
     },
-    /// The state of a task changed.
+    /// The status of a task changed.
     Status {
-        /// Before.
+        /// The old status.
         from: Status,
-        /// After.
+        /// The new status.
         to: Status,
-        /// What asked for it.
+        /// The cause of the change.
         cause: Cause,
-        /// Why it is blocked.
+        /// The reason, if it is blocked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Box<BlockedReason>>,
-        /// What was said about it: an error, a reason.
+        /// A text about the change, such as an error or a reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// The attempt that it belongs to.
+        /// The attempt.
         attempt: u32,
-        /// When the lease of an agent's claim ends.
+        /// The end of the lease, for the claim of an agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease_until: Option<Timestamp>,
     },
     /// The holder of a claim renewed its lease.
     Renewed {
-        /// When it ends now.
+        /// The new end of the lease.
         lease_until: Timestamp,
     },
     /// A tool call starts; this is durable before the tool is started.
@@ -84,7 +85,7 @@ pub enum EventKind {
         call: CallId,
         /// The attempt of the task.
         attempt: u32,
-        /// Which start of the call this is.
+        /// The number of this start of the call, from 1.
         start: u32,
     },
     /// A tool call ended.
@@ -93,27 +94,27 @@ pub enum EventKind {
         call: CallId,
         /// The attempt of the task.
         attempt: u32,
-        /// How.
+        /// The status it ended with.
         status: CallStatus,
-        /// Why it failed.
+        /// The reason, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<str>>,
-        /// When it is started again, if it failed and is tried again.
+        /// The time of its next start, if it failed and is retried.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
     },
-    /// The last call has ended that ran on when its task was cancelled: what the task held is free.
+    /// The last running call of a cancelled task has ended: the resources of the task are free.
     Stopped {
         /// The attempt of the task.
         attempt: u32,
     },
     /// A round of `repeat` is over, and another one follows.
     RoundEnded {
-        /// Which.
+        /// The number of the ended round.
         round: u32,
-        /// How many there may be.
+        /// The maximum number of rounds.
         of: u32,
-        /// When the next one begins; at once without it.
+        /// The start of the next round; absent if it starts at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
     },
@@ -126,31 +127,31 @@ pub enum EventKind {
     },
     /// A dependency was added.
     DependencyAdded {
-        /// What the task depends on now.
+        /// The new dependency.
         on: TaskId,
     },
     /// A dependency was removed.
     DependencyRemoved {
-        /// What the task no longer depends on.
+        /// The former dependency.
         on: TaskId,
     },
-    /// The task was put below another one, or at the top.
+    /// The task was moved under a parent, or to the top level.
     Moved {
-        /// The task above before.
+        /// The old parent; absent for the top level.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<TaskId>,
-        /// The task above now.
+        /// The new parent; absent for the top level.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<TaskId>,
     },
-    /// Somebody remarked something.
+    /// A note was added.
     Noted {
         /// The text.
         text: String,
     },
     /// A plan was applied.
     Applied(Box<PlanApplied>),
-    /// A command was undone; what came back by that follows as events of the tasks.
+    /// A command was undone. The restored changes follow as events of the tasks.
     Undone {
         /// The revision of its first event.
         first: u64,
@@ -159,93 +160,93 @@ pub enum EventKind {
     },
     /// A run started.
     RunStarted {
-        /// What it is restricted to.
+        /// The restriction to certain tasks; empty for all tasks.
         scope: Vec<String>,
     },
     /// A run ended.
     RunFinished {
-        /// With which exit code.
+        /// The exit code.
         exit: u8,
-        /// What became of the tasks that it ended.
+        /// The number of tasks that it ended, by status.
         counts: std::collections::BTreeMap<String, u64>,
     },
-    /// A run was found to have ended without finishing.
+    /// A run was found dead.
     RunKilled {},
-    /// Runs were forgotten, or their output was removed; files that a crash leaves behind are removed by the next prune.
+    /// Runs were pruned, or their output was. Files that a crash leaves behind are deleted by the next prune.
     Pruned {
-        /// How many runs were forgotten.
+        /// The number of pruned runs.
         runs: u64,
-        /// Of how many others the output was removed.
+        /// The number of other runs whose output was deleted.
         outputs: u64,
-        /// How many files are removed.
+        /// The number of deleted files.
         files: u64,
-        /// How many bytes these have.
+        /// The size of the deleted files in bytes.
         bytes: u64,
-        /// Commands that were given before cannot be undone any more, and requests are not remembered.
+        /// Commands before this time can no longer be undone, and requests before it are forgotten.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<Timestamp>,
     },
-    /// The file of a JSON store was edited by something else.
+    /// The file of a JSON store was edited by another program.
     ExternalEdit {
         /// The tasks that differ.
         tasks: Vec<TaskId>,
     },
-    /// The checklist that a model keeps beside its work has changed; no task is concerned.
+    /// The checklist that a model keeps beside its work changed. The event concerns no task.
     Checklist(Box<ChecklistChanged>),
-    /// A kind that this version does not know.
+    /// A kind unknown to this version.
     #[serde(untagged)]
     Unknown(Map),
 }
 
-/// How a task was made.
+/// The data of a created task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskCreated {
     /// Its name.
     pub name: String,
-    /// The task above.
+    /// The parent; absent for the top level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    /// What it depends on, as far as the list is short; the edges have the whole.
+    /// The dependencies, if the list is short. The edges have the whole list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<TaskId>,
-    /// The plan that it came with.
+    /// The plan that created the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<SharedText>,
 }
 
-/// What applying a plan came to.
+/// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanApplied {
-    /// Its name.
+    /// The name of the plan.
     pub plan: String,
-    /// Tasks made.
+    /// The number of created tasks.
     pub created: u64,
-    /// Tasks changed.
+    /// The number of changed tasks.
     pub changed: u64,
-    /// Tasks cancelled because they are gone from the file.
+    /// The number of tasks cancelled because the file no longer has them.
     pub pruned: u64,
-    /// The program that it tells about its tasks, where that was not so before; empty where it tells none any more.
+    /// The program to notify, if it changed; empty if the plan no longer names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Vec<String>>,
 }
 
-/// A checklist as it is now.
+/// The current content of a checklist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChecklistChanged {
-    /// Whose it is: a conversation or a session.
+    /// The owner of the list: a conversation or a session.
     pub scope: String,
-    /// All of it, in order; nothing for a list that is over.
+    /// All items in order; empty for a list that has ended.
     pub items: Vec<ChecklistItem>,
-    /// Whether somebody else asks for it to be emptied: who keeps the list does so before the next answer.
+    /// Whether another process requests to empty it. The process that owns the list does so before its next answer.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub cleared: bool,
-    /// The lock that is held for as long as its process is there; none where that cannot be told.
+    /// The liveness lock that the owning process holds; absent where locks cannot be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<String>,
-    /// Whether the list stays for review when its process ends.
+    /// Whether the list is kept for review after its process ends.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub kept: bool,
 }
@@ -281,12 +282,12 @@ impl EventKind {
     }
 }
 
-/// A field before and after.
+/// The old and the new value of a field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Before.
+    /// The old value.
     pub from: Value,
-    /// After.
+    /// The new value.
     pub to: Value,
 }
 
@@ -294,9 +295,9 @@ pub struct Change {
 mod tests {
     use super::{Event, EventKind};
 
-    /// A run in memory keeps four of them for each task: what other kinds have stands behind a pointer.
+    /// A run in memory keeps four events for each task, so the data of rare kinds is boxed.
     #[test]
-    fn an_event_is_small() {
+    fn events_are_small() {
         let sizes = (size_of::<EventKind>(), size_of::<Event>());
         assert!(sizes.0 <= 56 && sizes.1 <= 144, "{sizes:?} bytes");
     }

@@ -1,4 +1,4 @@
-//! Values of a specification that are well-formed and still mean nothing: plan files and commands refuse them alike.
+//! Checks of values that are well-formed but invalid, shared by plan files and commands.
 
 use globset::GlobBuilder;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::plan::{shortened, word_hint};
 use crate::spec::{Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec};
 use crate::{ByteSize, IdError, Period, check_id};
 
-/// The classes of errors that a call may end with: what `retryOn` may name.
+/// The error classes of failed calls, as allowed in `retryOn`.
 pub const ERROR_CLASSES: &[&str] = &[
     "exit_code",
     "timeout",
@@ -38,43 +38,43 @@ pub const ERROR_CLASSES: &[&str] = &[
     "reported",
 ];
 
-/// A value that can be read and stands for nothing.
+/// An invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueFault {
-    /// A path that leads out of the project.
+    /// A path outside the project.
     #[error("`{path}` is no path beneath the project")]
     Outside {
         /// The path.
         path: String,
     },
-    /// A path of which it cannot be told where it leads.
+    /// A path with alternatives in braces, some of which may lead out of the project.
     #[error("`{path}` has alternatives that may lead out of the project")]
     Alternatives {
         /// The path.
         path: String,
     },
-    /// A pattern that cannot be read.
+    /// An invalid glob.
     #[error("`{pattern}` is no pattern of paths: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A number that no failed program ends with.
+    /// A number that is no exit code of a failed program.
     #[error("must be an exit code from 1 to 255, is `{code}`")]
     ExitCode {
         /// The number.
         code: String,
     },
-    /// A `keep` that no call can have.
+    /// A `keep` outside its range.
     #[error("must be from 1B to {}, is `{keep}`", ByteSize::MAX_KEEP)]
     Keep {
         /// The size.
         keep: ByteSize,
     },
-    /// A word for a kind of failure that there is not.
+    /// An unknown error class.
     #[error("unknown class of errors `{word}`")]
     Class {
         /// The word.
@@ -88,36 +88,36 @@ pub enum ValueFault {
         /// The value.
         found: String,
     },
-    /// A text that says nothing.
+    /// An empty text.
     #[error("must not be empty")]
     Blank,
-    /// A word that stands for no answer to the question.
+    /// An answer that the question does not offer.
     #[error("unknown answer `{word}`")]
     Answer {
         /// The word.
         word: String,
-        /// The words that are known.
+        /// The possible answers.
         known: Vec<String>,
     },
-    /// A text that cannot be the name of a value.
+    /// A text that is no identifier.
     #[error("`{text}` is no name: it must begin with a letter or `_` and have only letters, digits and `_`")]
     Identifier {
         /// The text.
         text: String,
     },
-    /// A text that cannot be an id.
+    /// An invalid id.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// A value of another type.
+    /// A value of a wrong type.
     #[error("expected {expected}")]
     Type {
-        /// What must stand there.
+        /// The expected type, in words.
         expected: &'static str,
     },
 }
 
 impl ValueFault {
-    /// Returns what to do next.
+    /// Returns the hint; empty if the error text says enough.
     pub fn hint(&self) -> String {
         match self {
             Self::Outside { path } if path.starts_with('~') => {
@@ -155,7 +155,7 @@ impl ValueFault {
     }
 }
 
-/// Checks a path that a task writes.
+/// Checks a path in `writes`.
 pub(crate) fn check_path(path: &str) -> Result<(), ValueFault> {
     if has_unclear_alternatives(path) {
         return Err(ValueFault::Alternatives { path: shortened(path) });
@@ -166,7 +166,7 @@ pub(crate) fn check_path(path: &str) -> Result<(), ValueFault> {
     }
 }
 
-/// Checks a pattern of files on which a result depends.
+/// Checks a glob in the `inputs` of a `cache`.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), ValueFault> {
     check_path(pattern)?;
     let built = GlobBuilder::new(pattern).literal_separator(true).build();
@@ -176,12 +176,12 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), ValueFault> {
     })
 }
 
-/// Checks how much of a result a call keeps.
+/// Checks the `keep` of a call.
 pub(crate) fn check_keep(keep: ByteSize) -> Result<(), ValueFault> {
     if keep.is_keep() { Ok(()) } else { Err(ValueFault::Keep { keep }) }
 }
 
-/// Checks what `retryOn` names: an exit code, or a class of errors.
+/// Checks an entry of `retryOn`: an exit code or an error class.
 pub(crate) fn check_failure(failure: &Value) -> Result<(), ValueFault> {
     if let Value::String(word) = failure {
         let is_known = ERROR_CLASSES.contains(&word.as_str());
@@ -191,14 +191,14 @@ pub(crate) fn check_failure(failure: &Value) -> Result<(), ValueFault> {
     if is_code { Ok(()) } else { Err(ValueFault::ExitCode { code: shortened(&failure.to_string()) }) }
 }
 
-/// A check of one field, whose name is told with what is wrong.
+/// The name of a field with the result of its check.
 type Checked = (&'static str, Result<(), ValueFault>);
 
 fn first_fault(checks: impl IntoIterator<Item = Checked>) -> Option<(&'static str, ValueFault)> {
     checks.into_iter().find_map(|(field, checked)| Some((field, checked.err()?)))
 }
 
-/// Returns the first value of a task that stands for nothing, with its field.
+/// Returns the first invalid value of a task, with its field.
 pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
     let cache = spec.cache.as_ref();
     let inputs = cache.iter().flat_map(|cache| &cache.inputs);
@@ -219,8 +219,8 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
     ])
 }
 
-/// Returns the first text of a task that says nothing, or is no id, with its field. Other programs may have such texts, authors here may
-/// not.
+/// Returns the first empty text or invalid id of a task, with its field. Imported tasks may have them; authors get an
+/// error.
 pub(crate) fn blank_in_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
     first_fault([
         ("name", check_text(&spec.name)),
@@ -231,7 +231,7 @@ pub(crate) fn blank_in_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault
     ])
 }
 
-/// Returns the first value of a tool call that stands for nothing, with its field.
+/// Returns the first invalid value of a tool call, with its field.
 pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
     first_fault([
         ("toolName", check_text(&spec.tool_name)),
@@ -246,7 +246,7 @@ pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
     ])
 }
 
-/// Checks the ids of links. Generated ids are longer than those that authors give.
+/// Checks the ids of links. Their length is not checked: generated ids are longer than authors may write.
 fn check_links(links: &Links) -> Result<(), ValueFault> {
     let mut ids = links.relates_to.iter().chain(&links.discovered_from).chain(&links.duplicates);
     ids.try_for_each(|id| match check_id(id.as_str()) {
@@ -278,7 +278,7 @@ fn range(rule: &'static str, found: impl std::fmt::Display) -> ValueFault {
     ValueFault::Range { rule, found: found.to_string() }
 }
 
-/// Returns whether a text can be the name of a value in expressions.
+/// Returns whether a text is an identifier of the expression language.
 pub(crate) fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -321,10 +321,10 @@ fn check_approval(approval: Option<&Approval>) -> Result<(), ValueFault> {
     question.on_expiry.as_deref().map_or(Ok(()), |word| check_answer(word, question))
 }
 
-/// Checks what counts when nobody has answered a question in time.
+/// Checks the answer that applies after the question has expired.
 pub(crate) fn check_answer(word: &str, question: &Question) -> Result<(), ValueFault> {
     let mut known = vec!["reject".to_owned()];
-    // A question with options wants one of them: a plain yes would be no answer.
+    // A question with options needs one of them: `approve` would not answer it.
     known.extend(question.options.is_empty().then(|| "approve".to_owned()));
     known.extend(question.options.iter().cloned());
     if known.iter().any(|known| known == word) {
@@ -333,12 +333,12 @@ pub(crate) fn check_answer(word: &str, question: &Question) -> Result<(), ValueF
     Err(ValueFault::Answer { word: shortened(word), known })
 }
 
-/// Returns the first failure of a policy that there is not.
+/// Returns the first invalid entry of `retryOn`.
 pub fn unknown_failure(retry: Option<&Retry>) -> Option<ValueFault> {
     retry?.retry_on.iter().find_map(|failure| check_failure(failure).err())
 }
 
-/// Returns whether one of the alternatives in braces may lead out of where the others are.
+/// Returns whether some alternatives in braces may lead to another directory than the others.
 fn has_unclear_alternatives(path: &str) -> bool {
     let Some(begin) = path.find('{') else { return false };
     let climbs = path[begin..].split(['/', '{', ',', '}']).any(|part| part == "..");

@@ -1,4 +1,4 @@
-//! Data flow: what the expressions of a task see, read for exactly the names that they use.
+//! Data flow: reads the data that the expressions of a task use, and nothing else.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use crate::trust::{UntrustedValue, add_values, trusted_inputs};
 use crate::view::{View, ViewError, ViewResult};
 use crate::{CallId, Key, TaskId};
 
-/// How many items a `forEach` may have.
+/// The maximum number of items of a `forEach`.
 pub const MAX_ITEMS: usize = 100_000;
 
-/// Why items are skipped whose elements are gone from the list: they are no longer part of it.
+/// The reason on skipped items whose elements are no longer in the list. [`is_surplus`] recognizes them by it.
 pub(crate) const SURPLUS: &str = "its element is no longer in the list";
 
-/// What these rules need to see: a plain view or a draft.
+/// The reads that these rules need, on a plain view or on a draft.
 pub(crate) trait Facts {
     type Error;
     fn find(&self, id: &str) -> Result<Option<Key>, Self::Error>;
@@ -92,7 +92,7 @@ impl Facts for Draft<'_> {
     }
 }
 
-/// Returns what expressions of a task see that use these names.
+/// Returns the data for expressions of a task that use these names.
 pub(crate) fn data<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -128,13 +128,14 @@ pub(crate) fn data<F: Facts>(
     Ok(data)
 }
 
-/// Returns the task that the expressions of another one call by this text.
+/// Returns the task to which the expressions of another task refer by this text.
 pub(crate) fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Result<Option<Key>, F::Error> {
     facts.find(record.body.names.get(text).map_or(text, TaskId::as_str))
 }
 
-/// Returns what is used of a task, and the bytes of results that its calls keep: the items of a `forEach` are many, and most
-/// expressions ask only how it ended.
+/// Returns the used data of a task, and the bytes that its calls keep.
+///
+/// Only the used parts are read: a `forEach` may have many items, and most expressions only need the outcome.
 fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(TaskData, u64)>, F::Error> {
     let Some(record) = facts.record(key)? else { return Ok(None) };
     let end_from = if used.end { end_from(facts, key, &record)? } else { None };
@@ -170,7 +171,7 @@ fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(Tas
     Ok(Some((data, kept)))
 }
 
-/// Returns the origin of the status and the error of a task, where a model reported them or has a part in one of its calls.
+/// Returns the origin of the status and the error of a task, if a model reported them or took part in one of its calls.
 fn end_from<F: Facts>(facts: &F, key: Key, record: &TaskRecord) -> Result<Option<Origin>, F::Error> {
     let by_hand = record.origin_of_end();
     if by_hand.is_some() || !record.body.state.status().is_finished() {
@@ -179,16 +180,17 @@ fn end_from<F: Facts>(facts: &F, key: Key, record: &TaskRecord) -> Result<Option
     Ok(facts.calls_of(key)?.iter().filter_map(CallRecord::origin_of_result).max())
 }
 
-/// Returns the bytes of results that calls keep by their own `keep`.
+/// Returns the number of bytes that calls with results may keep according to their own `keep`.
 fn kept_bytes(calls: &[CallRecord]) -> u64 {
     let keeps = calls.iter().filter(|call| call.body.result.is_some()).filter_map(|call| call.spec.keep);
     keeps.map(|keep| keep.0).sum()
 }
 
-/// Results with what is known of each.
+/// Results, each with its provenance.
 type Results = (Vec<Value>, Vec<Provenance>);
 
-/// Returns the results of the items in the order of the list, unless they are more than an expression may walk or copy.
+/// Returns the results of the items in the order of the list. `None` if they exceed the evaluation budget of an
+/// expression.
 fn results_of_items<F: Facts>(facts: &F, parent: Key, kept: &mut u64) -> Result<Option<Results>, F::Error> {
     let (mut results, mut budget) = (BTreeMap::new(), Budget::default());
     for key in facts.below(parent)? {
@@ -208,12 +210,12 @@ fn results_of_items<F: Facts>(facts: &F, parent: Key, kept: &mut u64) -> Result<
     Ok(Some(results.into_values().unzip()))
 }
 
-/// Returns whether a task was an item of a list that no longer has it.
+/// Returns whether a task was an item of a list that no longer contains it.
 pub(crate) fn is_surplus(record: &TaskRecord) -> bool {
     matches!(&record.body.state, TaskState::Skipped { reason: Some(reason) } if reason == SURPLUS)
 }
 
-/// Only what ended well has a result that others can rely on; `status` tells the rest.
+/// Only a successful task has results that others can rely on. For all others, expressions read `status`.
 fn has_results(record: &TaskRecord) -> bool {
     record.body.state.status() == Status::Done
 }
@@ -223,7 +225,7 @@ fn result(record: &TaskRecord, calls: &[CallRecord]) -> Value {
     own.unwrap_or_else(|| calls.last().map_or(Value::Null, |call| result_of_call(record, call)))
 }
 
-/// Returns the provenance of what [`result`] returns.
+/// Returns the provenance of the value that [`result`] returns.
 fn result_from(record: &TaskRecord, calls: &[CallRecord]) -> Provenance {
     if record.body.result.is_some() && has_results(record) {
         return Provenance { cut: None, origin: record.origin_of_end() };
@@ -231,14 +233,15 @@ fn result_from(record: &TaskRecord, calls: &[CallRecord]) -> Provenance {
     calls.last().map(provenance).unwrap_or_default()
 }
 
-/// Returns the provenance of the result of a call.
+/// Returns the provenance of a call's result.
 fn provenance(call: &CallRecord) -> Provenance {
     let cut = call.body.cut.as_deref();
     let cut = cut.and_then(|pointers| CutParts::from_pointers(pointers));
     Provenance { cut, origin: call.origin_of_result() }
 }
 
-/// Returns the provenance of the values of a context, where there is something to know: results of calls hide what stands in it.
+/// Returns the provenance of context values that are cut or untrusted. Results of calls hide older values of the same
+/// name.
 fn context_from<'c>(record: &TaskRecord, calls: impl Iterator<Item = &'c CallRecord>) -> Provenances {
     let origins = record.body.origins.iter().flat_map(|origins| &origins.context);
     let by_hand = |origin: &Origin| Provenance { cut: None, origin: Some(*origin) };
@@ -261,7 +264,7 @@ fn name_of(call: &CallRecord) -> String {
     call.spec.save_as.clone().unwrap_or_else(|| call.id.to_string())
 }
 
-/// Returns the context of the task itself: calls that are still to run have no place in it.
+/// Returns the context as the task itself sees it. Calls that have not run yet have no entry.
 fn context(record: &TaskRecord, calls: &[CallRecord]) -> Map {
     let mut context = record.body.context.clone();
     let settled = calls.iter().filter(|call| call.body.status.is_settled());
@@ -275,7 +278,7 @@ fn context_of_other(record: &TaskRecord, calls: &[CallRecord]) -> Map {
     context
 }
 
-/// Returns whether a value holds anything for expressions: most do not, and need no look at other tasks.
+/// Returns whether a value contains expressions. Most values do not, and then no other task is read.
 pub(crate) fn has_expression(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("${{"),
@@ -285,7 +288,7 @@ pub(crate) fn has_expression(value: &Value) -> bool {
     }
 }
 
-/// Returns whether the condition of a task holds now, or why that cannot be said.
+/// Returns whether the condition of a task holds now, or the problem that prevents an answer.
 pub(crate) fn holds<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -300,7 +303,7 @@ pub(crate) fn holds<F: Facts>(
     Ok(expr::evaluate_condition(condition, &data).map_err(Problem::from))
 }
 
-/// Returns the value of an expression of a task, or why it has none.
+/// Returns the value of an expression of a task, or the problem that prevents one.
 pub(crate) fn value<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -315,7 +318,7 @@ pub(crate) fn value<F: Facts>(
     Ok(expr::evaluate_expression(expression, &data).map_err(Problem::from))
 }
 
-/// Returns the elements of the list of a `forEach`, or why there is none.
+/// Returns the elements of the list of a `forEach`, or the problem that prevents it.
 pub(crate) fn list<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -358,7 +361,7 @@ fn elements(list: Value) -> Result<Vec<Value>, String> {
     Err(format!("a list is needed, and it is {found}"))
 }
 
-/// Returns the arguments with which a call of a task would start now, or why there are none.
+/// Returns the arguments with which a call of a task would start now, or the problem that prevents it.
 pub(crate) fn args<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -381,7 +384,7 @@ pub(crate) fn args<F: Facts>(
     }))
 }
 
-/// Refuses arguments that no store could read again.
+/// Refuses arguments that are nested too deeply for a store to read back.
 fn flat_enough(args: Map) -> Result<Map, String> {
     if args.values().any(crate::is_too_deep) {
         return Err(format!("the arguments are nested deeper than {}", crate::MAX_DEPTH));
@@ -389,7 +392,7 @@ fn flat_enough(args: Map) -> Result<Map, String> {
     Ok(args)
 }
 
-/// Returns whether a call refers to a task that has not finished: what it will see of that is not known.
+/// Returns whether a call refers to an unfinished task, whose data is not final yet.
 fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -> Result<bool, F::Error> {
     let Ok(used) = expr::args_references(&call.spec.tool_name, &call.spec.args) else { return Ok(false) };
     for text in used.tasks.keys() {
@@ -403,7 +406,7 @@ fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -
     Ok(false)
 }
 
-/// Returns what is wrong with those arguments of a call that a value in the task's context, of this name, does not decide about.
+/// Returns the problem with the arguments of a call that do not use this context value.
 pub(crate) fn problem_without<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -424,16 +427,16 @@ pub(crate) fn problem_without<F: Facts>(
 /// The arguments of a call as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KnownArgs {
-    /// The arguments; those that are not known stand as they were written.
+    /// All arguments; unknown ones keep the text of the author.
     pub(crate) args: Map,
-    /// The names of those that are not known.
+    /// The names of the unknown arguments.
     pub(crate) unknown: Vec<String>,
-    /// The values of models that the condition of the call and its known arguments read.
+    /// Values from models that the condition of the call and its known arguments read.
     pub(crate) untrusted: Vec<UntrustedValue>,
 }
 
-/// Returns the arguments of a call as far as they are known now. They do not depend on the attempt: what is decided about stays the
-/// same in the next one.
+/// Returns the arguments of a call as far as they are known now. They are evaluated with attempt 0, so that an approval
+/// stays valid for the next attempt.
 pub(crate) fn known_args<F: Facts>(
     facts: &F,
     record: &TaskRecord,
@@ -464,8 +467,8 @@ pub(crate) fn known_args<F: Facts>(
     Ok(known)
 }
 
-/// Returns the values of models that decide about a call: those that it is made of, and those that the conditions and the lists of its
-/// task and of the tasks above read.
+/// Returns the values from models that influence a call. They are its own inputs, and the values that conditions and
+/// lists of its task and the parents read.
 pub(crate) fn deciding_values<F: Facts>(
     facts: &F,
     key: Key,
@@ -474,6 +477,7 @@ pub(crate) fn deciding_values<F: Facts>(
     inserted: Vec<UntrustedValue>,
 ) -> Result<Vec<UntrustedValue>, F::Error> {
     let mut values = inserted;
+    // A call that a model added is untrusted already; its inputs cannot make it less trusted.
     if call.origin.is_of_model() {
         return Ok(values);
     }
@@ -495,7 +499,7 @@ pub(crate) fn deciding_values<F: Facts>(
     Ok(values)
 }
 
-/// Returns the task at which a person confirms the inputs of a call: for items of a list the task that has the list.
+/// Returns the task at which a person confirms the inputs of a call. For items it is the task with the list.
 pub(crate) fn confirming<F: Facts>(facts: &F, key: Key) -> Result<Key, F::Error> {
     let is_item = facts.record(key)?.is_some_and(|record| record.body.progress.item.is_some());
     Ok(if is_item { facts.parent(key)?.unwrap_or(key) } else { key })
@@ -506,27 +510,27 @@ fn is_confirmed<F: Facts>(facts: &F, key: Key, call: &CallRecord) -> Result<bool
     Ok(record.is_some_and(|record| record.is_confirmed(call)))
 }
 
-/// Returns the values of models that decide about the items of a list.
+/// Returns the values from models that influence the items of a list.
 pub(crate) fn values_of_list(record: &TaskRecord, read: Vec<UntrustedValue>) -> Vec<UntrustedValue> {
     let mut values = read;
     add_values(&mut values, record.field_of_model("forEach"));
     values
 }
 
-/// What a call would do now.
+/// A call with its current arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoundCall {
     /// The call.
     pub call: CallId,
-    /// Its tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments, evaluated as far as they are known; the others as they were written.
+    /// The arguments. Known ones are evaluated; unknown ones keep the text of the author.
     pub args: Map,
-    /// The names of the arguments that are not known.
+    /// The names of the unknown arguments.
     pub unknown: Vec<String>,
 }
 
-/// Returns what the calls of a task would do now, in order: what a decision or a recorded success is about.
+/// Returns the calls of a task with their current arguments, in order. Approvals and cached results refer to this.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -540,7 +544,8 @@ pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
     calls.iter().map(bound).collect()
 }
 
-/// Returns the value that an expression of a task has now, or why it has none: the key of a `cache`.
+/// Returns the current value of an expression of a task, or the reason why it has none. It is used for the `key` of a
+/// `cache`.
 ///
 /// # Errors
 /// The view cannot be read.

@@ -1,7 +1,7 @@
-//! The graph of tasks: entry and exit of each, with dense integer ids, on petgraph.
+//! The task graph: an entry and an exit point for each task, on petgraph with dense integer ids.
 //!
-//! A task's exit comes after its entry; its entry after the exits of its dependencies and the entry of the task above; its exit
-//! after the exits of its subtasks.
+//! The exit of a task comes after its entry and after the exits of its subtasks. The entry comes after the exits of its
+//! dependencies and the entry of its parent.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use crate::record::Node;
 use crate::view::{View, ViewError};
 use crate::{Key, KeyMap};
 
-/// The edges between tasks, without their texts.
+/// The edges between tasks.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     points: DiGraph<(), (), u32>,
     keys: Vec<Key>,
-    /// How long the work of each task takes.
+    /// The duration of each task's own work.
     weights: Vec<u64>,
     positions: KeyMap<u32>,
 }
 
-/// How long it is to the work of a task and from there.
+/// The distance of a task from the start and to the end of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// The longest way from the start of everything to the work of the task.
+    /// The longest path from the start of the graph to the start of the task's work.
     pub before: u64,
-    /// The longest way from the beginning of its work to the end of everything.
+    /// The longest path from the start of the task's work to the end of the graph.
     pub after: u64,
 }
 
 impl Graph {
-    /// Loads the graph of the tasks that `weigh` gives a weight: how long their work takes.
+    /// Loads the graph of the tasks for which `weigh` returns a weight: the duration of their work.
     ///
     /// # Errors
     /// The view cannot be read.
@@ -54,12 +54,12 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds a task whose work has the length 1.
+    /// Adds a task with the weight 1.
     pub fn add_task(&mut self, key: Key) {
         self.add_weighted(key, 1);
     }
 
-    /// Adds a task with the length of its work.
+    /// Adds a task with the duration of its work.
     #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn add_weighted(&mut self, key: Key, weight: u64) {
         let position = u32::try_from(self.keys.len()).expect("BUG: keys are 32 bits wide");
@@ -70,14 +70,14 @@ impl Graph {
         self.points.add_edge(entry, exit, ());
     }
 
-    /// Adds a dependency between tasks of the graph; others are left out.
+    /// Adds a dependency. Tasks that are not in the graph are ignored.
     pub fn add_dependency(&mut self, task: Key, on: Key) {
         if let (Some(task), Some(on)) = (self.position(task), self.position(on)) {
             self.points.add_edge(exit_of(on), entry_of(task), ());
         }
     }
 
-    /// Puts a task of the graph below another.
+    /// Makes a task a subtask of another. Tasks that are not in the graph are ignored.
     pub fn add_subtask(&mut self, task: Key, parent: Key) {
         if let (Some(task), Some(parent)) = (self.position(task), self.position(parent)) {
             self.points.add_edge(entry_of(parent), entry_of(task), ());
@@ -85,12 +85,12 @@ impl Graph {
         }
     }
 
-    /// Returns how long the work of a task takes; 0 for one that is not of the graph.
+    /// Returns the duration of a task's work; 0 for a task that is not in the graph.
     pub fn weight(&self, key: Key) -> u64 {
         self.position(key).map_or(0, |position| self.weights[position as usize])
     }
 
-    /// Returns how many tasks have work, and how long all of it takes.
+    /// Returns the number of tasks with work, and the sum of their durations.
     pub fn work(&self) -> (usize, u64) {
         let count = self.weights.iter().filter(|weight| **weight > 0).count();
         (count, self.weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)))
@@ -106,7 +106,7 @@ impl Graph {
         &self.keys
     }
 
-    /// Returns how long the work of each takes, in the same order.
+    /// Returns the duration of each task's work, in the same order.
     pub(crate) fn weights(&self) -> &[u64] {
         &self.weights
     }
@@ -115,16 +115,16 @@ impl Graph {
         self.positions.get(&key).copied()
     }
 
-    /// Returns the length of the longest path from the start of each task to the end; a circle gives nothing.
+    /// Returns the length of the longest path from the start of each task to the end. A cycle gives an empty result.
     ///
-    /// This is the upward rank of list scheduling: what has the longest way to go is taken first.
+    /// This is the upward rank of list scheduling: tasks with the longest way to go are taken first.
     pub fn ranks(&self) -> KeyMap<u64> {
         let Ok(order) = toposort(&self.points, None) else { return KeyMap::default() };
         let ranks = self.lengths(order.into_iter().rev(), Direction::Outgoing);
         self.keys.iter().enumerate().map(|(position, key)| (*key, ranks[2 * position])).collect()
     }
 
-    /// Returns how long it is to the work of each task and from there; a circle gives nothing.
+    /// Returns the reach of each task. A cycle gives an empty result.
     pub fn reaches(&self) -> BTreeMap<Key, Reach> {
         let Ok(order) = toposort(&self.points, None) else { return BTreeMap::new() };
         let before = self.lengths(order.iter().copied(), Direction::Incoming);
@@ -137,7 +137,7 @@ impl Graph {
         self.keys.iter().enumerate().map(|(position, key)| (*key, reach(position))).collect()
     }
 
-    /// Returns the tasks of the longest path, in order; those without work are left out. A circle gives nothing.
+    /// Returns the tasks of the longest path in order, without those that have no work. A cycle gives an empty result.
     pub fn longest_path(&self) -> Vec<Key> {
         let Ok(order) = toposort(&self.points, None) else { return Vec::new() };
         let lengths = self.lengths(order.iter().copied().rev(), Direction::Outgoing);
@@ -156,24 +156,26 @@ impl Graph {
         path
     }
 
-    /// Returns the longest path from each point on, the way that `direction` says, with the point itself; `order` has every point
-    /// after those that lie that way.
+    /// Returns the longest path from each point in the given direction, including the point itself.
+    ///
+    /// `order` must list each point after the points that follow it in that direction.
     fn lengths(&self, order: impl Iterator<Item = NodeIndex<u32>>, direction: Direction) -> Vec<u64> {
         let mut lengths = vec![0_u64; self.points.node_count()];
         for point in order {
             let on = self.points.neighbors_directed(point, direction);
             let longest = on.map(|next| lengths[next.index()]).max().unwrap_or(0);
-            // The work of a task lies before its exit, and so after everything below it.
+            // The work of a task lies before its exit, and so after all its subtasks.
             let own = if is_exit(point) { self.weights[point.index() / 2] } else { 0 };
             lengths[point.index()] = longest.saturating_add(own);
         }
         lengths
     }
 
-    /// Returns the tasks of a circle, if there is one.
+    /// Returns the tasks of a cycle, if there is one.
     pub fn find_cycle(&self) -> Option<Vec<Key>> {
-        // Neither search recurses: a chain may be longer than the stack is deep.
+        // Neither search recurses: a chain may be longer than the stack allows.
         toposort(&self.points, None).err()?;
+        // Every cycle has two points or more, even that of a task which depends on itself: its exit leads to its entry.
         let circle = kosaraju_scc(&self.points).into_iter().find(|component| component.len() > 1)?;
         let mut keys: Vec<Key> = circle.into_iter().map(|point| self.keys[point.index() / 2]).collect();
         keys.sort();
@@ -194,10 +196,10 @@ fn exit_of(position: u32) -> NodeIndex<u32> {
     NodeIndex::new(2 * position as usize + 1)
 }
 
-/// Derives the counts, entries and gates of all nodes anew from their phases and edges.
+/// Computes the counts, entries and gates of all nodes from their phases and edges.
 ///
-/// The nodes give key, parent, phase, work, trigger, `undecided`, priority and due date; everything else is overwritten. Every
-/// parent and every end of an edge must be among the nodes.
+/// Key, parent, phase, work, trigger, `undecided`, priority and due date are inputs; everything else is overwritten.
+/// Every parent and both ends of every edge must be among the nodes.
 pub fn rebuild_nodes<'a>(
     nodes: &mut BTreeMap<Key, Node>,
     dependencies: impl IntoIterator<Item = &'a (Key, Key)>,
@@ -223,6 +225,7 @@ pub fn rebuild_nodes<'a>(
     }
     let mut queue: Vec<Key> =
         nodes.values().filter(|node| node.parent.is_none()).map(|node| node.key).collect();
+    // Parents come before their subtasks, because `opens` of the parent is the `entry` of the subtask.
     while let Some(key) = queue.pop() {
         let Some(node) = nodes.get_mut(&key) else { continue };
         node.gate_state = node.gate.state();
@@ -251,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn ranks_and_the_longest_path_count_the_work_of_a_parent_after_its_subtasks() {
+    fn the_work_of_a_parent_counts_after_its_subtasks() {
         let mut graph = Graph::default();
         for (key, weight) in [(0, 5), (1, 10), (2, 7), (3, 1), (4, 100)] {
             graph.add_weighted(Key(key), weight);
         }
-        // 1 with 2 below it comes after 0; 3 after both; 4 stands alone, but not for as long.
+        // Task 1, with 2 below it, comes after 0, and 3 after both. Task 4 is independent.
         graph.add_subtask(Key(2), Key(1));
         graph.add_dependency(Key(1), Key(0));
         graph.add_dependency(Key(3), Key(1));
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_in_a_chain_longer_than_the_stack_is_deep() {
+    fn cycles_are_found_in_chains_deeper_than_the_stack() {
         let search = || {
             let mut graph = chain();
             assert_eq!(graph.find_cycle(), None);

@@ -1,4 +1,4 @@
-//! What an import asks for, and what it answers.
+//! The input and the result of an import.
 
 use std::collections::BTreeMap;
 
@@ -7,69 +7,70 @@ use serde_json::Value;
 
 use crate::{Task, TaskId};
 
-/// Tasks that another program keeps, to be brought into the store with their states.
+/// Tasks of another program, to be imported with their statuses.
 ///
-/// Of tasks that came from the same source before, only what changed there is taken over; what was changed here meanwhile stays.
-/// Nothing of it counts as work that ran: states are recorded as imported, calls are those of an agent, approvals are not taken.
+/// Of tasks that came from the same source before, only changes in the source are imported; local changes stay. Nothing
+/// imported counts as executed work: statuses are recorded as imported, calls are those of an agent, and approvals are
+/// ignored.
 #[derive(Debug, Clone, Default)]
 pub struct Import {
-    /// Where they come from: the same text means the same place.
+    /// The source, as a text. Equal texts mean the same source.
     pub source: String,
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// What the source can say of a task, by the names of fields on the outside; `metadata.NAME` stands for one member. The rest of
-    /// a task is left alone.
+    /// The fields that the source supports, by their JSON names; `metadata.NAME` stands for one member. Other fields
+    /// are not changed.
     pub fields: Vec<String>,
-    /// What is done.
+    /// The mode.
     pub mode: ImportMode,
 }
 
-/// What an import does.
+/// The mode of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ImportMode {
-    /// Makes tasks, and changes those that came from the same source.
+    /// Creates tasks, and changes those that came from the same source.
     #[default]
     Merge,
-    /// Also changes tasks of the same ids that did not come from there: where they differ, the source counts.
+    /// Also changes tasks with the same ids from elsewhere. If they differ, the source wins.
     Adopt,
-    /// Changes no task: notes that the source says this of tasks that are here, because it was just written from them.
+    /// Changes no task. Only records that the source has this content, because it was just exported.
     Record,
 }
 
-/// What an import did or would do.
+/// The result of an import, or of a dry run of one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportReport {
-    /// Where the tasks come from.
+    /// The source.
     pub source: String,
-    /// Tasks that are new.
+    /// Created tasks.
     pub created: Vec<TaskId>,
-    /// Tasks that changed.
+    /// Changed tasks.
     pub changed: Vec<TaskId>,
-    /// How many stayed as they were.
+    /// The number of unchanged tasks.
     pub unchanged: u64,
-    /// What the source says and was not taken over.
+    /// Fields of the source that were not imported.
     pub kept: Vec<Kept>,
-    /// What is said in one way here and in another there, since it was not taken over, now or before.
+    /// Fields that differ between the source and the store, because they were not imported now or earlier.
     pub apart: Vec<Apart>,
-    /// Tasks that came from there before and are gone from it; they stay.
+    /// Tasks that came from the source before and are no longer in it. They stay in the store.
     pub gone: Vec<TaskId>,
-    /// Those of them that are here in another way than they were there last.
+    /// Those of them that were changed locally since the last import.
     pub gone_changed: Vec<TaskId>,
 }
 
-/// Something that an import left as it is here.
+/// A field that an import left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// The task.
     pub task: TaskId,
     /// The field.
     pub field: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// A field in which a source was not followed: an export of the same tasks takes the place of what it says.
+/// A field that differs from the source. Exporting the same tasks overwrites the value in the source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Apart {
@@ -77,11 +78,12 @@ pub struct Apart {
     pub task: TaskId,
     /// The field.
     pub field: String,
-    /// What it says here; `null` for nothing.
+    /// The value in the store; `null` if absent.
     pub here: Value,
-    /// What it says there.
+    /// The value in the source.
     pub there: Value,
 }
 
-/// What sources said last of a task, by source and field: kept beside what its plan applied.
+/// The last values of the fields of a task in each source, by source and field. They are stored beside the
+/// specification that its plan applied.
 pub(crate) type Said = BTreeMap<String, BTreeMap<String, Value>>;

@@ -1,6 +1,7 @@
-//! What a run takes in from the store: how far it has read, what belongs to it, and what others may yet bring.
+//! The run view: the part of the store that a run has read, its scope, and the work that others may still bring.
 //!
-//! It turns answers and the events of others into events for [`step`](crate::schedule::step); a dispatcher only carries them.
+//! It turns answers and the events of other processes into events for [`step`](crate::schedule::step). The dispatcher
+//! only passes them on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,56 +17,57 @@ use crate::status::{BlockedReason, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, KeyMap, RunId};
 
-/// What a run knows of the store beside its schedule.
+/// A run's knowledge of the store, apart from its schedule.
 #[derive(Debug, Clone)]
 pub struct Intake {
     run: RunId,
     selectors: Vec<Selector>,
     tools: Arc<BTreeSet<String>>,
     scope: Option<Arc<BTreeSet<Key>>>,
-    /// Tasks that became ready and are not of the scope, as long as nobody changes what belongs to it.
+    /// Ready tasks outside the scope. The set is cleared when a change may have moved tasks into the scope.
     outside: BTreeSet<Key>,
-    /// The last revision whose events are known here.
+    /// The last revision whose events this run has read.
     seen: u64,
     missing_tools: BTreeMap<Key, String>,
-    /// Tasks whose states others have changed.
+    /// Tasks whose statuses were changed by others.
     changed: Vec<Key>,
     ranks: Ranks,
     never_fits: BTreeMap<Key, String>,
-    /// The rules as the run was given them, and with the capacities that plans declare.
+    /// The rules that the run was started with; `rules` adds the capacities that plans declare.
     own_rules: RunRules,
     rules: Arc<RunRules>,
 }
 
-/// What a run begins with.
+/// The initial state of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Beginning {
-    /// Tasks that are ready.
+    /// Ready tasks.
     pub ready: Vec<Node>,
-    /// How far it is from each task to the end, in milliseconds; empty when nothing is ready.
+    /// The distance of each task to the end, in milliseconds; empty when nothing is ready.
     pub ranks: Arc<KeyMap<u64>>,
 }
 
-/// What others may yet bring to a run that is out of work.
+/// The work that others may still bring to a run without work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prospects {
     /// Other runs that hold tasks of the scope.
     pub runs: BTreeSet<RunId>,
-    /// Agents and people hold tasks of the scope, or could take some.
+    /// Whether agents and people hold tasks of the scope, or could take some.
     pub agents: bool,
-    /// Others wrote what is not known here yet: their last commit may both end their tasks and make others ready.
+    /// Whether others wrote revisions that this run has not read: their last commit may end their tasks and make others
+    /// ready.
     pub is_behind: bool,
 }
 
 impl Prospects {
-    /// Returns whether it is worth waiting.
+    /// Returns whether waiting may bring work.
     pub fn more_may_come(&self) -> bool {
         self.agents || self.is_behind || !self.runs.is_empty()
     }
 }
 
 impl Intake {
-    /// Returns what a run knows that has not looked yet.
+    /// Returns the view of a run that has read nothing yet.
     pub fn new(run: RunId, selectors: Vec<Selector>, tools: BTreeSet<String>) -> Self {
         Self {
             run,
@@ -83,34 +85,34 @@ impl Intake {
         }
     }
 
-    /// Sets what holds for all tasks of the run; its capacities come before those of plans.
+    /// Sets the rules of the run. Its capacities override those of plans.
     #[must_use]
     pub fn with_rules(mut self, rules: RunRules) -> Self {
         self.own_rules = rules;
         self
     }
 
-    /// Returns the last revision whose events are known here.
+    /// Returns the last revision whose events this run has read.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Returns what the run is restricted to.
+    /// Returns the selectors that restrict the run.
     pub fn selectors(&self) -> &[Selector] {
         &self.selectors
     }
 
-    /// Returns the tasks that it is restricted to; `None` for all.
+    /// Returns the tasks of the scope; `None` for all tasks.
     pub fn scope(&self) -> Option<&BTreeSet<Key>> {
         self.scope.as_deref()
     }
 
-    /// Returns the tasks that were not claimed for want of a tool, with its name.
+    /// Returns the tasks that were not claimed because a tool is missing, with its name.
     pub fn missing_tools(&self) -> &BTreeMap<Key, String> {
         &self.missing_tools
     }
 
-    /// Takes in tools that became known while the run goes on, with the tasks that only waited for one of them.
+    /// Adds tools that became available during the run. Returns events for the tasks that waited for one of them.
     ///
     /// # Errors
     /// The view cannot be read.
@@ -127,17 +129,17 @@ impl Intake {
         Ok(ranked.into_iter().chain([Event::Ready(self.keep_inside(ready))]).collect())
     }
 
-    /// Returns the tasks whose states others have changed since this was asked last.
+    /// Returns the tasks whose statuses were changed by others since the last call.
     pub fn take_changed(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Returns the tasks that were not claimed because they need more than there is, with what.
+    /// Returns the tasks that were not claimed because they need more of a resource than exists, with the reason.
     pub fn never_fits(&self) -> &BTreeMap<Key, String> {
         &self.never_fits
     }
 
-    /// Returns the tasks that an earlier process could not run for want of a tool that this run has.
+    /// Returns the tasks that an earlier process could not run because of a tool that this run has.
     pub fn tasks_with_tools(&self, view: &dyn View) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
         for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
@@ -152,10 +154,11 @@ impl Intake {
         Ok(keys)
     }
 
-    /// Looks for the first time: what is ready, and in which order a run of `jobs` calls at once takes it.
+    /// Reads the store for the first time: the ready tasks, and the order in which a run of `jobs` calls at once takes
+    /// them.
     ///
     /// # Errors
-    /// A selector names nothing, or the view cannot be read.
+    /// A selector matches nothing, or the view cannot be read.
     pub fn begin(&mut self, view: &dyn View, jobs: usize) -> Result<Beginning, DecideError> {
         self.scope = select(view, &self.selectors)?.map(Arc::new);
         self.seen = view.revision()?;
@@ -170,7 +173,7 @@ impl Intake {
         Ok(Beginning { ready, ranks: self.ranks.known() })
     }
 
-    /// Takes in how much there is of each resource: what the run was told, else the least that a plan says.
+    /// Updates the capacities of resources: those of the run, else the smallest that a plan declares.
     fn take_capacities(&mut self, view: &dyn View) -> ViewResult<()> {
         let capacities = means::capacities(view, &self.own_rules.capacities)?;
         let rules = RunRules { capacities, ..self.own_rules.clone() };
@@ -178,7 +181,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Returns what the store is asked for one commit.
+    /// Returns the request to the store for one commit.
     pub fn round(&self, commit: Commit) -> Round {
         let Commit { reports, releases, claims, resumes, grants, .. } = commit;
         let Commit { places, tool_places, takes_new, ended_plans, .. } = commit;
@@ -200,14 +203,15 @@ impl Intake {
         }
     }
 
-    /// Returns whether an answer says all that there is to know: then [`take_plain`](Self::take_plain) takes it in without a
-    /// look at the store.
+    /// Returns whether an answer is complete, so that [`take_plain`](Self::take_plain) can apply it without reading the
+    /// store.
     pub fn is_plain(&self, answer: &Answer) -> bool {
         let is_known = !self.has_unknown(&answer.ready) && !self.ranks.lacks(&answer.ready);
+        // The revision before this commit is the last one read, so no other process wrote in between.
         self.seen == answer.revision - answer.events && is_known
     }
 
-    /// Takes in the answer of a commit that nothing of others came between.
+    /// Applies the answer of a commit when no other process wrote in between.
     pub fn take_plain(&mut self, mut answer: Answer) -> Event {
         self.seen = self.seen.max(answer.revision);
         self.missing_tools.extend(answer.missing_tools);
@@ -216,7 +220,7 @@ impl Intake {
         Event::Committed(Box::new(Written { started, ready: self.keep_inside(answer.ready), needs, paused }))
     }
 
-    /// Takes out the tasks that will never get what they need.
+    /// Removes the tasks that need more of a resource than exists, and remembers the reason.
     fn note_too_much(&mut self, needs: &mut Vec<(Key, Needs)>) {
         needs.retain(|(key, needs)| match needs.too_much() {
             Some((name, amount)) => {
@@ -227,16 +231,18 @@ impl Intake {
         });
     }
 
-    /// Takes in the answer of a commit, and before it what others wrote until then.
+    /// Applies the answer of a commit, and before it the events that others wrote until then.
     ///
     /// # Errors
-    /// A selector names nothing any more, or the view cannot be read.
+    /// A selector matches nothing any more, or the view cannot be read.
     pub fn take_answer(&mut self, view: &dyn View, mut answer: Answer) -> Result<Vec<Event>, DecideError> {
         let before = answer.revision - answer.events;
         let mut events = Vec::new();
         if before > self.seen {
             events = self.take_foreign(view, before)?;
         }
+        // The run has read past this commit: another process may have taken a task whose call this answer says to
+        // start.
         if self.seen > answer.revision {
             let lost = self.take_lost(view, &mut answer.started)?;
             events.extend((!lost.is_empty()).then_some(Event::Lost(lost)));
@@ -247,10 +253,10 @@ impl Intake {
         Ok(events)
     }
 
-    /// Takes in what others wrote up to `revision`.
+    /// Applies the events that others wrote up to `revision`.
     ///
     /// # Errors
-    /// A selector names nothing any more, or the view cannot be read.
+    /// A selector matches nothing any more, or the view cannot be read.
     pub fn take_foreign(&mut self, view: &dyn View, revision: u64) -> Result<Vec<Event>, DecideError> {
         let limit = usize::try_from(revision - self.seen).unwrap_or(0);
         let changes = view.events(self.seen, None, limit)?;
@@ -259,7 +265,8 @@ impl Intake {
         }
         let (mut ready, mut taken) = (Vec::new(), BTreeSet::new());
         for change in &changes {
-            // Also in its own name: calls of the run may add tasks. What it made ready itself it hears of a second time, by its answer.
+            // Events of this run count as well, because its calls may add tasks. Tasks that its own commits made ready
+            // appear twice: here and in the answer of the commit.
             ready.extend(change.ready.iter().copied());
             if let (EventKind::Status { .. }, Some(id)) = (&change.kind, &change.task)
                 && change.run.as_ref() != Some(&self.run)
@@ -273,7 +280,7 @@ impl Intake {
         }
         let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
         self.changed.extend(taken.iter().flatten());
-        // Whatever this run has of them, running or waiting for a place, is no longer its own.
+        // The run has lost these tasks, running or waiting for a slot: another process changed their statuses.
         let mut events: Vec<Event> = taken.into_iter().flatten().map(Event::Revoked).collect();
         let ready = nodes(view, &ready)?;
         self.refresh_scope(view, &ready)?;
@@ -282,7 +289,7 @@ impl Intake {
         Ok(events)
     }
 
-    /// Looks what others may yet bring; at agents and people only where the run waits for them.
+    /// Returns the work that others may still bring. Agents and people count only if the run waits for them.
     ///
     /// # Errors
     /// The view cannot be read.
@@ -290,13 +297,13 @@ impl Intake {
         self.prospects_of(view, wait_for_agents, &|key| self.is_inside(key))
     }
 
-    /// Looks who may yet give back what tasks of the run wait for, whatever it is restricted to.
+    /// Returns the processes that may still release resources for which this run waits, inside its scope or not.
     ///
     /// # Errors
     /// The view cannot be read.
     pub fn prospects_anywhere(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
         let mut prospects = self.prospects_of(view, wait_for_agents, &|_| true)?;
-        // What was cancelled is held until its calls have ended.
+        // A cancelled task holds its resources until its calls have ended.
         prospects.runs.extend(crate::read::ending(view)?.into_values().filter(|run| *run != self.run));
         Ok(prospects)
     }
@@ -327,7 +334,7 @@ impl Intake {
         Ok(prospects)
     }
 
-    /// Finds the ranks of tasks that came later.
+    /// Computes the ranks of tasks that were added later.
     fn take_ranks(&mut self, view: &dyn View, ready: &[Node]) -> ViewResult<Option<Event>> {
         let news: Vec<Node> = ready.iter().filter(|node| may_run(node)).copied().collect();
         if !self.ranks.lacks(&news) {
@@ -340,11 +347,12 @@ impl Intake {
         self.scope.as_ref().is_none_or(|scope| scope.contains(&key))
     }
 
-    /// Takes out calls whose tasks were taken away between the commit and its answer.
+    /// Removes the calls whose tasks were lost between the commit and its answer.
     fn take_lost(&self, view: &dyn View, started: &mut Vec<StartedCall>) -> ViewResult<Vec<StartedCall>> {
         let (mut own, mut lost) = (Vec::with_capacity(started.len()), Vec::new());
         for call in started.drain(..) {
             let body = view.task(call.key)?.map(|task| task.body);
+            // The attempt is compared as well: the same run may hold the task again after a retry.
             if body.is_some_and(|body| holder(&body.state) == Some(&self.run) && body.attempt == call.attempt)
             {
                 own.push(call);
@@ -362,7 +370,7 @@ impl Intake {
         ready.iter().any(|node| may_run(node) && !is_known(&node.key))
     }
 
-    /// A task that was made meanwhile may belong to the scope.
+    /// Reads the scope again if a task that was created meanwhile may belong to it.
     fn refresh_scope(&mut self, view: &dyn View, ready: &[Node]) -> Result<(), DecideError> {
         if self.has_unknown(ready) {
             self.scope = select(view, &self.selectors)?.map(Arc::new);
@@ -370,7 +378,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Keeps what a run may take: ready tasks with calls, within its scope.
+    /// Keeps the tasks that this run may take: ready ones with calls, inside its scope.
     fn keep_inside(&mut self, mut ready: Vec<Node>) -> Vec<Node> {
         ready.retain(may_run);
         if let Some(scope) = &self.scope {
@@ -389,7 +397,7 @@ fn holder(state: &TaskState) -> Option<&RunId> {
     if let TaskState::InProgress { claim } = state { claim.run.as_ref() } else { None }
 }
 
-/// Returns whether a change may bring a task into a scope that was outside.
+/// Returns whether a change may move a task into the scope.
 fn may_change_scope(kind: &EventKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,7 @@
-//! The schema and the rules of taskpawl, as pure functions: no I/O, no clock, no randomness, no threads.
+//! The schema and the rules of taskpawl, as pure functions.
+//!
+//! Nothing here does I/O, reads a clock, draws random numbers or starts a thread. Times and ids come in as arguments,
+//! so that the same inputs always give the same plan, schedule and messages.
 
 mod actor;
 mod advice;

@@ -1,4 +1,4 @@
-//! Parking: the tasks of a run that wait for something else than a place, and what those hold that do not.
+//! The waiting set: tasks of a run that wait for something other than a slot, and the resources held by running tasks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,22 +8,22 @@ use crate::command::{Grant, Inquiry, Needs, Paused};
 use crate::schedule::Order;
 use crate::spec::Timestamp;
 
-/// Tasks that wait for something else than a place.
+/// Tasks that wait for something other than a slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parking {
     allocation: Allocation,
-    /// Tasks with limits that are held, or that wait to be claimed.
+    /// Tasks with limits that are held or wait to be claimed.
     limited: BTreeMap<Key, Limited>,
-    /// Tasks for which something is being found out.
+    /// Tasks with an unanswered inquiry.
     looking: BTreeSet<Key>,
-    /// Tasks that have all they need as far as this run goes, and of which others hold something.
+    /// Tasks that have everything this run can give, and that wait for resources held outside it.
     elsewhere: BTreeSet<Key>,
-    /// Tasks that may be claimed with what they were given.
+    /// Tasks that may be claimed with the grants they got.
     claimable: BTreeSet<Order>,
-    /// Tasks that are held and of which nothing runs.
+    /// Claimed tasks that pause: no call of them runs, except parallel ones beside a waiting call.
     paused: BTreeMap<Key, Paused>,
     alarms: BTreeSet<(Timestamp, Key)>,
-    /// Paused tasks that may go on, in the order in which they came; some may not be paused any more.
+    /// Paused tasks that may resume, oldest first. Entries may be stale; readers check `paused`.
     resumable: VecDeque<Key>,
     tools: BTreeMap<String, ToolPlaces>,
 }
@@ -33,9 +33,9 @@ struct Limited {
     needs: Needs,
     order: Order,
     grant: Grant,
-    /// What it holds was given back because its last call may have ended.
+    /// Its resources were released because its last call may have ended.
     is_let_go: bool,
-    /// It went on after a call before, so it may again.
+    /// It was resumed after a call before, so it probably will be again.
     has_gone_on: bool,
 }
 
@@ -64,7 +64,7 @@ impl Parking {
         !self.limited.is_empty()
     }
 
-    /// Returns whether something is under way that will be heard of.
+    /// Returns whether an answer or the end of a pause is still expected.
     pub(crate) fn is_busy(&self) -> bool {
         !self.paused.is_empty() || !self.looking.is_empty()
     }
@@ -77,12 +77,12 @@ impl Parking {
         !self.paused.is_empty()
     }
 
-    /// Returns whether tasks wait for something that others hold.
+    /// Returns whether tasks wait for resources held outside this run.
     pub(crate) fn waits_for_others(&self) -> bool {
         !self.elsewhere.is_empty()
     }
 
-    /// Returns the tasks that wait for what others than this run hold, with what they need.
+    /// Returns the tasks that wait for resources held outside this run, with their needs.
     pub(crate) fn held_up_by_others(&self) -> impl Iterator<Item = (Key, &Needs)> {
         self.elsewhere.iter().filter_map(|key| Some((*key, &self.limited.get(key)?.needs)))
     }
@@ -95,7 +95,7 @@ impl Parking {
         self.tools.contains_key(tool)
     }
 
-    /// Returns how many more calls of each tool may start that has a limit.
+    /// Returns the number of free slots of each tool that has a limit.
     pub(crate) fn tool_places(&self) -> BTreeMap<String, usize> {
         let places =
             self.tools.iter().map(|(name, tool)| (name.clone(), tool.most.saturating_sub(tool.used)));
@@ -110,22 +110,23 @@ impl Parking {
         }
     }
 
-    /// Frees the place of a call; who waits for one may try again.
+    /// Frees the slot of a call. Waiting tasks get it in the next `take_resumable`.
     pub(crate) fn free_tool(&mut self, tool: &str) {
         if let Some(tool) = self.tools.get_mut(tool) {
             tool.used = tool.used.saturating_sub(1);
         }
     }
 
-    /// Moves as many of those that wait for tools as there are places.
+    /// Moves waiting tasks to the resumable and claimable ones, as many as there are free slots.
     fn free_tools(&mut self) {
         let mut woken = Vec::new();
         for (name, tool) in &mut self.tools {
             let mut free = tool.most.saturating_sub(tool.used);
+            // Paused tasks come before claims: they are claimed already.
             while free > 0
                 && let Some(key) = tool.paused.pop_front()
             {
-                // It may have gone on since, for another reason.
+                // It may have resumed since, for another reason.
                 if let Some(paused) = self.paused.get_mut(&key).filter(|paused| paused.tools.contains(name)) {
                     woken.extend(paused.waits_no_more().map(|until| (until, key)));
                     self.resumable.push_back(key);
@@ -144,7 +145,7 @@ impl Parking {
 
     // Claims.
 
-    /// Takes the first tasks that may be claimed with what they were given.
+    /// Takes the first tasks that may be claimed with the grants they got.
     pub(crate) fn take_claimable(&mut self, most: usize, is_free: impl Fn(Key) -> bool) -> Vec<Order> {
         let taken: Vec<Order> =
             self.claimable.iter().filter(|order| is_free(order.key)).take(most).copied().collect();
@@ -158,16 +159,17 @@ impl Parking {
         self.limited.get(&key).map(|limited| limited.grant.clone())
     }
 
-    /// A claim came back: the task needs something first. Returns what has to be found out for it.
+    /// Adds a task whose claim came back because it needs something first. Returns the inquiry to answer for it.
     pub(crate) fn park(&mut self, order: Order, mut needs: Needs) -> Option<Inquiry> {
         let key = order.key;
         if let Some(tool) = needs.tool.as_ref().and_then(|name| self.tools.get_mut(name)) {
             tool.claims.insert(order);
-            // What else it needs may have changed when its turn comes.
+            // Its other needs may have changed by the time it gets a slot of the tool.
             self.forget(key);
             return None;
         }
         let before = self.limited.get(&key).map(|limited| &limited.needs);
+        // Resolving paths reads the disk. The old result stands as long as the declared paths are the same.
         let known =
             before.filter(|before| before.writes == needs.writes).and_then(|before| before.resolved.clone());
         needs.resolved = needs.resolved.or(known);
@@ -183,6 +185,7 @@ impl Parking {
         });
         limited.needs = needs;
         if inquiry != Inquiry::default() {
+            // Nothing is held while the inquiry runs, so that a slow one blocks no other task.
             self.allocation.release(key);
             self.looking.insert(key);
             return Some(inquiry);
@@ -199,7 +202,7 @@ impl Parking {
         if !self.allocation.has(key) {
             self.request(key);
         } else if !self.allocation.ask_again(key) {
-            // Who of this run held it has let go of it since.
+            // The task of this run that held it has released it since.
             self.may_go_on(key);
         }
     }
@@ -211,9 +214,10 @@ impl Parking {
         }
     }
 
-    /// Takes in what was found out about a task: a recorded success needs nothing else.
+    /// Applies the answer to an inquiry. A task whose result is in the cache needs no resources.
     pub(crate) fn found(&mut self, key: Key, mut grant: Grant) {
         let Some(limited) = self.limited.get_mut(&key).filter(|_| self.looking.remove(&key)) else { return };
+        // The cache question is answered; only resources remain to be requested.
         let recorded = limited.needs.cache.take().and_then(|cache| cache.recorded);
         let is_hit = grant.fingerprint.is_some() && grant.fingerprint == recorded;
         match &grant.writes {
@@ -228,7 +232,7 @@ impl Parking {
         }
     }
 
-    /// Others wrote: what they held may be free.
+    /// Retries the tasks that wait for resources held outside this run, after other processes wrote.
     pub(crate) fn others_wrote(&mut self) {
         for key in std::mem::take(&mut self.elsewhere) {
             self.may_go_on(key);
@@ -243,34 +247,36 @@ impl Parking {
         }
     }
 
-    /// Lets go on who has got all that it needs.
+    /// Moves tasks that got all their resources to the claimable or resumable ones.
     pub(crate) fn sweep(&mut self) {
         for key in self.allocation.take_granted() {
             self.may_go_on(key);
         }
     }
 
-    // What is held.
+    // Resources of claimed tasks.
 
-    /// No call of a task runs any more: it may have ended, so who waits for what it holds may try.
+    /// Releases the resources of a task without running calls: it may have ended.
     pub(crate) fn let_go(&mut self, key: Key) {
+        // A task that was resumed before is likely to go on after this call as well. It keeps its resources until the
+        // store answers, or it would have to queue for them between any two calls.
         if let Some(limited) = self.limited.get_mut(&key).filter(|limited| !limited.has_gone_on) {
             limited.is_let_go = true;
             self.allocation.release(key);
         }
     }
 
-    /// A task goes on: it keeps what it has.
+    /// Marks a task as resumed: it keeps its resources.
     pub(crate) fn keep(&mut self, key: Key) {
         let Some(limited) = self.limited.get_mut(&key) else { return };
         limited.has_gone_on = true;
-        // It may have asked again before it was known that it goes on.
+        // It may have requested again before the store answered that it goes on.
         if std::mem::take(&mut limited.is_let_go) || !self.allocation.has_all(key) {
             self.allocation.hold(key, &limited.needs);
         }
     }
 
-    /// A task is no longer of this run, or no longer waits to be.
+    /// Removes a task that this run no longer holds or waits for.
     pub(crate) fn forget(&mut self, key: Key) {
         self.elsewhere.remove(&key);
         self.looking.remove(&key);
@@ -283,7 +289,7 @@ impl Parking {
 
     // Pauses.
 
-    /// A task pauses: until it goes on it holds nothing, unless calls of it run beside those that wait.
+    /// Pauses a task. It holds no resources until it resumes, unless parallel calls of it still run.
     pub(crate) fn pause(&mut self, paused: Paused, has_calls: bool) {
         let key = paused.key;
         if let Some(limited) = self.limited.get_mut(&key).filter(|_| !has_calls) {
@@ -295,7 +301,7 @@ impl Parking {
         let waits_for_one = paused.tools.len() == 1 && paused.until.is_none();
         for name in &paused.tools {
             let tool = self.tools.get_mut(name);
-            // What went on for another reason may still stand there.
+            // A task that resumed for another reason may still be queued here.
             if let Some(tool) = tool.filter(|tool| waits_for_one || !tool.paused.contains(&key)) {
                 tool.paused.push_back(key);
             }
@@ -307,7 +313,7 @@ impl Parking {
         }
     }
 
-    /// The time has come for some.
+    /// Resumes the tasks whose pauses are over.
     pub(crate) fn due(&mut self, now: Timestamp) {
         while let Some((at, key)) = self.alarms.first().copied().filter(|(at, _)| *at <= now) {
             self.alarms.remove(&(at, key));
@@ -325,7 +331,7 @@ impl Parking {
         }
     }
 
-    /// Takes the first paused tasks that may go on.
+    /// Takes the first paused tasks that may resume, at most `most`.
     pub(crate) fn take_resumable(&mut self, most: usize) -> Vec<Paused> {
         self.free_tools();
         let mut taken = Vec::new();
@@ -334,6 +340,7 @@ impl Parking {
         {
             let lacks =
                 self.limited.get(&key).is_some_and(|limited| limited.is_let_go && limited.needs.has_limits());
+            // It released its resources, so it has to queue for them before it resumes.
             if lacks && self.paused.contains_key(&key) {
                 self.request(key);
             } else {
@@ -343,7 +350,7 @@ impl Parking {
         taken
     }
 
-    /// A paused task that was to go on did not get what it needs.
+    /// Pauses a task again that was to resume and did not get its resources.
     pub(crate) fn pause_again(&mut self, paused: Paused) {
         let key = paused.key;
         self.paused.insert(key, Paused { until: None, tools: BTreeSet::new(), ..paused });
@@ -354,14 +361,14 @@ impl Parking {
         }
     }
 
-    /// A task that paused has been decided about anew.
+    /// Ends a pause because the store has decided about the task since.
     pub(crate) fn unpause(&mut self, key: Key) {
         if let Some(until) = self.paused.remove(&key).and_then(|paused| paused.until) {
             self.alarms.remove(&(until, key));
         }
     }
 
-    /// Takes those of the paused tasks for which `which` holds, and returns those of which nothing runs, to give them back.
+    /// Ends the pauses for which `which` holds. Returns the tasks without running calls, to be released.
     pub(crate) fn take_paused(
         &mut self,
         which: impl Fn(&Paused) -> bool,
@@ -381,7 +388,7 @@ impl Parking {
 }
 
 impl Paused {
-    /// Forgets what it waited for, and returns until when.
+    /// Clears the reasons to wait and returns the time until which it waited.
     fn waits_no_more(&mut self) -> Option<Timestamp> {
         self.tools.clear();
         self.until.take()

@@ -1,4 +1,4 @@
-//! What a decision is about: everything that would run, with the arguments as far as they are known, and its hash.
+//! Approval requests: the calls that would run, their arguments as far as they are known, and the hash of both.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,40 +9,40 @@ use crate::spec::{Map, Origin, SandboxRequest, Timestamp};
 use crate::trust::UntrustedValue;
 use crate::{CallId, TaskId};
 
-/// A question that a task or a call asks before it starts.
+/// A request to approve a task or a call before it starts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalRequest {
     /// The task.
     pub task: TaskId,
-    /// Its name.
+    /// The name of the task.
     pub name: String,
-    /// The plan that it came with.
+    /// The plan that created the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The call; absent where the whole task waits, with all below it.
+    /// The call; absent if the request is for the whole task with its subtasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The question in words.
+    /// The question of the author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
-    /// Why it is asked although its author does not say so: the rule, and where it stands.
+    /// The reason, if the author did not ask for an approval: the rule and its location.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The answers to choose from; none stands for yes or no.
+    /// The possible answers; empty for yes or no.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// When the question no longer stands.
+    /// The time at which the question expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What counts then: `reject`, `approve`, or one of the options.
+    /// The answer after that time: `reject`, `approve`, or one of the options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_expiry: Option<String>,
-    /// The SHA-256, in hexadecimal, of what would run: an approval is good for that alone.
+    /// The SHA-256, in hexadecimal, of the calls. An approval is valid for this hash only.
     pub hash: String,
     /// The calls that would run.
     pub calls: Vec<AskedCall>,
-    /// The elements of the list that each of the calls would run for.
+    /// The elements of the list, if the calls would run for each of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<Value>>,
 }
@@ -55,22 +55,22 @@ pub struct AskedCall {
     pub task: TaskId,
     /// The call.
     pub call: CallId,
-    /// Its tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments, evaluated.
+    /// The arguments, evaluated.
     pub args: Map,
-    /// The arguments whose values nobody knows before other calls have run: they stand as their author wrote them.
+    /// The arguments whose values depend on calls that have not run yet. They keep the text of the author.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// What it asks of the sandbox.
+    /// Permissions that it requests from the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
-    /// Who added it.
+    /// The kind of author that added it.
     pub origin: Origin,
-    /// The values of models that its condition and its arguments read.
+    /// Values from models that its condition and its arguments read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<UntrustedValue>,
-    /// Those of its inputs that it trusts from then on if it is approved, be their values others.
+    /// The inputs that the call trusts from then on if it is approved, even if their values change.
     #[serde(rename = "trustInputs", skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<String>,
 }
@@ -82,29 +82,29 @@ impl AskedCall {
     }
 }
 
-/// What a decision is about.
+/// The work that an approval covers.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    /// The calls; those of a list as they were written.
+    /// The calls; those of a list without evaluated items.
     pub(crate) calls: Vec<AskedCall>,
     /// The elements of the list.
     pub(crate) items: Option<Vec<Value>>,
-    /// The arguments of the calls for each of these.
+    /// The arguments of the calls for each element.
     pub(crate) args_of_items: Vec<Map>,
 }
 
 impl ApprovalRequest {
-    /// Returns whether the time to decide is over at `now`.
+    /// Returns whether the request has expired at `now`.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
-/// Returns the hash of what would run, under a version of the policy.
+/// Returns the hash of the calls under a version of the policy.
 pub(crate) fn hash(task: &TaskId, subject: &Subject, policy: Option<&str>) -> String {
     let calls: Vec<Value> = subject.calls.iter().map(call_to_hash).collect();
     let mut whole = json!({"task": task, "calls": calls, "items": subject.items});
-    // What is not there leaves no trace: earlier versions hashed without it.
+    // Absent parts are left out of the hash, so that hashes of earlier versions stay valid.
     if !subject.args_of_items.is_empty() {
         whole["argsOfItems"] = json!(subject.args_of_items);
     }
@@ -132,7 +132,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Writes a value so that equal ones have equal texts: objects by the order of their keys.
+/// Writes a value in a canonical form, so that equal values have equal texts: objects are sorted by key.
 fn canonical(value: &Value, text: &mut String) {
     match value {
         Value::Array(items) => {

@@ -1,4 +1,6 @@
-//! Tasks, calls and runs as a store keeps them: data lives in the variant it belongs to, edges and counts stand apart.
+//! Records of tasks, calls and runs as a store keeps them.
+//!
+//! Data lives in the variant it belongs to. Edges and counts are stored separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +19,19 @@ use crate::{CallId, Key, Period, RunId, Shared, SharedText, TaskId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskRecord {
-    /// What people and agents call it.
+    /// The id that people and agents use.
     pub id: TaskId,
-    /// What its author wrote.
+    /// The fields that the author wrote.
     pub spec: Shared<TaskSpec>,
-    /// What happens to it as it runs.
+    /// The fields that change while it runs.
     pub body: Shared<TaskBody>,
-    /// The plan that it came with.
+    /// The name of the plan that created it.
     pub plan: Option<SharedText>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
-    /// How often it changed.
+    /// The number of changes.
     pub version: u64,
 }
 
@@ -37,7 +39,7 @@ pub struct TaskRecord {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskBody {
-    /// Its state.
+    /// The status with its data, such as the claim.
     pub state: TaskState,
     /// Values for expressions; results of calls are not repeated here.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -45,72 +47,72 @@ pub struct TaskBody {
     /// The result of a manual task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Remarks.
+    /// Notes, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
-    /// How often it was claimed; never reset.
+    /// The number of claims; never reset.
     pub attempt: u32,
-    /// How often it was cleared by `reopen`.
+    /// The number of times that `reopen` cleared it.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub generation: u32,
-    /// When it was first claimed since it was last cleared.
+    /// The first claim since the task was last cleared.
     #[serde(serialize_with = "crate::time_text::serialize", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// The end of the task.
     #[serde(serialize_with = "crate::time_text::serialize", skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// What its expressions call other tasks, where that is not their id.
+    /// Names by which its expressions refer to other tasks, if they differ from the ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, TaskId>,
-    /// What is known of it since it was opened.
+    /// Data collected since the task was opened.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub progress: Progress,
-    /// The origins of what models wrote by hand into it.
+    /// The origins of values that models wrote into it by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origins: Option<Box<ValueOrigins>>,
 }
 
-/// What a task has come to since it was opened: what was decided about it, and what its rounds left.
+/// Data collected since a task was opened: decisions about it, and results of its rounds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Progress {
-    /// Its condition holds and its list is known: nothing has to be decided any more before it starts.
+    /// Its condition holds and its list is known: no decision is left before it starts.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub opened: bool,
-    /// The items below it are those of a `forEach` that it no longer has: they are no part of its work.
+    /// Its subtasks are items of a `forEach` that it no longer has. They are no part of its work.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub former_items: bool,
-    /// Of an item of a `forEach`: which.
+    /// The list element, if this task is an item of a `forEach`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<Box<Item>>,
-    /// How many rounds of `repeat` are over.
+    /// The number of finished rounds of `repeat`.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub round: u32,
-    /// When the time of this attempt is over.
+    /// The end of the time limit of this attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// How long it ran when it last ended well.
+    /// The duration of its last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Period>,
-    /// The decision that lets it start.
+    /// The approval that lets it start.
     #[serde(rename = "granted", skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Granted>>,
-    /// What its last success may stand for.
+    /// The recorded result of its last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<Box<Cached>>,
-    /// What a success of this attempt will depend on, where it is to be recorded: a SHA-256 in hexadecimal.
+    /// The fingerprint of this attempt, if its success is to be recorded: a SHA-256 in hexadecimal over all its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// The paths that this attempt writes, where links lead elsewhere than its author wrote.
+    /// The paths that this attempt writes, if symbolic links lead elsewhere than the declared paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_writes: Option<Box<Vec<String>>>,
-    /// When the success was recorded that stood for running it.
+    /// The time at which the cached result was recorded that replaced a run of this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_from: Option<Timestamp>,
-    /// Files that changed while it ran although it does not say that it writes them.
+    /// Files that changed while it ran although it does not declare that it writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<String>,
-    /// Why it is not known which.
+    /// The reason why `changed_beyond` is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_unknown: Option<Box<str>>,
 }
@@ -118,69 +120,69 @@ pub struct Progress {
 /// One element of the list of a `forEach`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// Its place in the list, from 0.
+    /// Its index in the list, from 0.
     pub index: u64,
     /// The element.
     pub value: Value,
-    /// The values of models that the list was made of.
+    /// Values from models that went into the list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<UntrustedValue>,
 }
 
 impl Item {
-    /// Returns whether both are the same element at the same place, whoever wrote it.
+    /// Returns whether both are the same element at the same index. The authors of the value are not compared.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.index == other.index && self.value == other.value
     }
 }
 
-/// A decision that lets a task or a call start.
+/// An approval that lets a task or a call start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Granted {
-    /// The SHA-256, in hexadecimal, of what was decided about.
+    /// The SHA-256, in hexadecimal, of the approved work.
     pub hash: String,
-    /// Who decided.
+    /// The actor that approved.
     pub by: String,
-    /// When.
+    /// The time of the approval.
     pub at: Timestamp,
-    /// The answer to the question that was asked.
+    /// The answer to the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// The arguments to run with instead of those that were asked about.
+    /// Arguments that replace the requested ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Map>,
-    /// The version of the policy under which it was asked.
+    /// The version of the policy that caused the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 }
 
-/// A recorded success.
+/// A recorded result for the cache.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cached {
-    /// The SHA-256, in hexadecimal, of everything that it depends on.
+    /// The SHA-256, in hexadecimal, of everything that the result depends on.
     pub fingerprint: String,
-    /// When it was recorded.
+    /// The time of recording.
     pub at: Timestamp,
     /// The results of the calls.
     pub results: BTreeMap<CallId, Value>,
-    /// The parts of them that were cut, where some were, as those of a call.
+    /// JSON Pointers to truncated parts of the results, by call, as in [`CallBody::cut`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cut: BTreeMap<CallId, Vec<String>>,
-    /// The less trusted values that they were made of, as those of a call.
+    /// Less trusted values that went into the results, by call, as in [`CallBody::inserted`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inserted: BTreeMap<CallId, Vec<UntrustedValue>>,
 }
 
-/// A remark on a task.
+/// A note on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// When.
+    /// The time of writing.
     pub at: Timestamp,
-    /// Who.
+    /// The actor that wrote it.
     pub actor: String,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
@@ -189,11 +191,11 @@ pub struct Note {
 pub struct CallRecord {
     /// Its id, unique within the task.
     pub id: CallId,
-    /// What its author wrote.
+    /// The fields that the author wrote.
     pub spec: Shared<CallSpec>,
-    /// Who added it.
+    /// The kind of author that added it.
     pub origin: Origin,
-    /// What happens to it as it runs.
+    /// The fields that change while it runs.
     pub body: Shared<CallBody>,
 }
 
@@ -201,48 +203,48 @@ pub struct CallRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallBody {
-    /// Its state.
+    /// The status.
     pub status: CallStatus,
-    /// What the tool answered.
+    /// The result of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// The parts of the result that were cut, as JSON Pointers; `""` is the whole.
+    /// JSON Pointers to the truncated parts of the result; `""` stands for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<Vec<String>>>,
-    /// What it used up, as the tool reports it.
+    /// Usage as reported by the tool, such as tokens and costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Value>>,
-    /// Why it failed.
+    /// The reason for its failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<CallError>>,
-    /// How often it was started.
+    /// The number of starts.
     pub attempts: u32,
-    /// The arguments that it was last started with, where they are not those that its author wrote.
+    /// The arguments of the last start, if they differ from those in `spec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Map>,
-    /// The less trusted values that its condition and its arguments read when it was last started.
+    /// The less trusted values that its condition and its arguments read at the last start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inserted: Option<Box<Vec<UntrustedValue>>>,
-    /// How often it failed since it last began from the start.
+    /// The number of failures since the call last began from the beginning.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub failures: u32,
-    /// When it is due, while it waits to be started again.
+    /// The time of the next start, while it waits for a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
-    /// The decision that lets it start.
+    /// The approval that lets it start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Granted>>,
-    /// The tasks that it returned since it last began from the start.
+    /// The tasks that it returned since it last began from the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emitted: Vec<TaskId>,
-    /// When it was last started.
+    /// The time of the last start.
     #[serde(
         default,
         serialize_with = "crate::time_text::serialize",
         skip_serializing_if = "Option::is_none"
     )]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// The time of its end.
     #[serde(
         default,
         serialize_with = "crate::time_text::serialize",
@@ -272,17 +274,17 @@ impl Default for CallBody {
     }
 }
 
-/// Why a call failed.
+/// The reason for the failure of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallError {
-    /// The class, by which failures are grouped: `exit_code`, `timeout`, …
+    /// The error class, by which failures are grouped, such as `exit_code` or `timeout`.
     pub class: String,
     /// The text for people.
     pub message: String,
 }
 
 word_enum! {
-    /// The state of a task as far as gates care.
+    /// The status of a task, with the reasons for being blocked that matter to gates.
     Phase {
         /// Not started.
         Todo = "todo",
@@ -290,23 +292,23 @@ word_enum! {
         InProgress = "in_progress",
         /// Blocked because its gate can no longer open.
         BlockedDependency = "blocked_dependency",
-        /// Blocked until what it depends on is finished.
+        /// Blocked until its dependencies are finished.
         BlockedWaiting = "blocked_waiting",
         /// Blocked for another reason.
         BlockedOther = "blocked_other",
-        /// Ended well.
+        /// Succeeded.
         Done = "done",
-        /// Ended badly.
+        /// Failed.
         Failed = "failed",
-        /// Given up.
+        /// Cancelled.
         Cancelled = "cancelled",
-        /// Not needed.
+        /// Skipped.
         Skipped = "skipped",
     }
 }
 
 impl Phase {
-    /// Returns the phase of `state`.
+    /// Returns the phase of a state.
     pub fn of(state: &TaskState) -> Self {
         match state {
             TaskState::Todo => Self::Todo,
@@ -326,7 +328,7 @@ impl Phase {
         }
     }
 
-    /// Returns the state that is seen from outside in this phase.
+    /// Returns the status that users see.
     pub fn status(self) -> Status {
         match self {
             Self::Todo => Status::Todo,
@@ -339,7 +341,7 @@ impl Phase {
         }
     }
 
-    /// Returns how the task counts for those that depend on it.
+    /// Returns the outcome for the dependents of the task.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Todo | Self::InProgress | Self::BlockedWaiting | Self::BlockedOther => Outcome::Open,
@@ -349,7 +351,7 @@ impl Phase {
         }
     }
 
-    /// Returns how the task counts for the task above: a cancelled subtask is finished there.
+    /// Returns the outcome for the parent of the task. A cancelled subtask counts as finished there.
     pub fn outcome_above(self) -> Outcome {
         match self {
             Self::Cancelled => Outcome::Done,
@@ -366,61 +368,63 @@ impl Phase {
 }
 
 word_enum! {
-    /// Who ends a task.
+    /// The actor that ends a task.
     Work {
         /// A run, by its tool calls.
         Calls = "calls",
         /// An agent or a person.
         Manual = "manual",
-        /// Nobody: a milestone, or a parent without calls of its own.
+        /// The store: a milestone, or a parent without calls of its own, ends with its dependencies and subtasks.
         Automatic = "automatic",
     }
 }
 
-/// What gates and the order of ready tasks need to know of a task: small, and read without its texts.
+/// The part of a task that gates and the order of ready tasks need: small, and readable without the texts of the task.
 ///
-/// Only the committer writes it, in the commit that changes what it is derived from.
+/// Only the committer writes it, in the commit that changes the facts it is derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// The task.
     pub key: Key,
-    /// The task above.
+    /// The parent.
     pub parent: Option<Key>,
-    /// Its state.
+    /// The status, as gates see it.
     pub phase: Phase,
-    /// Who ends it.
+    /// The actor that ends it.
     pub work: Work,
-    /// Its counts.
+    /// The counts of dependencies and subtasks.
     pub gate: Gate,
-    /// What the gate says: derived from `gate`.
+    /// The state of the gate, derived from `gate`.
     pub gate_state: GateState,
-    /// What it lets its subtasks do: derived from `gate` and `phase`.
+    /// Whether the subtasks may start, derived from `gate` and `phase`.
     pub opens: Entry,
-    /// How urgent it is.
+    /// The priority.
     pub priority: Priority,
-    /// When it is due, in milliseconds since 1970; `i64::MAX` without a date, so that none sorts last.
+    /// The due date in milliseconds since 1970; `i64::MAX` without a date, so that undated tasks sort last.
     pub due: i64,
 }
 
-/// The milliseconds of a day.
+/// Milliseconds in a day.
 const DAY: i64 = 86_400_000;
 
-/// Returns the place of a due date in the order, in milliseconds since 1970. A date without a time is stored as the first moment of its
-/// day in UTC, and means the last one: what is due at some time of that day comes before it.
+/// Returns the sort key of a due date, in milliseconds since 1970.
+///
+/// A date without a time is stored as the first moment of its day in UTC and means the last one. It sorts after all
+/// times of that day.
 fn place_of_due(due: Timestamp) -> i64 {
     let millis = due.timestamp_millis();
     if millis.rem_euclid(DAY) == 0 { millis + DAY - 1 } else { millis }
 }
 
 impl Node {
-    /// Returns whether `kept` is this node, or was it before dates without a time came last in their day: stores keep such places until
-    /// the task changes.
+    /// Returns whether `kept` equals this node, or did before dates without a time moved to the end of their day.
+    /// Stores keep such old sort keys until the task changes.
     pub fn is_as_kept(&self, kept: &Self) -> bool {
         let was_first = kept.due.rem_euclid(DAY) == 0 && kept.due.checked_add(DAY - 1) == Some(self.due);
         self == kept || was_first && *self == Self { due: self.due, ..*kept }
     }
 
-    /// Returns the node of a new task.
+    /// Returns the node of a new task without parent and dependencies.
     pub fn new(key: Key, trigger: Trigger, work: Work) -> Self {
         let gate = Gate::new(trigger);
         Self {
@@ -436,8 +440,8 @@ impl Node {
         }
     }
 
-    /// Takes what follows from the specification, what was decided, the calls and whether there are subtasks; gates are derived
-    /// elsewhere.
+    /// Updates the fields that follow from the specification, the decisions, the calls and the presence of subtasks.
+    /// Gates are derived elsewhere.
     pub fn describe(
         &mut self,
         spec: &TaskSpec,
@@ -447,7 +451,7 @@ impl Node {
     ) {
         let has_subtasks = has_subtasks && !progress.former_items;
         self.work = match (calls.is_empty(), spec.milestone || has_subtasks) {
-            // Its calls run in its items.
+            // The calls of a `forEach` task run in its items.
             _ if spec.for_each.is_some() => Work::Automatic,
             (false, _) => Work::Calls,
             (true, true) => Work::Automatic,
@@ -459,12 +463,12 @@ impl Node {
         self.due = spec.due_date.map_or(i64::MAX, place_of_due);
     }
 
-    /// Returns whether somebody may take the task now: derived, never set.
+    /// Returns whether the task may be claimed now. This is derived and never set.
     pub fn is_ready(&self) -> bool {
         self.phase == Phase::Todo && self.gate_state == GateState::Ready
     }
 
-    /// Returns what the task lets its subtasks do, from its gate and its state.
+    /// Returns whether the subtasks may start, from the gate and the status of the task.
     pub fn derive_opens(&self) -> Entry {
         match self.phase {
             Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => Entry::Waiting,
@@ -482,44 +486,44 @@ impl Node {
     }
 }
 
-/// One `run-all-ready` or `run`.
+/// A run: one `run-all-ready` or `run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
     /// The id.
     pub id: RunId,
-    /// What it was restricted to, as words of `--only`; empty for everything.
+    /// The restriction to certain tasks, in the words of `--only`; empty for all tasks.
     pub scope: Vec<String>,
-    /// The parameters it was started with.
+    /// The parameters given at its start.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map,
-    /// Who started it.
+    /// The actor that started it.
     pub actor: String,
-    /// On which machine.
+    /// The machine on which it runs.
     pub host: String,
-    /// When it started.
+    /// The time of its start.
     pub started_at: Timestamp,
-    /// When it ended; absent while it goes on or when it was killed.
+    /// The time of its end; absent while it runs and after it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// The exit code.
+    /// The exit code; absent while it runs and after it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
-    /// When it was found to have ended without finishing, and its tasks were taken back. When it ended is not known.
+    /// The time at which the run was found dead and its tasks were released. The time of its death is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered_at: Option<Timestamp>,
-    /// When its output files were removed to make room.
+    /// The time at which its output files were deleted to free disk space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_pruned_at: Option<Timestamp>,
-    /// How many tasks of the scope it ended, by what they became.
+    /// The number of tasks of the scope that it ended, by their status.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
-    /// Tasks that were cancelled while its calls ran: as long as these have not ended, no new attempt starts.
+    /// Tasks that were cancelled while its calls ran. No new attempt of them starts before these calls have ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ending: BTreeMap<TaskId, TakenAway>,
 }
 
-/// An attempt that was taken away from a run, and what of it has not ended yet.
+/// An attempt that a run lost while calls of it were running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenAway {
     /// The attempt.
@@ -529,46 +533,47 @@ pub struct TakenAway {
 }
 
 impl RunRecord {
-    /// Returns whether nobody has written that it ended: it goes on, or it was killed and not recovered yet.
+    /// Returns whether the run has no recorded end: it is running, or it was killed and not recovered yet.
     pub fn is_open(&self) -> bool {
         self.finished_at.is_none() && self.recovered_at.is_none()
     }
 
-    /// Returns when it ended, or was found to have ended.
+    /// Returns the time of its end, or of its recovery.
     pub fn ended_at(&self) -> Option<Timestamp> {
         self.finished_at.or(self.recovered_at)
     }
 }
 
-/// A plan as it was applied last.
+/// A plan as last applied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanRecord {
     /// The name.
     pub name: String,
-    /// Everything of the file but its tasks, in the long form.
+    /// Everything in the file except the tasks, in the long form.
     pub header: Map,
-    /// The values of its parameters.
+    /// The values of the parameters.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub params: Map,
-    /// The origins of values of parameters that models gave.
+    /// The origins of parameter values that models gave.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub param_origins: Origins,
-    /// When it was applied last.
+    /// The time of the last `apply`.
     pub applied_at: Option<Timestamp>,
-    /// The file that it was applied from last, by its path below the project. Two files are not one plan by accident.
+    /// The file of the last `apply`, relative to the project. It keeps two files with the same plan name apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What the ids of its tasks begin with, before a dot, because they were taken when it was applied first.
+    /// The prefix of its task ids, before a dot. It is set if ids were taken when the plan was first applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The ids of tasks that came later and were taken, by what the file calls them.
+    /// Stored ids by file ids, for later tasks whose ids were taken.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prefixed: BTreeMap<TaskId, TaskId>,
 }
 
 impl PlanRecord {
-    /// Returns what the store calls a task of the plan that its file calls `id`. What begins with the prefix is such an id already.
+    /// Returns the stored id of a task by its id in the file. An id that already begins with the prefix is returned as
+    /// it is.
     pub fn stored_id(&self, id: &TaskId) -> TaskId {
         let is_stored =
             |prefix: &str| id.as_str().strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'));
@@ -579,7 +584,7 @@ impl PlanRecord {
         }
     }
 
-    /// Returns what the file of the plan calls a task that the store calls `id`.
+    /// Returns the id in the plan file of a task by its stored id.
     pub fn file_id(&self, id: &TaskId) -> TaskId {
         if let Some(prefix) = &self.prefix {
             let short = id.as_str().strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('.'));
@@ -589,31 +594,31 @@ impl PlanRecord {
         found.map_or_else(|| id.clone(), |(short, _)| short.clone())
     }
 
-    /// The field of the header that says who wrote `notify`. No plan sets it: it is written where the plan is applied.
+    /// The header field with the origin of `notify`. Plans cannot set it: it is written when the plan is applied.
     pub const NOTIFY_ORIGIN: &'static str = "notifyOrigin";
 
-    /// Returns the program that is told about tasks of the plan, if it names one.
+    /// Returns the program that is notified about tasks of the plan, if the plan names one.
     pub fn notify(&self) -> Option<PlanNotify> {
         let argv = self.header.get("notify").and_then(Value::as_array)?;
         let argv: Vec<String> = argv.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let origin = self.header.get(Self::NOTIFY_ORIGIN).cloned();
-        // Where nobody says who wrote it, it may have been anybody.
+        // Without a recorded origin the least trusted author is assumed.
         let origin = origin.and_then(|origin| serde_json::from_value(origin).ok()).unwrap_or(Origin::Agent);
         (!argv.is_empty()).then_some(PlanNotify { argv, origin })
     }
 }
 
-/// A program that a plan names, to be told about its tasks.
+/// A program, named by a plan, that is notified about tasks of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanNotify {
     /// The program with its arguments.
     pub argv: Vec<String>,
-    /// Who wrote it into the plan.
+    /// The origin of the program.
     pub origin: Origin,
 }
 
 impl PlanNotify {
-    /// Judges it as the call of `exec` that it would be. Nobody approves it: what is not allowed is not run.
+    /// Authorizes it like a call of `exec`. There is no approval for it, so a program that is not allowed does not run.
     pub fn judge(&self, gatekeeper: Option<&dyn Gatekeeper>) -> Judgement {
         let args = Map::from_iter([("argv".to_owned(), Value::from(self.argv.clone()))]);
         let call = Proposed { tool: "exec", args: &args, origin: self.origin, sandbox: None };
@@ -625,9 +630,9 @@ impl PlanNotify {
 mod tests {
     use super::{CallBody, TaskBody};
 
-    /// Each task that a run in memory has ended keeps one of each: what few tasks have stands behind a pointer.
+    /// A run in memory keeps one of each for every finished task, so rarely used fields are boxed.
     #[test]
-    fn what_every_task_of_a_run_keeps_is_small() {
+    fn task_and_call_bodies_are_small() {
         let sizes = (size_of::<TaskBody>(), size_of::<CallBody>());
         assert!(sizes.0 <= 352 && sizes.1 <= 184, "{sizes:?} bytes");
     }

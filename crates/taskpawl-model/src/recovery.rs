@@ -1,8 +1,8 @@
-//! Recovery: what runs that are dead and leases that have ended left behind, and what is done about it.
+//! Recovery: plans the clean-up after dead runs and expired leases.
 //!
-//! The plan is pure: it looks at one moment of the store and asks its caller which runs live. Its commands are checked again where
-//! they are decided, so that it does no harm when something changed meanwhile or two processes recover the same at once: what
-//! another one was faster with is left out.
+//! The plan is pure. It reads one moment of the store and asks its caller which runs are alive. The store checks its
+//! commands again when it decides them, so that a change in between does no harm. Two processes may recover the same
+//! runs at once: commands that the other process was faster with have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,15 +15,16 @@ use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
 use crate::{CallId, Key, RunId, TaskId, Timestamp};
 
-/// What is to be done about dead runs and ended leases.
+/// The recovery of dead runs and expired leases.
 ///
 /// - A call that has a result is never started again.
-/// - A call that started and has no result is started again only where that does no harm; else its task is blocked until somebody
-///   says how the call ended.
-/// - A task of a dead run of which no call runs is given back.
-/// - A task whose lease has ended is given back.
-/// - A task about which nobody decided in time goes the way that its plan says.
-/// - The record of a dead run is closed: without an end and an exit code, which nobody knows, but with the time of the recovery.
+/// - A call that started and has no result is started again only if that is safe. Otherwise its task is blocked until a
+///   person or an agent reports the outcome of the call.
+/// - A task of a dead run without running calls is released.
+/// - A task with an expired lease is released.
+/// - An approval that was not decided in time is decided as its plan says.
+/// - The record of a dead run is closed with the time of the recovery. It gets no end and no exit code, because both
+///   are unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     dead: BTreeMap<RunId, DeadRun>,
@@ -31,40 +32,40 @@ pub struct Plan {
     undecided: Vec<(Key, TaskId)>,
 }
 
-/// What a dead run left behind.
+/// The data of one dead run.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct DeadRun {
     tasks: Vec<Orphan>,
-    /// Tasks that were cancelled and whose calls it can no longer report, with the attempt.
+    /// Cancelled tasks whose calls it can no longer report, each with the attempt.
     ending: Vec<(Key, u32)>,
     /// Whether its record is closed by this plan.
     is_closed: bool,
 }
 
-/// A task that a dead run held.
+/// A task that a dead run has claimed.
 #[derive(Debug, Clone, PartialEq)]
 struct Orphan {
     key: Key,
     id: TaskId,
     attempt: u32,
-    /// The calls that were running, each with whether it may be started again.
+    /// The calls that were running, and whether each may run again.
     running: Vec<(CallId, bool)>,
 }
 
-/// What a recovery comes to, for people.
+/// The result of a recovery, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recovered {
-    /// Runs that had ended without finishing.
+    /// The dead runs.
     pub runs: Vec<RunId>,
-    /// Their tasks that are free again, because nothing of them ran or what ran may be started again; or that have failed, by
-    /// another call.
+    /// Their tasks that are free again, because none of their calls ran or the running calls may run again. Tasks that
+    /// failed because of another call are included.
     pub returned: Vec<TaskId>,
-    /// Their tasks that are blocked: a call ran that must not be started again unless somebody says so.
+    /// Their tasks that are blocked, because a running call must not run again unless it is confirmed.
     pub interrupted: Vec<TaskId>,
-    /// Tasks of agents and people whose leases had ended.
+    /// Tasks of agents and people with expired leases.
     pub expired: Vec<TaskId>,
-    /// Tasks about which nobody has decided in time.
+    /// Tasks whose approvals were not decided in time.
     pub undecided: Vec<TaskId>,
 }
 
@@ -76,12 +77,13 @@ impl Recovered {
 }
 
 impl Claim {
-    /// Returns whether the lease is over at `now`. The claim of a run has none: its lock tells whether it lives.
+    /// Returns whether the lease has expired at `now`. The claim of a run has no lease: the lock of the run shows that
+    /// it is alive.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.lease_until.is_some_and(|end| end <= now)
     }
 
-    /// Returns the length of a lease that is open at `now`, but of which less than half is left.
+    /// Returns the length of a lease that is valid at `now` and has less than half of its time left.
     pub(crate) fn due_for_renewal(&self, now: Timestamp) -> Option<Duration> {
         let (lease, end) = (self.lease?.0, self.lease_until?);
         let left = (end - now).to_std().ok()?;
@@ -90,11 +92,11 @@ impl Claim {
 }
 
 impl Plan {
-    /// Plans the recovery of everything, or of `tasks` alone: then records of runs stay as they are.
+    /// Plans the recovery of everything, or of `tasks` only. In the second case the records of runs stay open.
     ///
-    /// `is_alive` says whether a run goes on; where that cannot be told it has to say yes. `is_repeatable` says whether a call
-    /// may be started again though nobody knows how far it came, by what its tool is known for; what the author of the call says
-    /// about it counts more and is not asked for.
+    /// `is_alive` returns whether a run is alive; it must return true if that is unknown. `is_repeatable` returns
+    /// whether the tool of a call makes it safe to run the call again although its outcome is unknown. It is not called
+    /// for calls whose author has set `idempotent`.
     ///
     /// # Errors
     /// The view cannot be read.
@@ -124,7 +126,7 @@ impl Plan {
         self.dead.is_empty() && self.expired.is_empty() && self.undecided.is_empty()
     }
 
-    /// Returns the commands that do it, each with the run in whose name it is given. They fit into one commit.
+    /// Returns the commands of the plan, each with the run it acts for. They fit into one commit.
     pub fn commands(&self) -> Vec<(Option<RunId>, Command)> {
         let mut commands = Vec::new();
         for (id, run) in &self.dead {
@@ -146,7 +148,7 @@ impl Plan {
         commands
     }
 
-    /// Returns the tasks whose calls a dead run cannot report on.
+    /// Returns the tasks with calls that a dead run cannot report.
     pub fn orphans(&self) -> impl Iterator<Item = Key> {
         self.dead.values().flat_map(|run| {
             let ending = run.ending.iter().map(|(key, _)| *key);
@@ -158,7 +160,7 @@ impl Plan {
         })
     }
 
-    /// Returns what it comes to.
+    /// Returns the result for people.
     pub fn summary(&self) -> Recovered {
         let orphans = || self.dead.values().flat_map(|run| &run.tasks);
         let ids = |is_lost| {
@@ -177,7 +179,8 @@ impl Plan {
 
 impl DeadRun {
     fn round(&self) -> Round {
-        // What was never started is nobody's either: other runs wait for as long as a run seems to hold something.
+        // Tasks without running calls are released as well: other runs wait while a run seems to hold a task or its
+        // resources.
         let idle = self.tasks.iter().filter(|orphan| orphan.running.is_empty());
         Round {
             reports: self.tasks.iter().flat_map(Orphan::reports).collect(),
@@ -208,7 +211,7 @@ impl Orphan {
     }
 }
 
-/// Returns the tasks that wait for a decision, by key, and until when there is time for it.
+/// Returns the tasks that wait for an approval, by key, with the time at which the question expires.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -224,7 +227,8 @@ pub fn open_questions(view: &dyn View) -> ViewResult<Vec<(Key, Option<Timestamp>
     Ok(open)
 }
 
-/// Returns the tasks about which a policy asks, or that were asked about under another one: it may say something else now.
+/// Returns the tasks with questions of a policy, or with questions asked under another version of it. The current
+/// policy may decide differently.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -247,7 +251,8 @@ struct Planner<'a> {
     is_alive: &'a dyn Fn(&RunId) -> bool,
     is_repeatable: &'a dyn Fn(&CallRecord) -> bool,
     now: Timestamp,
-    /// Each run is asked for once: a run that dies while the plan is made is dead for all of it or for none.
+    /// Answers by run. Each run is checked once, so that a run that dies in between is dead in the whole plan or alive
+    /// in all of it.
     asked: BTreeMap<RunId, bool>,
 }
 
@@ -279,7 +284,8 @@ impl Planner<'_> {
         Ok(Orphan { key, id: task.id, attempt: task.body.attempt, running: running.collect() })
     }
 
-    /// A record that is closed has nothing that is still to end; these stay open.
+    /// Adds cancelled tasks of dead runs whose calls were not reported. Runs are only closed when no such task is left,
+    /// so the open runs are enough.
     fn add_ending(&mut self, plan: &mut Plan, tasks: &[Key]) -> ViewResult<()> {
         for run in self.view.open_runs()? {
             for (id, ending) in &run.ending {

@@ -1,12 +1,15 @@
-//! Rehearsals: a run is played in virtual time before it begins, to find an order in which it ends sooner.
+//! The simulated schedule: plays a run in virtual time before it begins, to find an order in which it ends sooner.
 //!
-//! The longest way to the end says nothing of how long tasks wait for a place. Where everything waits for one task and much comes
-//! after it, that is most of the time: what leads to a long task then counts for little beside another long task, and is left for
-//! too late. Two things that a played run tells mend that. How long each task waited counts as if the task took longer, so that
-//! what is before it gets a longer way to go ("squeaky wheels", Joslin and Clements 1999). And the run is played backwards, from
-//! its end, with what ended last first: what is then furthest from the end goes first (justification, Li and Willis 1992).
+//! Ranking tasks by the longest way to the end ignores the time that tasks wait for a slot. If many tasks wait for one
+//! task, waiting is most of the time. The tasks that lead to a long task then rank too low and start too late. Two
+//! results of a simulated run correct this:
 //!
-//! Both give ranks in milliseconds to the end, so that what joins the graph later is ranked by what it joins.
+//! - The time that each task waited counts as if the task took longer. The tasks before it get a longer way to the end
+//!   ("squeaky wheels", Joslin and Clements 1999).
+//! - The run is played backwards from its end, with the tasks that ended last first. A task that is then furthest from
+//!   the end goes first (justification, Li and Willis 1992).
+//!
+//! Both give ranks in milliseconds to the end, so that tasks which join the graph later are ranked by their dependents.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +20,24 @@ mod course;
 
 use course::{Course, Played};
 
-/// How often a run is played forwards, backwards and forwards again at the most. Two are enough for all that was measured.
+/// The maximum number of rounds; a round plays forwards, backwards and forwards again. Two were enough in all
+/// measurements.
 const ROUNDS: usize = 4;
 
-/// How many tasks there are in all plays together at the most: what rehearsing costs has a bound, however many there are.
+/// The maximum number of tasks in all plays together. It bounds the cost of a simulation for graphs of any size.
 const TASKS_PLAYED: usize = 1_000_000;
 
-/// A run that is longer than the lower bound by this part of it at the most is not worth another play.
+/// A run within one part in this many of the lower bound is not worth another play.
 const GOOD_ENOUGH: u64 = 100;
 
-/// How a run takes a task, where that is not as it takes most.
+/// How a run takes a task; the default is right for most tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether the task takes one of the places of the run; what people do, and what is not of its scope, does not.
+    /// Whether the task takes a slot of the run. Tasks of people and tasks outside the scope of the run take none.
     pub takes_place: bool,
-    /// How urgent it is.
+    /// The priority, which comes before the due date.
     pub priority: Priority,
-    /// When it is due, as in [`Node::due`](crate::Node::due).
+    /// The due date, as in [`Node::due`](crate::Node::due); `i64::MAX` without one.
     pub due: i64,
 }
 
@@ -44,12 +48,13 @@ impl Default for Turn {
 }
 
 impl Graph {
-    /// Returns ranks with which a run of `jobs` calls at once ends soon: what has a larger one is taken first.
+    /// Returns ranks with which a run of `jobs` calls at once ends soon. Tasks with larger ranks are taken first.
     ///
-    /// They are the [longest ways](Self::ranks) to the end, or what rehearsing found to be better. `turns` are those of the tasks
-    /// that are not taken as most are. The weights must be lengths that somebody knows; a circle gives nothing.
+    /// They are the [longest ways](Self::ranks) to the end, or better ones that the simulation found. `turns` lists the
+    /// tasks that differ from the default. The weights must be known durations. A cycle gives an empty result.
     ///
-    /// A few plays are tried, each of which costs about as much as sorting the tasks; above a million tasks none is.
+    /// The cost is that of a few plays, each of which costs about as much as sorting the tasks. Above a million tasks
+    /// nothing is played.
     pub fn rehearsed_ranks(&self, jobs: usize, turns: &BTreeMap<Key, Turn>) -> KeyMap<u64> {
         let Some(course) = Course::of(self, turns) else { return KeyMap::default() };
         let points = Rehearsal::new(&course, jobs.max(1)).best_ranks();
@@ -61,9 +66,9 @@ struct Rehearsal<'c> {
     course: &'c Course,
     jobs: usize,
     plays_left: usize,
-    /// No run is shorter.
+    /// A lower bound for the length of a run: the longest way, or the whole work divided by the slots.
     bound: u64,
-    /// The shortest run yet, and the ranks of all points with which it was played.
+    /// The length of the shortest run so far, and the ranks of all points that produced it.
     best: (u64, Vec<u64>),
 }
 
@@ -82,7 +87,8 @@ impl<'c> Rehearsal<'c> {
             if self.turn_round(&played).is_none() {
                 break;
             }
-            // Half of what it was, so that a play that went wrong is not answered by one that goes as wrong the other way.
+            // The mean with the old value damps the correction, so that an overshoot does not swing to the opposite
+            // mistake.
             for (wait, waited) in waits.iter_mut().zip(self.course.waits(&played)) {
                 *wait = wait.midpoint(waited);
             }
@@ -93,7 +99,7 @@ impl<'c> Rehearsal<'c> {
         self.best.1
     }
 
-    /// Plays a run; `None` when that is not worth it any more.
+    /// Plays a run; `None` when the best one is good enough or no play is left.
     fn play(&mut self, ranks: &[u64]) -> Option<Played> {
         let is_good = self.best.0.saturating_sub(self.bound) <= self.bound / GOOD_ENOUGH;
         if is_good || self.plays_left == 0 {
@@ -107,8 +113,9 @@ impl<'c> Rehearsal<'c> {
         Some(played)
     }
 
-    /// Plays a run backwards, and then as that says.
+    /// Plays a run backwards, and then forwards with the resulting ranks.
     fn turn_round(&mut self, played: &Played) -> Option<Played> {
+        // The backwards play is counted here, the forwards one inside `play`.
         self.plays_left = self.plays_left.checked_sub(2)? + 1;
         let ranks = self.course.play_backwards(self.jobs, played);
         self.play(&ranks)
@@ -136,9 +143,9 @@ mod tests {
         course.play(jobs, &points).length
     }
 
-    /// The longest way first runs both long tasks at once, and then the short one and what waits for it, with a place free.
+    /// The longest way first runs both long tasks at once, and then the short one and its dependent, with a slot free.
     #[test]
-    fn an_order_is_found_that_the_longest_way_does_not_give() {
+    fn the_simulation_beats_the_longest_way() {
         let graph = graph(&[5, 5, 2, 1], &[(3, 2)]);
         let turns = BTreeMap::new();
         let lengths =
@@ -147,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_good_enough_keeps_the_longest_way_and_a_circle_gives_nothing() {
+    fn a_good_schedule_is_kept_and_a_cycle_gives_nothing() {
         let mut graph = graph(&[4, 3, 2, 1], &[(1, 0), (3, 2)]);
         assert_eq!(graph.rehearsed_ranks(4, &BTreeMap::new()), graph.ranks());
         graph.add_dependency(Key(0), Key(1));
@@ -155,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn what_people_do_takes_no_place_and_what_is_urgent_comes_first() {
+    fn tasks_of_people_take_no_slot_and_urgent_tasks_come_first() {
         let graph = graph(&[5, 5, 5, 9], &[]);
-        let by_people = Turn { takes_place: false, ..Turn::default() };
+        let of_people = Turn { takes_place: false, ..Turn::default() };
         let urgent = Turn { priority: Priority::Critical, ..Turn::default() };
         let mut turns = BTreeMap::new();
         let mut lengths = vec![length(&graph, 1, &turns, &graph.ranks())];
-        turns.insert(Key(3), by_people);
+        turns.insert(Key(3), of_people);
         lengths.push(length(&graph, 1, &turns, &graph.ranks()));
         turns = BTreeMap::from([(Key(0), urgent), (Key(1), urgent)]);
         lengths.push(length(&graph, 2, &turns, &graph.ranks()));
@@ -169,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_play_left_the_longest_way_stays() {
+    fn without_plays_left_the_longest_way_stays() {
         let graph = graph(&[3, 3, 2, 2, 2], &[]);
         let turns = BTreeMap::new();
         let course = Course::of(&graph, &turns).unwrap();

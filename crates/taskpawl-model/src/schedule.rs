@@ -1,4 +1,5 @@
-//! Scheduling: what a run does next. One pure step function; the dispatcher around it only carries out its actions.
+//! The scheduler of a run: one pure step function that decides on the next actions. The dispatcher only carries them
+//! out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,28 +17,28 @@ use crate::record::Node;
 use crate::spec::{Priority, Timestamp};
 use crate::{CallId, Key, KeyMap, SharedText};
 
-/// What a run knows: what is ready, what is in flight, and what is on its way to the store.
+/// The scheduler's state: ready tasks, calls in flight, and results on their way to the store.
 #[derive(Debug, Clone)]
 pub struct State {
     jobs: usize,
     ranks: Arc<KeyMap<u64>>,
-    /// The ranks of tasks that came later.
+    /// Ranks of tasks that were added after the run began.
     late_ranks: KeyMap<u64>,
     ready: BTreeSet<Order>,
     waiting: BTreeMap<Key, Order>,
     parking: Parking,
-    /// Calls that the store has recorded as started and for which there is no place yet.
+    /// Calls that the store has recorded as started and that have no free slot yet.
     started: VecDeque<StartedCall>,
-    /// Tasks whose tools run.
+    /// Tasks with at least one running call.
     running: BTreeMap<Key, Running>,
     running_calls: usize,
-    /// Tasks that were taken away while their calls run: no new attempt starts before the old one has ended.
+    /// Tasks that this run lost while their calls run. A new attempt starts only when the old calls have ended.
     revoked: BTreeSet<Key>,
     reports: Vec<Report>,
     releases: Vec<(Key, u32)>,
     commit: Option<UnderWay>,
     stop: Stop,
-    /// How many more calls may start in the run, and of tasks of plans.
+    /// Calls that may still start in the whole run; `None` without a limit.
     calls_left: Option<u64>,
     plan_calls_left: BTreeMap<String, u64>,
     ended_plans: Arc<BTreeSet<String>>,
@@ -45,7 +46,7 @@ pub struct State {
     finished: bool,
 }
 
-/// The order in which ready tasks are taken: priority, due date, how far it is to the end, age.
+/// The order in which ready tasks are taken: priority, due date, distance to the end, age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
     pub(crate) priority: Priority,
@@ -54,135 +55,136 @@ pub(crate) struct Order {
     pub(crate) key: Key,
 }
 
-/// A task whose tools run.
+/// A task with running calls.
 #[derive(Debug, Clone, Default)]
 struct Running {
-    /// Each with its tool, where that has a limit.
+    /// Running calls, each with the name of its tool if that tool has a limit.
     calls: Vec<(CallId, Option<String>)>,
     plan: Option<SharedText>,
 }
 
-/// What the answer of a commit under way is compared with.
+/// A commit in flight, kept to interpret its answer.
 #[derive(Debug, Clone, Default)]
 struct UnderWay {
     claims: Vec<Order>,
     resumes: Vec<Paused>,
-    /// Tasks with limits that may have ended with it.
+    /// Tasks with limits that may have ended with this commit.
     reported: Vec<Key>,
 }
 
-/// How far a run is on its way to stop.
+/// Progress of a run towards its end. Later variants are stricter, so a stop never becomes weaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
-    /// It goes on.
+    /// The run goes on.
     No,
-    /// Nothing more starts because its time, its budget or its patience with failures is used up; what runs is let end.
+    /// Nothing more starts, because the time, the budget or the allowed failures are used up. Running calls finish.
     Early,
-    /// Nothing more starts because somebody asked for that; what runs is let end.
+    /// Nothing more starts, because a stop was requested. Running calls finish.
     Soft,
-    /// What runs is ended.
+    /// Running calls are killed.
     Hard,
 }
 
-/// How much a run may use. What is not named has no limit.
+/// Limits of a run. Tools and plans that are missing from the maps have no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// How many calls of a tool run at once.
+    /// The number of calls of a tool that run at once.
     pub tools: BTreeMap<String, usize>,
-    /// How many calls start.
+    /// The number of calls that start in the run.
     pub calls: Option<u64>,
-    /// How many calls of tasks of a plan start.
+    /// The number of calls that start for the tasks of a plan.
     pub plan_calls: BTreeMap<String, u64>,
 }
 
-/// What one round writes: one commit.
+/// Everything that one round writes, in one commit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Commit {
-    /// How calls ended.
+    /// The results of ended calls.
     pub reports: Vec<Report>,
-    /// Tasks given back before their calls started.
+    /// Tasks to release because their calls did not start, each with its attempt.
     pub releases: Vec<(Key, u32)>,
     /// Tasks to claim.
     pub claims: Vec<Key>,
-    /// Tasks of this run that paused and go on, with the attempt.
+    /// Paused tasks of this run to resume, each with its attempt.
     pub resumes: Vec<(Key, u32)>,
-    /// What claims with limits were given.
+    /// Grants for claims of tasks with limits.
     pub grants: BTreeMap<Key, Grant>,
-    /// How many calls may start with it.
+    /// Free slots: the number of calls that may start with this commit.
     pub places: usize,
-    /// How many more calls of a tool may start; tools that are not named have no limit.
+    /// Free slots by tool; tools that are missing have no limit.
     pub tool_places: BTreeMap<String, usize>,
-    /// Whether tasks that become ready by it may be claimed, too.
+    /// Whether the store may also claim tasks that become ready in this commit.
     pub takes_new: bool,
-    /// Plans of whose tasks nothing more starts.
+    /// Plans whose tasks start nothing more.
     pub ended_plans: Arc<BTreeSet<String>>,
 }
 
-/// What the store answers to a commit.
+/// The store's answer to a commit.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
     /// Calls to start.
     pub started: Vec<StartedCall>,
-    /// Tasks that became ready with it.
+    /// Tasks that became ready in the commit.
     pub ready: Vec<Node>,
     /// Tasks that were not claimed because they need something first.
     pub needs: Vec<(Key, Needs)>,
-    /// Tasks of this run that pause.
+    /// Tasks of this run that are now paused.
     pub paused: Vec<Paused>,
 }
 
-/// Something happened.
+/// An input of the scheduler.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// Tasks became ready.
     Ready(Vec<Node>),
-    /// Tasks came later than the run began: how long it is from each of them to the end.
+    /// Distances to the end, in milliseconds, of tasks that were added after the run began.
     Ranked(KeyMap<u64>),
-    /// A tool ended.
+    /// A call ended.
     Ended(Box<Report>),
-    /// The commit is durable: these calls may start, and these tasks became ready.
+    /// The commit is durable: its calls may start, and its tasks are ready.
     Committed(Box<Written>),
-    /// A task of this run was taken away: its calls are ended.
+    /// This run lost a task: its calls are killed.
     Revoked(Key),
-    /// Calls that the store has recorded as started, of tasks that were taken away meanwhile: they do not start.
+    /// Calls that the store recorded as started, of tasks that this run lost before the answer arrived. They do not
+    /// start.
     Lost(Vec<StartedCall>),
-    /// What was to be found out for a task is known.
+    /// The inquiry for a task is answered.
     Found(Key, Grant),
-    /// Others wrote: what they held may be free.
+    /// Other processes wrote to the store: resources they held may be free.
     OthersWrote,
-    /// It is so late now: pauses may be over.
+    /// The current time: pauses until then are over.
     Due(Timestamp),
-    /// Nothing more starts of the tasks of a plan.
+    /// The tasks of a plan start nothing more.
     PlanEnded(String),
-    /// Nothing more starts: time, budget or patience is used up.
+    /// Nothing more starts, because the time, the budget or the allowed failures are used up.
     EndEarly,
-    /// Somebody asks the run to stop, or to stop harder.
+    /// A stop is requested; a second request kills the running calls.
     Stop,
-    /// Whether tasks that others hold may still bring work.
+    /// Whether tasks held by others may still make tasks ready for this run.
     MoreMayCome(bool),
-    /// Nothing more has happened for now: what came together is written in one commit.
+    /// No more events are queued for now. Results that arrived together are written in one commit.
     Settled,
 }
 
-/// What is to be done.
+/// An action for the dispatcher.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Write this; answer with [`Event::Committed`].
+    /// Write this commit and answer with [`Event::Committed`].
     Commit(Box<Commit>),
-    /// Start this call; answer with [`Event::Ended`].
+    /// Start this call and answer with [`Event::Ended`].
     Start(Box<StartedCall>),
-    /// Find this out for a task; answer with [`Event::Found`].
+    /// Answer this inquiry for a task with [`Event::Found`].
     Find(Key, Inquiry),
-    /// End the programs of this task.
+    /// Kill the process trees of this task's calls.
     Kill(Key),
-    /// End all programs.
+    /// Kill the process trees of all calls.
     KillAll,
-    /// The run is over.
+    /// Nothing is left to do: end the run.
     Finish,
 }
 
 impl State {
-    /// Returns the state of a run that starts: at most `jobs` calls at once, ready tasks with a larger rank first.
+    /// Returns the state of a new run with at most `jobs` calls at once. Ready tasks with a larger rank go first.
     pub fn new(jobs: usize, ranks: impl Into<Arc<KeyMap<u64>>>) -> Self {
         Self {
             jobs: jobs.max(1),
@@ -207,7 +209,7 @@ impl State {
         }
     }
 
-    /// Sets how much the run may use, before it starts anything.
+    /// Sets the limits. Call this before the first step: it resets the waiting set.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.parking = Parking::new(limits.tools);
@@ -216,43 +218,45 @@ impl State {
         self
     }
 
-    /// Returns how far the run is on its way to stop.
+    /// Returns how far the run has stopped.
     pub fn stop(&self) -> Stop {
         self.stop
     }
 
-    /// Returns how many calls run at once at most.
+    /// Returns the maximum number of calls that run at once, at least 1.
     pub fn jobs(&self) -> usize {
         self.jobs
     }
 
-    /// Returns how many calls run.
+    /// Returns the number of running calls.
     pub fn running_calls(&self) -> usize {
         self.running_calls
     }
 
-    /// Returns when the first pause is over: then it wants to hear [`Event::Due`].
+    /// Returns the time at which the first pause ends; the dispatcher then sends [`Event::Due`].
     pub fn next_alarm(&self) -> Option<Timestamp> {
         self.parking.next_alarm()
     }
 
-    /// Returns whether tasks wait for something that other runs, or agents, hold.
+    /// Returns whether tasks wait for resources that other runs or agents hold.
     pub fn waits_for_others(&self) -> bool {
         self.parking.waits_for_others()
     }
 
-    /// Returns the tasks that wait for what others than this run hold, with what they need.
+    /// Returns the tasks that wait for resources held outside this run, with their needs.
     pub fn held_up_by_others(&self) -> impl Iterator<Item = (Key, &Needs)> {
         self.parking.held_up_by_others()
     }
 
-    /// Returns whether the run would be over if nobody else brought work.
+    /// Returns whether the run has no work left, unless others make tasks ready.
     pub fn is_out_of_work(&self) -> bool {
         self.is_idle() && self.has_nothing_to_claim() && self.reports.is_empty() && self.releases.is_empty()
     }
 
     fn is_idle(&self) -> bool {
         let is_stopping = self.stop != Stop::No;
+        // A stopping run still waits for paused tasks to be released. It does not wait for inquiries: their tasks are
+        // unclaimed.
         let is_parking_idle = if is_stopping { !self.parking.has_paused() } else { !self.parking.is_busy() };
         self.commit.is_none() && self.running_calls == 0 && self.started.is_empty() && is_parking_idle
     }
@@ -266,6 +270,7 @@ impl State {
             let rank = self.ranks.get(&node.key).or_else(|| self.late_ranks.get(&node.key));
             let rank = Reverse(rank.copied().unwrap_or(0));
             let order = Order { priority: node.priority, due: node.due, rank, key: node.key };
+            // The priority, due date or rank may have changed since the last time, so the old entry has to go.
             if let Some(before) = self.waiting.insert(node.key, order) {
                 self.ready.remove(&before);
             }
@@ -278,7 +283,7 @@ impl State {
         self.ready.insert(order);
     }
 
-    /// Takes the first ready tasks; those whose last attempt has calls that still run stay.
+    /// Takes the first ready tasks, except those whose last attempt still has running calls.
     fn take_ready(&mut self, most: usize) -> Vec<Order> {
         let is_free = |order: &&Order| !self.running.contains_key(&order.key);
         let taken: Vec<Order> = self.ready.iter().filter(is_free).take(most).copied().collect();
@@ -289,17 +294,18 @@ impl State {
         taken
     }
 
-    /// Takes the first call that may start; those of a new attempt wait for the end of the old one.
+    /// Takes the first call that may start. Calls of a new attempt wait until the old attempt has ended.
     fn take_started(&mut self) -> Option<StartedCall> {
         let position = self.started.iter().position(|call| !self.revoked.contains(&call.key))?;
         self.started.remove(position)
     }
 
-    /// Returns how many more calls may start now.
+    /// Returns the number of calls that may start now.
     fn free_places(&self) -> usize {
         if self.stop != Stop::No {
             return 0;
         }
+        // Calls in `started` already own a slot: the store has recorded them, so they must start before anything else.
         let free = self.jobs.saturating_sub(self.running_calls + self.started.len());
         let left = self.calls_left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
         left.map_or(free, |left| free.min(left.saturating_sub(self.started.len())))

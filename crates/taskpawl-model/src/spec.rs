@@ -1,4 +1,4 @@
-//! What an author writes about a task and its tool calls: everything but the state.
+//! Specifications: the fields of tasks and tool calls that authors write, without any status.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::{ByteSize, CallId, Period, Shared, TaskId};
 /// A point in time, in UTC.
 pub type Timestamp = chrono::DateTime<chrono::Utc>;
 
-/// Returns a time in the form of RFC 3339, in UTC, with milliseconds where there are any.
+/// Formats a time as RFC 3339 in UTC, with milliseconds if there are any.
 pub fn format_time(time: Timestamp) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
 }
@@ -29,12 +29,12 @@ macro_rules! word_enum {
             /// Every value, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Returns the word that stands for this value on the outside.
+            /// Returns the word used in JSON, plans and output.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// Returns the value of this word.
+            /// Parses such a word.
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.as_str() == word)
             }
@@ -50,14 +50,14 @@ macro_rules! word_enum {
 pub(crate) use word_enum;
 
 word_enum! {
-    /// How urgent a task is. The order is that in which ready tasks are taken.
+    /// The priority of a task. Ready tasks are taken in the order of the variants.
     #[derive(Default)]
     Priority {
         /// Before everything else.
         Critical = "critical",
-        /// Before what is usual.
+        /// Before normal tasks.
         High = "high",
-        /// What is usual: the default.
+        /// Normal: the default.
         #[default]
         Medium = "medium",
         /// After everything else.
@@ -66,7 +66,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// When the dependencies of a task let it start.
+    /// The condition on the dependencies of a task under which it starts.
     #[derive(Default)]
     Trigger {
         /// Every dependency is done or skipped: the default.
@@ -74,7 +74,7 @@ word_enum! {
         AllDone = "all_done",
         /// The first dependency is done.
         AnyDone = "any_done",
-        /// Every dependency is finished, however (clean-up).
+        /// Every dependency is finished, with any status (clean-up).
         AllFinished = "all_finished",
         /// The first dependency has failed (compensation).
         AnyFailed = "any_failed",
@@ -82,7 +82,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Whether the calls of a task run one after the other or at once.
+    /// The order in which the calls of a task run.
     #[derive(Default)]
     Mode {
         /// One after the other: the default.
@@ -94,7 +94,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Who added a tool call; the policy decides by it.
+    /// The kind of author that added a tool call. The policy uses it.
     Origin {
         /// A person, on the command line.
         Cli = "cli",
@@ -109,7 +109,7 @@ word_enum! {
     }
 }
 
-/// The fields of a task's specification by their names on the outside.
+/// The JSON names of the fields of a task's specification.
 pub(crate) const TASK_FIELDS: &[&str] = &[
     "name",
     "description",
@@ -135,7 +135,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "milestone",
 ];
 
-/// The fields of a call's specification by their names on the outside.
+/// The JSON names of the fields of a call's specification.
 pub(crate) const CALL_FIELDS: &[&str] = &[
     "toolName",
     "args",
@@ -155,33 +155,33 @@ pub(crate) const CALL_FIELDS: &[&str] = &[
 /// The assignee that stands for any person.
 pub(crate) const PERSON: &str = "person";
 
-/// What an author writes about a task, without its id, its dependencies, its subtasks and its calls.
+/// The fields of a task that an author writes, without its id, dependencies, subtasks and calls.
 ///
-/// This is also the form in which stores keep it: fields that nobody knows stand in [`extra`](Self::extra) and survive.
+/// Stores keep this form. Fields unknown to this version are preserved in [`extra`](Self::extra).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskSpec {
     /// A short title for people.
     pub name: String,
-    /// What is to be done, in any length.
+    /// The work to do, in any length.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// How urgent it is.
+    /// The priority.
     #[serde(skip_serializing_if = "is_default")]
     pub priority: Priority,
-    /// When it is due.
+    /// The due date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_date: Option<Timestamp>,
-    /// Who is to do it.
+    /// The assigned agent or person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
-    /// Free words to select by.
+    /// Free labels for selection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Links that order nothing.
+    /// Links to other tasks, without effect on the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
-    /// When the dependencies let it start.
+    /// The condition on the dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Trigger>,
     /// Condition: an expression.
@@ -193,65 +193,66 @@ pub struct TaskSpec {
     /// Repetition until a condition holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
-    /// Whether the calls run one after the other or at once.
+    /// The order of its calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Retries of its calls.
+    /// The retry policy of its calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// The longest that each attempt of the task may take.
+    /// The time limit of each attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Period>,
     /// Units of named resources that it holds while it runs.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub resources: IndexMap<String, u32>,
-    /// Paths that it writes: tasks that write the same take turns.
+    /// Paths that it writes. Tasks that write the same paths take turns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// What it asks of the sandbox.
+    /// Permissions that it requests from the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
-    /// Tasks and values of the context that its calls ask to trust whoever wrote them: a person confirms that once.
+    /// Tasks and context values that its calls request to trust, regardless of their authors. A person confirms the
+    /// request once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trust_inputs: Vec<String>,
-    /// A decision that it waits for.
+    /// The approval that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// When a recorded result may stand for running it.
+    /// The conditions under which a cached result replaces a run of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// How long it is expected to take.
+    /// The expected duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Period>,
-    /// A join that ends by itself.
+    /// Whether it is a milestone, which ends by itself.
     #[serde(skip_serializing_if = "is_default")]
     pub milestone: bool,
     /// Fields of `metadata` other than `toolCalls` and `context`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map,
-    /// Fields of the task that this version does not know.
+    /// Fields unknown to this version.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map,
 }
 
 impl TaskSpec {
-    /// Returns when the dependencies let the task start.
+    /// Returns the condition on the dependencies.
     pub fn trigger(&self) -> Trigger {
         self.trigger.unwrap_or_default()
     }
 
-    /// Returns whether only a person may end the task, where it is ended by hand.
+    /// Returns whether only a person may end the task by hand.
     pub fn is_for_person(&self) -> bool {
         self.assignee.as_deref() == Some(PERSON)
     }
 
-    /// Returns whether the calls run one after the other or at once.
+    /// Returns the order of its calls.
     pub fn mode(&self) -> Mode {
         self.mode.unwrap_or_default()
     }
 }
 
-/// What an author writes about a tool call.
+/// The fields of a tool call that an author writes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CallSpec {
@@ -263,42 +264,43 @@ pub struct CallSpec {
     /// Condition: an expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// The name in the task's context that takes the result.
+    /// The name in the task's context under which the result is saved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save_as: Option<String>,
-    /// The most bytes of its result that are kept.
+    /// The maximum size of the stored result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<ByteSize>,
-    /// Retries of this call.
+    /// The retry policy of this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// The longest that it may take.
+    /// The time limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Period>,
-    /// What it asks of the sandbox.
+    /// Permissions that it requests from the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
-    /// Tasks and values of the context that it asks to trust whoever wrote them: a person confirms that once.
+    /// Tasks and context values that it requests to trust, regardless of their authors. A person confirms the request
+    /// once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trust_inputs: Vec<String>,
-    /// A decision that it waits for.
+    /// The approval that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Whether tasks in its result join the plan.
+    /// Whether its result may add tasks to the plan.
     #[serde(skip_serializing_if = "is_default")]
     pub emit: bool,
-    /// What it may do with the plan from inside.
+    /// Access to the plan while the call runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_access: Option<PlanAccess>,
-    /// Whether it may be started again when nobody knows how it ended; without this the tool says so.
+    /// Whether it may run again when its outcome is unknown. Without a value the tool decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// Fields that this version does not know.
+    /// Fields unknown to this version.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map,
 }
 
-/// A tool call with its id, as an author gives it.
+/// A tool call with an optional id, as an author writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewCall {
     /// The id; without one the store numbers the call: `c1`, `c2`, …
@@ -309,16 +311,16 @@ pub struct NewCall {
 }
 
 word_enum! {
-    /// What a call may do with the plan from inside.
+    /// A call's access to the plan while it runs.
     PlanAccess {
-        /// See it.
+        /// Reads it.
         Read = "read",
-        /// See it and add tasks.
+        /// Reads it and adds tasks.
         Add = "add",
     }
 }
 
-/// Links that order nothing.
+/// Links to other tasks, without effect on the order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Links {
@@ -333,74 +335,74 @@ pub struct Links {
     pub duplicates: Vec<TaskId>,
 }
 
-/// One item task for each element of a list.
+/// The `forEach` field: one item task for each element of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForEach {
     /// An expression that gives the list, or the list.
     #[serde(rename = "in")]
     pub list: Value,
-    /// How many items run at once.
+    /// The maximum number of items that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
 }
 
-/// Repetition until a condition holds.
+/// The `repeat` field: rounds of a task until a condition holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Repeat {
-    /// The expression that ends it.
+    /// The expression that ends the repetition.
     pub until: String,
-    /// The most rounds.
+    /// The maximum number of rounds.
     pub max: u32,
     /// The pause between two rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
 }
 
-/// How often and when a failed call is started again.
+/// The retry policy of failed calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Retry {
-    /// All starts, the first included.
+    /// The maximum number of starts, including the first.
     pub attempts: u32,
-    /// The first pause.
+    /// The pause before the first retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Period>,
-    /// By what each pause is longer than the one before.
+    /// The factor between two pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// The longest pause.
+    /// The maximum pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay: Option<Period>,
     /// Whether pauses vary at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<bool>,
-    /// Which failures are tried again: `timeout`, an exit code, an error class.
+    /// Failures to retry: `timeout`, an exit code or an error class; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retry_on: Vec<Value>,
 }
 
-/// What a task or call asks of the sandbox.
+/// Permissions that a task or call requests from the sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct SandboxRequest {
     /// Network access.
     #[serde(skip_serializing_if = "is_default")]
     pub net: bool,
-    /// More paths to read.
+    /// Additional readable paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
-    /// More paths to write.
+    /// Additional writable paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
 }
 
-/// A decision that a task or call waits for.
+/// An approval that a task or call waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Approval {
-    /// `required`: a plain yes or no.
+    /// `required`: yes or no.
     Word(ApprovalWord),
     /// A question.
     Question(Question),
@@ -409,7 +411,7 @@ pub enum Approval {
 word_enum! {
     /// The short form of an approval.
     ApprovalWord {
-        /// A plain yes or no.
+        /// Yes or no.
         Required = "required",
     }
 }
@@ -423,16 +425,16 @@ pub struct Question {
     /// The answers to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// How long the question stands.
+    /// The time within which it can be answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Period>,
-    /// What counts when nobody has answered by then: `reject`, which is the default, `approve`, or one of the options.
+    /// The answer after that time: `reject` (the default), `approve`, or one of the options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_expiry: Option<String>,
 }
 
 impl Approval {
-    /// Returns the question, where there is more to it than yes or no.
+    /// Returns the question, if there is more to it than yes or no.
     pub fn question(&self) -> Option<&Question> {
         match self {
             Self::Word(ApprovalWord::Required) => None,
@@ -441,19 +443,19 @@ impl Approval {
     }
 }
 
-/// When a recorded result may stand for running a task.
+/// The `cache` field: conditions under which a recorded result replaces a run of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Cache {
-    /// Files whose content counts, as globs.
+    /// Globs of files whose content is part of the fingerprint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<String>,
-    /// An expression whose value counts.
+    /// An expression whose value is part of the fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// Returns a specification as the object that it is in JSON.
+/// Converts a specification to its JSON object.
 pub(crate) fn to_map<T: Serialize>(spec: &T) -> Map {
     let value = serde_json::to_value(spec).expect("BUG: a specification is always valid JSON");
     if let Value::Object(map) = value { map } else { Map::new() }

@@ -1,7 +1,8 @@
-//! The origin of values: a call is judged by the least trusted author of what its expressions insert.
+//! The origins of values: a call is authorized by the least trusted author of the values in it.
 //!
-//! Plans are files that people apply, and the calls of a plan run unasked. A value that a model writes by hand (a context, a parameter,
-//! the result of a manual task) could otherwise choose the program that such a call starts.
+//! Plans are files that people apply, and the calls of a plan run without approval. Models write values by hand:
+//! context values, parameters, results of manual tasks. Without this check such a value could choose the program that a
+//! trusted call starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,31 +18,33 @@ use crate::record::{CallRecord, TaskRecord};
 use crate::secret::names_secrets;
 use crate::spec::{CallSpec, Map, Origin, TaskSpec};
 
-/// Origins of values by name. Only values of models are listed: all others are as trusted as the call that inserts them.
+/// Origins of values by name. Only values from models are listed. All others are as trusted as the call that reads
+/// them.
 pub type Origins = BTreeMap<String, Origin>;
 
-/// The origins of what was written by hand into a task.
+/// The origins of values in a task that were written by hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ValueOrigins {
-    /// Of values of the context, by name.
+    /// Origins of context values by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub context: Origins,
-    /// Of what decides whether and for what the task runs: `when` and `forEach`.
+    /// Origins of the fields that decide on running the task: `when` and `forEach`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: Origins,
-    /// Of the end of the task: its status, its error and a result that was reported by hand.
+    /// The origin of the end of the task: its status, its error, and a result that was reported by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Origin>,
-    /// Values of models that its condition or its list read when it was opened: its calls, and those below it, are judged by them.
+    /// Values from models that its condition or its list read when it was opened. Its calls, and those of its subtasks,
+    /// are authorized with them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decided_by: Vec<UntrustedValue>,
-    /// Calls whose `trustInputs` a person has confirmed, with the hash of what was confirmed.
+    /// Calls whose `trustInputs` a person has confirmed, with the hash of the confirmed content.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub confirmed: BTreeMap<CallId, String>,
 }
 
-/// A value of a less trusted author than the call that reads it has.
+/// A value whose author is less trusted than the call that reads it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UntrustedValue {
@@ -49,16 +52,18 @@ pub struct UntrustedValue {
     pub name: String,
     /// Its origin.
     pub origin: Origin,
-    /// The task or the value of the context that it comes from, as `trustInputs` names it; empty where it is neither.
+    /// The task or context value it comes from, as named in `trustInputs`; empty if it is neither.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
-    /// Whether it stands only where a value is data by construction: the call is not judged by it, its result is.
+    /// Whether it is used only where values are data by construction. The call is authorized without it, but the result
+    /// of the call is as untrusted as the value.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub is_data: bool,
 }
 
 impl Origin {
-    /// Returns whether a model is the author. The others are trusted alike: a person answers for them.
+    /// Returns whether a model is the author. All other origins are trusted alike, because a person is responsible for
+    /// them.
     pub fn is_of_model(self) -> bool {
         match self {
             Self::Cli | Self::Library | Self::Plan => false,
@@ -66,7 +71,7 @@ impl Origin {
         }
     }
 
-    /// Returns the origin where it is worth noting with a value.
+    /// Returns the origin if it has to be recorded with a value, which is the case for models.
     pub(crate) fn noted(self) -> Option<Self> {
         Some(self).filter(|origin| origin.is_of_model())
     }
@@ -89,18 +94,18 @@ impl fmt::Display for UntrustedValue {
 }
 
 impl UntrustedValue {
-    /// Returns the value that stands for the end of a call that was reported by hand.
+    /// Returns the value that represents the end of a call that was reported by hand.
     pub(crate) fn reported(origin: Origin) -> Self {
         Self { name: "the report of its end".to_owned(), origin, input: String::new(), is_data: false }
     }
 
-    /// Returns the reason for a question about the call that reads it.
+    /// Returns the reason for an approval of the call that reads this value.
     pub(crate) fn reason(&self, why: &str) -> String {
         format!("{self}: {why}")
     }
 }
 
-/// Adds values to a list that has each name once. A name that is judged somewhere is judged.
+/// Adds values to a list without duplicates. A value counts as data only if it is data everywhere.
 pub(crate) fn add_values(values: &mut Vec<UntrustedValue>, more: impl IntoIterator<Item = UntrustedValue>) {
     for value in more {
         match values.iter_mut().find(|known| known.name == value.name && known.origin == value.origin) {
@@ -110,9 +115,11 @@ pub(crate) fn add_values(values: &mut Vec<UntrustedValue>, more: impl IntoIterat
     }
 }
 
-/// Notes the origin of a value under its name: the last writer counts. A model that repeats a value did not write it.
+/// Records the origin of a value under its name. The last writer counts, except a model that repeats an existing value.
 pub(crate) fn note_origin(origins: &mut Origins, name: &str, writer: Origin, is_new: bool) {
     match writer.noted() {
+        // Repeating a value must not make it untrusted, or a model could spoil the values of people by writing them
+        // again.
         Some(writer) if is_new => _ = origins.insert(name.to_owned(), writer),
         Some(_) => {}
         None => _ = origins.remove(name),
@@ -120,8 +127,10 @@ pub(crate) fn note_origin(origins: &mut Origins, name: &str, writer: Origin, is_
 }
 
 impl TaskRecord {
-    /// Notes the author of what is other than `before`: of values of the context, of `when` and of `forEach`. A trusted author also
-    /// answers for the values that it writes again, whose names are in `written`.
+    /// Records the author of all differences to `before`: context values, `when` and `forEach`.
+    ///
+    /// `written` has the context values that the command wrote. A trusted author takes responsibility for these, even
+    /// if they are unchanged.
     pub(crate) fn note_writer(&mut self, before: Option<&Self>, written: &Map, writer: Origin) {
         let empty = Map::new();
         let old = before.map_or(&empty, |before| &before.body.context);
@@ -141,33 +150,36 @@ impl TaskRecord {
             for (field, is_new) in [("when", has_other_when), ("forEach", has_other_list)] {
                 if is_new {
                     note_origin(&mut origins.fields, field, writer, true);
-                    // It is opened anew, and decided anew by what it reads then.
+                    // The task is opened again, and then decided by the values it reads at that time.
                     origins.decided_by.clear();
                 }
             }
         });
     }
 
-    /// Returns the value that stands for a field which a model wrote: it decides about the calls as a value does that it reads.
+    /// Returns the value that represents a field written by a model. It influences the calls like a value they read.
     pub(crate) fn field_of_model(&self, field: &str) -> Option<UntrustedValue> {
         let origin = self.body.origins.as_ref().and_then(|origins| origins.fields.get(field).copied())?;
         Some(UntrustedValue { name: field.to_owned(), origin, input: String::new(), is_data: false })
     }
 
-    /// Returns the origin of the end of the task, where a model reported it.
+    /// Returns the origin of the end of the task, if a model reported it.
     pub(crate) fn origin_of_end(&self) -> Option<Origin> {
         self.body.origins.as_ref().and_then(|origins| origins.end)
     }
 
-    /// Returns the values of models by which it was decided that the task runs.
+    /// Returns the values from models by which the task was opened.
     pub(crate) fn decided_by(&self) -> &[UntrustedValue] {
         self.body.origins.as_ref().map_or(&[], |origins| &origins.decided_by)
     }
 
-    /// Returns the hash of what a person confirms who lets a call trust its inputs; `None` where it asks for nothing of the kind, or may
-    /// not have it. The hash holds for one plan, one task and one call as it is written.
+    /// Returns the hash that a person confirms to let a call trust its inputs. `None` if the call does not request
+    /// this, or may not have it.
+    ///
+    /// The hash covers the plan, the task and the call as written, so that any change requires a new confirmation.
     pub(crate) fn confirmation(&self, call: &CallRecord) -> Option<String> {
         let names = trusted_inputs(&self.spec, &call.spec);
+        // Calls that name secrets always need an approval if a model influences them; see `asks_by_itself`.
         if names.is_empty() || call.origin.is_of_model() || names_secrets(&call.spec) {
             return None;
         }
@@ -182,7 +194,7 @@ impl TaskRecord {
         confirmed.is_some() && confirmed == self.confirmation(call).as_ref()
     }
 
-    /// Changes the origins of what was written by hand into the task.
+    /// Changes the origins of values in the task that were written by hand.
     pub(crate) fn change_origins(&mut self, change: impl FnOnce(&mut ValueOrigins)) {
         let mut origins = self.body.origins.as_deref().cloned().unwrap_or_default();
         change(&mut origins);
@@ -193,20 +205,22 @@ impl TaskRecord {
 }
 
 impl CallRecord {
-    /// Returns the origin of its result, where a model has a part in it: a result is as trusted as the least trusted value that the call
-    /// was given. That a program or a host produced it counts for nothing.
+    /// Returns the origin of its result, if a model took part in it.
+    ///
+    /// A result is as trusted as the least trusted value that the call read. The program or host that produced it does
+    /// not matter.
     pub(crate) fn origin_of_result(&self) -> Option<Origin> {
         let inserted = self.body.inserted.iter().flat_map(|values| values.iter());
         self.origin.noted().or_else(|| inserted.map(|value| value.origin).max())
     }
 }
 
-/// Returns the names that a call may trust, by its own request or by that of its task.
+/// Returns the names of the inputs that a call requests to trust, itself or through its task.
 pub(crate) fn trusted_inputs<'s>(task: &'s TaskSpec, call: &'s CallSpec) -> BTreeSet<&'s str> {
     task.trust_inputs.iter().chain(&call.trust_inputs).map(String::as_str).collect()
 }
 
-/// Returns the judgement about a call by the policy, if there is one, and by the rules that no policy lifts.
+/// Returns the decision on a call by the policy, if there is one, and by the rules that no policy can lift.
 pub(crate) fn judge_whole(
     gatekeeper: Option<&dyn Gatekeeper>,
     record: &TaskRecord,
@@ -224,7 +238,8 @@ pub(crate) fn judge_whole(
     }
 }
 
-/// Returns the judgement about a call with these arguments, by its own origin and by that of each value that decides about it.
+/// Returns the decision on a call with these arguments, for its own origin and for that of each value that influences
+/// it.
 fn judge(
     gatekeeper: &dyn Gatekeeper,
     record: &TaskRecord,
@@ -250,7 +265,7 @@ fn judge(
     judgement
 }
 
-/// Returns the values by which a call is judged beside its own origin, one of each origin.
+/// Returns the values that a call is authorized with besides its own origin, one of each origin.
 fn deciding<'v>(
     call: &CallRecord,
     values: &'v [UntrustedValue],

@@ -1,4 +1,4 @@
-//! What the rules may see of a store, and what they ask it to write.
+//! Reading a store ([`View`]) and writing to it ([`Changes`]), as the rules see it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::status::{CallStatus, Status};
 use crate::undo::{Image, Undoable};
 use crate::{Actor, Key, KeyMap, Period, RunId, SharedText, TaskId};
 
-/// A store failed to read.
+/// Reading the store failed.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ViewError(#[from] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// The answer of a read.
+/// The result of a read.
 pub type ViewResult<T> = Result<T, ViewError>;
 
-/// A consistent view of a store. Every method sees the same moment.
+/// A consistent snapshot of a store. All methods read the same moment.
 ///
-/// Within a write it sees what the same transaction has written before.
+/// Inside a write, it includes earlier writes of the same transaction.
 pub trait View {
     /// Returns the key of the task with exactly this id.
     fn key(&self, id: &str) -> ViewResult<Option<Key>>;
@@ -42,7 +42,7 @@ pub trait View {
     /// Returns the key that the next new task takes. Keys are not reused.
     fn next_key(&self) -> ViewResult<Key>;
 
-    /// Returns what gates need to know of a task.
+    /// Returns the node of a task.
     fn node(&self, key: Key) -> ViewResult<Option<Node>>;
 
     /// Returns a task.
@@ -51,16 +51,16 @@ pub trait View {
     /// Returns the calls of a task, in order.
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>>;
 
-    /// Returns what a task depends on, by key.
+    /// Returns the dependencies of a task, by key.
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>>;
 
-    /// Returns what depends on a task, by key.
+    /// Returns the dependents of a task, by key.
     fn dependents(&self, key: Key) -> ViewResult<Vec<Key>>;
 
     /// Returns the direct subtasks of a task, by key.
     fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>>;
 
-    /// Returns the specification with which a plan applied the task last, as JSON text.
+    /// Returns the specification that a plan last applied to the task, as JSON text.
     fn applied(&self, key: Key) -> ViewResult<Option<String>>;
 
     /// Returns a plan by its name.
@@ -75,7 +75,7 @@ pub trait View {
     /// Returns the runs, the latest first, at most `limit` (0: all).
     fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>>;
 
-    /// Returns the runs of which nobody has written that they ended, the latest first.
+    /// Returns the runs without a recorded end, the latest first.
     fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
         let mut runs = self.runs(0)?;
         runs.retain(RunRecord::is_open);
@@ -88,6 +88,7 @@ pub trait View {
     /// Returns the tasks that agents and people hold, by key: all of them, or those of `actor`.
     fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
         let mut keys = self.find(&Query { status: vec![Status::InProgress], ..Query::default() })?;
+        // `retain` cannot return early, so the first error is carried out of the closure.
         let mut failed = None;
         keys.retain(|key| {
             is_leased(self.task(*key), actor).unwrap_or_else(|error| {
@@ -98,7 +99,7 @@ pub trait View {
         failed.map_or(Ok(keys), Err)
     }
 
-    /// Returns the tasks of which a call runs, by key.
+    /// Returns the tasks with a running call, by key.
     fn running(&self) -> ViewResult<Vec<Key>> {
         let mut running = Vec::new();
         for key in self.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
@@ -109,7 +110,8 @@ pub trait View {
         Ok(running)
     }
 
-    /// Returns the tasks that are blocked for a reason of their own and not because of other tasks, by key, at most `limit` (0: all).
+    /// Returns the tasks that are blocked for a reason of their own, not because of other tasks. They are ordered by
+    /// key, at most `limit` (0: all).
     fn on_hold(&self, limit: usize) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
         for key in self.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
@@ -123,7 +125,8 @@ pub trait View {
         Ok(keys)
     }
 
-    /// Returns the names of the tools that tasks call, each once: at least of those tasks that are ready for a run.
+    /// Returns the names of the tools that tasks call, each once. The result covers at least the tasks that are ready
+    /// for a run.
     fn tools(&self) -> ViewResult<Vec<String>> {
         let mut tools = BTreeSet::new();
         for key in self.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })? {
@@ -148,14 +151,14 @@ pub trait View {
         Ok(found)
     }
 
-    /// Calls `each` with every node, by key: how a run loads its graph.
+    /// Calls `each` with every node, by key. Runs load their graph with it.
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()>;
 
-    /// Calls `each` with every dependency as (task, what it depends on), by task.
+    /// Calls `each` with every dependency as (task, dependency), by task.
     fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()>;
 
-    /// Calls `each` with how long every task took when it last ended well, and with how long its author expects it to take, as far
-    /// as either is known; in any order.
+    /// Calls `each` with the duration of the last success of every task, and with the estimate of its author, if known.
+    /// The order is undefined.
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
         let mut keys = Vec::new();
         self.each_node(&mut |node| keys.push(node.key))?;
@@ -174,7 +177,7 @@ pub trait View {
         Ok(())
     }
 
-    /// Returns the tasks that are not started and that only what is undecided about them keeps from it, by key.
+    /// Returns the tasks that could start but for an undecided condition or list, by key.
     fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
         self.each_node(&mut |node| {
@@ -185,7 +188,7 @@ pub trait View {
         Ok(keys)
     }
 
-    /// Returns how many tasks there are in each state; kept by the committer, not counted.
+    /// Returns the number of tasks in each status. The committer maintains it, so reading it is cheap.
     fn counts(&self) -> ViewResult<BTreeMap<Status, u64>>;
 
     /// Returns the revision of the last event; 0 for an empty store.
@@ -197,9 +200,10 @@ pub trait View {
     /// Returns the events that match, in order.
     fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>>;
 
-    /// Returns the last event of each checklist after `revision`, in order: one for each scope, also for those that are over.
+    /// Returns the last event of each checklist after `revision`, in order. There is one for each scope, including
+    /// ended ones.
     ///
-    /// A store that can find them without reading all the others does so.
+    /// A store that can find them without reading all other events overrides this.
     fn newest_checklists(&self, revision: u64) -> ViewResult<Vec<Event>> {
         let kind = Some("checklist".to_owned());
         let events = self.find_events(&EventQuery { after: revision, kind, ..EventQuery::default() })?;
@@ -214,28 +218,28 @@ pub trait View {
         Ok(events)
     }
 
-    /// Returns the commands that can be undone, or could before, which have events from revision `first` to `last`, in order.
+    /// Returns the undoable and formerly undoable commands with events from revision `first` to `last`, in order.
     fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>>;
 
     /// Returns the last command of an actor that is neither an undo nor undone.
     fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>>;
 
-    /// Returns the record of a request of an actor by its name.
+    /// Returns the record of an idempotent request of an actor by its name.
     fn request(&self, actor: Actor<'_>, request: &str) -> ViewResult<Option<RequestRecord>>;
 
-    /// Returns how many requests were done before a time, of which it is known still what was answered.
+    /// Returns the number of requests before a time whose answers are still stored.
     fn requests_before(&self, time: crate::Timestamp) -> ViewResult<u64>;
 
-    /// Returns the first part of idempotency keys, where a run has recorded one.
+    /// Returns the common first part of idempotency keys, if a run has recorded one.
     fn key_space(&self) -> ViewResult<Option<KeySpace>>;
 
-    /// Returns the runs that were forgotten, as far as their ids begin so, and when.
+    /// Returns the pruned runs whose ids begin with `prefix`, with the time of pruning.
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
 
-    /// Calls `each` with every command that can be undone: its revision, and what it changed, as it was before.
+    /// Calls `each` with every undoable command: its revision and its undo snapshot.
     fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()>;
 
-    /// Returns what the command of exactly this revision changed, as it was before.
+    /// Returns the undo snapshot of the command with exactly this revision.
     fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>>;
 }
 
@@ -245,100 +249,100 @@ fn is_leased(task: ViewResult<Option<TaskRecord>>, actor: Option<&str>) -> ViewR
     Ok(holder.is_some_and(|holder| actor.is_none_or(|actor| *holder == actor)))
 }
 
-/// Which tasks to find. An empty list of a field means: any.
+/// Conditions on tasks. An empty field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Query {
-    /// In one of these states.
+    /// With one of these statuses.
     pub status: Vec<Status>,
-    /// Ready, and ended by one of these; the order is then priority, due date, age instead of age.
+    /// Ready, and ended by one of these actors. The order is then priority, due date and age, instead of age alone.
     pub ready: Option<Vec<Work>>,
-    /// Assigned to.
+    /// With this assignee.
     pub assignee: Option<String>,
-    /// Assigned to this actor, or to nobody.
+    /// With this assignee, or with none.
     pub free_for: Option<String>,
-    /// Of one of these priorities.
+    /// With one of these priorities.
     pub priority: Vec<Priority>,
     /// With all of these labels.
     pub labels: Vec<String>,
-    /// Of this plan.
+    /// Created by this plan.
     pub plan: Option<String>,
-    /// Directly below this task.
+    /// Direct subtasks of this task.
     pub parent: Option<Key>,
-    /// With this text in id, name or description, in any case.
+    /// With this text in the id, name or description, ignoring case.
     pub text: Option<String>,
-    /// At most so many; 0 for all.
+    /// The maximum number of results; 0 for all.
     pub limit: usize,
-    /// After so many.
+    /// The number of results to skip.
     pub offset: usize,
 }
 
-/// Which events to find. What is not given means: any.
+/// Conditions on events. An absent field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventQuery {
     /// After this revision.
     pub after: u64,
-    /// Up to this revision, with it.
+    /// Up to and including this revision.
     pub until: Option<u64>,
     /// Of the task with this key.
     pub task: Option<Key>,
-    /// Of tasks with this id, also of deleted ones: nothing is sorted by it, so all events are looked at.
+    /// Of tasks with this id, including deleted ones. There is no index on it, so all events are scanned.
     pub task_id: Option<TaskId>,
     /// By this actor.
     pub actor: Option<String>,
     /// In this run.
     pub run: Option<RunId>,
-    /// Of this kind, by the word of its `type`: nothing is sorted by it, so all events are looked at.
+    /// Of this kind, by the word of its `type`. There is no index on it, so all events are scanned.
     pub kind: Option<String>,
-    /// Not before.
+    /// At this time or later.
     pub since: Option<crate::Timestamp>,
-    /// At most so many; 0 for all.
+    /// The maximum number of results; 0 for all.
     pub limit: usize,
-    /// Whether these are the last ones that match instead of the first.
+    /// Whether to return the last matches instead of the first.
     pub latest: bool,
 }
 
-/// Everything that one command writes. The store applies it whole or not at all.
+/// All writes of one command. The store applies all of them or none.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// Tasks made or changed.
+    /// Created or changed tasks.
     pub tasks: KeyMap<TaskChange>,
-    /// Nodes made or changed; every new task has one.
+    /// Created or changed nodes; every new task has one.
     pub nodes: KeyMap<Node>,
-    /// Calls made or changed, by task and position from 0; positions are not reused within a task.
+    /// Created or changed calls, by task and position from 0. Positions are not reused within a task.
     pub calls: BTreeMap<(Key, u32), CallChange>,
-    /// Tasks deleted, with their edges, calls and what was applied; their ids stay taken.
+    /// Deleted tasks, with their edges, calls and applied specification. Their ids stay reserved.
     pub deleted: Vec<(Key, TaskId, Option<String>)>,
     /// Dependencies added and removed, in order.
     pub edges: Vec<EdgeChange>,
-    /// What plans applied, by task, as JSON text.
+    /// Specifications that plans applied, by task, as JSON text.
     pub applied: BTreeMap<Key, String>,
-    /// Plans made or changed.
+    /// Created or changed plans.
     pub plans: Vec<PlanRecord>,
-    /// Runs made or changed.
+    /// Created or changed runs.
     pub runs: BTreeMap<RunId, RunRecord>,
-    /// Plans that are gone.
+    /// Deleted plans.
     pub plans_gone: Vec<String>,
-    /// Ids of deleted tasks that may be used again.
+    /// Ids of deleted tasks that become available again.
     pub freed: BTreeSet<TaskId>,
-    /// Runs that are forgotten but for their ids, and when.
+    /// Runs to prune, with the time. Only their ids are kept.
     pub runs_gone: Vec<(RunId, crate::Timestamp)>,
-    /// Images of commands up to this revision are forgotten.
+    /// Undo snapshots up to this revision are deleted.
     pub images_gone: Option<u64>,
-    /// Requests that were done before are forgotten.
+    /// Requests before this time are deleted.
     pub requests_gone: Option<crate::Timestamp>,
-    /// What happened, in order; the store numbers them.
+    /// New events, in order; the store numbers them.
     pub events: Vec<NewEvent>,
-    /// What all of it was before, where the command can be undone: kept by the revision of its last event.
+    /// The undo snapshot, if the command can be undone. It is stored under the revision of the last event.
     pub image: Option<Arc<Image>>,
-    /// The command that this one undoes: from now on it counts as undone by this one.
+    /// The command that this one undoes, to be marked as undone by this one.
     pub undoes: Option<u64>,
-    /// The first part of idempotency keys, where it changes.
+    /// The new first part of idempotency keys, if it changes.
     pub key_space: Option<KeySpace>,
-    /// The request by which all of it was asked for, so that it is not done again.
+    /// The idempotent request that caused the command, stored so that a repetition does not run it again.
     pub request: Option<RequestRecord>,
-    /// Commands that were undone, or are not any more, because of that: with the undo that undid them.
+    /// Commands whose undone mark changes with this one: each with the undo that now undoes it, or `None`.
     pub undone_by: Vec<(u64, Option<u64>)>,
 }
 
@@ -357,20 +361,20 @@ impl Changes {
 /// A task to write.
 #[derive(Debug, Clone)]
 pub struct TaskChange {
-    /// The task as it is now.
+    /// The new task.
     pub record: TaskRecord,
     /// Whether it is new.
     pub is_new: bool,
-    /// Whether `spec` or `plan` changed; else only the body, the version and the time did.
+    /// Whether `spec` or `plan` changed. Otherwise only the body, the version and the time did.
     pub spec_changed: bool,
 }
 
 /// A call to write.
 #[derive(Debug, Clone)]
 pub struct CallChange {
-    /// The call as it is now; `None` removes it.
+    /// The new call; `None` removes it.
     pub record: Option<CallRecord>,
-    /// Whether `spec` changed or the call is new; else only the body did.
+    /// Whether `spec` changed or the call is new. Otherwise only the body did.
     pub spec_changed: bool,
 }
 
@@ -379,27 +383,27 @@ pub struct CallChange {
 pub struct EdgeChange {
     /// The task.
     pub task: Key,
-    /// What it depends on.
+    /// The dependency.
     pub on: Key,
-    /// Whether it is added.
+    /// Whether the edge is added; otherwise it is removed.
     pub add: bool,
 }
 
 /// An event before the store numbers it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEvent {
-    /// When.
+    /// The time.
     pub at: crate::Timestamp,
-    /// Who.
+    /// The actor.
     pub actor: SharedText,
     /// The kind of the actor, as the event records it.
     pub actor_kind: crate::ActorKind,
-    /// In which run.
+    /// The run, if a run caused it.
     pub run: Option<RunId>,
-    /// To which task.
+    /// The task, if it concerns one.
     pub task: Option<(Key, TaskId)>,
-    /// What.
+    /// The change.
     pub kind: EventKind,
-    /// Tasks that became ready with it.
+    /// Tasks that became ready because of it.
     pub ready: Box<[Key]>,
 }

@@ -1,7 +1,7 @@
 //! Tool calls and their short forms.
 //!
-//! The long form is `{toolName: exec, args: {…}}`. Short are `{run: "cargo test"}` for the tool `shell`,
-//! `{run: [cargo, test]}` for `exec`, and `{TOOL: args}`; all three take the options of a call beside them.
+//! The long form is `{toolName: exec, args: {…}}`. The short forms are `{run: "cargo test"}` for the tool `shell`,
+//! `{run: [cargo, test]}` for `exec`, and `{TOOL: args}`. All three accept the other options of a call.
 
 use std::collections::HashMap;
 
@@ -44,19 +44,20 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads a call that stands alone.
+    /// Reads a single call that is not part of a list.
     pub(super) fn call(&mut self, node: &'n Node<'n>) -> Option<NewCall> {
         self.numbered_call(node, 0)
     }
 
-    /// Reads the call with a number in its task.
+    /// Reads the call at index `number` of its task.
     fn numbered_call(&mut self, node: &'n Node<'n>, number: usize) -> Option<NewCall> {
         let entries = self.entries(node, EXPECTED)?;
         let form = form_of(entries);
         let mut call = NewCall { id: None, spec: Shared::default() };
         let mut tools: Vec<&'n Entry<'n>> = Vec::new();
         let errors = self.errors.len();
-        // A tool may be called as a field of the author's own is, but not beside another tool.
+        // A tool name may look like a field of the author's own, such as `x-tool`. Beside another tool it is such a
+        // field.
         let has_tool = entries.iter().any(|entry| Self::names_tool(entry) && !is_own_field(&entry.key));
         let is_tool = |entry: &Entry| Self::names_tool(entry) && !(has_tool && is_own_field(&entry.key));
         for entry in entries {
@@ -68,12 +69,14 @@ impl<'n> Reader<'n> {
         }
         match (form, tools.as_slice()) {
             (Form::Tool, [tool]) => self.short_call(&mut call.spec, tool),
-            // A field that looks like the tool was refused already, with a better hint.
+            // A field that resembles the tool was refused already, with a better hint.
             (Form::Tool, []) if self.errors.len() > errors => {}
             (Form::Tool, tools) => self.refuse_tools(node, tools),
             (Form::Long, _)
                 if entries.iter().any(|entry| entry.key == "toolName" && entry.value.is_null()) =>
             {
+                // An empty `toolName` was reported when it was read. `null` counts as absent there and is reported
+                // here.
                 self.report(node.at, PlanProblem::Missing { field: "`toolName`", of: CALL.what() });
             }
             _ => {}
@@ -82,7 +85,7 @@ impl<'n> Reader<'n> {
         Some(call)
     }
 
-    /// Notes where expressions of a call stand, whose tool is known now.
+    /// Records the expressions of a call. This comes last, because their syntax depends on the tool.
     fn call_sites(&mut self, tool: &str, entries: &'n [Entry<'n>], tools: &[&'n Entry<'n>], number: usize) {
         let args = |entry: &&Entry| matches!(&*entry.key, "args" | "run");
         for entry in entries.iter().filter(args).chain(tools.iter().copied()) {
@@ -95,8 +98,8 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Returns whether a field of the form `{TOOL: args}` is the tool. What is no object cannot be arguments, so there a
-    /// known field may be meant.
+    /// Returns whether a field of the form `{TOOL: args}` is the tool. A value that is neither an object nor null
+    /// cannot be arguments; the field may then be a misspelled option.
     fn names_tool(entry: &Entry) -> bool {
         let args = entry.value.as_object().is_some() || entry.value.is_null();
         !CALL.is_known(&entry.key) && !CALL.is_state(&entry.key) && (args || !CALL.resembles(&entry.key))
@@ -158,7 +161,7 @@ impl<'n> Reader<'n> {
         self.word(node, "access to the plan", PlanAccess::ALL, PlanAccess::from_word)
     }
 
-    /// Reads a program to run: a text is for the tool `shell`, a list for `exec`.
+    /// Reads `run`: a text is a command for the tool `shell`, a list is a program with arguments for `exec`.
     pub(super) fn run(&mut self, spec: &mut CallSpec, node: &'n Node<'n>) {
         let (tool, arg, value): (_, _, Value) = if let Some(words) = node.as_list() {
             if words.is_empty() {
@@ -186,7 +189,7 @@ fn form_of(entries: &[Entry]) -> Form {
     }
 }
 
-/// Returns the field, of `run` and `args`, that a form has.
+/// Returns the field of `run` and `args` that belongs to a form.
 fn own_field(form: Form) -> &'static str {
     match form {
         Form::Long => "args",

@@ -1,7 +1,7 @@
-//! Circles among the tasks of a plan.
+//! Finds cycles among the tasks of a plan.
 //!
-//! Every task is two nodes, its entry and its exit, because a task with subtasks begins before them and ends after them.
-//! The search is iterative: chains of thousands of tasks are common.
+//! Every task is two nodes, an entry and an exit, because a task with subtasks starts before them and ends after them.
+//! The search is iterative, because chains of thousands of tasks are common.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,13 +11,13 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 type Graph = DiGraph<(), ()>;
 
-/// Returns one circle of each group of tasks that wait for each other: each task waits for the next one, and the last is
-/// the first again.
+/// Returns one cycle of each group of tasks that wait for each other. Each task waits for the next one, and the last
+/// equals the first.
 pub(super) fn find(parents: &[Option<usize>], needs: &[Vec<(usize, usize)>]) -> Vec<Vec<usize>> {
     let graph = graph(parents, needs);
     let mut cycles: Vec<Vec<usize>> = kosaraju_scc(&graph)
         .into_iter()
-        // Subtasks in a circle make two, one of entries and one of exits, of which one is enough.
+        // Subtasks in a cycle produce two groups, one of entries and one of exits. The second is enough.
         .filter(|group| group.len() > 1 && group.iter().any(|node| is_exit(*node)))
         .map(|group| shortest(&graph, &group))
         .collect();
@@ -37,7 +37,7 @@ fn is_exit(node: NodeIndex) -> bool {
     node.index() % 2 == 1
 }
 
-/// Returns the graph with an edge from each node to those that come after it.
+/// Returns the graph with an edge from each node to the nodes that come after it.
 fn graph(parents: &[Option<usize>], needs: &[Vec<(usize, usize)>]) -> Graph {
     let mut graph = Graph::with_capacity(2 * parents.len(), 4 * parents.len());
     for _ in 0..2 * parents.len() {
@@ -56,9 +56,10 @@ fn graph(parents: &[Option<usize>], needs: &[Vec<(usize, usize)>]) -> Graph {
     graph
 }
 
-/// Returns the shortest circle through the first task of a group, as tasks.
+/// Returns the shortest cycle through the first task of a group, as tasks.
 fn shortest(graph: &Graph, group: &[NodeIndex]) -> Vec<usize> {
     let members: HashSet<NodeIndex> = group.iter().copied().collect();
+    // The smallest node makes the result deterministic: the order of the group depends on the algorithm.
     let start = group.iter().copied().min().expect("BUG: a group without nodes");
     let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::new();
     let mut queue = VecDeque::from([start]);

@@ -1,4 +1,4 @@
-//! What is wrong with a plan, and where.
+//! Errors in plans, with their positions in the text.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use crate::expr::ExprFault;
 use crate::hint::Hint;
 use crate::{ByteSizeError, IdError, PeriodError, ValueFault};
 
-/// Everything that is wrong with a plan, in the order of the text.
+/// All errors of a plan, in the order of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanErrors(Vec<PlanError>);
 
 impl PlanErrors {
-    /// Sorts the errors by where they stand. There is at least one.
+    /// Sorts the errors by position. The list must not be empty.
     pub(crate) fn new(mut errors: Vec<PlanError>) -> Self {
         errors.sort_by_key(|error| error.at);
         Self(errors)
     }
 
-    /// Returns the errors, the first in the text first; there is at least one.
+    /// Returns the errors in the order of the text; never empty.
     pub fn errors(&self) -> &[PlanError] {
         &self.0
     }
@@ -36,26 +36,26 @@ impl fmt::Display for PlanErrors {
 
 impl std::error::Error for PlanErrors {}
 
-/// One thing that is wrong with a plan.
+/// An error in a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanError {
-    /// Where it stands; the default when the input is no text but a JSON value.
+    /// The position in the text; the default if the input was a JSON value.
     pub at: Position,
     /// The field, such as `tasks[3].retry.attempts`; empty for the whole input.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: PlanProblem,
-    /// What to do next.
+    /// The hint.
     pub hint: Option<Hint>,
 }
 
 impl PlanError {
-    /// Returns a text that equal errors at other places have, too.
+    /// Returns a key that is equal for equal errors at different positions.
     pub fn kind(&self) -> (String, Option<String>) {
         (self.problem.to_string(), self.hint.as_ref().map(ToString::to_string))
     }
 
-    /// Returns the text of `count` equal errors, of which this is the first.
+    /// Returns the text for `count` equal errors, of which this is the first.
     fn counted(&self, count: usize) -> String {
         let times = if count == 1 { String::new() } else { format!(", {count} times") };
         let hint = self.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
@@ -81,29 +81,29 @@ impl std::error::Error for PlanError {
     }
 }
 
-/// What is wrong at one place of a plan.
+/// The kinds of problems in a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanProblem {
     /// The text is neither JSON nor YAML.
     #[error("{message}")]
     Syntax {
-        /// What the parser says.
+        /// The message of the parser.
         message: String,
     },
-    /// The text holds nothing.
+    /// The text is empty.
     #[error("the text is empty")]
     Empty,
-    /// Lists and objects lie in each other too deep.
+    /// Lists and objects are nested too deeply.
     #[error("lists and objects are nested more than {limit} deep")]
     TooDeep {
-        /// The most levels.
+        /// The maximum number of levels.
         limit: usize,
     },
     /// An anchor or an alias.
     #[error("anchors and aliases are not supported")]
     Alias,
-    /// A tag that is not known.
+    /// A tag that is not supported.
     #[error("tag `{tag}` is not supported")]
     Tag {
         /// The tag.
@@ -112,30 +112,30 @@ pub enum PlanProblem {
     /// A second YAML document.
     #[error("a second document begins here, only one is read")]
     SecondDocument,
-    /// A key of an object that is no text.
+    /// A key of an object that is no text, or empty.
     #[error("a key must be text that is not empty")]
     Key,
-    /// A key stands twice in an object, or a number cannot be kept.
+    /// A duplicate key in an object, or a number that cannot be stored exactly.
     #[error(transparent)]
     Json(#[from] JsonProblem),
-    /// A parameter that is given a value twice.
+    /// A parameter with two values.
     #[error("parameter `{name}` is given twice")]
     RepeatedParam {
         /// The parameter.
         name: String,
     },
-    /// A value has another type than it should.
+    /// A value of a wrong type.
     #[error("expected {expected}, found {found}")]
     WrongType {
-        /// What would be right.
+        /// The expected type.
         expected: &'static str,
-        /// What is there.
+        /// The actual value, in words.
         found: String,
     },
-    /// A text or a list is empty that must not be.
+    /// A text or a list that must not be empty.
     #[error("must not be empty")]
     Blank,
-    /// A number or a duration is outside its range.
+    /// A number or a duration outside its range.
     #[error("must be {rule}, is `{found}`")]
     Range {
         /// The range in words.
@@ -143,10 +143,10 @@ pub enum PlanProblem {
         /// The value.
         found: String,
     },
-    /// A word that is none of those that are allowed.
+    /// A word outside the allowed set.
     #[error("unknown {what} `{word}`")]
     UnknownWord {
-        /// What the word stands for.
+        /// The kind of word.
         what: &'static str,
         /// The word.
         word: String,
@@ -172,37 +172,37 @@ pub enum PlanProblem {
         /// The text.
         text: String,
     },
-    /// A value that can be read and stands for nothing.
+    /// A value that is well-formed but invalid.
     #[error(transparent)]
     Value(#[from] ValueFault),
-    /// A version of the format that is not known.
+    /// An unknown version of the format.
     #[error("version {found} of the format is not known, this program reads version {known}")]
     Version {
-        /// The version that is given.
+        /// The given version.
         found: String,
-        /// The version that is read.
+        /// The supported version.
         known: u32,
     },
-    /// A field that nobody knows and that would be lost, or that looks like another.
+    /// An unknown field of an object.
     #[error("unknown field `{field}` in {of}")]
     UnknownField {
         /// The field.
         field: String,
-        /// What it stands in.
+        /// The object.
         of: &'static str,
     },
-    /// A field that tells what has happened.
+    /// A field that only execution sets.
     #[error("`{field}` is state, which a plan cannot set")]
     StateField {
         /// The field.
         field: String,
     },
-    /// A field that is known but has no place here.
+    /// A known field that is not allowed here.
     #[error("`{field}` has no place in {of}")]
     NotHere {
         /// The field.
         field: String,
-        /// What it stands in.
+        /// The object.
         of: &'static str,
     },
     /// A field is missing.
@@ -210,40 +210,40 @@ pub enum PlanProblem {
     Missing {
         /// The field, with its backticks.
         field: &'static str,
-        /// What it is missing in.
+        /// The object.
         of: &'static str,
     },
-    /// Two fields say the same thing.
+    /// Two fields with the same meaning.
     #[error("`{first}` and `{second}` are both given")]
     Both {
-        /// The field that is read first.
+        /// The first of the fields.
         first: String,
-        /// The other.
+        /// The other field.
         second: String,
     },
     /// A short form of a call that names no tool, or more than one.
     #[error("a tool call names one tool, this names {}", several(.tools))]
     Tools {
-        /// What could be the tool.
+        /// The fields that could be the tool.
         tools: Vec<String>,
     },
-    /// An id is given twice.
+    /// A duplicate id.
     #[error("id `{id}` is already taken at {first}")]
     DuplicateId {
         /// The id.
         id: String,
-        /// Where it is given first.
+        /// The position of the first use.
         first: Position,
     },
-    /// A task without id has a name that another task answers to.
+    /// A task without an id, with a name that also refers to another task.
     #[error("a task without id is known by its name, and `{name}` is also the task at {other}")]
     DuplicateName {
         /// The name.
         name: String,
-        /// Where the other task stands.
+        /// The position of the other task.
         other: Position,
     },
-    /// A name that several tasks have.
+    /// A reference by a name that several tasks have.
     #[error("`{name}` is the name of the task at {first} and of that at {second}")]
     Ambiguous {
         /// The name.
@@ -259,7 +259,7 @@ pub enum PlanProblem {
         /// The reference.
         reference: String,
     },
-    /// A task is its own dependency or subtask.
+    /// A task that is its own dependency or subtask.
     #[error("`{task}` cannot be {relation} of itself")]
     Itself {
         /// The task.
@@ -267,15 +267,15 @@ pub enum PlanProblem {
         /// `a dependency` or `a subtask`.
         relation: &'static str,
     },
-    /// A task depends on a task that it is beneath.
+    /// A task that depends on its parent or a task further up.
     #[error("`{task}` depends on `{ancestor}`, which ends only after its subtasks")]
     OnAncestor {
         /// The task.
         task: String,
-        /// What it is a subtask of, directly or not.
+        /// The parent or a task further up.
         ancestor: String,
     },
-    /// A task depends on one of its subtasks.
+    /// A task that depends on one of its own subtasks, direct or not.
     #[error("`{task}` depends on `{descendant}`, which is beneath it and starts only after it")]
     OnDescendant {
         /// The task.
@@ -283,12 +283,12 @@ pub enum PlanProblem {
         /// The subtask, direct or not.
         descendant: String,
     },
-    /// A task is a subtask of two tasks.
+    /// A task that is listed as a subtask of two tasks.
     #[error("`{task}` is already a subtask at {first}")]
     TwoParents {
         /// The task.
         task: String,
-        /// Where it is given first.
+        /// The position of the first list.
         first: Position,
     },
     /// Tasks wait for each other.
@@ -297,88 +297,88 @@ pub enum PlanProblem {
         /// The tasks, each waiting for the next, the last the same as the first.
         cycle: Vec<String>,
     },
-    /// Subtasks lie in each other too deep.
+    /// Task objects are nested too deeply.
     #[error("subtasks are nested more than {limit} deep")]
     Nested {
-        /// The most levels.
+        /// The maximum number of levels.
         limit: usize,
     },
-    /// There are more tasks than may be written at once.
+    /// More tasks than one request may write.
     #[error("more than {limit} tasks are written at once")]
     TooManyTasks {
-        /// The most tasks.
+        /// The maximum number of tasks.
         limit: usize,
     },
-    /// A milestone has tool calls.
+    /// A milestone with tool calls.
     #[error("a milestone has no tool calls")]
     MilestoneWithCalls,
-    /// A trigger that can never come.
+    /// A trigger that needs dependencies, on a task without any.
     #[error("trigger `{trigger}` needs dependencies")]
     TriggerAlone {
         /// The trigger.
         trigger: String,
     },
-    /// An expression that cannot be read.
+    /// A syntax error in an expression.
     #[error(transparent)]
     Expression(#[from] ExprFault),
-    /// An expression uses a parameter that nobody declares.
+    /// An expression with an undeclared parameter.
     #[error("the plan has no parameter `{name}`")]
     UnknownParam {
         /// The parameter.
         name: String,
     },
-    /// An expression uses a value of the context that is not there.
+    /// An expression with a context value that does not exist at that point.
     #[error("`context` has no `{name}` here")]
     UnknownContext {
         /// The name.
         name: String,
     },
-    /// An expression uses the item of a list where there is none.
+    /// An expression with `item` or `index` outside a `forEach`.
     #[error("there is no `{name}` here")]
     NoItem {
         /// `item` or `index`.
         name: &'static str,
     },
-    /// An expression asks a task for its own result.
+    /// An expression with the result of its own task.
     #[error("`{task}` asks for its own result")]
     OwnResult {
         /// The task.
         task: String,
     },
-    /// An expression asks for the result of a task that need not have ended.
+    /// An expression with the result of a task that may not have ended.
     #[error("`{task}` uses `{other}`, which is no dependency of it")]
     NoDependency {
         /// The task.
         task: String,
-        /// The other one.
+        /// The other task.
         other: String,
     },
-    /// Fields that do not go together.
+    /// Two fields that cannot be combined.
     #[error("`{field}` cannot be combined with `{with}`")]
     NotWith {
         /// The field.
         field: &'static str,
-        /// The other one.
+        /// The other field.
         with: &'static str,
     },
-    /// A value was given for a parameter that it does not fit.
+    /// A parameter value of a wrong type.
     #[error("parameter `{name}` is {expected}, not {found}")]
     ParamType {
         /// The parameter.
         name: String,
-        /// What its type wants.
+        /// The declared type.
         expected: &'static str,
-        /// What was given.
+        /// The given value.
         found: String,
     },
-    /// A task asks for more of a resource than there is.
+    /// A task that needs more of a resource than the plan declares.
     #[error("asks for {wanted} of resource `{resource}`, which has {capacity}")]
     Capacity {
         /// The resource.
         resource: String,
-        /// What the task asks for.
+        /// The amount that the task needs.
         wanted: u32,
-        /// What the plan declares.
+        /// The amount that the plan declares.
         capacity: u32,
     },
 }
@@ -390,7 +390,7 @@ fn several(tools: &[String]) -> String {
     }
 }
 
-/// The most names of a cycle that a message shows before it says how many it leaves out.
+/// The maximum number of names of a cycle in a message. The rest is counted.
 const SHOWN: usize = 12;
 
 fn arrows(cycle: &[String]) -> String {

@@ -1,4 +1,4 @@
-//! Plans in their long form.
+//! The long form of plans.
 
 use serde_json::{Map as JsonMap, Value, json};
 
@@ -6,8 +6,9 @@ use super::task::into_map;
 use super::{Plan, PlanTask};
 use crate::{Map, NewCall, TaskId, TaskSpec};
 
-/// Returns the long form of a plan: short forms are written out, defaults stand in the tasks, subtasks are lists of ids.
-/// [`parse_plan`](crate::parse_plan) reads it as the same plan. A task without id is referred to by its name.
+/// Returns the long form of a plan: short forms are expanded, defaults are merged into the tasks, and subtasks are
+/// lists of ids. [`parse_plan`](crate::parse_plan) reads the same plan from it. Tasks without ids are referred to by
+/// name.
 pub fn expand_plan(plan: &Plan) -> Value {
     let mut fields = plan.extra.clone();
     fields.insert("version".to_owned(), plan.version.into());
@@ -46,7 +47,7 @@ fn reference(task: &PlanTask) -> Value {
 
 fn expand_task(plan: &Plan, task: &PlanTask, subtasks: Vec<Value>) -> Value {
     let mut fields = spec_fields(&task.spec);
-    // What a task leaves out although the plan has a default for it is left out on purpose.
+    // An explicit `null` keeps the default from being applied when the long form is read again.
     for key in plan.defaults.keys() {
         fields.entry(key.clone()).or_insert(Value::Null);
     }
@@ -70,7 +71,7 @@ pub(crate) fn expand_call(call: &NewCall) -> Value {
     Value::Object(fields)
 }
 
-/// Returns the fields of a task's own as a plan has them, without its metadata.
+/// Returns the fields of a task's specification in the form of plan files, without its metadata.
 pub(crate) fn spec_fields(spec: &TaskSpec) -> Map {
     let mut fields = flattened(json!(spec));
     fields.remove("metadata");
@@ -79,7 +80,7 @@ pub(crate) fn spec_fields(spec: &TaskSpec) -> Map {
     fields
 }
 
-/// Moves unknown fields to where they stood.
+/// Moves the unknown fields from `extra` to the top level, where the author wrote them.
 fn flattened(value: Value) -> Map {
     let mut fields = into_map(value);
     let extra = fields.remove("extra").map(into_map).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The expressions of a plan, checked when it is read: their syntax, and that everything they name is known by then.
+//! Checks the expressions of a plan when it is read: their syntax, and the availability of everything they refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,16 @@ use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression
 use crate::hint::Hint;
 use crate::{Approval, CallSpec, Mode, NewCall};
 
-/// For each draft, which draft the names in its expressions stand for.
+/// For each draft, the drafts to which the names in its expressions refer.
 pub(super) type Names = Vec<BTreeMap<String, usize>>;
 
-/// Checks the expressions of a plan, of which the tasks are linked.
+/// Checks the expressions of a plan whose tasks are linked.
 pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
     let mut names = vec![BTreeMap::new(); linker.drafts.len()];
     let sites = std::mem::take(&mut reader.sites);
     let mut found = Found::new(reader.source);
     let params = (!reader.is_part).then_some(reader.params.as_slice());
+    // Expressions in the defaults have no draft. They apply to all tasks that do not override them at the same stage.
     let own: BTreeSet<(usize, Stage)> =
         sites.iter().filter_map(|site| Some((site.draft?, site.stage))).collect();
     for site in &sites {
@@ -42,7 +43,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
                     Ok(Some(other)) => _ = names[number].insert(task.clone(), other),
                     Ok(None) => {}
                     Err((PlanProblem::UnknownTask { .. }, _)) if reader.is_part => {}
-                    // It may be let wait for that one when it joins the rest.
+                    // The caller may add the missing dependency when the part joins the plan.
                     Err((PlanProblem::NoDependency { .. }, _)) if reader.is_part => {
                         names[number].extend(linker.one(task).map(|other| (task.clone(), other)));
                     }
@@ -55,12 +56,12 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
     names
 }
 
-/// Checks the expressions of a task that is read alone: what is outside of it, the store knows.
+/// Checks the expressions of a single task. References to other tasks are left to the store.
 pub(super) fn check_task(reader: &mut Reader<'_>, task: &PlanTask) {
     check_each(reader, |stage| Some(Scope::new(task, stage, None)));
 }
 
-/// Checks the expressions of something that is read alone: nothing is known of the task that it belongs to.
+/// Checks only the syntax, for input whose task is unknown.
 pub(super) fn check_syntax(reader: &mut Reader<'_>) {
     check_each(reader, |_| None);
 }
@@ -80,17 +81,17 @@ fn check_each<'t>(reader: &mut Reader<'_>, scope: impl Fn(Stage) -> Option<Scope
     reader.errors.append(&mut found.errors);
 }
 
-/// A name in an expression, and where it stands in the file.
+/// A name in an expression, with its position in the file.
 struct Placed {
     at: Position,
     path: String,
     name: Name,
 }
 
-/// What was found in the expressions.
+/// The results of checking expressions.
 struct Found<'n> {
     source: &'n str,
-    /// Made when the first place is asked for.
+    /// Created on first use: it indexes the lines of the whole file, and most plans have no errors to locate.
     places: Option<Places<'n>>,
     errors: Vec<PlanError>,
 }
@@ -118,7 +119,7 @@ impl<'n> Found<'n> {
         self.places.get_or_insert_with(|| Places::new(self.source)).within(at, text, offset)
     }
 
-    /// Returns the names in the expressions of a site, and reports what cannot be read.
+    /// Returns the names in the expressions of a site, and reports syntax errors.
     fn mentions(&mut self, site: &Site<'_>) -> Vec<Placed> {
         let mut placed = Vec::new();
         if site.bare {
@@ -131,7 +132,7 @@ impl<'n> Found<'n> {
         placed
     }
 
-    /// Walks a value. The command of the shell is the text itself, or the field `command` of the arguments.
+    /// Walks a value. The command of a shell call is the value itself, or the field `command` of its arguments.
     fn walk(
         &mut self,
         node: &Node,
@@ -200,11 +201,11 @@ impl<'n> Found<'n> {
     }
 }
 
-/// What an expression sees besides other tasks.
+/// The data available to an expression, apart from other tasks.
 pub(crate) struct Scope<'t> {
     context: BTreeSet<String>,
     has_item: bool,
-    /// The parameters, where they are known.
+    /// The parameters, if they are known.
     params: Option<&'t [String]>,
     stage: Stage,
     is_parallel: bool,
@@ -227,12 +228,13 @@ impl<'t> Scope<'t> {
         Self { context, has_item, params, stage, is_parallel }
     }
 
-    /// Says that the task is an item itself.
+    /// Marks the task as an item of a `forEach`.
     pub(crate) fn with_item(self, is_item: bool) -> Self {
         Self { has_item: self.has_item || is_item, ..self }
     }
 
-    /// Says where a name belongs that stands alone, if it is that of a parameter or of a value.
+    /// Improves the hint for a bare name that is a parameter or a context value: it needs `params.` or `context.`
+    /// before it.
     fn say_where(&self, error: &mut PlanError) {
         let PlanProblem::Expression(ExprFault::UnknownName { name }) = &error.problem else { return };
         let root = if self.params.is_some_and(|params| params.contains(name)) {
@@ -245,7 +247,7 @@ impl<'t> Scope<'t> {
         error.hint = Some(format!("did you mean `{root}.{name}`? Text stands in quotes").into());
     }
 
-    /// Returns why a name means nothing here.
+    /// Returns the problem with a name that is not available here.
     pub(crate) fn problem(&self, name: &Name) -> Option<(PlanProblem, Option<String>)> {
         match name {
             Name::Param(name) => {
@@ -292,19 +294,19 @@ impl<'t> Scope<'t> {
     }
 }
 
-/// Returns why a parameter is unknown.
+/// Returns the error for an unknown parameter.
 pub(crate) fn unknown_param(name: &str, known: &[String]) -> (PlanProblem, Option<String>) {
     let hint = near_param(name, known)
         .unwrap_or_else(|| format!("declare it: `params: {{{name}: {{type: string}}}}`"));
     (PlanProblem::UnknownParam { name: shortened(name) }, Some(hint))
 }
 
-/// Suggests the parameter whose name is like this one.
+/// Suggests the parameter with the most similar name.
 pub(super) fn near_param(name: &str, known: &[String]) -> Option<String> {
     closest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// Returns whether a decision was made before, whose answer is in the context.
+/// Returns whether an approval was decided before this stage, so that `context.approval` exists.
 fn asks_before(task: &PlanTask, stage: Stage, earlier: usize) -> bool {
     let asks = |approval: &Option<Approval>| approval.is_some();
     let at_all = matches!(stage, Stage::CallWhen(_) | Stage::Args(_) | Stage::Until);
@@ -314,14 +316,14 @@ fn asks_before(task: &PlanTask, stage: Stage, earlier: usize) -> bool {
             || asks_itself(task, stage))
 }
 
-/// Returns whether these are the arguments of a call that asks a question: they wait for the answer.
+/// Returns whether these are the arguments of a call with a question: they are evaluated after the answer.
 fn asks_itself(task: &PlanTask, stage: Stage) -> bool {
     let Stage::Args(call) = stage else { return false };
     let approval = task.calls.get(call).and_then(|call| call.spec.approval.as_ref());
     approval.is_some_and(|approval| approval.question().is_some())
 }
 
-/// Returns what the results of calls are called, in their order: ids that nobody gave are given as the store gives them.
+/// Returns the names of the calls' results, in order. Missing ids are generated as in the store.
 fn call_names(calls: &[NewCall]) -> Vec<String> {
     let taken: BTreeSet<&str> =
         calls.iter().filter_map(|call| call.id.as_ref()).map(crate::CallId::as_str).collect();
@@ -347,7 +349,7 @@ fn saved_as(call: &CallSpec) -> Option<String> {
 }
 
 impl Linker<'_, '_> {
-    /// Returns the draft that an expression calls `text`; nothing when only the store can know.
+    /// Returns the draft to which `text` refers in an expression; `None` if only the store can tell.
     fn refer(
         &self,
         number: usize,
@@ -399,7 +401,7 @@ impl Linker<'_, '_> {
         Err((self.not_before(number, other), Some(hint)))
     }
 
-    /// Returns the only draft with an id or name.
+    /// Returns the draft with this id or name, if it is unique.
     fn one(&self, text: &str) -> Option<usize> {
         if let super::link::Found::One(other) = self.find(text) { Some(other) } else { None }
     }
@@ -419,9 +421,9 @@ impl Linker<'_, '_> {
         (PlanProblem::UnknownTask { reference: shortened(text) }, hint)
     }
 
-    /// Returns whether a draft lies below another.
+    /// Returns whether a draft is a direct or indirect subtask of another.
     fn is_below(&self, mut number: usize, above: usize) -> bool {
-        // Parents that go in a circle are refused elsewhere.
+        // The bound stops at cycles of parents, which are reported elsewhere.
         for _ in 0..=self.parents.len() {
             match self.parents[number] {
                 Some(parent) if parent == above => return true,
@@ -432,12 +434,12 @@ impl Linker<'_, '_> {
         false
     }
 
-    /// Returns the draft and all above it.
+    /// Returns the draft and all its ancestors.
     fn line(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(number), |number| self.parents[*number]).take(self.parents.len())
     }
 
-    /// Returns whether a draft has ended, however, before another starts.
+    /// Returns whether a draft is finished, with any status, before another starts.
     fn is_before(&self, number: usize, wanted: usize) -> bool {
         let direct = |other: &(usize, usize)| other.0 == wanted;
         if self.line(number).any(|above| self.needs[above].iter().any(direct)) {
@@ -451,7 +453,7 @@ impl Linker<'_, '_> {
         is_found
     }
 
-    /// Returns whether something that ends before a draft is outside the plan, or comes after something there.
+    /// Returns whether a draft waits for a task outside the plan, directly or through other drafts.
     fn reaches_outside(&self, number: usize) -> bool {
         let mut is_outside = self.line(number).any(|above| !self.outside[above].is_empty());
         if !is_outside {
@@ -463,10 +465,11 @@ impl Linker<'_, '_> {
         is_outside
     }
 
-    /// Gives everything that ends before a draft starts, until it is enough.
+    /// Visits every draft that ends before this one starts, until `enough` returns true.
     fn walk_before(&self, number: usize, mut enough: impl FnMut(usize) -> bool) {
         let mut seen = BTreeSet::new();
-        // All above these are waited for, and with an `ended` one also all below it.
+        // A task also waits for the dependencies of its ancestors. A finished task implies that all its subtasks are
+        // finished.
         let mut stack: Vec<usize> =
             self.line(number).flat_map(|above| self.needs[above].iter().map(|need| need.0)).collect();
         while let Some(other) = stack.pop() {

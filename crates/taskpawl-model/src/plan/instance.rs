@@ -1,4 +1,4 @@
-//! A plan under another name: an instance of its own, with ids of its own.
+//! Instances: a plan under another name, with its own ids.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,11 @@ use super::Plan;
 use crate::TaskId;
 
 impl Plan {
-    /// Returns the plan as an instance called `name`: every id begins with `name.`, so that nothing is shared with the plan
-    /// itself or with other instances. Such ids may be longer than what an author may give. References to tasks outside the
-    /// plan stay as they are, and so do tasks without id, which are known by their name within the instance.
+    /// Returns the plan as an instance called `name`.
+    ///
+    /// Every id gets the prefix `name.`, so that it shares no tasks with the plan itself or with other instances. These
+    /// ids may be longer than authors may write. References to tasks outside the plan do not change. Tasks without ids
+    /// are known by their names within the instance and do not change either.
     #[must_use]
     pub fn into_instance(mut self, name: &str) -> Self {
         let own = |id: &TaskId| TaskId::from(format!("{name}.{id}"));
@@ -21,7 +23,7 @@ impl Plan {
         self
     }
 
-    /// Gives tasks other ids, and follows in the links of all tasks.
+    /// Renames tasks, also in the links of all tasks.
     pub(crate) fn rename_ids(&mut self, ids: &HashMap<TaskId, TaskId>) {
         let rename = |id: &mut TaskId| {
             if let Some(new) = ids.get(id) {
@@ -43,7 +45,7 @@ mod tests {
     use crate::parse_plan;
 
     #[test]
-    fn an_instance_has_ids_of_its_own() {
+    fn an_instance_has_its_own_ids() {
         let text =
             "tasks: [{id: a, subtasks: [{id: b, links: {relatesTo: [a, far]}}]}, {name: c, needs: [a]}]";
         let plan = parse_plan(text).unwrap().into_instance("two");

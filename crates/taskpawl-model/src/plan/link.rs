@@ -1,4 +1,4 @@
-//! References between the tasks of a plan: who is meant, in which order the tasks stand, and what cannot be.
+//! Linking: resolves references between the tasks of a plan, orders the tasks, and checks their relations.
 
 use std::collections::HashMap;
 use std::mem;
@@ -10,7 +10,7 @@ use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
 use crate::hint::Hint;
 use crate::{TaskId, check_id};
 
-/// Resolves the references of the drafts and returns the tasks, each after the one that it is a subtask of.
+/// Resolves the references of the drafts and returns the tasks, each after its parent.
 pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     let drafts = mem::take(&mut reader.drafts);
     let mut linker = Linker::new(&drafts, reader.listed);
@@ -20,7 +20,7 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     let order = linker.order();
     linker.check_kinship(&order);
     linker.check_cycles();
-    // References that cannot be followed would be reported twice.
+    // Otherwise unresolved references would be reported twice.
     let is_linked = linker.errors.is_empty();
     reader.errors.append(&mut linker.errors);
     let names = if is_linked { expressions::check(reader, &linker) } else { Vec::new() };
@@ -36,19 +36,19 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
 
 pub(super) struct Linker<'d, 'n> {
     pub(super) drafts: &'d [Draft<'n>],
-    /// Whether the tasks stand alone in the text and not in the field `tasks`.
+    /// Whether the text is the list of tasks itself, without the field `tasks`.
     listed: bool,
     errors: Vec<PlanError>,
     pub(super) ids: HashMap<&'d str, usize>,
     pub(super) names: HashMap<&'d str, Named>,
     pub(super) parents: Vec<Option<usize>>,
     pub(super) children: Vec<Vec<usize>>,
-    /// For each draft, those that it depends on, with the number of the reference.
+    /// The dependencies of each draft, each with the index of the reference.
     pub(super) needs: Vec<Vec<(usize, usize)>>,
     pub(super) outside: Vec<Vec<TaskId>>,
 }
 
-/// The tasks that have a name: the first, and another one if there is one.
+/// The first two tasks with a name; `second` is missing for unique names.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     first: usize,
@@ -61,12 +61,11 @@ pub(super) enum Found {
     Nobody,
 }
 
-/// The order of the tasks: every task before its subtasks, and these before what follows.
+/// The order of the tasks: every task before its subtasks, and these before the next task.
 struct Order {
-    /// The drafts in their order.
+    /// The drafts in this order.
     drafts: Vec<usize>,
-    /// For each draft, its place in the order and the first place after all beneath it; nothing for those whose parents
-    /// go in a circle.
+    /// For each draft, its position and the position after its last descendant. `None` if its ancestors form a cycle.
     spans: Vec<Option<(usize, usize)>>,
 }
 
@@ -86,7 +85,7 @@ impl<'d, 'n> Linker<'d, 'n> {
         }
     }
 
-    /// Notes who has which id and name, and that every task can be told from the others.
+    /// Indexes ids and names, and checks that every task can be referred to.
     fn check_names(&mut self) {
         for (number, draft) in self.drafts.iter().enumerate() {
             if let Some(id) = &draft.task.id {
@@ -116,7 +115,7 @@ impl<'d, 'n> Linker<'d, 'n> {
             return;
         }
         let named = self.names.get(name).and_then(|named| named.second.map(|second| (named.first, second)));
-        // Of two tasks with the same name, the later one is told about the first.
+        // Of two tasks with the same name, only the later one is reported.
         let other = match named {
             Some((first, second)) if first == number => {
                 self.drafts[second].task.id.is_some().then_some(second)
@@ -141,7 +140,7 @@ impl<'d, 'n> Linker<'d, 'n> {
     }
 
     fn find_parents(&mut self) {
-        // Where each task is given as a subtask.
+        // The position at which each task is listed as a subtask.
         let mut given: Vec<Option<Position>> = vec![None; self.drafts.len()];
         for (parent, draft) in self.drafts.iter().enumerate() {
             for subtask in &draft.subtasks {
@@ -150,6 +149,7 @@ impl<'d, 'n> Linker<'d, 'n> {
                     Subtask::Named(reference) => (self.subtask(parent, reference), Some(reference)),
                 };
                 let Some(child) = child else { continue };
+                // The first parent is kept, so that one mistake leads to one error.
                 if let Some(first) = given[child] {
                     let problem = PlanProblem::TwoParents { task: self.label(child), first };
                     self.report(parent, reference, problem, None);
@@ -195,6 +195,7 @@ impl<'d, 'n> Linker<'d, 'n> {
                 }
             }
             Found::Several(first, second) => self.ambiguous(number, reference, first, second),
+            // A valid id that is not in the plan may be in the store. The store reports it if it is not.
             Found::Nobody if check_id(reference.text).is_ok() => self.need_outside(number, reference),
             Found::Nobody => self.unknown(number, reference),
         }
@@ -213,7 +214,7 @@ impl<'d, 'n> Linker<'d, 'n> {
         self.report(number, Some(reference), problem, Some("give the tasks ids and use those".to_owned()));
     }
 
-    /// Returns the ids and names of all tasks but one: what a task refers to is never itself.
+    /// Returns the ids and names of all other tasks, for suggestions: a task never refers to itself.
     pub(super) fn others(&self, number: usize) -> impl Iterator<Item = &'d str> {
         let ids = self.ids.iter().filter(move |(_, other)| **other != number).map(|(id, _)| *id);
         ids.chain(self.names.iter().filter(move |(_, named)| named.first != number).map(|(name, _)| *name))
@@ -228,7 +229,8 @@ impl<'d, 'n> Linker<'d, 'n> {
         self.report(number, Some(reference), problem, Some(hint));
     }
 
-    /// Walks from the tasks that are nobody's subtask. Its own stack: subtasks given by id lie at any depth.
+    /// Walks from the tasks without parents. It uses its own stack, because subtasks listed by id may be nested to any
+    /// depth.
     fn order(&self) -> Order {
         let mut order =
             Order { drafts: Vec::with_capacity(self.drafts.len()), spans: vec![None; self.drafts.len()] };
@@ -249,7 +251,7 @@ impl<'d, 'n> Linker<'d, 'n> {
         order
     }
 
-    /// Takes out, and reports, dependencies on what is above or beneath a task.
+    /// Reports and removes dependencies on ancestors and descendants. As edges they would also show up as cycles.
     fn check_kinship(&mut self, order: &Order) {
         for number in 0..self.drafts.len() {
             let needs = mem::take(&mut self.needs[number]);
@@ -283,7 +285,7 @@ impl<'d, 'n> Linker<'d, 'n> {
         }
     }
 
-    /// Returns the reference by which one task waits for another.
+    /// Returns the reference that makes one task wait for another.
     fn reference(&self, number: usize, other: usize) -> Option<Reference<'n>> {
         let draft = &self.drafts[number];
         let need = self.needs[number].iter().find(|(needed, _)| *needed == other);
@@ -332,7 +334,7 @@ impl<'d, 'n> Linker<'d, 'n> {
                 path
             }
             Place::Nested { parent, index } => {
-                // Nested objects are at most 64 deep.
+                // Recursion is safe: nested objects are at most 64 deep.
                 let mut path = self.path(parent);
                 push_key(&mut path, "subtasks");
                 push_index(&mut path, index);
@@ -351,7 +353,7 @@ impl Order {
     }
 }
 
-/// What the references of each draft mean.
+/// The resolved references of each draft.
 struct Links {
     needs: Vec<Vec<(usize, usize)>>,
     outside: Vec<Vec<TaskId>>,

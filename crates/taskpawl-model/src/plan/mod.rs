@@ -1,4 +1,4 @@
-//! Plans: what a plan file says, with its short forms written out and its tasks in one flat list.
+//! Plans: the content of a plan file, with short forms expanded and tasks in one flat list.
 
 mod call;
 mod cycle;

@@ -1,4 +1,4 @@
-//! A text as a tree in which every value and every key knows where it stands.
+//! A parsed text as a tree, with the position of every value and key.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use serde_json::{Number, Value};
 use super::Position;
 use crate::Map;
 
-/// The most levels of lists and objects in a text, so that nothing that walks a tree can run out of stack.
+/// The maximum nesting of lists and objects in a text. Recursive code cannot exhaust the stack below it.
 pub(super) const MAX_DEPTH: usize = 256;
 
-/// The most levels of lists and objects in a free value, such as arguments. JSON readers stop at 128 levels, and what
-/// is kept wraps such a value in some more.
+/// The maximum nesting of a free value, such as arguments. JSON readers stop at 128 levels, and stored records wrap
+/// such a value in a few more.
 pub(super) const MAX_VALUE_DEPTH: usize = 64;
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node<'a> {
     pub(super) at: Position,
     pub(super) content: Content<'a>,
 }
 
-/// A value as JSON knows it.
+/// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content<'a> {
     Null,
@@ -41,7 +41,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Returns the tree of a JSON value, or nothing when it is more than [`MAX_DEPTH`] deep.
+    /// Converts a JSON value; `None` if it is more than [`MAX_DEPTH`] deep.
     pub(super) fn from_json(value: &'a Value, depth: usize) -> Option<Self> {
         let next = depth + 1;
         if next > MAX_DEPTH {
@@ -60,7 +60,7 @@ impl<'a> Node<'a> {
         Some(Self { at: Position::default(), content })
     }
 
-    /// Returns the fields of a JSON object as entries.
+    /// Converts the fields of a JSON object.
     pub(super) fn entries_of(fields: &'a Map, depth: usize) -> Option<Vec<Entry<'a>>> {
         let entry = |(key, value): (&'a String, &'a Value)| {
             let value = Self::from_json(value, depth)?;
@@ -69,7 +69,7 @@ impl<'a> Node<'a> {
         fields.iter().map(entry).collect()
     }
 
-    /// Returns the JSON value, or nothing when more than `levels` lists and objects lie in each other.
+    /// Converts to a JSON value; `None` if lists and objects are nested more than `levels` deep.
     pub(super) fn to_json(&self, levels: usize) -> Option<Value> {
         Some(match &self.content {
             Content::Null => Value::Null,
@@ -109,7 +109,7 @@ impl<'a> Node<'a> {
         self.content == Content::Null
     }
 
-    /// Says what this is, for messages.
+    /// Describes the value for error messages.
     pub(super) fn describe(&self) -> String {
         match &self.content {
             Content::Null => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! The fields of tasks and calls that are objects of their own.
+//! Fields of tasks and calls whose values are objects.
 
 use indexmap::IndexMap;
 
@@ -58,7 +58,7 @@ const CACHE: Shape = Shape {
     required: &[],
 };
 
-/// The fields of each object, by the field that it stands in.
+/// The known fields of each object, by the field that contains it.
 pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("links", LINKS.fields),
     ("forEach", FOR_EACH.fields),
@@ -108,7 +108,7 @@ impl<'n> Reader<'n> {
         Some(repeat)
     }
 
-    /// Reads a retry policy, for which its number of attempts may stand.
+    /// Reads a retry policy; a number alone is the number of attempts.
     pub(super) fn retry(&mut self, node: &'n Node<'n>) -> Option<Retry> {
         let mut retry = Retry {
             attempts: 1,
@@ -133,7 +133,7 @@ impl<'n> Reader<'n> {
         Some(retry)
     }
 
-    /// Reads which failure is tried again: an exit code, or a word.
+    /// Reads an entry of `retryOn`: an exit code or an error class.
     fn failure(&mut self, node: &'n Node<'n>) -> Option<serde_json::Value> {
         let is_exit_code = node.as_number().is_some_and(|number| !number.is_f64());
         if node.as_str().is_none() && !is_exit_code {
@@ -180,6 +180,8 @@ impl<'n> Reader<'n> {
             "expires" => question.expires = reader.period(value),
             _ => on_expiry = Some(value),
         })?;
+        // The default answer is checked against the options, so it comes after all other fields, wherever the author
+        // wrote it.
         if let Some(value) = on_expiry {
             question.on_expiry =
                 self.within(Segment::Key("onExpiry"), |reader| reader.on_expiry(value, &question));
@@ -205,7 +207,7 @@ impl<'n> Reader<'n> {
         Some(cache)
     }
 
-    /// Reads how much of which resource: an object, or names of which one unit each is meant.
+    /// Reads resources: an object with amounts, or names that stand for one unit each.
     pub(super) fn resources(&mut self, node: &'n Node<'n>) -> IndexMap<String, u32> {
         if node.as_list().is_none() && node.as_str().is_none() && !node.is_null() {
             return self.counts(node);
@@ -214,7 +216,7 @@ impl<'n> Reader<'n> {
         names.into_iter().map(|name| (name, 1)).collect()
     }
 
-    /// Reads an object of names and counts.
+    /// Reads an object with names and counts.
     pub(super) fn counts(&mut self, node: &'n Node<'n>) -> IndexMap<String, u32> {
         let entries = self.entries(node, "an object with names and whole numbers").unwrap_or_default();
         let count = |entry: &'n super::node::Entry<'n>| {
@@ -224,7 +226,7 @@ impl<'n> Reader<'n> {
         entries.iter().filter_map(count).collect()
     }
 
-    /// Checks that a task asks for no more than the plan declares.
+    /// Checks that a task needs no more of a resource than the plan declares.
     pub(super) fn check_capacity(&mut self, at: super::Position, wanted: &IndexMap<String, u32>) {
         for (resource, &wanted) in wanted {
             if let Some(&capacity) = self.capacities.get(resource).filter(|capacity| **capacity < wanted) {

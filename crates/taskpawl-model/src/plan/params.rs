@@ -1,4 +1,4 @@
-//! Values of parameters, as people give them.
+//! Parameter values.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::hint::Hint;
 use crate::spec::Map;
 
 impl Plan {
-    /// Takes values for its parameters, each a text that is converted to the declared type; lists and objects are JSON.
+    /// Sets parameters from texts, which are converted to the declared types. Lists and objects are given as JSON.
     ///
     /// # Errors
-    /// Every parameter that is unknown and every value that is not of its type, without places.
+    /// Every unknown parameter and every value of a wrong type, without positions.
     pub fn set_params<'a>(
         &mut self,
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -36,10 +36,10 @@ impl Plan {
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
     }
 
-    /// Takes values for its parameters that have types already.
+    /// Sets parameters from JSON values.
     ///
     /// # Errors
-    /// As of [`set_params`](Self::set_params).
+    /// As for [`set_params`](Self::set_params).
     pub fn set_param_values(&mut self, given: &Map) -> Result<(), PlanErrors> {
         let mut errors = Vec::new();
         for (name, value) in given {
@@ -77,7 +77,7 @@ impl ParamType {
         }
     }
 
-    /// Says what a value of this type is.
+    /// Returns a description of the type for error messages.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::String => "text",
@@ -128,7 +128,7 @@ mod tests {
     use crate::parse_plan;
 
     #[test]
-    fn values_that_cannot_be_kept_are_refused_in_the_words_of_plan_files() {
+    fn params_report_bad_json_like_plan_files() {
         let text = "params: {n: {type: integer}, o: {type: object}}\ntasks: [{id: a}]";
         let refused = |given: &[(&str, &str)]| {
             let mut plan = parse_plan(text).unwrap();

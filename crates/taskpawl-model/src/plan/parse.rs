@@ -1,4 +1,4 @@
-//! The texts and values that a plan, a task or a call can be read from.
+//! Entry points: plans, tasks and calls from texts and from JSON values.
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Map, NewCall, TaskId, TaskSpec, check_id};
 
-/// The version of the format that is read.
+/// The supported version of the format.
 const VERSION: u32 = 1;
 
 pub(super) const PARAM: Shape = Shape {
@@ -30,33 +30,34 @@ pub(super) const BUDGET: Shape = Shape {
     required: &[],
 };
 
-/// Returns the plan that a JSON or YAML text describes.
+/// Parses a plan from JSON or YAML.
 ///
-/// The text is an object with `tasks`, or the list of tasks alone. Short forms are written out, defaults are merged into
-/// the tasks, and references are resolved; what is not in the plan is left to the store ([`PlanTask::needs_outside`]).
+/// The text is an object with `tasks`, or the list of tasks alone. Short forms are expanded, defaults are merged into
+/// the tasks, and references are resolved. References to tasks that are not in the plan are left to the store
+/// ([`PlanTask::needs_outside`]).
 ///
 /// # Errors
-/// Everything that is wrong with the plan, each with its place; of a text that is neither JSON nor YAML, the first.
+/// All errors of the plan, with positions. For a text that is neither JSON nor YAML, only the first error.
 pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
     plan_of(text, false, None)
 }
 
-/// Returns the plan that a JSON or YAML text describes, by the rules of [`parse_plan`], to be applied.
+/// Parses a plan like [`parse_plan`], but keeps unknown fields for the step that applies it.
 ///
-/// Unknown fields are noted with the plan and its tasks. Applying the plan refuses them, but for those that the store
-/// has as they are: 0.1 took them, and a file that has not changed is not refused.
+/// Applying the plan refuses these fields, unless the store has them unchanged. Version 0.1 accepted unknown fields,
+/// and a file that has not changed since then must not be refused.
 ///
 /// # Errors
-/// Everything else that is wrong with the plan.
+/// All other errors of the plan.
 pub fn read_plan(text: &str) -> Result<Plan, PlanErrors> {
-    // Of a plan that is wrong elsewhere, everything is said at once.
+    // If the plan has other errors, unknown fields are reported with them.
     plan_of(text, true, None).or_else(|_| plan_of(text, false, None))
 }
 
-/// Returns the plan as [`read_plan`] does, if it has at most `max_tasks` tasks: what is kept of more tasks than this is never in memory.
+/// Parses a plan like [`read_plan`] if it has at most `max_tasks` tasks. Further tasks are never held in memory.
 ///
 /// # Errors
-/// As [`read_plan`], and [`TooManyTasks`](PlanProblem::TooManyTasks).
+/// As for [`read_plan`], and [`TooManyTasks`](PlanProblem::TooManyTasks).
 pub fn read_plan_up_to(text: &str, max_tasks: usize) -> Result<Plan, PlanErrors> {
     plan_of(text, true, Some(max_tasks)).or_else(|_| plan_of(text, false, Some(max_tasks)))
 }
@@ -71,10 +72,10 @@ fn plan_of(text: &str, keeps_unknown: bool, max_tasks: Option<usize>) -> Result<
     })
 }
 
-/// Returns the value that a JSON or YAML text stands for, whatever it describes: for those who change it before it is read as a plan.
+/// Parses any JSON or YAML text to a value, for callers that change it before it is read as a plan.
 ///
 /// # Errors
-/// What keeps the text from being read, each with its place.
+/// Syntax errors, with positions.
 pub fn plan_value(text: &str) -> Result<Value, PlanErrors> {
     from_text(text, |reader, node| {
         let value = node.to_json(MAX_DEPTH);
@@ -85,11 +86,11 @@ pub fn plan_value(text: &str) -> Result<Value, PlanErrors> {
     })
 }
 
-/// Returns the plan that a JSON value describes, by the rules of [`parse_plan`], as a part of a plan that is there already: its
-/// expressions may use what that has.
+/// Converts a JSON value to a plan like [`parse_plan`], as a part of an existing plan. Its expressions may refer to
+/// that plan.
 ///
 /// # Errors
-/// Everything that is wrong with it, without places.
+/// All errors, without positions.
 pub fn plan_from_json(value: &Value) -> Result<Plan, PlanErrors> {
     from_json(value, |reader, node| {
         reader.is_part = true;
@@ -99,46 +100,46 @@ pub fn plan_from_json(value: &Value) -> Result<Plan, PlanErrors> {
     })
 }
 
-/// Returns the task that a JSON or YAML text describes, by the rules of [`parse_plan`]. It has no subtasks, and all that
-/// it needs is outside.
+/// Parses a task from JSON or YAML, by the rules of [`parse_plan`]. It has no subtasks, and all its dependencies are
+/// outside.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors.
 pub fn parse_task(text: &str) -> Result<PlanTask, PlanErrors> {
     from_text(text, |reader, node| reader.lone_task(node))
 }
 
-/// Returns the tool call that a JSON or YAML text describes, by the rules of [`parse_plan`].
+/// Parses a tool call from JSON or YAML, by the rules of [`parse_plan`].
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors.
 pub fn parse_call(text: &str) -> Result<NewCall, PlanErrors> {
     from_text(text, |reader, node| reader.lone_call(node))
 }
 
-/// Returns the task that a JSON value describes, by the rules of [`parse_task`].
+/// Converts a JSON value to a task, by the rules of [`parse_task`].
 ///
 /// # Errors
-/// Everything that is wrong with it, without places.
+/// All errors, without positions.
 pub fn task_from_json(value: &Value) -> Result<PlanTask, PlanErrors> {
     from_json(value, |reader, node| reader.lone_task(node))
 }
 
-/// Returns the tool call that a JSON value describes, by the rules of [`parse_call`].
+/// Converts a JSON value to a tool call, by the rules of [`parse_call`].
 ///
 /// # Errors
-/// Everything that is wrong with it, without places.
+/// All errors, without positions.
 pub fn call_from_json(value: &Value) -> Result<NewCall, PlanErrors> {
     from_json(value, |reader, node| reader.lone_call(node))
 }
 
-/// Returns a task's own fields with those changed that are given; `null` takes a field back to what is usual.
+/// Returns the specification of a task with the given fields replaced; `null` resets a field to its default.
 ///
-/// A field `metadata` replaces all metadata. What ties a task to others or is executed (`needs`, `subtasks`, calls and
-/// context) has commands of its own and is refused here.
+/// The field `metadata` replaces all metadata. Dependencies, subtasks, calls and the context have commands of their own
+/// and are refused here.
 ///
 /// # Errors
-/// Everything that is wrong with the fields, without places.
+/// All errors, without positions.
 pub fn change_spec(spec: &TaskSpec, fields: &Map) -> Result<TaskSpec, PlanErrors> {
     let Some(entries) = Node::entries_of(fields, 1) else { return Err(too_deep()) };
     let mut reader = Reader::default();
@@ -189,7 +190,7 @@ fn too_deep() -> PlanErrors {
 }
 
 impl<'n> Reader<'n> {
-    /// Reads a plan into the reader's drafts. The tasks come last, because they are read by what else the plan says.
+    /// Reads a plan into the drafts of the reader. Other fields are read before the tasks, because they affect them.
     fn plan(&mut self, node: &'n Node<'n>) -> Plan {
         let mut plan = Plan { version: VERSION, ..Plan::default() };
         self.listed = node.as_list().is_some();
@@ -206,7 +207,7 @@ impl<'n> Reader<'n> {
     }
 
     fn plan_fields(&mut self, plan: &mut Plan, node: &'n Node<'n>, entries: &'n [Entry<'n>]) {
-        // The capacities are there before the defaults are checked against them.
+        // Defaults are checked against the capacities, and tasks against both, in any order of the file.
         for order in [&["resources"][..], &["defaults"], &["tasks"]] {
             for entry in entries.iter().filter(|entry| order.contains(&&*entry.key)) {
                 self.within(Segment::Key(&entry.key), |reader| reader.plan_part(&entry.key, &entry.value));
@@ -238,7 +239,8 @@ impl<'n> Reader<'n> {
             "name" => plan.name = self.option(node, Self::filled_text),
             "params" => {
                 plan.params = self.params(node);
-                // A parameter that is declared wrongly is known all the same.
+                // A parameter with an invalid declaration still counts as declared, so that its uses are not reported
+                // as well.
                 let declared = node.as_object().unwrap_or_default();
                 self.params = declared.iter().map(|entry| entry.key.to_string()).collect();
             }
@@ -289,6 +291,7 @@ impl<'n> Reader<'n> {
             }
             _ => default = Some(value),
         })?;
+        // A default value is only checked if the declaration is valid: the type is unknown otherwise.
         let default = default.filter(|_| self.errors.len() == errors);
         param.default =
             default.map(|value| self.within(Segment::Key("default"), |r| r.default_of(param.kind, value)));
@@ -312,7 +315,7 @@ impl<'n> Reader<'n> {
         self.json(node)
     }
 
-    /// Reads a program and its arguments.
+    /// Reads a program with its arguments.
     fn argv(&mut self, node: &'n Node<'n>) -> Option<Vec<String>> {
         if node.as_list().is_none() {
             self.wrong_type(node, "a list with a program and its arguments");

@@ -1,8 +1,8 @@
-//! Where a part of a text stands in the file, through quotes, escapes and indentation.
+//! Positions of parts of a scalar in the file, through quotes, escapes and indentation.
 
 use super::Position;
 
-/// A file, and where its lines begin.
+/// A file with the offsets of its lines.
 pub(super) struct Places<'n> {
     source: &'n str,
     lines: Vec<usize>,
@@ -14,13 +14,15 @@ impl<'n> Places<'n> {
         Self { source, lines }
     }
 
-    /// Returns where the byte `offset` of a text stands, of which the scalar begins at `at`. Where the file cannot be
-    /// followed, that is the beginning of the scalar.
+    /// Returns the position of byte `offset` of a scalar's text; the scalar starts at `at`. If the file does not match
+    /// the text, it returns `at`.
     pub(super) fn within(&self, at: Position, text: &str, offset: usize) -> Position {
         self.follow(at, text, offset).unwrap_or(at)
     }
 
     fn follow(&self, at: Position, text: &str, offset: usize) -> Option<Position> {
+        // The parser only gives the start of a scalar. The file is compared with the parsed text, one character at a
+        // time.
         let begin = self.byte(at)?;
         let mut scalar = Scalar::new(&self.source[begin..]);
         let mut found = scalar.at;
@@ -47,11 +49,11 @@ impl<'n> Places<'n> {
     }
 }
 
-/// A scalar as it stands in the file.
+/// A scalar as written in the file.
 struct Scalar<'s> {
     raw: &'s str,
     at: usize,
-    /// The quote around it.
+    /// The quote around it, if it is quoted.
     quote: Option<char>,
 }
 
@@ -67,25 +69,28 @@ impl<'s> Scalar<'s> {
         Self { raw, at, quote }
     }
 
-    /// Returns where the next character of the text stands, and goes behind it.
+    /// Returns the offset of the next character of the text, and moves behind it.
     fn find(&mut self, wanted: char) -> Option<usize> {
         loop {
             let at = self.at;
             let found = self.raw[at..].chars().next()?;
             if found == '\\' && self.quote == Some('"') {
                 self.at += escape_length(&self.raw[at..])?;
+                // An escaped line break continues the line and stands for no character.
                 if !self.raw[at + 1..].starts_with(['\n', '\r']) {
                     return Some(at);
                 }
                 continue;
             }
             self.at += found.len_utf8();
-            // A line break may be read as a blank.
+            // YAML folds a line break into a space.
             if found == wanted || (found == '\n' && wanted == ' ') {
                 let doubled = found == '\'' && self.quote == Some('\'');
                 self.at += usize::from(doubled);
                 return Some(at);
             }
+            // Only white space may differ: indentation and folded lines. Any other difference means that the position
+            // is unknown.
             if !found.is_whitespace() {
                 return None;
             }
@@ -114,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_texts_are_found_in_the_file() {
+    fn parts_of_scalars_are_located_in_the_file() {
         assert_eq!(place("a: xäy z", (1, 4), "xäy z", "z"), (1, 8));
         assert_eq!(place("a: 'it''s z'", (1, 4), "it's z", "z"), (1, 11));
         assert_eq!(place(r#"a: "\u0041\"\n z""#, (1, 4), "A\"\n z", "z"), (1, 16));

@@ -1,4 +1,5 @@
-//! From a tree to typed values: every reader adds what is wrong to one list and goes on.
+//! Converts a tree to typed values. Readers add errors to one list and continue, so that all errors are reported at
+//! once.
 
 use std::fmt::Display;
 
@@ -14,52 +15,53 @@ use crate::fault::check_keep;
 use crate::hint::Hint;
 use crate::{ByteSize, ByteSizeError, Map, Period, TaskId, Timestamp, ValueFault, check_id};
 
-/// What a plan is read with: where the reader stands, what it knows of the plan, and what is wrong so far.
+/// The state of reading: the current path, known facts about the plan, and the errors so far.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact about the reading, on its own")]
 pub(super) struct Reader<'n> {
     pub(super) errors: Vec<PlanError>,
-    /// The text that is read; empty for a JSON value.
+    /// The text being read; empty for a JSON value.
     pub(super) source: &'n str,
     path: Vec<Segment<'n>>,
-    /// Whether the tasks stand alone in the text and not in the field `tasks`.
+    /// Whether the text is the list of tasks itself, without the field `tasks`.
     pub(super) listed: bool,
-    /// The tasks read so far, each after the one that it is nested in.
+    /// The tasks read so far, each after the task that contains it.
     pub(super) drafts: Vec<Draft<'n>>,
-    /// Where expressions stand that are not checked yet.
+    /// Expressions that are not checked yet.
     pub(super) sites: Vec<Site<'n>>,
     /// Whether the defaults are being read.
     pub(super) in_defaults: bool,
-    /// The most tasks that are read; without it all are.
+    /// The maximum number of tasks to read; `None` for all.
     pub(super) max_tasks: Option<usize>,
-    /// Whether unknown fields are noted and kept, for the rules to decide about: the store may have them from an older version.
+    /// Whether unknown fields are kept for the step that applies the plan: the store may have them from an older
+    /// version.
     pub(super) keeps_unknown: bool,
-    /// Unknown fields that are kept, of what is being read.
+    /// Unknown fields that were kept, of the object being read.
     pub(super) unknown: Vec<PlanError>,
-    /// Whether the plan is a part of one that the store has: what it does not know may be there.
+    /// Whether the input is a part of a stored plan, which may contain the tasks that are unknown here.
     pub(super) is_part: bool,
     /// The names of the parameters that the plan declares.
     pub(super) params: Vec<String>,
     pub(super) defaults: Defaults,
-    /// Capacities of the resources that the plan declares.
+    /// The resource capacities that the plan declares.
     pub(super) capacities: indexmap::IndexMap<String, u32>,
 }
 
-/// One step from a value to a value in it.
+/// A step from a value to a value inside it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Segment<'n> {
     Key(&'n str),
     Index(usize),
 }
 
-/// An object of which every field is known.
+/// An object with a closed set of fields.
 pub(super) struct Shape {
-    /// What it is called.
+    /// Its name in error messages.
     pub(super) what: &'static str,
-    /// What must stand there.
+    /// The expected value, for errors about its type.
     pub(super) expected: &'static str,
     pub(super) fields: &'static [&'static str],
-    /// The fields that must be there, with their backticks, and as they are.
+    /// The required fields, each as named in the object and as shown in messages.
     pub(super) required: &'static [(&'static str, &'static str)],
 }
 
@@ -102,7 +104,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads a value that may be left out: `null` stands for that.
+    /// Reads an optional value; `null` means absent.
     pub(super) fn option<T>(
         &mut self,
         node: &'n Node<'n>,
@@ -119,7 +121,7 @@ impl<'n> Reader<'n> {
         text
     }
 
-    /// Reads a text that says something.
+    /// Reads a non-empty text.
     pub(super) fn filled(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
         let text = self.str_of(node)?;
         if text.trim().is_empty() {
@@ -170,7 +172,7 @@ impl<'n> Reader<'n> {
         None
     }
 
-    /// Reads a whole number from 1 on.
+    /// Reads a positive whole number.
     pub(super) fn count(&mut self, node: &'n Node<'n>) -> Option<u32> {
         let number = self.big_count(node)?;
         let count = u32::try_from(number).ok();
@@ -211,7 +213,7 @@ impl<'n> Reader<'n> {
         self.report(at, PlanProblem::Range { rule, found: found.to_string() });
     }
 
-    /// Reads a length of time, of which zero is one.
+    /// Reads a duration, which may be zero.
     pub(super) fn pause(&mut self, node: &'n Node<'n>) -> Option<Period> {
         let text = node.as_number().map(ToString::to_string);
         let Some(text) = text.as_deref().or(node.as_str()) else {
@@ -221,7 +223,7 @@ impl<'n> Reader<'n> {
         text.parse().map_err(|error: crate::PeriodError| self.report(node.at, error.into())).ok()
     }
 
-    /// Reads a length of time that is not zero.
+    /// Reads a duration greater than zero.
     pub(super) fn period(&mut self, node: &'n Node<'n>) -> Option<Period> {
         let period = self.pause(node)?;
         if period.0.is_zero() {
@@ -230,7 +232,7 @@ impl<'n> Reader<'n> {
         Some(period)
     }
 
-    /// Reads how much of a result a call keeps.
+    /// Reads the `keep` of a call.
     pub(super) fn keep(&mut self, node: &'n Node<'n>) -> Option<ByteSize> {
         let text = node.as_number().map(ToString::to_string);
         let Some(text) = text.as_deref().or(node.as_str()) else {
@@ -245,10 +247,11 @@ impl<'n> Reader<'n> {
         Some(keep)
     }
 
-    /// Reads a point in time; a bare date is the beginning of that day in UTC.
+    /// Reads a point in time. A date without a time is the start of that day in UTC.
     pub(super) fn date(&mut self, node: &'n Node<'n>) -> Option<Timestamp> {
         let text = self.str_of(node)?;
         let date = chrono::DateTime::parse_from_rfc3339(text).map(|date| date.to_utc()).ok().or_else(|| {
+            // The length excludes short forms such as `2026-5-1`, which the date parser accepts.
             let day: chrono::NaiveDate = text.parse().ok().filter(|_| text.len() == "2026-05-31".len())?;
             Some(day.and_time(chrono::NaiveTime::MIN).and_utc())
         });
@@ -275,7 +278,7 @@ impl<'n> Reader<'n> {
         value
     }
 
-    /// Reads a list, for which one value alone may stand; `null` is the empty list.
+    /// Reads a list, or a single value as a list of one; `null` is the empty list.
     pub(super) fn one_or_many<T>(
         &mut self,
         node: &'n Node<'n>,
@@ -297,7 +300,7 @@ impl<'n> Reader<'n> {
         self.one_or_many(node, Self::filled_text)
     }
 
-    /// Reads texts that have to mean something beyond being text.
+    /// Reads texts that have to pass a check.
     pub(super) fn checked_texts(
         &mut self,
         node: &'n Node<'n>,
@@ -312,7 +315,7 @@ impl<'n> Reader<'n> {
         })
     }
 
-    /// Returns whether a value stands for something, and reports it if not.
+    /// Returns whether the check succeeded, and reports the fault if not.
     pub(super) fn checked(&mut self, node: &Node, outcome: Result<(), ValueFault>) -> bool {
         let Err(fault) = outcome else { return true };
         let hint = fault.hint();
@@ -320,7 +323,7 @@ impl<'n> Reader<'n> {
         false
     }
 
-    /// Reads any value that is to be kept as JSON.
+    /// Reads any value as JSON.
     pub(super) fn json(&mut self, node: &'n Node<'n>) -> Value {
         node.to_json(MAX_VALUE_DEPTH).unwrap_or_else(|| {
             self.report(node.at, PlanProblem::TooDeep { limit: MAX_VALUE_DEPTH });
@@ -328,7 +331,7 @@ impl<'n> Reader<'n> {
         })
     }
 
-    /// Reads an object that is to be kept as JSON; `null` is the empty object.
+    /// Reads an object as JSON; `null` is the empty object.
     pub(super) fn map(&mut self, node: &'n Node<'n>) -> Map {
         match self.json(node) {
             Value::Object(map) => return map,
@@ -348,7 +351,7 @@ impl<'n> Reader<'n> {
         entries
     }
 
-    /// Reads an object of which every field is known. `null` in a field is as if the field were not there.
+    /// Reads an object with a closed set of fields. A field with the value `null` counts as absent.
     pub(super) fn object(
         &mut self,
         node: &'n Node<'n>,
@@ -373,7 +376,7 @@ impl<'n> Reader<'n> {
         Some(())
     }
 
-    /// Keeps a field of the author's own, and reports any other that is not known.
+    /// Stores a field of the author's own, and reports any other unknown field.
     pub(super) fn unknown(
         &mut self,
         extra: &mut Map,

@@ -1,4 +1,4 @@
-//! Manual tasks whose reports decide about calls: what a model reports there makes the calls ask.
+//! Manual tasks whose reports influence calls. If a model reports the result, these calls need an approval.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,19 @@ use crate::spec::CallSpec;
 /// A task whose calls depend on the report of a manual task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reliance {
-    /// The task with the calls: a position in [`Plan::tasks`].
+    /// The task with the calls, as a position in [`Plan::tasks`].
     pub task: usize,
-    /// The manual task: a position in [`Plan::tasks`].
+    /// The manual task, as a position in [`Plan::tasks`].
     pub on: usize,
 }
 
 impl Plan {
-    /// Returns the tasks that act on the report of a manual task that anybody may end, in the order of the plan. Tasks whose calls only
-    /// read, as `is_read_only` says, are left out.
+    /// Returns the tasks that act on the report of a manual task which any actor may end, in the order of the plan.
+    /// Tasks whose calls all satisfy `is_read_only` are left out.
     pub fn reliances(&self, is_read_only: impl Fn(&CallSpec) -> bool) -> Vec<Reliance> {
         let acts = |task: &PlanTask| task.calls.iter().any(|call| !is_read_only(&call.spec));
         let mut acting: Vec<bool> = self.tasks.iter().map(acts).collect();
-        // A subtask stands behind the task above: from the end, each is known before that one is.
+        // Subtasks come after their parents, so in reverse order each one is known before its parent.
         for (position, task) in self.tasks.iter().enumerate().rev() {
             if let Some(parent) = task.parent.filter(|_| acting[position]) {
                 acting[parent] = true;
@@ -43,10 +43,10 @@ impl Plan {
     }
 }
 
-/// Returns the positions of the tasks whose values decide about the calls of a task.
+/// Returns the positions of the tasks whose values influence the calls of a task.
 fn deciding_tasks(task: &PlanTask) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
-    // What cannot be read was reported when the plan was read.
+    // Expressions with syntax errors were reported when the plan was read.
     let mut add = |mentions: Result<Vec<Mention>, ExprError>| {
         for mention in mentions.unwrap_or_default() {
             if let Name::Task { task: text, .. } = &mention.name {
@@ -75,7 +75,7 @@ mod tests {
     use crate::parse_plan;
 
     #[test]
-    fn calls_that_act_on_a_report_are_named() {
+    fn calls_that_act_on_a_report_are_listed() {
         let plan = parse_plan(
             "tasks:
 - {id: m}

@@ -1,4 +1,4 @@
-//! What a plain scalar means by the core schema of YAML 1.2: `no`, `on` and `1_000` are text.
+//! Plain scalars, by the core schema of YAML 1.2: `no`, `on` and `1_000` are text.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{PlanProblem, node};
 /// Returns the value of a plain scalar.
 ///
 /// # Errors
-/// A number that JSON has no form for, or that 64 bits cannot hold, is refused rather than rounded in silence.
+/// A number that JSON cannot express or that does not fit into 64 bits is refused, not rounded silently.
 pub(super) fn resolve(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
     match &*text {
         "~" | "null" | "Null" | "NULL" | "" => return Ok(Content::Null),
@@ -28,7 +28,7 @@ pub(super) fn resolve(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
 
 enum Scalar {
     Number(Number),
-    /// A number that cannot be kept.
+    /// A number that cannot be stored exactly.
     Inexact,
     Text,
 }

@@ -1,25 +1,25 @@
-//! Where expressions stand. They are noted while the plan is read and checked when all of it is known.
+//! Locations of expressions. They are recorded while the plan is read, and checked when all of it is known.
 
 use super::node::{Content, Node};
 use super::reader::Reader;
 use crate::expr::OPEN;
 use crate::secret::mentions_secret;
 
-/// A value that may hold expressions.
+/// A value that may contain expressions.
 #[derive(Debug)]
 pub(super) struct Site<'n> {
-    /// The number of the draft; nothing in the defaults.
+    /// The index of the draft; `None` in the defaults.
     pub(super) draft: Option<usize>,
     pub(super) path: String,
     pub(super) stage: Stage,
     pub(super) node: &'n Node<'n>,
-    /// Whether a text is an expression without braces around it, too.
+    /// Whether a text is an expression even without braces.
     pub(super) bare: bool,
-    /// The tool that the value is for, if it is for one.
+    /// The tool whose argument the value is; empty for other values.
     pub(super) tool: String,
 }
 
-/// When an expression is evaluated, which decides what it sees.
+/// The moment at which an expression is evaluated, which determines the data it can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// `when` of a task.
@@ -28,16 +28,16 @@ pub(crate) enum Stage {
     List,
     /// `cache.key`.
     Key,
-    /// `when` of the call with a number.
+    /// `when` of the call at this index.
     CallWhen(usize),
-    /// Arguments of the call with a number.
+    /// Arguments of the call at this index.
     Args(usize),
     /// `repeat.until`.
     Until,
 }
 
 impl<'n> Reader<'n> {
-    /// Notes an expression: a condition or a list.
+    /// Records an expression: a condition or a list.
     pub(super) fn expression_site(&mut self, stage: Stage, node: &'n Node<'n>) {
         let bare = node.as_str().is_some_and(|text| !text.trim().is_empty());
         if bare || has_expression(node) {
@@ -45,7 +45,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Notes the arguments of a call, if there are expressions in them, or secrets.
+    /// Records the arguments of a call if they contain expressions or secrets.
     pub(super) fn args_site(&mut self, tool: &str, node: &'n Node<'n>, call: usize) {
         if has_expression(node) || has_secret(node) {
             self.site(Stage::Args(call), node, false, tool);
@@ -73,7 +73,7 @@ fn has_secret(node: &Node) -> bool {
     }
 }
 
-/// Nodes are at most 256 deep.
+/// Recursion is safe: nodes are at most 256 deep.
 fn has_expression(node: &Node) -> bool {
     match &node.content {
         Content::Text(text) => text.contains(OPEN),

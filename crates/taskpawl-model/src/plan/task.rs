@@ -1,4 +1,4 @@
-//! Tasks as they stand in a plan, before references are resolved.
+//! Tasks of a plan before their references are resolved.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use super::{PlanProblem, PlanTask, Position};
 use crate::fault;
 use crate::{CallSpec, Map, Mode, NewCall, Priority, TaskId, TaskSpec, Trigger};
 
-/// The most task objects in each other.
+/// The maximum nesting of task objects.
 const MAX_NESTED: usize = 64;
 
-/// A task of which the references are not resolved yet.
+/// A task with unresolved references.
 #[derive(Debug)]
 pub(super) struct Draft<'n> {
     pub(super) task: PlanTask,
@@ -22,55 +22,55 @@ pub(super) struct Draft<'n> {
     marks: Marks<'n>,
 }
 
-/// Where a task stands among the others.
+/// The location of a task in the plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
-    /// Nowhere: it is read alone.
+    /// A single task, outside a plan.
     Alone,
-    /// In the list of tasks.
+    /// An element of the list of tasks.
     Top(usize),
-    /// In the subtasks of the task with the draft `parent`.
+    /// An element of the subtasks of the draft `parent`.
     Nested { parent: usize, index: usize },
 }
 
-/// The text that stands for a task, and where it stands.
+/// A reference to a task by id or name, with its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference<'n> {
     pub(super) text: &'n str,
     pub(super) at: Position,
     pub(super) field: &'n str,
-    /// The place in the list, if it stands in one.
+    /// The index, if it is in a list.
     pub(super) index: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subtask<'n> {
-    /// An object in place: the number of its draft.
+    /// A task object in place, as the index of its draft.
     Nested(usize),
     Named(Reference<'n>),
 }
 
-/// What the checks of a task that is read have to know of its fields.
+/// Facts about the fields of a task that its checks need.
 #[derive(Debug, Default)]
 struct Marks<'n> {
-    /// Whether an id or a name is given, be it right or wrong.
+    /// Whether an id or a name is given, valid or not.
     named: bool,
-    /// The fields that gave the dependencies, the calls and the context, if any did.
+    /// The fields that gave the dependencies, the calls and the context.
     needs: Option<&'n str>,
     calls: Option<&'n str>,
     context: Option<&'n str>,
     milestone: Option<Position>,
     trigger: Option<Position>,
     resources: Option<Position>,
-    /// Where subtasks are given.
+    /// The position of the subtasks.
     subtasks: Option<Position>,
 }
 
-/// What the tasks of a plan have unless they say otherwise.
+/// Default fields of the tasks of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Defaults {
     pub(super) spec: TaskSpec,
-    /// The fields that are given, as the author writes them.
+    /// The given fields, as the author wrote them.
     pub(super) given: Map,
 }
 
@@ -95,8 +95,8 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Returns whether as many tasks were read as may be, and reports it at the first one beyond: what is read of each takes a multiple
-    /// of its text.
+    /// Returns whether the maximum number of tasks has been read, and reports it once. Reading stops there, because a
+    /// task takes several times the memory of its text.
     fn is_full(&mut self, node: &Node) -> bool {
         let Some(limit) = self.max_tasks.filter(|limit| self.drafts.len() >= *limit) else { return false };
         let problem = PlanProblem::TooManyTasks { limit };
@@ -106,7 +106,7 @@ impl<'n> Reader<'n> {
         true
     }
 
-    /// A bare text is the name of a manual task.
+    /// Reads a text in the list of tasks as the name of a manual task.
     fn bare_task(&mut self, node: &'n Node<'n>, index: usize) {
         let name = self.filled_text(node).unwrap_or_default();
         let mut draft = self.new_draft(node.at, Place::Top(index));
@@ -120,7 +120,7 @@ impl<'n> Reader<'n> {
         Draft { task, place, needs: Vec::new(), subtasks: Vec::new(), marks: Marks::default() }
     }
 
-    /// Reads a task object and those nested in it. Returns the number of its draft.
+    /// Reads a task object and those nested in it. Returns the index of its draft.
     pub(super) fn task(&mut self, node: &'n Node<'n>, place: Place, depth: usize) -> Option<usize> {
         let entries = self.entries(node, "a task as an object, or text with its name")?;
         if depth > MAX_NESTED {
@@ -149,7 +149,7 @@ impl<'n> Reader<'n> {
                 draft.task.id = self.option(node, Self::id).map(TaskId::from);
             }
             "needs" | "dependencies" => self.needs(draft, entry),
-            // The nested tasks follow when this one is complete.
+            // Nested tasks are read when this one is complete, because drafts are ordered by parent.
             "subtasks" => {
                 let is_given = node.as_list().is_none_or(|list| !list.is_empty()) && !node.is_null();
                 draft.marks.subtasks = is_given.then_some(node.at);
@@ -164,7 +164,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads a field of a task that says something about the task itself. `null` stands for what is usual.
+    /// Reads a field of the task's specification. `null` means the default.
     pub(super) fn spec_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
         let node = &entry.value;
         match &*entry.key {
@@ -178,7 +178,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads a field that may also stand in the defaults.
+    /// Reads a field that is also allowed in the defaults.
     fn option_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
         let (key, node) = (&*entry.key, &entry.value);
         match key {
@@ -261,7 +261,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads metadata of the author's own, which is all but what looks like a field of ours.
+    /// Reads a metadata field of the author's own. Names that resemble `toolCalls` or `context` are refused.
     pub(super) fn own_metadata(&mut self, metadata: &mut Map, entry: &'n Entry<'n>) {
         if let Some((problem, hint)) = refused_metadata_field(&entry.key) {
             self.report_with(entry.key_at, problem, hint);
@@ -270,7 +270,7 @@ impl<'n> Reader<'n> {
         metadata.insert(entry.key.to_string(), value);
     }
 
-    /// Notes which field gives something that several fields could; all but the first are refused.
+    /// Records which field gave a value that several fields can give. Every further one is refused.
     fn once(&mut self, given: &mut Option<&'n str>, field: &'n str, at: Position) -> bool {
         if let Some(first) = given {
             let problem = PlanProblem::Both { first: (*first).to_owned(), second: field.to_owned() };
@@ -341,14 +341,14 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// A task has an id or a name; one with an id alone is called by it.
+    /// Checks that a task has an id or a name. A task with only an id uses it as its name.
     fn check_named(&mut self, draft: &mut Draft<'n>) {
         if !draft.task.spec.name.is_empty() {
             return;
         }
         match &draft.task.id {
             Some(id) => id.as_str().clone_into(&mut draft.task.spec.name),
-            // What was given is wrong and was refused.
+            // The given id or name was invalid and reported.
             None if draft.marks.named => {}
             None => {
                 self.report(draft.task.at, PlanProblem::Missing { field: "`id` or `name`", of: TASK.what() });
@@ -365,6 +365,7 @@ impl<'n> Reader<'n> {
             self.within(Segment::Key(&entry.key), |reader| reader.default_field(&mut spec, entry));
         }
         self.in_defaults = false;
+        // The defaults are stored in their normal form, but a field that is not part of it stays as written.
         let written = super::expand::spec_fields(&spec);
         for entry in entries {
             let value = written.get(&*entry.key).cloned().unwrap_or_else(|| self.json(&entry.value));
@@ -385,7 +386,7 @@ impl<'n> Reader<'n> {
     }
 }
 
-/// The fields of a task that are its own.
+/// The fields that describe a single task and cannot be defaults.
 const NO_DEFAULTS: [&str; 16] = [
     "id",
     "name",
@@ -405,7 +406,7 @@ const NO_DEFAULTS: [&str; 16] = [
     "context",
 ];
 
-/// The fields that have no place in a change of one task's own fields.
+/// The fields that are not allowed in a change of one task's own fields.
 pub(super) const STRUCTURE: [&str; 9] =
     ["id", "dependencies", "needs", "subtasks", "run", "call", "calls", "toolCalls", "context"];
 
@@ -433,7 +434,7 @@ impl Marks<'_> {
 }
 
 impl Draft<'_> {
-    /// A trigger from the defaults is only meant for the tasks that have what it waits for.
+    /// Removes a trigger from the defaults on a task without dependencies, which it would block forever.
     fn drop_lone_trigger(&mut self) {
         let trigger = &mut self.task.spec.trigger;
         if self.needs.is_empty() && self.marks.trigger.is_none() && trigger.is_some_and(needs_dependencies) {
@@ -441,13 +442,13 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns what people call the task.
+    /// Returns the id, or the name without one, for messages.
     pub(super) fn label(&self) -> &str {
         self.task.id.as_ref().map_or(&self.task.spec.name, TaskId::as_str)
     }
 }
 
-/// Returns a value that is an object.
+/// Returns the object in a value; an empty one for other types.
 pub(super) fn into_map(value: Value) -> Map {
     match value {
         Value::Object(map) => map,

@@ -1,8 +1,8 @@
-//! From a JSON or YAML text to a tree. One parser reads both: JSON is YAML's flow style.
+//! Parses a JSON or YAML text to a tree. One parser reads both, because JSON is the flow style of YAML.
 //!
-//! The parser hands out events, so that depth, aliases and further documents are refused before anything is built from
-//! them, and no input makes this code recurse. A deserializer would stop at the first wrong value, where a plan is to be
-//! told of all.
+//! The parser emits events, so that deep nesting, aliases and further documents are refused before anything is built
+//! from them. No input makes this code recurse. A deserializer would stop at the first wrong value, but a plan gets all
+//! its errors at once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,13 +17,14 @@ use super::{PlanError, PlanProblem, Position, scalar};
 use crate::expr::OPEN;
 use crate::hint::Hint;
 
-/// Returns whether JSON allows a character in its texts that YAML wants escaped.
+/// Returns whether JSON allows a character unescaped in texts, while YAML does not.
 fn is_only_in_json(character: char) -> bool {
     matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Returns a text that the parser reads as JSON is meant, and that is the same text nearly always.
+/// Escapes characters that only JSON allows. Nearly all texts are returned unchanged.
 pub(super) fn prepared(text: &str) -> Cow<'_, str> {
+    // Only a text that begins like JSON is changed: in YAML block style the escape would be literal text.
     if !text.contains(is_only_in_json) || !text.trim_start().starts_with(['{', '[', '"']) {
         return Cow::Borrowed(text);
     }
@@ -38,10 +39,11 @@ pub(super) fn prepared(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns the tree of a text; nothing, with an error added, when it has none.
+/// Parses a text; `None`, with an error added, if there is no tree.
 pub(super) fn parse<'a>(text: &'a str, errors: &mut Vec<PlanError>) -> Option<Node<'a>> {
     let mut builder = Builder { open: Vec::new(), root: None, errors };
-    // Another crate may switch on comments. A key may be longer than YAML's 1,024 characters, because JSON sets no limit.
+    // Another crate may enable comments. Keys may be longer than the 1,024 characters of YAML, because JSON has no
+    // limit.
     let options = options! {
         emit_comments: false,
         simple_key_max_lookahead: 65_536,
@@ -66,7 +68,7 @@ pub(super) fn parse<'a>(text: &'a str, errors: &mut Vec<PlanError>) -> Option<No
 }
 
 struct Builder<'a, 'e> {
-    /// The lists and objects that are not closed, the outermost first.
+    /// The unclosed lists and objects, outermost first.
     open: Vec<Open<'a>>,
     root: Option<Node<'a>>,
     errors: &'e mut Vec<PlanError>,
@@ -170,6 +172,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     fn check_keys(&mut self, entries: &[Entry<'a>]) {
+        // Most objects are small, and comparing few keys is cheaper than hashing them.
         let few = entries.len() <= 16;
         let again = |index: usize| entries[..index].iter().any(|other| other.key == entries[index].key);
         if few && !(1..entries.len()).any(again) {
@@ -209,7 +212,7 @@ impl<'a> Builder<'a, '_> {
         PlanError { at, path: self.path(), problem, hint: None }
     }
 
-    /// Returns the path of what is being read.
+    /// Returns the path of the value being read.
     fn path(&self) -> String {
         let mut path = String::new();
         for open in &self.open {
@@ -249,7 +252,7 @@ fn syntax_error(text: &str, error: &ScanError) -> PlanError {
     if *error.kind() == ErrorKind::UnknownAnchor {
         return PlanError { at, path, problem: PlanProblem::Alias, hint: Some(ALIAS_HINT.into()) };
     }
-    // The parser quotes in two ways of its own.
+    // The parser uses two kinds of quotes in its messages; ours use backticks.
     let problem = PlanProblem::Syntax { message: error.info().replace('\'', "`") };
     let is_tab = error.info().contains("a tab");
     let hint = unquoted_expression(text, at)
@@ -258,7 +261,7 @@ fn syntax_error(text: &str, error: &ScanError) -> PlanError {
     PlanError { at, path, problem, hint: hint.map(Hint::from) }
 }
 
-/// Returns what to do about an expression without quotes within `{…}` or `[…]`, of which the braces are read as objects.
+/// Returns a hint for an expression without quotes inside `{…}` or `[…]`, whose braces YAML reads as objects.
 fn unquoted_expression(text: &str, at: Position) -> Option<&'static str> {
     let line = text.lines().nth(usize::try_from(at.line).ok()?.checked_sub(1)?)?;
     let open =

@@ -1,4 +1,4 @@
-//! A plan as data.
+//! The data types of plans.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +11,49 @@ use super::{PlanError, PlanErrors};
 use crate::spec::{Map, NewCall, TaskSpec, word_enum};
 use crate::{Period, Shared, TaskId};
 
-/// A plan as its file says it, checked: every id is valid and unique, every reference is to a task of the plan or to an
-/// id that the store must know, and nothing refers to itself in a circle within the file.
+/// A checked plan. Every id is valid and unique. Every reference is to a task of the plan or to a valid id, which the
+/// store must know. There are no cycles within the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     /// The version of the format: 1.
     pub version: u32,
-    /// The name; without one the border takes that of the file.
+    /// The name; the caller uses the file name if it is missing.
     pub name: Option<String>,
-    /// The parameters that the plan takes.
+    /// The declared parameters.
     pub params: IndexMap<String, Param>,
-    /// The values that were given for parameters, converted to their types. A plan file has none.
+    /// The given values of parameters, converted to their types; empty after reading a plan file.
     pub values: Map,
-    /// Fields that the tasks of the plan have unless they say otherwise; already written into the tasks.
+    /// Default fields of its tasks, already merged into the tasks.
     pub defaults: Map,
     /// Capacities of named resources.
     pub resources: IndexMap<String, u32>,
-    /// The longest that a run of the plan may take.
+    /// The time limit of a run.
     pub timeout: Option<Period>,
-    /// What a run of the plan may use up.
+    /// The limits of a run on calls, time and cost.
     pub budget: Option<Budget>,
-    /// After how many failed tasks a run of the plan starts nothing more.
+    /// The number of failed tasks after which a run starts nothing more.
     pub max_failures: Option<u32>,
-    /// The program, with its arguments, that is told when something waits, failed or is finished.
+    /// The program, with arguments, to notify when a task waits, fails or finishes.
     pub notify: Vec<String>,
-    /// The tasks, each after the task that it is a subtask of.
+    /// The tasks, each after its parent.
     pub tasks: Vec<PlanTask>,
-    /// Fields of the author's own, and those that this version does not know.
+    /// Fields of the author's own, and fields unknown to this version.
     pub extra: Map,
-    /// Those of its fields, and of its defaults, that are refused unless the store has them: see [`read_plan`](crate::read_plan).
+    /// Unknown fields of the plan and its defaults. They are refused unless the store has them; see
+    /// [`read_plan`](crate::read_plan).
     pub unknown: Vec<PlanError>,
-    /// The file that it was read from; none where it is known by its name alone.
+    /// The file it was read from; `None` if it is known only by its name.
     pub source: Option<PlanSource>,
     /// Whether it is an instance: ids that join it later begin with its name, too.
     pub is_instance: bool,
 }
 
 impl Plan {
-    /// Refuses the unknown fields that were kept when the plan was read, for those who do not compare it with a store.
+    /// Refuses the unknown fields that were kept when the plan was read, for callers that do not compare it with a
+    /// store.
     ///
     /// # Errors
-    /// There are such fields.
+    /// The plan has such fields.
     pub fn refuse_unknown(&self) -> Result<(), PlanErrors> {
         let of_tasks = self.tasks.iter().flat_map(|task| &task.unknown);
         let errors: Vec<PlanError> = self.unknown.iter().chain(of_tasks).cloned().collect();
@@ -62,34 +64,35 @@ impl Plan {
 /// The file of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanSource {
-    /// Its path below the project; where it lies elsewhere, its whole path.
+    /// Its path relative to the project, or its absolute path outside the project.
     pub path: String,
-    /// Whether the plan of that name has moved here from another file.
+    /// Whether the plan of this name has moved here from another file.
     pub is_moved: bool,
 }
 
 /// A task of a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanTask {
-    /// The id, where the author gives one. Without one the task is known by its name within the plan.
+    /// The id, if the author gave one. Otherwise the task is known by its name within the plan.
     pub id: Option<TaskId>,
-    /// What the author writes.
+    /// The specification.
     pub spec: Shared<TaskSpec>,
-    /// The first context.
+    /// The initial context.
     pub context: Map,
-    /// Its tool calls in order, with unique ids where given.
+    /// Its tool calls in order. Given ids are unique.
     pub calls: Vec<NewCall>,
-    /// What it depends on: positions in [`Plan::tasks`].
+    /// Dependencies in the plan, as positions in [`Plan::tasks`].
     pub needs: Vec<usize>,
-    /// What it depends on outside the plan: ids that the store must know.
+    /// Dependencies outside the plan, as ids that the store must know.
     pub needs_outside: Vec<TaskId>,
-    /// What its expressions call other tasks of the plan: positions in [`Plan::tasks`].
+    /// Names by which its expressions refer to other tasks of the plan, with their positions in [`Plan::tasks`].
     pub names: BTreeMap<String, usize>,
-    /// The task that it is a subtask of: a position in [`Plan::tasks`], smaller than its own.
+    /// The parent, as a position in [`Plan::tasks`] before its own.
     pub parent: Option<usize>,
-    /// Those of its fields, and of its calls, that are refused unless the store has them: see [`read_plan`](crate::read_plan).
+    /// Unknown fields of the task and its calls. They are refused unless the store has them; see
+    /// [`read_plan`](crate::read_plan).
     pub unknown: Vec<PlanError>,
-    /// Where it stands in the file.
+    /// The position in the file.
     pub at: Position,
 }
 
@@ -100,7 +103,7 @@ pub struct Param {
     /// The type of its value.
     #[serde(rename = "type")]
     pub kind: ParamType,
-    /// The value when none is given.
+    /// The value if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
@@ -123,14 +126,14 @@ word_enum! {
     }
 }
 
-/// What a run of a plan may use up.
+/// The limits of a run of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budget {
-    /// Starts of tool calls.
+    /// The number of started tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
-    /// Time.
+    /// The total duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Period>,
     /// Cost, in the unit that the tools report.

@@ -1,24 +1,25 @@
-//! The fields that authors may write, and the field that an unknown one was probably meant to be.
+//! The fields that authors may write, and suggestions for unknown ones.
 //!
-//! An unknown field would be kept and do nothing, so authors are refused it wherever they write. Names that begin with `x-` are free for
-//! fields of their own. Unknown fields of a store, of an import or of an older version are kept.
+//! An unknown field would be stored and have no effect, so it is refused everywhere authors write. Names that begin
+//! with `x-` are free for fields of the author's own. Unknown fields of stores, of imports and of older versions are
+//! preserved.
 
 use super::PlanProblem;
 use super::node::shortened;
 
-/// The beginning of the name of every field of an author's own.
+/// The prefix of fields of the author's own.
 const OWN: &str = "x-";
 
 /// The fields of one kind of object.
 pub(super) struct Vocabulary {
-    /// What the object is, with an article.
+    /// The object in words, with an article.
     what: &'static str,
     known: &'static [&'static str],
-    /// Fields that tell what has happened.
+    /// Fields that only execution sets.
     state: &'static [&'static str],
-    /// What other programs call a field, and what to write instead.
+    /// Names of fields in other programs, with the hint for each group.
     elsewhere: &'static [(&'static [&'static str], &'static str)],
-    /// Where fields of the author's own belong.
+    /// The field in which fields of the author's own belong.
     own: &'static str,
 }
 
@@ -193,40 +194,41 @@ pub(super) const CALL: Vocabulary = Vocabulary {
     own: "`metadata` of the task",
 };
 
-/// The fields that plan files may have, short forms included.
+/// The fields allowed in plan files, including short forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanFields {
-    /// Of the plan.
+    /// Fields of the plan.
     pub plan: &'static [&'static str],
-    /// Of a task.
+    /// Fields of a task.
     pub task: &'static [&'static str],
-    /// Of a tool call.
+    /// Fields of a tool call.
     pub call: &'static [&'static str],
-    /// Of the objects in these, by the field that they stand in.
+    /// Fields of the objects in these, by the field that contains the object.
     pub objects: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// Returns the fields that plan files may have: what a schema of them has to name.
+/// Returns the fields allowed in plan files, for their JSON schema.
 pub fn plan_fields() -> PlanFields {
     PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known, objects: super::options::OBJECTS }
 }
 
-/// Returns why an author may not give a plan a field that is not known, and what to do; nothing for one of the author's own.
+/// Returns the problem with an unknown field of a plan and the hint; `None` for allowed fields.
 pub(crate) fn refused_plan_field(field: &str) -> Option<(PlanProblem, String)> {
     if PLAN.is_known(field) { None } else { PLAN.refuse(field) }
 }
 
-/// Returns the same of a task.
+/// Returns the problem with an unknown field of a task and the hint; `None` for a field of the author's own.
 pub(crate) fn refused_task_field(field: &str) -> Option<(PlanProblem, String)> {
     TASK.refuse(field)
 }
 
-/// Returns the same of a tool call.
+/// Returns the problem with an unknown field of a tool call and the hint; `None` for a field of the author's own.
 pub(crate) fn refused_call_field(field: &str) -> Option<(PlanProblem, String)> {
     CALL.refuse(field)
 }
 
-/// Returns the same of the metadata of a task, where all names are free but those of what else stands there.
+/// Returns the problem with a field of a task's metadata and the hint. Only misspellings of `toolCalls` and `context`
+/// are refused.
 pub(crate) fn refused_metadata_field(field: &str) -> Option<(PlanProblem, String)> {
     let bare: String = field.chars().filter(|c| c.is_alphanumeric()).collect();
     let meant = ["toolCalls", "context"].into_iter().find(|known| known.eq_ignore_ascii_case(&bare))?;
@@ -247,7 +249,7 @@ impl Vocabulary {
         self.state.contains(&field)
     }
 
-    /// Returns whether a field is a known one in other words: misspelt, of another program, or one that follows from what happened.
+    /// Returns whether a field resembles a known one: misspelled, named as in another program, or set by execution.
     pub(super) fn resembles(&self, field: &str) -> bool {
         let bare = bare(field);
         self.is_state_word(&bare)
@@ -255,7 +257,7 @@ impl Vocabulary {
             || nearest(field, self.known.iter().copied()).is_some()
     }
 
-    /// Returns why a field that is not known is refused, and what to do; nothing for one of the author's own.
+    /// Returns the problem with an unknown field and the hint; `None` for a field of the author's own.
     pub(super) fn refuse(&self, field: &str) -> Option<(PlanProblem, String)> {
         if is_own_field(field) {
             return None;
@@ -281,19 +283,19 @@ impl Vocabulary {
         self.state.iter().any(|state| bare == state.to_lowercase())
     }
 
-    /// Returns what to write instead of a word of other programs.
+    /// Returns the hint for a field name of another program.
     fn instead_of(&self, bare: &str) -> Option<&'static str> {
         let (_, instead) = self.elsewhere.iter().find(|(words, _)| words.contains(&bare))?;
         Some(instead)
     }
 }
 
-/// Returns whether a field is one of the author's own, which taskpawl keeps and never reads.
+/// Returns whether a field is one of the author's own, which taskpawl preserves and never reads.
 pub fn is_own_field(field: &str) -> bool {
     field.len() > OWN.len() && field.starts_with(OWN)
 }
 
-/// Returns the hint for a word that is none of `words`.
+/// Returns the hint for a word that is not among `words`.
 pub(crate) fn word_hint(word: &str, words: &[String]) -> String {
     let all = quoted(words.iter().map(String::as_str));
     match nearest(word, words.iter().map(String::as_str)) {
@@ -302,7 +304,7 @@ pub(crate) fn word_hint(word: &str, words: &[String]) -> String {
     }
 }
 
-/// Returns the hint for a field of an object of which all fields are known.
+/// Returns the hint for an unknown field of an object with a closed set of fields.
 pub(super) fn field_hint(field: &str, fields: &[&str]) -> String {
     let all = quoted(fields.iter().copied());
     match nearest(field, fields.iter().copied()) {
@@ -315,17 +317,17 @@ fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The longest text that is looked at as a misspelling.
+/// The longest text that is compared with the known words.
 const MOST_BYTES: usize = 256;
 
-/// Returns the candidate that `text` is a misspelling of, or another way of joining the same words.
+/// Returns the candidate of which `text` is a misspelling or another spelling, such as `due_date` for `dueDate`.
 pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // What is much longer than any word of ours is near to none: the distance costs the product of the lengths.
+    // The edit distance costs the product of both lengths, and a much longer text is similar to no known word.
     if text.len() > MOST_BYTES {
         return None;
     }
     let bare = bare(text);
-    // A short word has many neighbours that are words of their own.
+    // Short words have many neighbours that are different words.
     let limit = match bare.chars().count() {
         0..3 => 0,
         3..6 => 1,
@@ -342,7 +344,7 @@ pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns a name without what tells `due_date`, `due-date` and `dueDate` apart.
+/// Returns a name in lower case without separators, so that `due_date`, `due-date` and `dueDate` are equal.
 fn bare(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn misspellings_are_told_from_other_words() {
+    fn misspellings_are_distinguished_from_other_words() {
         let near = |text| nearest(text, TASK.known.iter().copied());
         for (text, meant) in [
             ("dependancies", "dependencies"),
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_begin_with_x_and_a_hyphen_are_free() {
+    fn only_names_with_the_prefix_x_hyphen_are_free() {
         for vocabulary in [PLAN, TASK, CALL] {
             for field in ["ticket", "x", "x-", "xticket", "x_ticket", "X-ticket", "", "priorty"] {
                 assert!(vocabulary.refuse(field).is_some(), "{field} of {}", vocabulary.what);

@@ -8,28 +8,30 @@ use petgraph::graph::NodeIndex;
 use super::Turn;
 use crate::{Graph, Key, KeyMap};
 
-/// A graph as it is played: points in flat arrays. The point `2 p` is the entry of the task at `p`, `2 p + 1` its exit, before
-/// which its work lies.
+/// A task graph prepared for simulation: points in flat arrays.
+///
+/// The point `2 p` is the entry of the task at index `p`, and `2 p + 1` is its exit. The work of the task lies between
+/// them.
 pub(super) struct Course {
     keys: Vec<Key>,
     weights: Vec<u64>,
     takes_place: Vec<bool>,
-    /// The tasks by what comes before their ranks: those with the same number are equally urgent.
+    /// The rank of each task by priority and due date. Tasks with equal numbers are equally urgent.
     urgency: Vec<u32>,
     before: Neighbors,
     after: Neighbors,
-    /// Every point after those before it.
+    /// All points in topological order.
     order: Vec<u32>,
 }
 
-/// A run that was played.
+/// A simulated run.
 pub(super) struct Played {
     pub(super) length: u64,
-    /// When each point was passed, in milliseconds from where the play began.
+    /// The time at which each point was passed, in milliseconds from the start of the play.
     passed: Vec<u64>,
 }
 
-/// The neighbours of all points in one array.
+/// The neighbours of all points in one array: those of point `p` are `points[starts[p]..starts[p + 1]]`.
 struct Neighbors {
     starts: Vec<u32>,
     points: Vec<u32>,
@@ -50,7 +52,7 @@ impl Neighbors {
         &self.points[self.starts[point] as usize..self.starts[point + 1] as usize]
     }
 
-    /// Returns what there is at the neighbours of a point, at the most.
+    /// Returns the largest value of `of` among the neighbours of a point; 0 without neighbours.
     fn most(&self, point: usize, of: &[u64]) -> u64 {
         self.at(point).iter().map(|next| of[*next as usize]).max().unwrap_or(0)
     }
@@ -60,7 +62,7 @@ fn number(point: NodeIndex<u32>) -> u32 {
     u32::try_from(point.index()).expect("BUG: points and edges are counted with 32 bits")
 }
 
-/// Returns the task whose exit a point is.
+/// Returns the task whose exit this point is; `None` for an entry.
 fn task_at_exit(point: u32) -> Option<u32> {
     (point % 2 == 1).then_some(point / 2)
 }
@@ -74,7 +76,7 @@ fn exit_of(task: usize) -> usize {
 }
 
 impl Course {
-    /// Returns how a graph is played; `None` if there is a circle.
+    /// Prepares a graph; `None` if it has a cycle.
     pub(super) fn of(graph: &Graph, turns: &BTreeMap<Key, Turn>) -> Option<Self> {
         let order = toposort(graph.points(), None).ok()?.into_iter().map(number).collect();
         let keys = graph.keys().to_vec();
@@ -100,7 +102,7 @@ impl Course {
         &self.weights
     }
 
-    /// Returns how long all tasks take that take a place.
+    /// Returns the total duration of all tasks that take a slot.
     pub(super) fn work(&self) -> u64 {
         let weights = self.weights.iter().zip(&self.takes_place);
         weights
@@ -108,12 +110,12 @@ impl Course {
             .fold(0, |sum, (weight, _)| sum.saturating_add(*weight))
     }
 
-    /// Returns what there is of each task at its entry, like [`Graph::ranks`].
+    /// Returns the value of each task at its entry, like [`Graph::ranks`].
     pub(super) fn by_key(&self, points: &[u64]) -> KeyMap<u64> {
         self.keys.iter().enumerate().map(|(task, key)| (*key, points[entry_of(task)])).collect()
     }
 
-    /// Returns the longest way from each point to the end, if the work of tasks takes so long.
+    /// Returns the longest way from each point to the end, given these durations of the tasks.
     pub(super) fn ways(&self, weights: &[u64]) -> Vec<u64> {
         let mut ways = vec![0_u64; self.order.len()];
         for point in self.order.iter().rev().copied() {
@@ -124,7 +126,7 @@ impl Course {
         ways
     }
 
-    /// Returns how long each task waited for a place.
+    /// Returns the time that each task waited for a slot.
     pub(super) fn waits<'c>(&'c self, played: &'c Played) -> impl Iterator<Item = u64> + 'c {
         self.weights.iter().enumerate().map(|(task, weight)| {
             let ready = self.before.most(exit_of(task), &played.passed);
@@ -132,19 +134,19 @@ impl Course {
         })
     }
 
-    /// Plays a run that takes what is ready by urgency, rank and age.
+    /// Plays a run that takes ready tasks by urgency, rank and age.
     pub(super) fn play(&self, jobs: usize, ranks: &[u64]) -> Played {
         let place = |task: usize| (self.urgency[task], Reverse(ranks[entry_of(task)]), self.keys[task]);
         self.play_in_order(jobs, &self.before, &self.after, &self.places(place))
     }
 
-    /// Plays a run from its end, with what was passed last first, and returns how far from the end each point then is.
+    /// Plays a run from its end, tasks that were passed last first. Returns the distance of each point from the end.
     pub(super) fn play_backwards(&self, jobs: usize, played: &Played) -> Vec<u64> {
         let place = |task: usize| (Reverse(played.passed[exit_of(task)]), self.keys[task]);
         self.play_in_order(jobs, &self.after, &self.before, &self.places(place)).passed
     }
 
-    /// Returns the place of each task in an order.
+    /// Returns the position of each task in an order.
     fn places<O: Ord>(&self, order: impl Fn(usize) -> O) -> Vec<u32> {
         let mut tasks: Vec<u32> = (0..).take(self.keys.len()).collect();
         tasks.sort_unstable_by_key(|task| order(*task as usize));
@@ -167,20 +169,20 @@ impl Course {
     }
 }
 
-/// A play under way.
+/// A simulation in progress.
 struct Stage<'c> {
     course: &'c Course,
     after: &'c Neighbors,
     places: &'c [u32],
-    /// How much each point waits for.
+    /// The number of points that each point still waits for.
     left: Vec<u32>,
     passed: Vec<u64>,
     ready: BinaryHeap<Reverse<(u32, u32)>>,
     running: BinaryHeap<Reverse<(u64, u32)>>,
-    /// How many places are taken.
+    /// The number of slots in use.
     busy: usize,
     now: u64,
-    /// Points that were reached and not looked at.
+    /// Points that were reached and not handled yet.
     reached: Vec<u32>,
 }
 
@@ -201,7 +203,7 @@ impl<'c> Stage<'c> {
         }
     }
 
-    /// Passes every point that needs no time, and finds what is ready.
+    /// Passes every point that needs no time, and collects the tasks that are ready.
     fn go_on(&mut self) {
         while let Some(point) = self.reached.pop() {
             match task_at_exit(point).filter(|task| self.course.weights[*task as usize] > 0) {
@@ -230,7 +232,7 @@ impl<'c> Stage<'c> {
         self.running.push(Reverse((end, task)));
     }
 
-    /// Starts the first task that is ready; returns whether there was one.
+    /// Starts the first ready task; returns whether there was one.
     fn start_first(&mut self) -> bool {
         let Some(Reverse((_, task))) = self.ready.pop() else { return false };
         self.busy += 1;
@@ -238,9 +240,10 @@ impl<'c> Stage<'c> {
         true
     }
 
-    /// Lets time pass until the next tasks end; returns whether any ran.
+    /// Advances the time to the next end of a task; returns whether any task ran.
     fn end_next(&mut self) -> bool {
         let Some(Reverse((end, _))) = self.running.peek().copied() else { return false };
+        // All tasks that end now are ended before any other starts, so that their followers compete by rank.
         self.now = end;
         while let Some(Reverse((_, task))) =
             self.running.peek().copied().filter(|Reverse((at, _))| *at == end)

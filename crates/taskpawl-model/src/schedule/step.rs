@@ -1,4 +1,4 @@
-//! One step of a run.
+//! One step of the scheduler.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use super::{Action, Commit, Event, Order, State, Stop, UnderWay, Written};
 use crate::command::{CallEnd, Needs, Paused, Report, StartedCall};
 use crate::{Key, SharedText};
 
-/// Takes in one event and returns what is to be done, in order. Reads no clock and asks nobody.
+/// Applies one event and returns the resulting actions, in order.
 pub fn step(state: &mut State, event: Event) -> Vec<Action> {
     let mut actions = Vec::new();
     match event {
         Event::Ready(nodes) => {
-            // What waits to be claimed with what it was given asks anew.
+            // A ready task that was waiting with a grant starts over: the task may have changed, and with it its needs.
             for node in &nodes {
+                // A claim under way keeps its entry: the answer to its commit decides about it.
                 unpark(state, node.key);
             }
             state.add_ready(nodes);
@@ -31,6 +32,7 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
         Event::Stop => stop(state, &mut actions),
         Event::MoreMayCome(more) => state.more_may_come = more,
         Event::Settled => {
+            // Only `Settled` commits, so that results which arrive together share one sync of the disk.
             commit(state, &mut actions);
             finish(state, &mut actions);
             return actions;
@@ -71,8 +73,9 @@ fn ended(state: &mut State, mut report: Report) {
     state.reports.push(report);
 }
 
-/// What a task holds whose last call may have ended is for those that wait for it.
+/// Releases the resources of a task whose last call may have ended, so that waiting tasks can take them.
 fn let_go(state: &mut State, key: Key) {
+    // A started call without a slot belongs to the same claim and still needs the resources.
     if state.parking.has_limited() && !state.started.iter().any(|call| call.key == key) {
         state.parking.let_go(key);
     }
@@ -81,6 +84,7 @@ fn let_go(state: &mut State, key: Key) {
 fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
     let Written { started, ready, needs, paused } = written;
     let under_way = state.commit.take().unwrap_or_default();
+    // Ready tasks come first: `need` below moves a task from the ready queue to the waiting set.
     state.add_ready(ready);
     if state.parking.has_limited() {
         keep_or_forget(state, &under_way, &started, &needs, &paused);
@@ -93,7 +97,7 @@ fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
     }
     state.started.extend(started);
     for paused in paused {
-        // Calls of a task that run at once may wait for a place while others of it run.
+        // Parallel calls of a task may wait for a slot while other calls of it run.
         let has_calls = has_calls(state, paused.key);
         let has_ended = paused.plan.as_ref().is_some_and(|plan| state.ended_plans.contains(plan.as_str()));
         if !has_ended {
@@ -111,7 +115,7 @@ fn has_calls(state: &State, key: Key) -> bool {
     state.running.contains_key(&key) || state.started.iter().any(|call| call.key == key)
 }
 
-/// Who goes on keeps what it holds; what ended, or was not claimed after all, frees it.
+/// Keeps the resources of resumed tasks and frees those of tasks that ended or were not claimed.
 fn keep_or_forget(
     state: &mut State,
     under_way: &UnderWay,
@@ -137,16 +141,16 @@ fn keep_or_forget(
     }
 }
 
-/// Returns whether a call of a task has ended of which the store does not know yet.
+/// Returns whether a call of a task has ended and its result is not in the store yet.
 fn is_reported(state: &State, key: Key) -> bool {
     state.reports.iter().any(|report| report.task == key)
 }
 
-/// A task was not claimed, or does not go on, because it needs something first.
+/// Handles a task that was not claimed or resumed because it needs something first.
 fn need(state: &mut State, under_way: &UnderWay, key: Key, needs: Needs, actions: &mut Vec<Action>) {
     if let Some(paused) = under_way.resumes.iter().find(|paused| paused.key == key) {
         if needs.is_held_elsewhere {
-            // Nobody knows for how long: the task is free for others until then.
+            // The wait has no known end, so the task is released and another run may take it.
             state.parking.forget(key);
             state.releases.push((key, paused.attempt));
         } else {
@@ -156,6 +160,7 @@ fn need(state: &mut State, under_way: &UnderWay, key: Key, needs: Needs, actions
     }
     let claimed = under_way.claims.iter().find(|order| order.key == key).copied();
     let Some(order) = state.waiting.get(&key).copied().or(claimed) else { return };
+    // Nothing is missing: the store only had no slot left. The task goes back to the ready queue.
     if needs == Needs::default() {
         state.add_order(order);
         return;
@@ -180,7 +185,7 @@ fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
         actions.push(Action::Kill(key));
     } else {
         unpark(state, key);
-        // Its pause is nobody's any more: the run would wait for its end.
+        // Without this the run would wait for the end of a pause that it no longer owns.
         state.parking.unpause(key);
     }
 }
@@ -190,8 +195,9 @@ fn give_up(state: &mut State, call: StartedCall) {
     report_unstarted(state, call);
 }
 
-/// Reports a call that the store knows as started and that never will be.
+/// Reports a call that the store has recorded as started and that will never start.
 fn report_unstarted(state: &mut State, call: StartedCall) {
+    // `true` records that the tool did not run, so the call may run again without the risk of doing its work twice.
     let end = CallEnd::interrupted(true);
     state.reports.push(Report::new(call.key, call.attempt, call.call.id, end));
 }
@@ -263,8 +269,9 @@ fn start(state: &mut State, call: StartedCall, actions: &mut Vec<Action>) {
     actions.push(Action::Start(Box::new(call)));
 }
 
-/// Gives a call back that the store knows as started and that never was; with it its task, unless others of its calls run.
+/// Returns a call that was recorded as started and never ran. Its task is released, unless other calls of it run.
 fn give_back(state: &mut State, call: StartedCall) {
+    // Releasing the task would take it from the calls that still run, so only this call is reported.
     if state.running.contains_key(&call.key) && !state.revoked.contains(&call.key) {
         give_up(state, call);
         return;
@@ -275,7 +282,7 @@ fn give_back(state: &mut State, call: StartedCall) {
     }
 }
 
-/// Gives paused tasks back; those of which calls run are given back when these have ended.
+/// Releases paused tasks. Those with running calls only lose their pause: they are released when the calls have ended.
 fn give_back_paused(state: &mut State, which: impl Fn(&Paused) -> bool) {
     let State { parking, running, releases, .. } = state;
     releases.extend(parking.take_paused(|paused| which(paused), |key| running.contains_key(&key)));
@@ -289,6 +296,7 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
         give_back_paused(state, |_| true);
     }
     let places = state.free_places();
+    // Paused tasks come before new claims: they are claimed already.
     let resumes = state.parking.take_resumable(places);
     let claims = take_claims(state, places - resumes.len());
     let commit = Commit {
@@ -299,19 +307,20 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
         resumes: resumes.iter().map(|paused| (paused.key, paused.attempt)).collect(),
         places,
         tool_places: state.parking.tool_places(),
-        // What becomes ready by the commit is not told apart there from what still has calls to end here.
+        // The store cannot tell a task that still has calls to end here from others, so it must not claim any.
         takes_new: state.revoked.is_empty(),
         ended_plans: Arc::clone(&state.ended_plans),
     };
     let is_empty = commit.reports.is_empty() && commit.releases.is_empty();
     if !(is_empty && commit.claims.is_empty() && commit.resumes.is_empty()) {
+        // Without limits and pauses nothing reads these keys.
         let reported = if state.parking.is_empty() { Vec::new() } else { reported(&commit) };
         state.commit = Some(UnderWay { claims, resumes, reported });
         actions.push(Action::Commit(Box::new(commit)));
     }
 }
 
-/// Takes tasks to claim: first those that were given what they need.
+/// Takes tasks to claim, first those that were granted their needs.
 fn take_claims(state: &mut State, most: usize) -> Vec<Order> {
     let State { parking, running, .. } = &mut *state;
     let mut claims = parking.take_claimable(most, |key| !running.contains_key(&key));
