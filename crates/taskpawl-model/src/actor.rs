@@ -1,4 +1,4 @@
-//! Kinds of actors: what the name of an actor alone cannot tell.
+//! Kinds of actors: information that the name of an actor does not contain.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +8,34 @@ use crate::spec::{Origin, word_enum};
 use crate::status::Claim;
 
 word_enum! {
-    /// The kind of an actor. The way in decides it, never the name that the actor gives: a name is not proof of who acts.
+    /// The kind of an actor. It follows from the interface in use, never from the name: a name does not prove an
+    /// identity.
     #[derive(Default)]
     ActorKind {
-        /// A person at a terminal, or an embedder that speaks for one.
+        /// A person at a terminal, or a program with the embedded library that acts for one.
         Person = "person",
-        /// A model: a client of the MCP server, a program of a call with `planAccess`, a command under an agent's marker.
+        /// A model: an MCP client, a program of a call with `planAccess`, or a command in the environment of an agent.
         Agent = "agent",
         /// A run, for the calls that it starts and ends.
         Run = "run",
-        /// A program without a terminal, or one that embeds the library.
+        /// A program without a terminal, or one with the embedded library.
         Program = "program",
-        /// Not known: written by a version that recorded names alone.
+        /// Unknown: recorded by a version that stored names only.
         #[default]
         Unknown = "unknown",
     }
 }
 
 impl ActorKind {
-    /// Returns whether nothing is known of the actor but its name.
+    /// Returns whether only the name of the actor is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::Unknown
     }
 
-    /// Returns the origin of a value that an actor of this kind writes by hand, where its calls have the origin `of_calls`.
+    /// Returns the origin of a value that an actor of this kind writes by hand. `of_calls` is the origin of its calls.
     ///
-    /// A plan that an agent applies and a call that it adds on the command line keep their origin, because the sandbox holds
-    /// them. A value goes wherever an expression inserts it, so it counts as what it is: the words of a model.
+    /// A plan that an agent applies and a call that it adds on the command line keep their origin, because the sandbox
+    /// confines them. A value goes wherever an expression inserts it, so it counts as text of a model.
     pub fn origin_by_hand(self, of_calls: Origin) -> Origin {
         match (self, of_calls) {
             (Self::Agent, Origin::Mcp) => Origin::Mcp,
@@ -44,7 +45,7 @@ impl ActorKind {
     }
 }
 
-/// An actor as the rules compare it: names are unique within a kind alone.
+/// An actor for comparisons. Names are only unique within a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Actor<'a> {
     /// Its kind.
@@ -54,7 +55,8 @@ pub struct Actor<'a> {
 }
 
 impl Actor<'_> {
-    /// Returns a text that no actor of another kind or name has. An actor without a kind has its name, as in stores of 0.1.
+    /// Returns a text that is unique for kind and name. An actor without a kind has its name as key, as in stores of
+    /// version 0.1.
     pub fn key(self) -> String {
         match self.kind {
             ActorKind::Unknown => self.name.to_owned(),
@@ -64,26 +66,27 @@ impl Actor<'_> {
         }
     }
 
-    /// Returns whether a record of `kind` and `name` is one of this actor. A record without a kind is told by its name alone.
+    /// Returns whether a record with `kind` and `name` is of this actor. Records without a kind are compared by name
+    /// only.
     pub fn is(self, kind: ActorKind, name: &str) -> bool {
         name == self.name && (kind == ActorKind::Unknown || kind == self.kind)
     }
 }
 
 impl Claim {
-    /// Returns whether `actor` made the claim: it may renew it.
+    /// Returns whether `actor` made the claim and may renew it.
     pub fn is_of(&self, actor: Actor<'_>) -> bool {
         self.run.is_none() && actor.is(self.kind, &self.actor)
     }
 
-    /// Returns whether `actor` may report on the task and release it. A run alone reports on what it holds.
+    /// Returns whether `actor` may report on the task and release it. For tasks of a run, only the run may.
     pub fn may_be_ended_by(&self, actor: Actor<'_>) -> bool {
         self.run.is_none() && (actor.kind == ActorKind::Person || self.is_of(actor))
     }
 
     /// Returns whether `actor` may take the task away from its holder at `now`, by cancelling it or otherwise.
     ///
-    /// Anybody may, but for what a person holds: an agent that is told to tidy up must not end the work of a person.
+    /// Any actor may, except for tasks that a person holds: an agent that tidies up must not end the work of a person.
     pub fn may_be_taken_by(&self, actor: Actor<'_>, now: Timestamp) -> bool {
         let is_of_person = self.run.is_none() && self.kind == ActorKind::Person;
         !is_of_person || actor.kind == ActorKind::Person || self.is_expired(now)
@@ -91,7 +94,8 @@ impl Claim {
 }
 
 impl Event {
-    /// Returns the kind of the actor. What a run did itself is recorded without one, since the run says it.
+    /// Returns the kind of the actor. Actions of a run itself are stored without a kind, because the event has the id
+    /// of the run.
     pub fn kind_of_actor(&self) -> ActorKind {
         match (&self.run, self.actor_kind) {
             (Some(_), ActorKind::Unknown) => ActorKind::Run,
@@ -99,7 +103,7 @@ impl Event {
         }
     }
 
-    /// Returns whether `actor` did it, outside of any run.
+    /// Returns whether `actor` caused it outside any run.
     pub(crate) fn is_of(&self, actor: Actor<'_>) -> bool {
         self.run.is_none() && actor.is(self.actor_kind, &self.actor)
     }

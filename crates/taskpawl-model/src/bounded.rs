@@ -1,4 +1,4 @@
-//! Bounds for what a person or a model reads: an error or a hint never grows with the plan that it is about.
+//! Size limits for messages: an error or a hint never grows with the plan that it is about.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,23 +6,24 @@ use std::fmt::{Display, Write};
 
 use crate::visible::is_hidden;
 
-/// The most items of one kind that a message names; the rest is counted.
+/// The maximum number of items of one kind in a message. The rest is counted.
 pub const MAX_ITEMS: usize = 5;
 
-/// The most bytes of a message or a hint.
+/// The maximum size of a message or a hint in bytes.
 pub const MAX_BYTES: usize = 2_048;
 
-/// The most bytes of the items of a list, so that they leave room for the rest of the message.
+/// The maximum size of a list in a message in bytes, which leaves room for the rest of the message.
 const MAX_LIST_BYTES: usize = 1_600;
 
-/// Stands where something was cut.
+/// Marks the position of a cut.
 const CUT: char = '…';
 
-/// Returns the first [`MAX_ITEMS`] items with `separator` between them, and how many more there are.
+/// Joins the first [`MAX_ITEMS`] items with `separator`, and adds the number of the others.
 pub fn list<T: Display>(items: impl IntoIterator<Item = T>, separator: &str) -> String {
     let mut text = String::new();
     let mut items = items.into_iter();
     let shown: Vec<String> = items.by_ref().take(MAX_ITEMS).map(|item| item.to_string()).collect();
+    // Every item gets an equal share, so that one very long item does not hide the others.
     let room = MAX_LIST_BYTES / shown.len().max(1);
     for (index, item) in shown.iter().enumerate() {
         text.push_str(if index == 0 { "" } else { separator });
@@ -37,23 +38,23 @@ pub fn list<T: Display>(items: impl IntoIterator<Item = T>, separator: &str) -> 
     text
 }
 
-/// Returns names as a message shows them: quoted, with a comma between them, and how many more there are.
+/// Joins names for a message: quoted, separated by commas, with the number of omitted ones.
 pub fn names<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     list(names.into_iter().map(|name| data(&name.to_string())), ", ")
 }
 
-/// Returns `text` if it fits into a message, else its beginning.
+/// Returns `text`, shortened to the maximum size of a message.
 pub fn cut(text: &str) -> Cow<'_, str> {
     cut_to(text, MAX_BYTES)
 }
 
-/// Returns a message that ends with `remedy`, which stays whole: where there is too much, `text` loses its end.
+/// Returns `text` followed by `remedy`. If both are too long, the end of `text` is cut and `remedy` stays complete.
 pub fn cut_before(text: &str, remedy: &str) -> String {
     let room = MAX_BYTES.saturating_sub(remedy.len());
     cut(&format!("{}{remedy}", cut_to(text, room))).into_owned()
 }
 
-/// Returns the beginning of `text` that has at most `max_bytes` bytes, its mark of a cut included.
+/// Returns `text`, shortened to `max_bytes` bytes including the mark of the cut.
 pub fn cut_to(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
         return Cow::Borrowed(text);
@@ -62,10 +63,11 @@ pub fn cut_to(text: &str, max_bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}{CUT}", &text[..end]))
 }
 
-/// Returns a value of the store or of a caller as a message shows it, so that it ends where it ends: between backticks, or, where it
-/// has one itself or something that does not show, in double quotes with these escaped.
+/// Quotes a value of the store or of a caller for a message, so that its end is unambiguous. It is put in backticks; if
+/// it contains a backtick or an invisible character, in double quotes with these escaped.
 ///
-/// Without the escape a name could close the quotes and go on as a command of ours.
+/// Without the escapes a name could close the quotes, and the rest of it would look like a command that the message
+/// suggests.
 pub fn data(text: &str) -> String {
     let is_odd = |c: char| c == '`' || is_hidden(c);
     if !text.contains(is_odd) {
@@ -83,16 +85,16 @@ pub fn data(text: &str) -> String {
     quoted
 }
 
-/// Faults that are equal but for where they stand.
+/// Faults that differ only in their position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<T> {
-    /// The first of them.
+    /// The first fault.
     pub first: T,
-    /// How many there are, the first included.
+    /// The number of faults, including the first.
     pub count: usize,
 }
 
-/// Groups faults whose keys are equal, in the order in which each kind is first met.
+/// Groups faults with equal keys, in the order of the first fault of each group.
 pub fn grouped<T, K: Ord>(faults: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<Group<T>> {
     let mut groups: Vec<Group<T>> = Vec::new();
     let mut known: BTreeMap<K, usize> = BTreeMap::new();
@@ -106,8 +108,8 @@ pub fn grouped<T, K: Ord>(faults: impl IntoIterator<Item = T>, key: impl Fn(&T) 
     groups
 }
 
-/// Returns the first [`MAX_ITEMS`] kinds of faults with `separator` between them, each as `text` words it, and the number of faults of
-/// other kinds.
+/// Joins the first [`MAX_ITEMS`] groups of faults with `separator`, each formatted by `text`, and adds the number of
+/// the other faults.
 pub fn kinds<T, K: Ord>(
     faults: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
@@ -127,7 +129,7 @@ pub fn kinds<T, K: Ord>(
 }
 
 impl<T> Group<T> {
-    /// Returns `text` with the number of faults, where there are several.
+    /// Returns `text` with the number of faults, if there are several.
     pub fn counted(&self, text: &str) -> String {
         if self.count == 1 { text.to_owned() } else { format!("{text}, {} times", self.count) }
     }
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_names_five_and_counts_the_rest() {
+    fn a_list_shows_five_items_and_counts_the_rest() {
         assert_eq!(list(0..5, ", "), "0, 1, 2, 3, 4");
         assert_eq!(list(0..2_000, ", "), "0, 1, 2, 3, 4, and 1995 more");
         assert_eq!(names(["a", "b"]), "`a`, `b`");
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_faults_are_one_group() {
+    fn equal_faults_are_grouped() {
         let faults = [("a", 1), ("b", 2), ("a", 3), ("a", 4)];
         let groups = grouped(faults, |(word, _)| *word);
         let told: Vec<_> = groups.iter().map(|group| (group.first, group.count)).collect();

@@ -1,4 +1,4 @@
-//! Numbers of bytes as plans write them: `512KiB`, `4MiB`.
+//! Sizes in the syntax of plans: `512KiB`, `4MiB`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,28 +6,28 @@ use std::str::FromStr;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of bytes, written `512KiB`, `4MiB` or `300000B`.
+/// A size in bytes, written as `512KiB`, `4MiB` or `300000B`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// The bytes of a result that are kept without `keep`.
+    /// The maximum size of a stored result without `keep`.
     pub const DEFAULT_KEEP: Self = Self(256 << 10);
 
-    /// The largest `keep`.
+    /// The maximum value of `keep`.
     pub const MAX_KEEP: Self = Self(16 << 20);
 
-    /// Returns whether a call may have this as its `keep`.
+    /// Returns whether this is a valid `keep`.
     pub fn is_keep(self) -> bool {
         (1..=Self::MAX_KEEP.0).contains(&self.0)
     }
 }
 
-/// The text is no number of bytes.
+/// The text is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no size, expected for example `512KiB` or `4MiB`")]
 pub struct ByteSizeError {
-    /// The text as given.
+    /// The given text.
     pub text: String,
 }
 
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for ByteSize {
     }
 }
 
-/// Numbers are taken only to be refused with the unit that they lack.
+/// Accepts numbers only to refuse them with a message about the missing unit.
 struct SizeVisitor;
 
 impl Visitor<'_> for SizeVisitor {
@@ -111,7 +111,7 @@ mod tests {
     use super::ByteSize;
 
     #[test]
-    fn a_size_is_read_and_written() {
+    fn sizes_are_parsed_and_formatted() {
         for (text, bytes, written) in [
             ("4MiB", 4 << 20, "4MiB"),
             ("512KiB", 512 << 10, "512KiB"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_keeps_between_one_byte_and_the_most() {
+    fn keep_is_between_one_byte_and_the_maximum() {
         let sizes = ["0B", "1B", "16MiB", "17MiB"].map(|text| text.parse::<ByteSize>().unwrap().is_keep());
         assert_eq!(sizes, [false, true, true, false]);
     }

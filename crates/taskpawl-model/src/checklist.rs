@@ -1,4 +1,4 @@
-//! The checklist that a model keeps beside its work, as the events of a store tell of it.
+//! The checklist that a model keeps beside its work, as stored in events.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -6,13 +6,13 @@ use serde_json::Number;
 use crate::spec::word_enum;
 
 word_enum! {
-    /// How far an item of a checklist is.
+    /// The status of a checklist item.
     ChecklistStatus {
-        /// Nobody has begun it.
+        /// Not started.
         NotStarted = "not-started",
-        /// It is being worked on.
+        /// In progress.
         InProgress = "in-progress",
-        /// It is done, as the model says.
+        /// Completed, according to the model. Nothing verifies it.
         Completed = "completed",
     }
 }
@@ -21,10 +21,10 @@ word_enum! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChecklistItem {
-    /// What the model calls it; by convention counted from 1.
+    /// The id chosen by the model; by convention a number from 1.
     pub id: Number,
-    /// What is to be done, as the model wrote it: it may hold inline Markdown and any character.
+    /// The work to do, in the words of the model. It may contain inline Markdown and any character.
     pub title: String,
-    /// How far it is.
+    /// The status.
     pub status: ChecklistStatus,
 }

@@ -1,23 +1,23 @@
-//! Advice as a command line of a shell.
+//! Formats advice as a shell command line.
 
 use crate::advice::Advice;
 use crate::hint::{HintOption, HintWords};
 use crate::shell::{joined, quoted};
 use crate::{Selector, Status};
 
-/// The flags that command lines have beyond what they do: those that the command had which gives the advice.
+/// Flags of the current command line that suggested commands repeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// The store, where it does not go without saying.
+    /// The store, unless it is the default one.
     pub store: Option<String>,
-    /// In whose name commands act, where a flag said so.
+    /// The actor, if a flag set it.
     pub actor: Option<String>,
-    /// Words that a command has which runs tasks.
+    /// Flags that apply to commands that run tasks.
     pub run: Vec<String>,
 }
 
 impl CommandLine {
-    /// Returns the command line that does what is advised.
+    /// Returns the command line for advice.
     pub fn of(&self, advice: &Advice) -> String {
         match Words::of(advice) {
             Some(words) => self.line(advice, words),
@@ -25,26 +25,26 @@ impl CommandLine {
         }
     }
 
-    /// Returns a command line of a program that is no advice: `words` behind the name of the program and the store.
+    /// Returns a command line for `words` that is no advice, with the name of the program and the store.
     pub fn with(&self, words: &str) -> String {
         format!("taskpawl{} {words}", self.store_words())
     }
 
-    /// Returns what names the store, with a space before it; empty where that goes without saying.
+    /// Returns the option for the store with a leading space; empty for the default store.
     pub fn store_words(&self) -> String {
         self.store.as_ref().map(|store| format!(" {}", option("--store", store))).unwrap_or_default()
     }
 
     fn line(&self, advice: &Advice, Words { verb, ids, mut flags }: Words<'_>) -> String {
         if runs(advice) {
-            // `--wait` may be advised and have been given.
+            // `--wait` may be part of the advice and of the current flags.
             let more: Vec<&String> = self.run.iter().filter(|word| !flags.contains(word)).collect();
             flags.extend((!more.is_empty()).then(|| joined(more)));
         }
         if let Some(actor) = self.actor.as_ref().filter(|_| acts(advice)) {
             flags.push(option("--actor", actor));
         }
-        // An id that begins with `-` is read as a flag before `--`.
+        // An id that begins with `-` would be read as a flag without `--`.
         let is_like_a_flag = ids.iter().any(|id| id.starts_with('-'));
         let ids = joined(&ids);
         let parts = if is_like_a_flag {
@@ -62,8 +62,8 @@ fn runs(advice: &Advice) -> bool {
     matches!(advice, Advice::RunReady { .. } | Advice::RunOne { .. })
 }
 
-/// Returns whether advice does something in a name that is not its own: a look does not, and what a person decides is not in the name
-/// of an agent.
+/// Returns whether advice acts in the name of the current actor. Reads do not, and a decision of a person must not be
+/// made in the name of an agent.
 fn acts(advice: &Advice) -> bool {
     runs(advice)
         || matches!(
@@ -85,14 +85,14 @@ fn acts(advice: &Advice) -> bool {
 /// The words of one command.
 struct Words<'a> {
     verb: &'static str,
-    /// Ids, not quoted yet.
+    /// The ids, not quoted yet.
     ids: Vec<&'a str>,
-    /// Flags, as a shell takes them.
+    /// The flags, quoted for a shell.
     flags: Vec<String>,
 }
 
 impl<'a> Words<'a> {
-    /// Returns the words of one command; nothing for several.
+    /// Returns the words of one command; `None` for a sequence of commands.
     fn of(advice: &'a Advice) -> Option<Self> {
         let plain = |verb| Self { verb, ids: Vec::new(), flags: Vec::new() };
         let task = |verb, id: &'a crate::TaskId| Self { verb, ids: vec![id.as_str()], flags: Vec::new() };
@@ -164,7 +164,7 @@ fn scope(only: &[Selector]) -> Vec<String> {
     only.iter().map(|selector| option("--only", &selector.to_string())).collect()
 }
 
-/// Returns an option with its value. A value that begins with `-` is read as a flag unless `=` binds it.
+/// Returns an option with its value. A value that begins with `-` needs `=`, or it would be read as a flag.
 fn option(name: &str, value: &str) -> String {
     let between = if value.starts_with('-') { '=' } else { ' ' };
     format!("{name}{between}{}", quoted(value))

@@ -1,14 +1,14 @@
-//! The search for the circle that a new edge would close.
+//! Finds the cycle that a new edge would close.
 //!
-//! Each task has an entry and an exit. A task's exit comes after its entry; its entry after the exits of its dependencies and
-//! the entry of the task above; its exit after the exits of its subtasks.
+//! Each task has an entry and an exit. The exit comes after the entry and after the exits of the subtasks. The entry
+//! comes after the exits of the dependencies and the entry of the parent.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::Key;
 use crate::draft::{Decided, Draft};
 
-/// An edge that is to be added.
+/// An edge to be added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Edge {
     Dependency { task: Key, on: Key },
@@ -29,11 +29,13 @@ impl Point {
     }
 }
 
-/// Returns the circle that the edge would close, as tasks in order, the first also last; `None` when it closes none.
+/// Returns the cycle that the edge would close, as tasks in order with the first one repeated at the end. `None`
+/// without a cycle.
 pub(crate) fn find(draft: &Draft<'_>, edge: Edge) -> Decided<Option<Vec<Key>>> {
     let paths = match edge {
         Edge::Dependency { task, on } => vec![(Point::Entry(task), Point::Exit(on))],
         Edge::Subtask { task, parent } => {
+            // A subtask adds two edges, one between the entries and one between the exits. Either can close a cycle.
             vec![(Point::Entry(task), Point::Entry(parent)), (Point::Exit(parent), Point::Exit(task))]
         }
     };
@@ -45,7 +47,7 @@ pub(crate) fn find(draft: &Draft<'_>, edge: Edge) -> Decided<Option<Vec<Key>>> {
     Ok(None)
 }
 
-/// Walks forward from one point and backward from the other in turn, so that the cheaper side decides.
+/// Walks forward from one point and backward from the other in turn, so that the smaller side decides the cost.
 fn connect(draft: &Draft<'_>, from: Point, to: Point) -> Decided<Option<Vec<Point>>> {
     let mut forward = Walk::new(from);
     let mut backward = Walk::new(to);
@@ -53,6 +55,7 @@ fn connect(draft: &Draft<'_>, from: Point, to: Point) -> Decided<Option<Vec<Poin
         for is_forward in [true, false] {
             let (walk, other) =
                 if is_forward { (&mut forward, &backward) } else { (&mut backward, &forward) };
+            // One side is exhausted without meeting the other, so no path exists.
             let Some(point) = walk.queue.pop_front() else { return Ok(None) };
             if other.came_from.contains_key(&point) {
                 return Ok(Some(join(&forward, &backward, point)));

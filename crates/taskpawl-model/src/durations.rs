@@ -1,4 +1,4 @@
-//! How long tasks take: as they last did, as their authors expect, or as the others do.
+//! Durations of tasks: measured, estimated by the author, or the median of the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use crate::view::{View, ViewResult};
 use crate::{Key, Period};
 
 word_enum! {
-    /// Where the length of a task is known from.
+    /// The source of a duration.
     DurationSource {
-        /// It took so long when it last ended well.
+        /// The duration of the last success.
         Took = "took",
-        /// Its author expects it.
+        /// The estimate of the author.
         Estimate = "estimate",
-        /// The median of those that are known.
+        /// The median of the known durations.
         Median = "median",
-        /// Nothing is known of any task: every one counts the same.
+        /// No duration is known; all tasks count the same.
         Unknown = "unknown",
-        /// It ends by itself.
+        /// The task ends by itself and takes no time.
         None = "none",
     }
 }
 
-/// How long tasks take, in milliseconds.
+/// Durations of tasks, in milliseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Durations {
     known: BTreeMap<Key, (u64, DurationSource)>,
@@ -34,7 +34,7 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Reads how long tasks took or are expected to take; costs as much as there is known of it.
+    /// Reads all known durations. The cost is proportional to their number.
     ///
     /// # Errors
     /// The view cannot be read.
@@ -42,7 +42,7 @@ impl Durations {
         let mut known = BTreeMap::new();
         view.each_duration(&mut |key, period, source| {
             let millis = millis(period);
-            // What was seen counts more than what was expected.
+            // A measurement counts more than an estimate.
             if source == DurationSource::Took || !known.contains_key(&key) {
                 known.insert(key, (millis, source));
             }
@@ -50,13 +50,12 @@ impl Durations {
         Ok(Self { median: median(known.values().map(|(millis, _)| *millis).collect()), known })
     }
 
-    /// Returns whether nothing is known.
+    /// Returns whether no duration is known.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// Returns how long a task takes that does not end by itself, and where that is known from: as it took, else as it is
-    /// expected to, else the median of those that are known, else 1.
+    /// Returns the duration of a task with work, and its source: the measurement, the estimate, the median, or 1.
     pub fn of(&self, key: Key) -> (u64, DurationSource) {
         match (self.known.get(&key), self.median) {
             (Some(known), _) => *known,
@@ -65,18 +64,18 @@ impl Durations {
         }
     }
 
-    /// Returns how long a task takes of which nothing is known.
+    /// Returns the duration of a task without a measurement or an estimate.
     pub fn typical(&self) -> u64 {
         self.median.unwrap_or(1)
     }
 
-    /// Returns how long a task takes, and where that is known from.
+    /// Returns the duration of a task, and its source.
     pub fn of_node(&self, node: &Node) -> (u64, DurationSource) {
         if node.work == Work::Automatic { (0, DurationSource::None) } else { self.of(node.key) }
     }
 }
 
-/// Returns how long calls ran that have all ended, without the pauses between them; `None` where none did.
+/// Returns the running time of ended calls, without the pauses between them; `None` if no call ran.
 pub(crate) fn running_time(calls: &[CallRecord], mode: Mode) -> Option<Duration> {
     let spans: Vec<(Timestamp, Timestamp)> =
         calls.iter().filter_map(|call| Some((call.body.started_at?, call.body.finished_at?))).collect();
@@ -88,7 +87,7 @@ pub(crate) fn running_time(calls: &[CallRecord], mode: Mode) -> Option<Duration>
     })
 }
 
-/// Returns a length of time in milliseconds, at least 1.
+/// Converts a duration to milliseconds, at least 1.
 pub(crate) fn millis(period: Period) -> u64 {
     u64::try_from(period.0.as_millis()).unwrap_or(u64::MAX).max(1)
 }

@@ -1,4 +1,4 @@
-//! Why tasks fail none of whose calls did: what could not be evaluated, rounds that are used up, and people who say so.
+//! Reasons for the failure of a task without a failed call: evaluation errors, exhausted rounds, and reports by hand.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl From<EvalError> for Problem {
 }
 
 impl Problem {
-    /// Names the field whose expression it is.
+    /// Adds the name of the field with the expression.
     pub(crate) fn of(self, field: &str) -> Self {
         Self { text: format!("`{field}`: {}", self.text), ..self }
     }
@@ -49,7 +49,7 @@ impl Problem {
     }
 }
 
-/// Returns the state of a task for which there is no further round.
+/// Returns the state of a task without any round left.
 pub(crate) fn used_up(why: &str) -> TaskState {
     TaskState::Failed { error: format!("`repeat.until` {why}"), class: Some(FailureClass::Rounds) }
 }

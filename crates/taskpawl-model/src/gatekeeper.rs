@@ -1,26 +1,26 @@
-//! Who judges calls before they start: a policy, seen from here.
+//! The policy hook: the interface of the policy that authorizes calls before they start.
 
 use std::fmt::Debug;
 
 use crate::spec::{CallSpec, Map, Origin, SandboxRequest, TaskSpec};
 
-/// Judges every call before it starts.
+/// Authorizes every call before it starts.
 ///
 /// # Contract
 ///
-/// - Pure: the same call and the same version give the same judgement.
-/// - It is asked inside a transaction of the store, for each call that is about to start, and for each element of a list before
-///   its tasks are made: it reads no files and waits for nothing.
+/// - Pure: the same call and the same version lead to the same decision.
+/// - It runs inside a transaction of the store, for each call that is about to start, and for each element of a list
+///   before its tasks are created. It must not read files or wait.
 pub trait Gatekeeper: Debug + Send + Sync {
-    /// Judges a call.
+    /// Decides on a call.
     fn judge(&self, call: &Proposed<'_>) -> Judgement;
 
-    /// Returns what its judgements depend on beside the call, as one word: its rules, the directory in which calls work, how they
-    /// are confined. An approval that was given under one version does not hold under another.
+    /// Returns everything that decisions depend on besides the call, as one word: the rules, the working directory of
+    /// calls, and their confinement. An approval under one version is not valid under another.
     fn version(&self) -> &str;
 
-    /// Returns whether the tool says that a call with these arguments may be done once more although it was done: it only reads,
-    /// or is idempotent. Of a tool that is not known, no.
+    /// Returns whether the tool declares that a call with these arguments may run again: it only reads, or it is
+    /// idempotent. For an unknown tool it returns false.
     fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
         let _ = (tool, args);
         false
@@ -32,33 +32,33 @@ pub trait Gatekeeper: Debug + Send + Sync {
 pub struct Proposed<'a> {
     /// The name of its tool.
     pub tool: &'a str,
-    /// Its arguments, evaluated. Before a list is approved some may not be known: these stand as they were written.
+    /// Its arguments, evaluated. Before the approval of a list some may be unknown; these keep the text of the author.
     pub args: &'a Map,
-    /// Who added it.
+    /// The kind of author that added it.
     pub origin: Origin,
-    /// What it and its task ask of the sandbox together; `None` where they ask for nothing.
+    /// The permissions that the call and its task request from the sandbox; `None` without a request.
     pub sandbox: Option<SandboxRequest>,
 }
 
-/// What is said about a call. The order is that of strictness.
+/// A decision on a call, ordered by strictness.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
-    /// It may start.
+    /// The call may start.
     Allow,
-    /// It may start when somebody has approved it.
+    /// The call may start after an approval.
     Ask {
-        /// Why, as what stands against it: a lower-case fragment that names the rule and where it stands.
+        /// The reason, as a lower-case fragment that names the rule and its location.
         why: String,
     },
-    /// It never starts.
+    /// The call never starts.
     Deny {
-        /// Why, likewise, and what to do.
+        /// The reason, in the same form, and a remedy.
         why: String,
     },
 }
 
 impl Judgement {
-    /// Returns the place in the order of strictness: the reason does not count.
+    /// Returns the rank in the order of strictness, which ignores the reason.
     pub(crate) fn strictness(&self) -> u8 {
         match self {
             Self::Allow => 0,
@@ -68,7 +68,7 @@ impl Judgement {
     }
 }
 
-/// Returns what a call and its task ask of the sandbox together.
+/// Returns the permissions that a call and its task request from the sandbox together.
 pub(crate) fn requested(task: &TaskSpec, call: &CallSpec) -> Option<SandboxRequest> {
     if task.sandbox.is_none() && call.sandbox.is_none() {
         return None;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_and_its_call_ask_together() {
+    fn requests_of_a_task_and_its_call_are_merged() {
         let request =
             |net, path: &str| Some(SandboxRequest { net, read: vec![path.to_owned()], write: Vec::new() });
         let task = TaskSpec { sandbox: request(false, "/b"), ..TaskSpec::default() };

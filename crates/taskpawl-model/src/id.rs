@@ -1,4 +1,4 @@
-//! Identifiers: newtypes, so that a task id is never taken for a call id.
+//! Identifiers as newtypes, so that a task id cannot be used as a call id.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest id that an author may give, in bytes.
+/// The maximum length of an id that an author gives, in bytes. Generated ids may be longer.
 pub const MAX_ID_BYTES: usize = 64;
 
-/// Why a text is no id.
+/// The reason why a text is no id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdError {
@@ -21,23 +21,23 @@ pub enum IdError {
     TooLong {
         /// The first characters of the id.
         id: String,
-        /// Its length.
+        /// The length.
         bytes: usize,
     },
     /// A character is outside `[A-Za-z0-9._-]`.
     #[error("id `{id}` contains `{}`, allowed are letters, digits, `.`, `_` and `-`", character.escape_default())]
     Character {
-        /// The id as given.
+        /// The beginning of the given id.
         id: String,
-        /// The first character that is not allowed.
+        /// The first forbidden character.
         character: char,
     },
 }
 
-/// Checks that `text` is an id that an author may give: `[A-Za-z0-9._-]{1,64}`.
+/// Checks that `text` is an id that authors may give: `[A-Za-z0-9._-]{1,64}`.
 ///
 /// # Errors
-/// Says which of the rules is broken, and by which character.
+/// The rule that is broken, with the character.
 pub fn check_id(text: &str) -> Result<(), IdError> {
     if text.is_empty() {
         return Err(IdError::Empty);
@@ -46,6 +46,7 @@ pub fn check_id(text: &str) -> Result<(), IdError> {
         return Err(IdError::Character { id: text.chars().take(MAX_ID_BYTES).collect(), character });
     }
     if text.len() > MAX_ID_BYTES {
+        // All characters are ASCII here, so the slice cannot split one.
         return Err(IdError::TooLong { id: text[..16].to_owned(), bytes: text.len() });
     }
     Ok(())
@@ -63,7 +64,7 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Returns the id of this text. The text is taken as it is: [`check_id`] is for what authors give.
+            /// Creates an id without checks. [`check_id`] is for ids from authors.
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
@@ -119,7 +120,7 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// The id of a task: what people and agents call it.
+    /// The id of a task, as people and agents use it.
     TaskId
 }
 text_id! {
@@ -131,7 +132,7 @@ text_id! {
     RunId
 }
 
-/// The dense integer under which a store keeps a task. It never leaves the process: what is outside sees [`TaskId`].
+/// The dense integer key of a task in a store. It is internal to the process; interfaces use [`TaskId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Key(pub u32);
@@ -147,7 +148,7 @@ mod tests {
     use super::check_id;
 
     #[test]
-    fn an_id_is_short_ascii() {
+    fn ids_are_short_ascii_texts() {
         assert_eq!(check_id("build-lib_2.0"), Ok(()));
         insta::assert_snapshot!(check_id("a/b").unwrap_err(), @"id `a/b` contains `/`, allowed are letters, digits, `.`, `_` and `-`");
         insta::assert_snapshot!(check_id("").unwrap_err(), @"an id must not be empty");

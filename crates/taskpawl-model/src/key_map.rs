@@ -1,4 +1,5 @@
-//! A map by [`Key`] for what a command touches: most of its time goes into finding the same few tasks again and again.
+//! A map by [`Key`] for the tasks that a command touches. Commands spend most of their time on lookups of the same few
+//! tasks.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -6,30 +7,32 @@ use indexmap::IndexMap;
 
 use crate::Key;
 
-/// A map by key, in the order in which keys came in.
+/// A map by key, in insertion order.
 pub type KeyMap<V> = IndexMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
-/// Puts the keys in order. New tasks mostly come in it, and then there is nothing to do.
+/// Sorts a map by key. New tasks mostly arrive in order, and then nothing is done.
 pub(crate) fn sort<V>(map: &mut KeyMap<V>) {
     if !map.keys().is_sorted() {
         map.sort_unstable_keys();
     }
 }
 
-/// Gives neighbours neighbouring places, since tasks of one plan have keys one after the other and are touched in that order: the table
-/// is then read from front to back, and not all over memory. Blocks of keys are spread with a multiplication (Fibonacci hashing: Knuth,
-/// The Art of Computer Programming, volume 3, 6.4). Keys are given by the store and by nobody from outside.
+/// Hashes neighbouring keys to neighbouring slots.
+///
+/// Tasks of one plan have consecutive keys and are visited in that order, so that the table is read from front to back
+/// and not all over memory. Blocks of keys are spread by a multiplication (Fibonacci hashing: Knuth, The Art of
+/// Computer Programming, volume 3, 6.4). The store assigns the keys, so no attacker can choose colliding ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KeyHasher(u64);
 
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Bits of a key that say where in its block it is: a table looks at sixteen places at once. Where blocks come to lie on each other,
-/// longer ones would push keys further from their place.
+/// The number of bits for the position of a key in its block. A table probes sixteen slots at once. With larger blocks,
+/// collisions of blocks would push keys further from their slots.
 const BLOCK: u32 = 4;
 
-/// A table takes places from the low bits, and tells keys at one place apart by so many of the high ones.
+/// The number of high bits with which a table distinguishes keys in one slot; the slot itself comes from the low bits.
 const TAG: u32 = 7;
 
 impl Hasher for KeyHasher {
@@ -43,7 +46,8 @@ impl Hasher for KeyHasher {
         self.0 = self.0.rotate_left(32) ^ u64::from(number);
     }
 
-    /// The high bits of a product depend on all bits of the number, the low ones on its low bits alone.
+    /// Combines the bits. The high bits of a product depend on all bits of the number, the low ones only on its low
+    /// bits.
     fn finish(&self) -> u64 {
         let block = (self.0 >> BLOCK).wrapping_mul(GOLDEN);
         let place = block.rotate_left(33).wrapping_add(self.0 & ((1 << BLOCK) - 1));
@@ -60,9 +64,9 @@ mod tests {
     use super::KeyHasher;
     use crate::Key;
 
-    /// A table takes places from the low bits and compares the high ones.
+    /// A table takes the slot from the low bits and compares the high ones.
     #[test]
-    fn keys_are_spread_in_the_low_and_in_the_high_bits_whatever_lies_between_them() {
+    fn keys_are_spread_in_the_low_and_in_the_high_bits_for_any_step() {
         let hash = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key));
         for step in [1, 16, 256, 4096, 1 << 20] {
             let hashes: Vec<u64> = (0..4096_u32).map(|key| hash(key.wrapping_mul(step))).collect();
@@ -72,7 +76,7 @@ mod tests {
         }
     }
 
-    /// As of large plans, in the tables that they get.
+    /// Sizes of large plans, with the table sizes that they get.
     #[test]
     fn blocks_are_spread_over_the_whole_table() {
         let hash = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key));
@@ -88,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_lie_side_by_side() {
+    fn neighbouring_keys_get_neighbouring_slots() {
         let place = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key)) & 0xFFFF;
         let apart = (0..4096).filter(|key| place(key + 1) != (place(*key) + 1) & 0xFFFF).count();
         assert_eq!(apart, 4096 >> super::BLOCK, "once a block");

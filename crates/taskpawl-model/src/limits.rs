@@ -1,20 +1,21 @@
-//! What has to be decided about a task before it starts, and how deep values may be.
+//! The decisions before a task starts, and the maximum depth of values.
 
 use serde_json::Value;
 
 use crate::record::Progress;
 use crate::spec::TaskSpec;
 
-/// Returns whether something is decided about a task once its gate lets it start, before it does.
+/// Returns whether a task needs a decision between the opening of its gate and its start.
 pub(crate) fn needs_opening(spec: &TaskSpec, progress: &Progress) -> bool {
     spec.when.is_some() || spec.for_each.is_some() || spec.approval.is_some() || progress.former_items
 }
 
-/// How deep values may be nested: what readers of JSON agree on, less what stores put around them.
+/// The maximum nesting of values. JSON readers agree on 128 levels, and records of a store add some around a value.
 pub const MAX_DEPTH: usize = 64;
 
 /// Returns whether a value is nested deeper than [`MAX_DEPTH`].
 pub fn is_too_deep(value: &Value) -> bool {
+    // A queue instead of recursion, because the input may be deeper than the stack allows.
     let mut queue = vec![(value, 1)];
     while let Some((value, depth)) = queue.pop() {
         if depth > MAX_DEPTH {

@@ -1,4 +1,4 @@
-//! What a run has: tools, and so much of each resource.
+//! The tools and resources of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,32 +12,34 @@ use crate::record::CallRecord;
 use crate::spec::TaskSpec;
 use crate::view::{View, ViewResult};
 
-/// What a run here would have. The store does not know it: it follows from the program and its configuration.
+/// The tools and resources that a run would have. The store does not know them: they depend on the program and its
+/// configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Means {
-    /// The tools; `None` for every tool.
+    /// The available tools; `None` for all tools.
     pub tools: Option<BTreeSet<String>>,
-    /// What stands before the slash in the names of tools that a run finds when it needs them.
+    /// Names of servers, the part before the slash in tool names, whose tools are only discovered during a run.
     pub found_later: BTreeSet<String>,
-    /// How much there is of resources; it comes before what plans say.
+    /// Capacities of resources; they override those of plans.
     pub capacities: BTreeMap<String, u32>,
-    /// How many calls it runs at once, where nothing else says; `None` if nobody knows.
+    /// The number of calls that run at once by default; `None` if unknown.
     pub jobs: Option<usize>,
-    /// What is known of tools that are not there.
+    /// Information about unavailable tools.
     pub absent: Option<Arc<dyn AbsentTools>>,
 }
 
-/// Knowledge of tools that are not there.
+/// Information about unavailable tools.
 pub trait AbsentTools: fmt::Debug + Send + Sync {
-    /// Says that no tool of this name is known, and what may have been meant.
+    /// Returns a message that the tool is unknown, with a suggestion.
     fn unknown(&self, name: &str) -> Hint;
 
-    /// Says of a task that it needs this tool, and why that is not there; nothing where that is not known.
+    /// Returns a message that a task needs this tool, with the reason why it is unavailable; `None` if the reason is
+    /// unknown.
     fn lack(&self, name: &str) -> Option<String>;
 }
 
 impl Means {
-    /// Returns the first tool of those calls that is not there.
+    /// Returns the first unavailable tool of these calls.
     pub(crate) fn missing_tool<'c>(
         &self,
         calls: impl IntoIterator<Item = &'c CallRecord>,
@@ -46,20 +48,20 @@ impl Means {
         names.find(|name| !self.has_tool(name))
     }
 
-    /// Says that no tool of this name is known.
+    /// Returns a message that the tool is unknown.
     pub fn unknown(&self, name: &str) -> Hint {
         let plain = || Hint::new("no tool ").data(name).text(" is known here");
         self.absent.as_ref().map_or_else(plain, |absent| absent.unknown(name))
     }
 
-    /// Returns whether a run has a tool, or finds it as far as anybody knows.
+    /// Returns whether a run has a tool, or probably discovers it.
     pub fn has_tool(&self, name: &str) -> bool {
         let Some(tools) = &self.tools else { return true };
         tools.contains(name) || name.split_once('/').is_some_and(|(of, _)| self.found_later.contains(of))
     }
 }
 
-/// Returns how much there is of each resource that somebody declares: what is given, else the least that a plan says.
+/// Returns the capacities of all declared resources: the given one, otherwise the smallest that a plan declares.
 pub(crate) fn capacities(
     view: &dyn View,
     given: &BTreeMap<String, u32>,
@@ -78,12 +80,12 @@ pub(crate) fn capacities(
     Ok(found)
 }
 
-/// Returns how much there is of a resource; one that nobody declares is a lock.
+/// Returns the capacity of a resource. An undeclared resource is a lock, with a capacity of 1.
 pub(crate) fn capacity(capacities: &BTreeMap<String, u32>, name: &str) -> u32 {
     capacities.get(name).copied().unwrap_or(1)
 }
 
-/// Returns the first resource of which a task needs more than there is.
+/// Returns the first resource of which a task needs more than its capacity.
 pub(crate) fn too_much<'s>(
     spec: &'s TaskSpec,
     capacities: &BTreeMap<String, u32>,
@@ -93,7 +95,7 @@ pub(crate) fn too_much<'s>(
     wanted.find(|(_, amount)| amount.units > amount.of)
 }
 
-/// Says that a task needs more of a resource than there is.
+/// Returns the message for a task that needs more of a resource than its capacity.
 pub(crate) fn too_much_text(name: &str, Amount { units, of }: Amount) -> String {
     format!("it needs {units} of resource `{name}`, and there is {of}")
 }

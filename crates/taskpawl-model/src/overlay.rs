@@ -1,4 +1,4 @@
-//! A view with the changes of a command that was not given: what the store would show.
+//! A view with the changes of a command that is not executed, used to preview its effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::undo::{Image, Undoable};
 use crate::view::{Changes, EventQuery, Query, View, ViewResult};
 use crate::{Actor, Key, RunId, TaskId, Timestamp};
 
-/// A view and what a command would change in it. Events and commands that can be undone are those of the view.
+/// A view with the changes of a command on top. Events and undoable commands are those of the view.
 #[derive(Debug)]
 pub struct Overlay<'a> {
     changes: &'a Changes,
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Base<'_> {
 }
 
 impl<'a> Overlay<'a> {
-    /// Returns what `view` would show with `changes`.
+    /// Returns `view` with `changes` applied.
     pub fn new(view: &'a dyn View, changes: &'a Changes) -> Self {
         let ids = changes.tasks.iter().map(|(key, change)| (change.record.id.as_str(), *key)).collect();
         let deleted = changes.deleted.iter().map(|(key, ..)| *key).collect();
@@ -66,12 +66,12 @@ impl<'a> Overlay<'a> {
             && query
                 .free_for
                 .as_ref()
-                .is_none_or(|name| spec.assignee.as_ref().is_none_or(|for_| for_ == name))
+                .is_none_or(|name| spec.assignee.as_ref().is_none_or(|assignee| assignee == name))
             && query.labels.iter().all(|label| spec.labels.contains(label))
             && query.text.as_ref().is_none_or(has_text))
     }
 
-    /// Returns the other ends of the edges of a task.
+    /// Returns the other ends of the edges of a task, sorted by key.
     fn ends(&self, key: Key, of_base: Vec<Key>, is_task: bool) -> Vec<Key> {
         let pair = |other: Key| if is_task { (key, other) } else { (other, key) };
         let kept = of_base.into_iter().filter(|other| self.edges.get(&pair(*other)) != Some(&false));

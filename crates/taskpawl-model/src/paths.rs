@@ -1,6 +1,6 @@
-//! Paths that tasks write, as far as they are compared: relative to the project, by their parts.
+//! Paths that tasks write, in a form that can be compared: relative to the project, component by component.
 
-/// Returns the paths that `writes` name, without those below others of them: a glob stands for all below its literal beginning.
+/// Returns the paths in `writes`, without those below others. A glob stands for everything below its literal beginning.
 pub fn written(writes: &[String]) -> Vec<String> {
     let mut paths: Vec<String> = writes.iter().map(|path| literal(path)).collect();
     paths.sort();
@@ -10,37 +10,37 @@ pub fn written(writes: &[String]) -> Vec<String> {
     paths
 }
 
-/// Stands before a path to which links lead out of the project. No file name has this character.
+/// The prefix of a path that symbolic links lead out of the project. File names cannot contain this character.
 const OUTSIDE: char = '\0';
 
-/// Returns an absolute path outside the project as it is compared with others: the same place is the same text, by whatever link a task
-/// names it.
+/// Returns an absolute path outside the project in a form for comparisons. The caller has resolved links, so equal
+/// files have equal texts.
 pub fn outside(absolute: &str) -> String {
     format!("{OUTSIDE}{absolute}")
 }
 
-/// Returns a path as it is shown to people.
+/// Returns a path in the form for people.
 pub fn shown(path: &str) -> &str {
     path.strip_prefix(OUTSIDE).unwrap_or(path)
 }
 
-/// Returns whether one of two paths is the other or lies below it.
+/// Returns whether two paths are equal or one contains the other.
 pub fn overlap(one: &str, other: &str) -> bool {
     is_below(one, other) || is_below(other, one)
 }
 
-/// Returns whether a path is another or lies below it; everything lies below the empty one.
+/// Returns whether a path equals another or lies below it. Everything lies below the empty path, which is the project.
 pub fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| above.is_empty() || rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns everything above a path, the project first, which is the empty path.
+/// Returns all ancestors of a path, starting with the project, which is the empty path.
 pub(crate) fn above(path: &str) -> impl Iterator<Item = &str> {
     let root = (!path.is_empty()).then_some("");
     root.into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..at]))
 }
 
-/// Returns a path from the directory of the project, without `.` and `..`; `None` if it leads out of it.
+/// Returns a path relative to the project, without `.` and `..`; `None` if it leads out of the project.
 pub fn beneath(path: &str) -> Option<String> {
     if path.starts_with('/') || path == "~" || path.starts_with("~/") {
         return None;
@@ -56,7 +56,8 @@ pub fn beneath(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Returns the parts of a path before the first that is a pattern; of one that leads out of the project, none: it may be anything.
+/// Returns the components before the first pattern. A path out of the project becomes the whole project, because it may
+/// be anything.
 fn literal(path: &str) -> String {
     let path = beneath(path).unwrap_or_default();
     let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_compared_by_their_parts() {
+    fn paths_are_compared_by_component() {
         let texts = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             written(&texts(&["./a//b/", "a/b/c", "a/../d", "x/**/y", "x-y"])),

@@ -1,4 +1,4 @@
-//! Lengths of time as plans write them: `10ms`, `0.5s`, `5m`, `2h`.
+//! Durations in the syntax of plans: `10ms`, `0.5s`, `5m`, `2h`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A length of time, written `10ms`, `0.5s`, `5m` or `2h`.
+/// A duration, written as `10ms`, `0.5s`, `5m` or `2h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Period(pub Duration);
 
-/// The text is no length of time.
+/// The text is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no duration{}", remedy(.text))]
 pub struct PeriodError {
-    /// The text as given.
+    /// The given text.
     pub text: String,
 }
 
@@ -48,7 +48,7 @@ fn parse(text: &str) -> Option<Duration> {
     if part.contains('.') {
         return None;
     }
-    // In whole numbers: a sum of binary fractions is not what its decimal digits say.
+    // Whole numbers are used, because floats would change the decimal digits.
     let part = &part[..part.len().min(MOST_DIGITS)];
     let scale = 10_u128.pow(u32::try_from(part.len()).ok()?);
     let part = if part.is_empty() { 0 } else { part.parse::<u128>().ok()? };
@@ -57,10 +57,10 @@ fn parse(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(nanos % NANOS).ok()?))
 }
 
-/// How many digits behind the point are read: more are less than a nanosecond in every unit.
+/// The maximum number of decimals that are read. Further ones are less than a nanosecond in every unit.
 const MOST_DIGITS: usize = 18;
 
-/// The nanoseconds of a second.
+/// Nanoseconds per second.
 const NANOS: u128 = 1_000_000_000;
 
 fn nanos_of(unit: &str) -> Option<u128> {
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Period {
     }
 }
 
-/// Numbers are taken only to be refused with the unit that they lack.
+/// Accepts numbers only to refuse them with a message about the missing unit.
 struct PeriodVisitor;
 
 impl Visitor<'_> for PeriodVisitor {
@@ -130,7 +130,7 @@ mod tests {
     use super::Period;
 
     #[test]
-    fn a_period_is_read_and_written() {
+    fn periods_are_parsed_and_formatted() {
         for (text, millis, written) in [
             ("10ms", 10, "10ms"),
             ("0.5s", 500, "500ms"),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_a_unit_is_told_what_it_lacks() {
+    fn a_number_without_a_unit_is_refused_with_a_hint() {
         let said =
             |value: serde_json::Value| serde_json::from_value::<Period>(value).unwrap_err().to_string();
         for value in [serde_json::json!(5), serde_json::json!("5")] {

@@ -1,5 +1,5 @@
-//! Ranks: how long it is from each task to the end of everything, in milliseconds. What has the longest way to go starts first,
-//! where that is known with the waits of a [rehearsal](crate::rehearsal).
+//! Ranks of tasks: the distance of each task to the end, in milliseconds. Tasks with the longest way to go start first.
+//! If the number of slots is known, the ranks include the waits of a [simulated schedule](crate::rehearsal).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,16 +11,16 @@ use crate::rehearsal::Turn;
 use crate::view::{View, ViewResult};
 use crate::{Graph, Key, KeyMap};
 
-/// Who takes what is ready.
+/// The run that takes ready tasks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Taker {
-    /// How many calls it runs at once; `None` if nobody knows.
+    /// The number of calls that it runs at once; `None` if unknown.
     pub(crate) jobs: Option<usize>,
-    /// The tasks that it is restricted to; `None` for all.
+    /// The tasks of its scope; `None` for all tasks.
     pub(crate) scope: Option<Arc<BTreeSet<Key>>>,
 }
 
-/// The graph of all tasks with how long each takes, and how it is run.
+/// The graph of all tasks with their durations, and the way in which a run takes them.
 pub(crate) struct Lengths {
     graph: Graph,
     turns: BTreeMap<Key, Turn>,
@@ -50,7 +50,7 @@ impl Lengths {
         self.graph.ranks()
     }
 
-    /// Returns the ranks by which tasks are taken. Nothing is rehearsed where nothing is known of how long any task takes.
+    /// Returns the ranks by which tasks are taken. Without any known duration a simulation would be pointless.
     pub(crate) fn ranks(&self) -> KeyMap<u64> {
         match self.jobs {
             Some(jobs) if self.is_timed => self.graph.rehearsed_ranks(jobs, &self.turns),
@@ -67,24 +67,24 @@ impl Taker {
     }
 }
 
-/// The ranks of all tasks, and of those that came later.
+/// The ranks of all tasks, including those added later.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranks {
-    /// Of the tasks that were there when it was looked at all of them; `None` as long as nobody needed to know.
+    /// The ranks of the tasks that existed when all were read; `None` until they are needed.
     known: Option<Arc<KeyMap<u64>>>,
     late: KeyMap<u64>,
     taker: Taker,
-    /// How long a task takes of which nothing is known.
+    /// The duration of a task without a measurement or an estimate.
     typical: u64,
 }
 
 impl Ranks {
-    /// Returns the ranks of one who has not looked yet.
+    /// Returns empty ranks.
     pub(crate) fn new(taker: Taker) -> Self {
         Self { taker, ..Self::default() }
     }
 
-    /// Looks at everything.
+    /// Computes the ranks of all tasks.
     pub(crate) fn load(&mut self, view: &dyn View) -> ViewResult<()> {
         let durations = Durations::load(view)?;
         self.known = Some(Arc::new(Lengths::load(view, &durations, &self.taker)?.ranks()));
@@ -92,12 +92,12 @@ impl Ranks {
         Ok(())
     }
 
-    /// Returns the ranks of the tasks that were there from the beginning.
+    /// Returns the ranks of the tasks that existed when all were read.
     pub(crate) fn known(&self) -> Arc<KeyMap<u64>> {
         self.known.clone().unwrap_or_default()
     }
 
-    /// Returns whether the rank of a task is not known.
+    /// Returns whether the rank of some task is unknown.
     pub(crate) fn lacks(&self, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| self.of(node.key).is_none())
     }
@@ -107,7 +107,7 @@ impl Ranks {
         known.or_else(|| self.late.get(&key)).copied()
     }
 
-    /// Finds the ranks of tasks that came later, and of what came with them; returns those that are new.
+    /// Computes the ranks of tasks that were added later, with those of related new tasks. Returns the new ranks.
     pub(crate) fn add(&mut self, view: &dyn View, nodes: &[Node]) -> ViewResult<KeyMap<u64>> {
         if self.known.is_none() {
             self.load(view)?;
@@ -122,12 +122,12 @@ impl Ranks {
                 continue;
             }
             if let Some(rank) = self.of(key) {
-                // What lies behind it is in its rank already.
+                // Its rank already includes everything behind it.
                 graph.add_weighted(key, rank);
                 continue;
             }
             graph.add_weighted(key, self.weight(view, key)?);
-            // The end of the task above comes after it, like a dependent.
+            // The end of the parent comes after the task, like a dependent.
             let above = view.node(key)?.and_then(|node| node.parent);
             for after in view.dependents(key)?.into_iter().chain(above) {
                 edges.push((after, key));

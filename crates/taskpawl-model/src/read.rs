@@ -1,4 +1,4 @@
-//! Facts that are derived on reading: what a task waits for, and what keeps it from starting.
+//! Facts derived on reading: the tasks that a task waits for, and those that block it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::status::BlockedReason;
 use crate::view::{View, ViewError, ViewResult};
 use crate::{CallId, Key, MAX_ID_BYTES, RunId, TaskId};
 
-/// What these rules need to see: a plain view or a draft.
+/// The reads that these rules need, on a plain view or on a draft.
 pub(crate) trait Edges {
     type Error;
     fn node(&self, key: Key) -> Result<Node, Self::Error>;
@@ -50,7 +50,8 @@ impl Edges for ViewEdges<'_> {
     }
 }
 
-/// Returns why a task is blocked with the ids that the store does not keep: those of `dependency` and `waiting`.
+/// Returns the reason for being blocked, completed with the ids that the store does not keep: those of `dependency` and
+/// `waiting`.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -58,7 +59,7 @@ pub fn blocked_reason(view: &dyn View, key: Key, kept: &BlockedReason) -> Result
     full_reason(&ViewEdges(view), key, kept)
 }
 
-/// Returns what is known of how a call was interrupted, beyond that it was.
+/// Returns the details of an interruption of a call, if any are known.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -83,14 +84,14 @@ pub(crate) fn full_reason<E: Edges>(
     })
 }
 
-/// Returns the direct dependencies and subtasks, and the task above, that keep the gate from ever opening.
+/// Returns the direct dependencies, the subtasks and the parent that keep the gate from ever opening.
 pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, E::Error> {
     let node = edges.node(key)?;
     let above = node.parent.filter(|_| node.gate.entry == Entry::Shut);
     let mut ids = Vec::new();
     let own = Gate { entry: Entry::Open, undecided: false, ..node.gate };
     let is_shut = own.before_subtasks() == GateState::Block;
-    // Where one has to be done, those that were skipped stand in the way, too.
+    // If one dependency has to be done, skipped ones are in the way as well.
     let is_in_the_way = |outcome| match outcome {
         Outcome::Failed => is_shut,
         Outcome::Skipped => is_shut && own.trigger == Trigger::AnyDone,
@@ -109,7 +110,7 @@ pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>
     Ok(ids)
 }
 
-/// Returns the direct dependencies and subtasks, and the task above, that are not finished.
+/// Returns the direct dependencies, the subtasks and the parent that are not finished.
 pub(crate) fn waiting_for<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, E::Error> {
     let node = edges.node(key)?;
     let above = node.parent.filter(|_| node.gate.entry == Entry::Waiting);
@@ -122,10 +123,10 @@ pub(crate) fn waiting_for<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, 
     Ok(ids)
 }
 
-/// Finds the task that `text` names: an exact id, or the only one that begins so.
+/// Finds a task by its exact id, or by a unique prefix of it.
 ///
 /// # Errors
-/// No task is named so, or several; or the view cannot be read.
+/// No task matches, several do, or the view cannot be read.
 pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
     if let Some(key) = view.key(text)? {
         return Ok(key);
@@ -138,10 +139,10 @@ pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
     }
 }
 
-/// Finds the task that `text` names, first as the files of `plans` call it: their tasks may have a prefix in the store.
+/// Finds a task by id, first by the ids in the files of `plans`, whose tasks may have a prefix in the store.
 ///
 /// # Errors
-/// As [`resolve`].
+/// As for [`resolve`].
 pub(crate) fn resolve_within<'p>(
     view: &dyn View,
     plans: impl IntoIterator<Item = &'p str>,
@@ -158,7 +159,7 @@ pub(crate) fn resolve_within<'p>(
 
 fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
     const LOOKED_AT: usize = 500;
-    // What is much longer than any id is near to none, and would be compared for minutes.
+    // Texts much longer than any id are similar to none, and comparing them would take minutes.
     if text.len() > 2 * MAX_ID_BYTES {
         return Ok(Vec::new());
     }
@@ -170,7 +171,7 @@ fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
     Ok(near.into_iter().take(3).map(|(_, id)| id).collect())
 }
 
-/// Returns the tasks that were cancelled and of which calls have not ended, with the runs that end them.
+/// Returns the cancelled tasks with calls that have not ended, and the runs that end them.
 ///
 /// # Errors
 /// The view cannot be read.

@@ -1,4 +1,4 @@
-//! Scopes: which tasks a run or a command over many is restricted to.
+//! Scopes: the tasks to which a run or a bulk command is restricted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::command::DecideError;
 use crate::refusal::Refusal;
 use crate::view::{Query, View, ViewError};
 
-/// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id; each stands for all below, too.
+/// A selector as in `--only`: `plan:NAME`, `label:NAME` or a task id. Each one includes all subtasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selector {
-    /// The tasks of a plan, with all below them.
+    /// The tasks of a plan, with their subtasks.
     Plan(String),
-    /// The tasks with a label, with all below them.
+    /// The tasks with a label, with their subtasks.
     Label(String),
-    /// A task with all below it.
+    /// A task with its subtasks.
     Task(String),
 }
 
@@ -66,7 +66,8 @@ impl Selector {
         self.keys_beside(view, &[])
     }
 
-    /// Returns the tasks that it selects beside other selectors: the id of a task is looked for in the plans that these name first.
+    /// Returns the tasks that it selects together with other selectors. A task id is first searched in the plans that
+    /// these name.
     fn keys_beside(&self, view: &dyn View, others: &[Self]) -> Result<BTreeSet<Key>, DecideError> {
         let keys = match self {
             Self::Plan(name) => {
@@ -80,12 +81,12 @@ impl Selector {
             Self::Task(id) => subtrees(view, vec![resolve_among(view, others, id)?])?,
         };
         let is_known = !keys.is_empty() || matches!(self, Self::Plan(name) if view.plan(name)?.is_some());
-        // A slip in a name must not look like work that is done.
+        // A misspelled name must not look like completed work. A plan that exists and has no tasks is no mistake.
         if is_known { Ok(keys) } else { Err(Refusal::NothingSelected { selector: self.to_string() }.into()) }
     }
 }
 
-/// Returns the tasks that any of the selectors selects; `None` when there are none, which stands for all tasks.
+/// Returns the union of all selectors; `None` without selectors, which means all tasks.
 ///
 /// # Errors
 /// The id of a task is unknown or not unique, or the view cannot be read.
@@ -100,10 +101,10 @@ pub fn select(view: &dyn View, selectors: &[Selector]) -> Result<Option<BTreeSet
     Ok(Some(keys))
 }
 
-/// Finds the task that an id beside selectors names: first as the files of the plans that these name call it.
+/// Finds a task by id, first by the ids in the files of the plans that the selectors name.
 ///
 /// # Errors
-/// As [`resolve`](crate::resolve).
+/// As for [`resolve`](crate::resolve).
 pub fn resolve_among(view: &dyn View, selectors: &[Selector], id: &str) -> Result<Key, DecideError> {
     let plans = selectors.iter().filter_map(|selector| match selector {
         Selector::Plan(name) => Some(name.as_str()),
@@ -116,7 +117,7 @@ fn find(view: &dyn View, query: &Query) -> Result<BTreeSet<Key>, ViewError> {
     Ok(view.find(query)?.into_iter().collect())
 }
 
-/// Returns the tasks with all below them.
+/// Returns the tasks with all their subtasks.
 fn subtrees(view: &dyn View, tops: Vec<Key>) -> Result<BTreeSet<Key>, ViewError> {
     let mut keys: BTreeSet<Key> = tops.iter().copied().collect();
     let mut queue = tops;

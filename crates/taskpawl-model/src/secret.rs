@@ -1,7 +1,9 @@
-//! Secrets in arguments: `${secret:NAME}` names one, and stays what it is wherever arguments are kept, shown or hashed.
+//! Secrets in arguments: `${secret:NAME}` refers to one. The reference stays in place wherever arguments are stored,
+//! shown or hashed.
 //!
-//! Only who wrote the arguments can name a secret. What an expression inserts may come from anywhere, so a placeholder in that is
-//! escaped, and so is one that an inserted text would complete. `$${secret:` stands for the text `${secret:`.
+//! Only the author of the arguments can refer to a secret. Text from an expression may come from anywhere, so
+//! references in it are escaped, including those that inserted text would complete. `$${secret:` is an escape for the
+//! text `${secret:`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,37 +12,37 @@ use serde_json::Value;
 
 use crate::spec::{CallSpec, Map};
 
-/// What a placeholder begins with.
+/// The start of a reference.
 const OPEN: &str = "${secret:";
 
-/// The same as text.
+/// The escaped start.
 const ESCAPED: &str = "$${secret:";
 
-/// The most characters of a name.
+/// The maximum number of characters in a name.
 const MAX_NAME: usize = 64;
 
-/// A part of a text in which secrets may be named.
+/// A part of a text that may refer to secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretPiece<'a> {
-    /// Text as it is.
+    /// Plain text.
     Text(&'a str),
-    /// The name of a secret, whose value belongs here.
+    /// The name of a secret, to be replaced by its value.
     Secret(&'a str),
 }
 
-/// A placeholder that names no secret.
+/// An invalid reference to a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`${{secret:` is not followed by a name of 1 to 64 letters, digits, `_` and `-` and a `}}`")]
 #[non_exhaustive]
 pub struct SecretFault {
-    /// Where it begins, in bytes from 0.
+    /// The byte position of its start.
     pub offset: usize,
 }
 
-/// Returns the parts of a text, of which those that are text come to the whole text with `$${secret:` as `${secret:`.
+/// Returns the parts of a text. Escapes are resolved in the parts that are text.
 ///
 /// # Errors
-/// What follows `${secret:` is no name with a brace behind it.
+/// A `${secret:` is not followed by a name and a closing brace.
 pub fn secret_pieces(text: &str) -> Result<Vec<SecretPiece<'_>>, SecretFault> {
     let mut pieces = Vec::new();
     let (mut begin, mut from) = (0, 0);
@@ -67,24 +69,24 @@ fn push_text<'a>(pieces: &mut Vec<SecretPiece<'a>>, text: &'a str) {
     }
 }
 
-/// Returns the name that a closing brace follows.
+/// Returns the name before a closing brace.
 fn name_at(text: &str) -> Option<&str> {
     let (name, _) = text.split_once('}')?;
     is_secret_name(name).then_some(name)
 }
 
-/// Returns whether a secret can have this name.
+/// Returns whether this is a valid name of a secret.
 pub fn is_secret_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Returns whether a text holds a placeholder or something that looks like the beginning of one.
+/// Returns whether a text contains a reference, valid or not.
 pub fn mentions_secret(text: &str) -> bool {
     text.contains(OPEN)
 }
 
-/// Returns whether a value holds a placeholder, or the beginning of one.
+/// Returns whether a value contains a reference, valid or not.
 pub(crate) fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => mentions_secret(text),
@@ -94,7 +96,7 @@ pub(crate) fn has_secret(value: &Value) -> bool {
     }
 }
 
-/// Returns the names of the secrets that arguments name. What is no placeholder names none.
+/// Returns the names of the secrets to which arguments refer. Texts with an invalid reference are ignored.
 pub fn secret_names(args: &Map) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     args.values().for_each(|value| collect(value, &mut names));
@@ -115,12 +117,12 @@ fn collect(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns whether a call names secrets.
+/// Returns whether a call refers to secrets.
 pub(crate) fn names_secrets(spec: &CallSpec) -> bool {
     !secret_names(&spec.args).is_empty()
 }
 
-/// Escapes the placeholders in a value that an expression gave.
+/// Escapes the references in the value of an expression.
 pub(crate) fn shield(value: Value) -> Value {
     match value {
         Value::String(text) if mentions_secret(&text) => Value::String(text.replace(OPEN, ESCAPED)),
@@ -132,7 +134,7 @@ pub(crate) fn shield(value: Value) -> Value {
     }
 }
 
-/// Escapes the placeholders of a text that lie in what was inserted, or that it is part of.
+/// Escapes the references in a text that overlap inserted parts.
 pub(crate) fn shield_inserted(text: String, inserted: &[Range<usize>]) -> String {
     if !mentions_secret(&text) {
         return text;
@@ -140,6 +142,7 @@ pub(crate) fn shield_inserted(text: String, inserted: &[Range<usize>]) -> String
     let mut shielded = String::with_capacity(text.len() + 8);
     let mut done = 0;
     for (at, _) in text.match_indices(OPEN) {
+        // Without a valid name it is no reference, so only its opening counts.
         let end = at + OPEN.len() + name_at(&text[at + OPEN.len()..]).map_or(0, |name| name.len() + 1);
         shielded.push_str(&text[done..at]);
         if inserted.iter().any(|range| range.start < end && at < range.end) {
@@ -195,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parser_survives_everything_and_loses_nothing(text in r"(\$|\{|\}|secret|:|A|\$\{secret:|ü|-)*") {
+        fn the_parser_never_panics_and_keeps_all_text(text in r"(\$|\{|\}|secret|:|A|\$\{secret:|ü|-)*") {
             if let Ok(pieces) = secret_pieces(&text) {
                 let again: String = pieces.iter().map(|piece| match piece {
                     SecretPiece::Text(text) => text.replace(OPEN, ESCAPED),
@@ -206,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_inserted_names_no_secret(
+        fn inserted_text_cannot_refer_to_a_secret(
             pieces in proptest::collection::vec((r"(\$|\{|\}|secret:|A|\$\{secret:A\})*", any::<bool>()), 1..6)
         ) {
             let (mut text, mut inserted, mut own) = (String::new(), Vec::new(), vec![String::new()]);
@@ -228,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shielded_value_is_read_as_itself(text in r"(\$|\{|\}|secret:|A|\$\{secret:A\})*") {
+        fn a_shielded_value_parses_back_to_itself(text in r"(\$|\{|\}|secret:|A|\$\{secret:A\})*") {
             let Value::String(shielded) = shield(Value::String(text.clone())) else { unreachable!() };
             let pieces = secret_pieces(&shielded).unwrap();
             let read: String = pieces.iter().map(|piece| match piece {

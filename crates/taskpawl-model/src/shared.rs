@@ -1,4 +1,4 @@
-//! Values that many hold and few change.
+//! Shared values: cheap to clone, rarely changed.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A value that is cloned for the price of a count. Who changes it while others hold it gets a copy of its own first, so that
-/// it behaves as a plain value does.
+/// A reference-counted value with copy on write. Changing it while it is shared copies it first, so that it behaves
+/// like a plain value.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T: Clone> Shared<T> {
-    /// Returns the value itself; a copy where others hold it, too.
+    /// Returns the value, copied if it is shared.
     pub fn into_inner(self) -> T {
         Arc::unwrap_or_clone(self.0)
     }
 }
 
 impl<T> Shared<T> {
-    /// Returns whether both hold the very same value, without looking at it.
+    /// Returns whether both share one allocation. Equal values in different allocations count as different.
     pub fn is_same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -53,7 +53,7 @@ impl<T> From<T> for Shared<T> {
     }
 }
 
-/// A text that many hold: the name of an actor, or of a plan. It is cloned for the price of a count.
+/// A reference-counted text, such as the name of an actor or a plan.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SharedText(Arc<str>);
@@ -150,7 +150,7 @@ mod tests {
     use super::Shared;
 
     #[test]
-    fn who_changes_it_does_so_alone() {
+    fn a_change_does_not_affect_other_holders() {
         let one = Shared::from(vec![1]);
         let mut other = one.clone();
         other.push(2);

@@ -1,16 +1,16 @@
-//! Words of a shell. This is the only place that quotes them.
+//! Shell quoting for commands that people copy. This is the only home of it.
 
 use std::fmt::Write;
 
 use crate::visible::is_hidden;
 
-/// Returns a word as a POSIX shell reads it back.
+/// Quotes a word so that a POSIX shell reads it back unchanged.
 ///
-/// What does not show (line breaks, control characters, marks of direction) is written as the bytes of `$'…'`: a terminal would drop it,
-/// and the pasted word would be another one. `bash`, `zsh` and `ksh` read that; `dash` does not.
+/// Invisible characters (line breaks, control characters, direction marks) are written as bytes in `$'…'`. A terminal
+/// would drop them, and the pasted word would differ. `bash`, `zsh` and `ksh` support this syntax; `dash` does not.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-,:@/+%=".contains(c);
-    // `zsh` looks for a program of the name that stands behind `=`.
+    // `zsh` replaces `=name` by the path of that program.
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         return word.to_owned();
     }
@@ -23,7 +23,8 @@ pub fn quoted(word: &str) -> String {
             '\'' | '\\' => quoted.extend(['\\', c]),
             c if is_hidden(c) => {
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                    // Three octal digits: a hexadecimal escape would swallow a digit that follows it in `zsh`.
+                    // Octal escapes have a fixed length of three digits. In `zsh` a hexadecimal escape would swallow a
+                    // following digit.
                     let _ = write!(quoted, "\\{byte:03o}");
                 }
             }
@@ -34,7 +35,7 @@ pub fn quoted(word: &str) -> String {
     quoted
 }
 
-/// Returns words as one line of a shell.
+/// Joins words to a line for a shell.
 pub fn joined<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     words.into_iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_quoted_where_a_shell_would_change_it() {
+    fn words_are_quoted_if_a_shell_would_change_them() {
         for (word, written) in [
             ("build-lib_2.0", "build-lib_2.0"),
             ("label:nightly", "label:nightly"),

@@ -1,8 +1,8 @@
-//! What calls use up, as their tools report it: any object; its numbers are added up.
+//! Usage of calls, as reported by their tools: any JSON object, whose numbers are added up.
 
 use serde_json::{Number, Value};
 
-/// Adds what was used up to what was before: numbers of the same name are added, other values are replaced.
+/// Adds usage to a total: numbers with the same name are added, other values are replaced.
 pub fn add_usage(total: &mut Option<Value>, more: Value) {
     match total {
         None => *total = Some(more),
@@ -31,7 +31,7 @@ fn sum(one: &Number, other: &Number) -> Number {
     whole.map(Number::from).or_else(float).unwrap_or_else(|| other.clone())
 }
 
-/// Returns the cost that a usage names.
+/// Returns the field `cost` of a usage; 0 without a positive number.
 pub fn cost(usage: &Value) -> f64 {
     usage.get("cost").and_then(Value::as_f64).filter(|cost| cost.is_finite() && *cost > 0.0).unwrap_or(0.0)
 }

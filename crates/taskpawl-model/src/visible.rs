@@ -1,14 +1,16 @@
-//! Characters that deceive a reader: which they are, and how they are written so that they are seen.
+//! Deceptive characters: their definition, and escapes that make them visible.
 //!
-//! One home, because a character that one border escapes and another passes on is a hole in both.
+//! This is their only definition. A character that is escaped in one place and passed on in another would be a hole in
+//! both.
 
-/// Returns `text` with its lines and tabs, and with every other character escaped that acts on a terminal, changes the direction of
-/// reading or takes no place: `\u{1b}` for an escape character.
+/// Returns `text` with deceptive characters escaped, such as `\u{1b}` for an escape character. These act on a terminal,
+/// change the reading direction or have no width. Line breaks and tabs stay.
 pub fn escaped(text: &str) -> String {
     escape(text, is_deceptive)
 }
 
-/// Returns `text` as [`escaped`] does, and also escapes what looks like an ordinary space: what somebody approves has to be what runs.
+/// Escapes like [`escaped`], and also characters that look like a space: a person must see exactly the work that an
+/// approval covers.
 pub fn revealed(text: &str) -> String {
     escape(text, is_hidden)
 }
@@ -25,10 +27,10 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Returns whether a character acts on a terminal, changes the direction of reading, breaks a line without being a line break, or
-/// takes no place. Line breaks and tabs are control characters, too: the caller decides about them.
+/// Returns whether a character acts on a terminal, changes the reading direction, breaks a line without being a line
+/// break, or has no width. Line breaks and tabs are control characters and included; callers treat them separately.
 ///
-/// The selectors U+FE00 to U+FE0F are not among them, although they take no place: without them many emoji would not be shown as such.
+/// The variation selectors U+FE00 to U+FE0F are excluded, although they have no width: many emoji need them.
 pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -54,12 +56,13 @@ pub fn is_deceptive(c: char) -> bool {
         )
 }
 
-/// Returns whether a reader cannot tell a character from nothing or from a space.
+/// Returns whether a character looks like nothing or like a space.
 pub(crate) fn is_hidden(c: char) -> bool {
     is_deceptive(c) || is_lookalike(c)
 }
 
-/// Returns whether a character looks like a space that it is not, or selects how the one before it is drawn.
+/// Returns whether a character looks like a space without being one, or selects the rendering of the previous
+/// character.
 fn is_lookalike(c: char) -> bool {
     matches!(
         c,
@@ -72,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_show_is_revealed() {
+    fn invisible_characters_are_revealed() {
         let text = "rm \u{202e}a\u{200b}b\u{a0}\u{feff}\u{1b}[2J\n\tü 漢 👍";
         let shown = "rm \\u{202e}a\\u{200b}b\\u{a0}\\u{feff}\\u{1b}[2J\n\tü 漢 👍";
         assert_eq!(revealed(text), shown);

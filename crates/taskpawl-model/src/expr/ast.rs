@@ -1,4 +1,4 @@
-//! An expression as a tree.
+//! The syntax tree of an expression.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use super::words::Word;
 
-/// The most levels of an expression, so that nothing that walks it can run out of stack.
+/// The maximum depth of an expression. Recursive code cannot exhaust the stack below it.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The most bytes of an expression.
+/// The maximum length of an expression in bytes.
 pub(super) const MAX_BYTES: usize = 65_536;
 
-/// A part of an expression, and where it stands in it.
+/// A part of an expression, with its byte range in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Expr {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// How many levels it has.
+    /// The number of levels, including this one.
     pub(super) depth: usize,
     pub(super) kind: Kind,
 }
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Range(Vec<Expr>),
 }
 
-/// What stands in the parentheses of a filter.
+/// The arguments of a filter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Arguments {
     pub(super) plain: Vec<Expr>,
@@ -75,7 +75,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// Returns how tightly an operator binds.
+    /// Returns the binding strength of an operator; higher values bind tighter.
     pub(super) fn precedence(self) -> u8 {
         match self {
             Self::Or => 1,
@@ -117,11 +117,11 @@ impl Op {
     }
 }
 
-/// `not` binds less than comparisons.
+/// `not` binds less tightly than comparisons, so that `not a == b` means `not (a == b)`.
 pub(super) const NOT: u8 = 3;
 pub(super) const COMPARISON: u8 = 4;
 
-/// A name that an expression uses. There are no names that are only known when it is evaluated.
+/// A name that an expression uses. Names are always literal, so that all of them are known before evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// `params.NAME`.
@@ -130,9 +130,9 @@ pub enum Name {
     Context(String),
     /// `tasks['TASK'].FIELD`.
     Task {
-        /// The task as it is written.
+        /// The task as written: an id or a name.
         task: String,
-        /// What of it.
+        /// The part of the task.
         field: TaskField,
     },
     /// `item`.
@@ -143,7 +143,7 @@ pub enum Name {
     Attempt,
 }
 
-/// What expressions may ask of another task.
+/// The parts of another task that expressions can read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskField {
     /// `context.NAME`.
@@ -183,7 +183,7 @@ impl fmt::Display for TaskField {
     }
 }
 
-/// A member of a root as an expression writes it.
+/// A member of a root, displayed in the syntax of expressions.
 struct Member<'n>(&'n str);
 
 impl fmt::Display for Member<'_> {
@@ -198,7 +198,7 @@ impl fmt::Display for Member<'_> {
 }
 
 impl Expr {
-    /// Returns every part directly below this one.
+    /// Returns the direct parts of this one, in the order of the text.
     fn parts(&self) -> Vec<&Self> {
         match &self.kind {
             Kind::Value(_) | Kind::Name(_) => Vec::new(),
@@ -215,7 +215,7 @@ impl Expr {
         }
     }
 
-    /// Gives every name in it and where it stands, in the order of the text.
+    /// Calls `found` with every name and its byte position, in the order of the text.
     pub(super) fn names(&self, found: &mut impl FnMut(&Name, usize)) {
         if let Kind::Name(name) = &self.kind {
             found(name, self.start);

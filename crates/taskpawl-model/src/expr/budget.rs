@@ -1,19 +1,19 @@
-//! What an evaluation may cost.
+//! A limit on the cost of an evaluation.
 
 use serde_json::Value;
 
-/// The most that the evaluation of one value may cost: about the bytes that it walks or copies. A result is at most
-/// 256 KiB in a task, so this is a hundred of them, and takes some milliseconds.
+/// The maximum cost of evaluating one value, roughly the number of bytes that it walks or copies. A task stores at most
+/// 256 KiB of a result, so this covers a hundred of them, and takes a few milliseconds.
 pub(super) const MAX_COST: u64 = 32 << 20;
 
-/// The cost of looking at one value.
+/// The cost of visiting one value.
 const NODE: u64 = 16;
 
-/// More was used than there is.
+/// The budget is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
-/// What is left to be used.
+/// The remaining budget of an evaluation.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -25,19 +25,22 @@ impl Default for Budget {
     }
 }
 
-/// What each byte of a result that a call keeps by its own `keep` adds: `fromjson` alone costs 16 times its text.
+/// The additional budget for each byte of a result that a call keeps with `keep`: `fromjson` alone costs 16 times its
+/// text.
 const PER_KEPT_BYTE: u64 = 24;
 
 impl Budget {
-    /// Returns what an evaluation may cost that sees so many bytes of results above what is kept without `keep`.
+    /// Returns the budget for an evaluation with this many bytes of results kept with `keep`.
     pub(super) fn with_kept(bytes: u64) -> Self {
+        // The bonus is capped, or many large results together would lift the limit.
         let most = PER_KEPT_BYTE * crate::ByteSize::MAX_KEEP.0;
         Self { left: MAX_COST + bytes.saturating_mul(PER_KEPT_BYTE).min(most) }
     }
 
-    /// Pays for bytes before they are made.
+    /// Pays for bytes before they are allocated.
     pub(super) fn bytes(&mut self, count: usize) -> Result<(), Exhausted> {
         let count = u64::try_from(count).map_err(|_| Exhausted)?;
+        // One is added so that empty texts cost something as well.
         self.left = self.left.checked_sub(count.saturating_add(1)).ok_or(Exhausted)?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What an expression sees, and what it refers to.
+//! The data of an evaluation, and the references of expressions to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,57 +10,57 @@ use crate::Status;
 use crate::spec::{Map, Origin};
 use crate::trust::{Origins, UntrustedValue};
 
-/// What expressions are evaluated with.
+/// The data that expressions are evaluated with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Data {
-    /// `params`: the values of the parameters of the plan.
+    /// `params`: the parameter values of the plan.
     pub params: Map,
-    /// The origins of those that models gave.
+    /// The origins of parameter values that models gave.
     pub params_from: Origins,
-    /// `context`: that of the task itself, with the results of its earlier calls.
+    /// `context`: the context of the task, with the results of its earlier calls.
     pub context: Map,
-    /// The provenance of values of the context, by name.
+    /// The provenance of context values, by name.
     pub context_from: Provenances,
-    /// `tasks`: by the text that the expressions use.
+    /// `tasks`: other tasks, by the text used in the expressions.
     pub tasks: BTreeMap<String, TaskData>,
     /// `item`: in an item of a `forEach`.
     pub item: Option<Value>,
-    /// The values of models that its list was made of.
+    /// Values from models that the list was made of.
     pub item_from: Vec<UntrustedValue>,
     /// `index`: in an item of a `forEach`, from 0.
     pub index: Option<u64>,
-    /// `attempt`: how often the task was claimed.
+    /// `attempt`: the number of claims of the task.
     pub attempt: u32,
-    /// Bytes of results that calls keep by their own `keep`: an evaluation may cost more where there are some.
+    /// The number of bytes of results that calls keep with `keep`. They raise the budget of an evaluation.
     pub kept_bytes: u64,
 }
 
-/// What expressions see of a task.
+/// The data of another task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskData {
     /// Its context, with the results of its calls.
     pub context: Map,
-    /// The provenance of values of its context, by name.
+    /// The provenance of context values, by name.
     pub context_from: Provenances,
-    /// Its result; null when it has none.
+    /// Its result; null without one.
     pub result: Value,
     /// The provenance of its result.
     pub result_from: Provenance,
-    /// The results of its items or its calls, in order; null for those that have none. None where they are more than an expression
-    /// may walk or copy.
+    /// The results of its items or its calls, in order, with null for missing ones. `None` if they exceed the budget of
+    /// an expression.
     pub results: Option<Vec<Value>>,
-    /// The provenance of each of them; empty where none has one.
+    /// The provenance of each result; empty if no result has one.
     pub results_from: Vec<Provenance>,
-    /// Its state.
+    /// Its status.
     pub status: Status,
-    /// Why it failed.
+    /// The reason for its failure.
     pub error: Option<String>,
-    /// The origin of its status and its error, where a model has a part in them.
+    /// The origin of its status and its error, if a model took part in them.
     pub end_from: Option<Origin>,
 }
 
 impl Data {
-    /// Returns the values of models that a name stands for.
+    /// Returns the values from models to which a name refers.
     pub(super) fn untrusted(&self, name: &Name) -> Vec<UntrustedValue> {
         if *name == Name::Item {
             return self.item_from.clone();
@@ -94,12 +94,12 @@ impl TaskData {
     }
 }
 
-/// What expressions refer to.
+/// The references of expressions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
     /// Names of parameters.
     pub params: BTreeSet<String>,
-    /// Other tasks, as they are written, with what is used of them.
+    /// Other tasks, by the text in the expressions, with the parts that are used.
     pub tasks: BTreeMap<String, TaskUse>,
     /// Names in the task's own context.
     pub context: BTreeSet<String>,
@@ -109,14 +109,14 @@ pub struct References {
     pub index: bool,
 }
 
-/// What expressions use of another task beside its state.
+/// The parts of another task that expressions use, apart from its existence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskUse {
     /// Its result or its context.
     pub outcome: bool,
-    /// The list of its results: of a `forEach` those of all items.
+    /// The list of its results; for a `forEach`, the results of all items.
     pub results: bool,
-    /// Its status or its error: their origin depends on its calls.
+    /// Its status or its error, whose origin depends on its calls.
     pub end: bool,
 }
 
@@ -151,7 +151,7 @@ impl References {
         }
     }
 
-    /// Adds everything that others refer to.
+    /// Adds the references of other expressions.
     pub fn extend(&mut self, other: Self) {
         self.params.extend(other.params);
         for (task, used) in other.tasks {
@@ -171,29 +171,29 @@ impl<'a> FromIterator<&'a Name> for References {
     }
 }
 
-/// A value with the values of models that it was made of.
+/// A value, with the values from models that it was made of.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evaluated<T> {
     /// The value.
     pub value: T,
-    /// The values of models that were read.
+    /// The values from models that were read.
     pub untrusted: Vec<UntrustedValue>,
 }
 
 impl<T> Evaluated<T> {
-    /// Returns another value that was made of the same values.
+    /// Converts the value. The values it was made of stay the same.
     pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Evaluated<U> {
         Evaluated { value: change(self.value), untrusted: self.untrusted }
     }
 }
 
-/// Arguments after evaluation.
+/// Evaluated arguments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Args {
-    /// The values that the tool gets.
+    /// The arguments for the tool.
     pub args: Map,
-    /// Whether a value went into a shell command as it is.
+    /// Whether `raw` inserted a value into a shell command without quoting.
     pub raw: bool,
-    /// The values of models that were read.
+    /// The values from models that were read.
     pub untrusted: Vec<UntrustedValue>,
 }

@@ -1,20 +1,20 @@
-//! What is wrong with an expression, before and while it is evaluated.
+//! Errors in expressions, from parsing and from evaluation.
 
 use std::fmt;
 
 use crate::FailureClass;
 use crate::secret::SecretFault;
 
-/// An expression that cannot be read.
+/// A parse error in an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExprError {
-    /// The text within the value, such as `argv[2]`; empty when the value is the text.
+    /// The path within the value, such as `argv[2]`; empty if the value is a text.
     pub pointer: String,
-    /// Where in that text, in bytes from 0.
+    /// The byte offset in that text.
     pub offset: usize,
-    /// What is wrong.
+    /// The problem.
     pub fault: ExprFault,
-    /// What to do next.
+    /// The hint.
     pub hint: Option<String>,
 }
 
@@ -29,55 +29,55 @@ impl fmt::Display for ExprError {
 
 impl std::error::Error for ExprError {}
 
-/// What is wrong with an expression.
+/// The kinds of parse errors.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExprFault {
-    /// No `}}` follows.
+    /// `${{` without a closing `}}`.
     #[error("`${{{{` is not closed by `}}}}`")]
     Unclosed,
-    /// Nothing stands in it.
+    /// Nothing between the braces.
     #[error("the expression is empty")]
     Empty,
-    /// It is too long.
+    /// The expression is too long.
     #[error("the expression has more than {limit} bytes")]
     TooLong {
-        /// The most bytes.
+        /// The maximum number of bytes.
         limit: usize,
     },
-    /// It has too many levels.
+    /// The expression is nested too deeply.
     #[error("the expression is nested more than {limit} deep")]
     TooDeep {
-        /// The most levels.
+        /// The maximum number of levels.
         limit: usize,
     },
-    /// A character that has no meaning.
+    /// A character that the language does not use.
     #[error("unexpected character `{}`", found.escape_debug())]
     Character {
         /// The character.
         found: char,
     },
-    /// A text without its second quote.
+    /// A text without its closing quote.
     #[error("the text that begins here is not closed")]
     UnclosedText,
-    /// A backslash before something that has no meaning after it.
+    /// An unknown escape sequence.
     #[error("unknown escape `{text}`")]
     Escape {
-        /// The backslash and what follows.
+        /// The backslash and the next character.
         text: String,
     },
-    /// A number that cannot be kept.
+    /// A number that cannot be stored exactly.
     #[error("number `{text}` cannot be read")]
     Number {
         /// The number as written.
         text: String,
     },
-    /// Something else should stand here.
+    /// An unexpected token.
     #[error("unexpected {found}, expected {expected}")]
     Unexpected {
-        /// What is there.
+        /// The token.
         found: String,
-        /// What would be right.
+        /// The expected syntax.
         expected: &'static str,
     },
     /// An operator that the language does not have.
@@ -86,51 +86,51 @@ pub enum ExprFault {
         /// The operator.
         operator: String,
     },
-    /// A name that means nothing.
+    /// An unknown name.
     #[error("unknown name `{name}`")]
     UnknownName {
         /// The name.
         name: String,
     },
-    /// A filter that does not exist.
+    /// An unknown filter.
     #[error("unknown filter `{name}`")]
     UnknownFilter {
         /// The name.
         name: String,
     },
-    /// A test that does not exist.
+    /// An unknown test.
     #[error("unknown test `{name}`")]
     UnknownTest {
         /// The name.
         name: String,
     },
-    /// Wrong arguments of a filter or test.
+    /// Wrong arguments for a filter or test.
     #[error("`{name}` takes {takes}")]
     Arguments {
         /// The filter or test.
         name: &'static str,
-        /// What it takes.
+        /// The accepted arguments.
         takes: String,
     },
-    /// A function or a method.
+    /// A call of a function or a method.
     #[error("there is no function `{name}`")]
     Call {
-        /// What is called.
+        /// The function.
         name: String,
     },
-    /// A subscript that is only known later.
+    /// A subscript of a root that is no literal.
     #[error("`{root}` is followed by a name that is written out, such as `{root}['build']`")]
     Subscript {
         /// `params`, `context` or `tasks`.
         root: &'static str,
     },
-    /// A task without one of its fields.
+    /// A task without a field.
     #[error("`{task}` alone has no value")]
     TaskAlone {
         /// The task as written.
         task: String,
     },
-    /// A field that expressions do not see.
+    /// An unknown field of a task.
     #[error("`{task}` has no `{field}`")]
     TaskField {
         /// The task as written.
@@ -138,10 +138,10 @@ pub enum ExprFault {
         /// The field.
         field: String,
     },
-    /// A name with a dash, which is read as a subtraction.
+    /// A name with a dash, which parses as a subtraction.
     #[error("`{written}` is read as a subtraction")]
     Minus {
-        /// What is written.
+        /// The text as written.
         written: String,
     },
     /// Comparisons in a row.
@@ -150,39 +150,39 @@ pub enum ExprFault {
     /// `if` without `else`.
     #[error("`if` needs an `else`")]
     NoElse,
-    /// `raw` somewhere within.
+    /// `raw` inside an expression.
     #[error("`raw` must be the last filter of the whole expression")]
     RawInside,
-    /// `raw` outside of a shell command.
+    /// `raw` outside a shell command.
     #[error("`raw` is only for `command` of the tool `shell`")]
     RawElsewhere,
-    /// Text around the expression of a condition.
+    /// A condition with text around its expression.
     #[error("text and `${{{{ … }}}}` are mixed where one expression is needed")]
     Mixed,
-    /// An expression in a key.
+    /// An expression in a key of an object.
     #[error("keys are not evaluated")]
     Key,
-    /// A secret that cannot be named so.
+    /// An invalid reference to a secret.
     #[error(transparent)]
     Secret(#[from] SecretFault),
-    /// A place in a shell command where no value can be quoted.
+    /// A location in a shell command where a value cannot be quoted.
     #[error("a value cannot be inserted {place} of a shell command")]
     Quoting {
-        /// The place.
+        /// The location.
         place: &'static str,
     },
 }
 
-/// An expression that could not be evaluated.
+/// An error in the evaluation of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvalError {
-    /// The text within the value, such as `argv[2]`; empty when the value is the text.
+    /// The path within the value, such as `argv[2]`; empty if the value is a text.
     pub pointer: String,
-    /// The expression as written, shortened when it is long.
+    /// The expression as written, shortened if it is long.
     pub expression: String,
-    /// What is wrong.
+    /// The problem.
     pub fault: Box<EvalFault>,
-    /// What to do next.
+    /// The hint.
     pub hint: Option<String>,
 }
 
@@ -199,41 +199,41 @@ impl fmt::Display for EvalError {
 impl std::error::Error for EvalError {}
 
 impl EvalError {
-    /// Returns the class of the failure that this is.
+    /// Returns the failure class of the call or task.
     pub fn class(&self) -> FailureClass {
         let is_cut = matches!(*self.fault, EvalFault::Cut { .. });
         if is_cut { FailureClass::Truncated } else { FailureClass::Expression }
     }
 }
 
-/// Why an expression could not be evaluated.
+/// The kinds of evaluation errors.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalFault {
-    /// It cannot be read.
+    /// The expression has a parse error.
     #[error(transparent)]
     Syntax(#[from] ExprFault),
-    /// Something is not there.
+    /// A value does not exist.
     #[error("`{path}` is missing: {there}")]
     Missing {
-        /// The path as far as the first part that is missing.
+        /// The path up to the first missing part.
         path: String,
-        /// What is there instead.
+        /// A description of the value that exists instead.
         there: String,
     },
-    /// A value of another kind is needed.
+    /// A value has a wrong type.
     #[error("{what} needs {expected}, `{path}` is {found}")]
     Kind {
-        /// What needs it.
+        /// The operation.
         what: String,
-        /// What it needs.
+        /// The type it needs.
         expected: &'static str,
-        /// The expression whose value it is.
+        /// The expression with the wrong value.
         path: String,
-        /// What the value is.
+        /// A description of the value.
         found: String,
     },
-    /// Two values that do not go together.
+    /// An operator cannot combine two values.
     #[error("`{operator}` cannot take {left} and {right}")]
     Operands {
         /// The operator.
@@ -246,46 +246,46 @@ pub enum EvalFault {
     /// A division by zero.
     #[error("division by zero")]
     Zero,
-    /// A number that does not fit.
+    /// A number is outside the range of 64 bits.
     #[error("a number is out of range")]
     Range,
-    /// A text that a filter cannot read.
+    /// A filter cannot parse a text.
     #[error("`{filter}` cannot read {text}: {reason}")]
     Unreadable {
         /// The filter.
         filter: &'static str,
         /// The text, shortened.
         text: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// No text can be made of the value.
+    /// The value has no text form.
     #[error("`{path}` is none, which has no text")]
     NoText {
         /// The expression.
         path: String,
     },
-    /// A text with a NUL byte, which no program can be given.
+    /// A text with a NUL byte, which program arguments cannot contain.
     #[error("`{path}` contains a NUL byte, which no command can hold")]
     Nul {
         /// The expression.
         path: String,
     },
-    /// A part of the value was left out where it was stored.
+    /// The value was truncated when it was stored.
     #[error("`{path}` was cut: it holds only a part of what the tool returned")]
     Cut {
-        /// The expression whose value it is.
+        /// The expression with the truncated value.
         path: String,
     },
-    /// It uses too much.
+    /// The budget is used up.
     #[error("the expression walks or copies more than {limit} bytes")]
     Exhausted {
-        /// The most bytes.
+        /// The maximum number of bytes.
         limit: u64,
     },
 }
 
-/// A fault while reading, at a place of the expression.
+/// A parse error, relative to the expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fault {
     pub(super) offset: usize,
@@ -302,7 +302,7 @@ impl Fault {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Returns the error, the expression being at a place of a text.
+    /// Converts to an error in the text that contains the expression from byte `begin` on.
     pub(super) fn at(self, pointer: &str, begin: usize) -> ExprError {
         ExprError {
             pointer: pointer.to_owned(),

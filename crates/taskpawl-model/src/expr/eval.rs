@@ -1,4 +1,4 @@
-//! The value of an expression.
+//! The evaluator.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,17 +17,17 @@ use super::say::{described, fields, items, kind, near};
 use crate::spec::Map;
 use crate::trust::{UntrustedValue, add_values};
 
-/// What a part of an expression comes to.
+/// The value of a part of an expression.
 #[derive(Debug, Clone)]
 pub(super) enum Val<'d> {
     One(Cow<'d, Value>),
-    /// The results of a task, which are only copied when they must be.
+    /// The results of a task. They are borrowed as long as possible, because there may be many.
     Many(&'d [Value]),
-    /// Nothing is there: an error for everybody but `default`, `defined` and `undefined`.
+    /// A missing value. It is an error, except for `default`, `defined` and `undefined`.
     Missing(Stop),
 }
 
-/// Why an evaluation stops.
+/// The reason for the end of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stop {
     pub(super) fault: Box<EvalFault>,
@@ -55,7 +55,7 @@ fn one<'v>(value: &'v Val<'_>) -> Option<&'v Value> {
     if let Val::One(value) = value { Some(value) } else { None }
 }
 
-/// Returns what is known of the part of a value that an index names.
+/// Returns the provenance of the part of a value that an index selects.
 fn step<'d>(seen: Seen<'d>, value: &Val<'_>, index: &Value) -> Seen<'d> {
     let length = match value {
         Val::Many(values) => values.len(),
@@ -66,7 +66,7 @@ fn step<'d>(seen: Seen<'d>, value: &Val<'_>, index: &Value) -> Seen<'d> {
         return seen.field(one(value), name);
     }
     let position = index.as_i64().and_then(|position| position_in(position, length));
-    // A character of a text, or nothing: the whole is read.
+    // The index selects a character of a text, or nothing. This counts as reading the whole value.
     position.map_or(seen, |position| seen.item(position))
 }
 
@@ -80,21 +80,21 @@ pub(super) fn flag<'d>(value: bool) -> Val<'d> {
 
 /// Evaluates one expression.
 pub(super) struct Machine<'d, 'e> {
-    /// The text of the expression, of which parts are named in errors.
+    /// The text of the expression, quoted in errors.
     pub(super) text: &'e str,
     pub(super) data: &'d Data,
     pub(super) budget: &'e mut Budget,
-    /// The names of values of models that were read.
+    /// The values from models that were read.
     pub(super) untrusted: &'e mut Vec<UntrustedValue>,
 }
 
 impl<'d> Machine<'d, '_> {
-    /// Returns the value of an expression, which must be there.
+    /// Returns the value of an expression. A missing value is an error.
     pub(super) fn value(&mut self, expr: &Expr) -> Eval<Cow<'d, Value>> {
         match self.eval(expr)? {
             Val::One(value) => Ok(value),
             Val::Many(values) => {
-                // They are paid for before they are copied: there may be many.
+                // They are paid for before they are copied, because there may be many.
                 values.iter().try_for_each(|value| self.budget.value(value))?;
                 Ok(Cow::Owned(Value::Array(values.to_vec())))
             }
@@ -106,14 +106,14 @@ impl<'d> Machine<'d, '_> {
         shortened(&self.text[expr.start..expr.end])
     }
 
-    /// Returns the value of an expression, of which everything is read.
+    /// Returns the value of an expression, which is read completely.
     pub(super) fn eval(&mut self, expr: &Expr) -> Eval<Val<'d>> {
         let (value, seen) = self.traced(expr)?;
         self.read(expr, seen)?;
         Ok(value)
     }
 
-    /// Refuses to go on with a value of which a part was cut.
+    /// Fails if a part of the value was truncated.
     pub(super) fn read(&self, expr: &Expr, seen: Seen<'d>) -> Eval<()> {
         if seen.is_cut() { Err(self.cut(expr)) } else { Ok(()) }
     }
@@ -126,8 +126,9 @@ impl<'d> Machine<'d, '_> {
         Stop { fault: Box::new(EvalFault::Cut { path }), hint: Some(hint) }
     }
 
-    /// Returns the value of an expression with what is known of the stored value that it is a part of. Nothing of that counts as
-    /// read yet: of `tasks.a.result.exitCode` only the last step does.
+    /// Returns the value of an expression, and the provenance of the stored value that it is a part of.
+    ///
+    /// Intermediate values do not count as read: for `tasks.a.result.exitCode`, a truncated `stdout` is no error.
     pub(super) fn traced(&mut self, expr: &Expr) -> Eval<(Val<'d>, Seen<'d>)> {
         match &expr.kind {
             Kind::Name(name) => {
@@ -149,6 +150,7 @@ impl<'d> Machine<'d, '_> {
             }
             Kind::If { test, then, otherwise } => {
                 self.budget.bytes(16)?;
+                // Only the chosen branch is evaluated, so a missing value in the other one is no error.
                 let test = is_true(&*self.value(test)?);
                 self.traced(if test { then } else { otherwise })
             }
@@ -171,7 +173,7 @@ impl<'d> Machine<'d, '_> {
         }
     }
 
-    /// Returns what is known of the stored value that a name stands for.
+    /// Returns the provenance of the stored value to which a name refers.
     fn seen(&self, name: &Name) -> Seen<'d> {
         let data = self.data;
         match name {
@@ -186,7 +188,7 @@ impl<'d> Machine<'d, '_> {
         }
     }
 
-    /// Returns the value of an expression that is made of others.
+    /// Returns the value of an expression that computes a new value.
     fn made(&mut self, expr: &Expr) -> Eval<Val<'d>> {
         self.budget.bytes(16)?;
         match &expr.kind {
@@ -214,8 +216,7 @@ impl<'d> Machine<'d, '_> {
         }
     }
 
-    /// Returns the value that a test is about. Whether it is there can be told without reading it, unless what it would be a part
-    /// of was cut.
+    /// Returns the value for a test. Tests for existence do not read it, unless its absence may be due to truncation.
     fn tested(&mut self, test: &str, of: &Expr) -> Eval<Val<'d>> {
         if !matches!(test, "defined" | "undefined" | "none") {
             return self.eval(of);
@@ -240,7 +241,8 @@ impl<'d> Machine<'d, '_> {
         }
     }
 
-    /// Notes who wrote a value that is read, be it inserted or only looked at: what is looked at decides what is inserted.
+    /// Records the author of a value that is read, even if it is not part of the result: a condition selects the
+    /// result.
     fn note_author(&mut self, name: &Name) {
         add_values(self.untrusted, self.data.untrusted(name));
     }
@@ -277,7 +279,7 @@ impl<'d> Machine<'d, '_> {
         Val::Missing(Stop { fault: Box::new(EvalFault::Missing { path: self.source(expr), there }), hint })
     }
 
-    /// Returns a field of a value, or that it is missing.
+    /// Returns a field of a value, or a missing value.
     fn attribute(&mut self, value: Val<'d>, of: &Expr, name: &str, expr: &Expr) -> Val<'d> {
         match value {
             Val::One(Cow::Borrowed(value)) => match value.get(name) {
@@ -311,7 +313,7 @@ impl<'d> Machine<'d, '_> {
         self.missing(expr, format!("`{path}` is {}", described(value)), hint)
     }
 
-    /// Says why the result of a task is none.
+    /// Returns a hint with the status of the task, if the value is its missing result.
     fn none_hint(&self, of: &Expr, value: &Value) -> Option<String> {
         let Kind::Name(Name::Task { task, .. }) = &of.kind else { return None };
         if !value.is_null() {
@@ -388,7 +390,7 @@ impl<'d> Machine<'d, '_> {
         }
     }
 
-    /// Returns a whole number that something needs.
+    /// Returns a whole number.
     pub(super) fn whole(&mut self, expr: &Expr, what: &str) -> Eval<i64> {
         let value = self.value(expr)?;
         value.as_i64().ok_or_else(|| self.kind_fault(what, "a whole number", expr, &value))
@@ -410,6 +412,8 @@ impl<'d> Machine<'d, '_> {
     fn binary(&mut self, op: Op, left: &Expr, right: &Expr) -> Eval<Val<'d>> {
         if matches!(op, Op::And | Op::Or) {
             let value = self.value(left)?;
+            // Like in Python, `and` and `or` return one of their values, and evaluate the right one only if it is
+            // needed.
             let decided = is_true(&value) == (op == Op::Or);
             return if decided { Ok(Val::One(value)) } else { Ok(Val::One(self.value(right)?)) };
         }
@@ -470,14 +474,14 @@ impl<'d> Machine<'d, '_> {
         Err(Stop { fault: Box::new(fault), hint })
     }
 
-    /// Returns whether two values are equal; `1` and `1.0` are.
+    /// Returns whether two values are equal; `1` equals `1.0`.
     pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Eval<bool> {
         self.budget.value(left)?;
         self.budget.value(right)?;
         Ok(same(left, right))
     }
 
-    /// Returns which of two numbers or texts comes first.
+    /// Compares two numbers or two texts.
     pub(super) fn order(&mut self, operator: &'static str, left: &Value, right: &Value) -> Eval<Ordering> {
         if let (Some(left), Some(right)) = (Num::of(left), Num::of(right)) {
             self.budget.bytes(1)?;
@@ -521,7 +525,7 @@ impl<'d> Machine<'d, '_> {
         Ok(owned(Value::Array(items)))
     }
 
-    /// Returns the value of an expression to be kept within another one.
+    /// Returns an owned copy of the value of an expression.
     pub(super) fn copied(&mut self, expr: &Expr) -> Eval<Value> {
         let value = self.value(expr)?;
         self.budget.value(&value)?;
@@ -548,6 +552,7 @@ impl<'d> Machine<'d, '_> {
             Some(to) => (first, self.whole(to, "`range`")?),
             None => (0, first),
         };
+        // A negative length, with `to` below `from`, is an empty range.
         let length = usize::try_from(to.saturating_sub(from)).unwrap_or(0);
         self.budget.bytes(length.saturating_mul(32))?;
         Ok(owned(Value::Array((from..to).map(Value::from).collect())))
@@ -565,7 +570,7 @@ impl<'d> Machine<'d, '_> {
         self.passes(test, value, of, argument.as_deref())
     }
 
-    /// Returns whether a value that is there passes a test.
+    /// Returns whether an existing value passes a test.
     pub(super) fn passes(
         &mut self,
         test: &str,
@@ -599,14 +604,15 @@ impl<'d> Machine<'d, '_> {
         })
     }
 
-    /// Returns a value as it is inserted into text.
+    /// Returns the text that is inserted for a value.
     pub(super) fn text_of(&mut self, value: &Value, expr: &Expr) -> Eval<String> {
         self.budget.value(value)?;
         match value {
             Value::String(text) => Ok(text.clone()),
             Value::Null => Err(EvalFault::NoText { path: self.source(expr) }.into()),
             Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-            // Every character may become six.
+            // This is a second payment, because the JSON form can be longer than the value: a character becomes up to
+            // six.
             Value::Array(_) | Value::Object(_) => {
                 self.budget.value(value)?;
                 Ok(value.to_string())
@@ -615,7 +621,7 @@ impl<'d> Machine<'d, '_> {
     }
 }
 
-/// Returns whether a value counts as true: none, false, zero and what is empty do not.
+/// Returns whether a value counts as true. None, false, zero, and empty values do not.
 pub(super) fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -627,7 +633,7 @@ pub(super) fn is_true(value: &Value) -> bool {
     }
 }
 
-/// Returns whether two values are equal. Their depth is limited wherever they come from.
+/// Returns whether two values are equal. Recursion is safe, because the depth of all values is limited.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(_), Value::Number(_)) => {
@@ -650,7 +656,7 @@ fn holds(op: Op, order: Ordering) -> bool {
     order == wanted || (or_equal && order.is_eq())
 }
 
-/// Returns where a position, which counts from the end when it is negative, is in a list.
+/// Converts a position, which counts from the end if it is negative, to an index of a list.
 fn position_in(position: i64, length: usize) -> Option<usize> {
     let length_signed = i64::try_from(length).ok()?;
     let at = if position < 0 { position.checked_add(length_signed)? } else { position };

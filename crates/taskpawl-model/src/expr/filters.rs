@@ -1,4 +1,4 @@
-//! What each filter does. Whatever one walks or makes is paid for before.
+//! The filters. Each one pays for the values that it walks or creates before it does so.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use super::provenance::Seen;
 use super::say::{described, quoted};
 use super::{ast::Op, words};
 
-/// Returns what a filter makes of a value.
+/// Applies a filter to a value.
 pub(super) fn apply<'d>(
     machine: &mut Machine<'d, '_>,
     name: &'static str,
@@ -41,7 +41,7 @@ pub(super) fn apply<'d>(
     filter.apply(&value)
 }
 
-/// Returns another value for one that is not there.
+/// Replaces a missing value.
 pub(super) fn default<'d>(
     machine: &mut Machine<'d, '_>,
     of: &Expr,
@@ -50,7 +50,7 @@ pub(super) fn default<'d>(
     machine.budget.bytes(16)?;
     let (value, seen) = machine.traced(of)?;
     if seen.is_cut_here() && matches!(value, Val::Missing(_)) {
-        // What is not here may be in what was cut off.
+        // The missing part may be in the truncated part of the stored value.
         machine.read(of, seen)?;
     }
     let also_false = match arguments.plain.get(1) {
@@ -62,10 +62,11 @@ pub(super) fn default<'d>(
         Val::Many(values) => !also_false || !values.is_empty(),
         Val::Missing(_) => false,
     };
+    // Only the used value is traced, so the fallback is not evaluated if it is not needed.
     if there { Ok((value, seen)) } else { machine.traced(&arguments.plain[0]) }
 }
 
-/// Returns what needs no walk through the results of a task.
+/// Returns the results of filters that need not copy the results of a task.
 fn without_copy<'d>(name: &str, value: &Val<'d>) -> Option<Val<'d>> {
     let Val::Many(values) = value else { return None };
     let item = |item: Option<&'d Value>| item.map(|item| Val::One(Cow::Borrowed(item)));
@@ -80,7 +81,7 @@ fn without_copy<'d>(name: &str, value: &Val<'d>) -> Option<Val<'d>> {
 struct Filter<'m, 'd, 'e> {
     machine: &'m mut Machine<'d, 'e>,
     name: &'static str,
-    /// What the filter is applied to.
+    /// The expression to which the filter is applied.
     of: &'m Expr,
     arguments: &'m Arguments,
 }
@@ -135,7 +136,7 @@ impl<'d> Filter<'_, 'd, '_> {
         })
     }
 
-    /// A text that becomes a list costs a value for each of its parts.
+    /// Pays for the list that a text becomes: each part is a separate value.
     fn pay_for_parts(&mut self, value: &Value) -> Eval<()> {
         const PART: usize = 64;
         let Value::String(text) = value else { return Ok(()) };
@@ -167,7 +168,7 @@ impl<'d> Filter<'_, 'd, '_> {
         value.as_array().map(Vec::as_slice).ok_or_else(|| self.wrong("a list", value))
     }
 
-    /// Returns the items of a list, the characters of a text or the keys of an object.
+    /// Returns the items of a list, the characters of a text, or the keys of an object.
     fn items(&self, value: &Value) -> Eval<Vec<Value>> {
         match value {
             Value::Array(items) => Ok(items.clone()),
@@ -246,12 +247,13 @@ impl<'d> Filter<'_, 'd, '_> {
         let factor = 10_f64.powi(i32::try_from(digits).unwrap_or(0));
         match number {
             Num::Int(_) => Ok(number.value()?),
+            // At this size a float has no further digits that rounding could remove.
             Num::Float(float) if (float * factor).abs() > 1e15 => Ok(number.value()?),
             Num::Float(float) => Ok(Num::Float((float * factor).round() / factor).value()?),
         }
     }
 
-    /// Reads a number from a text.
+    /// Parses a number from a text.
     fn parsed(&mut self, value: &Value) -> Eval<Value> {
         let number = match value {
             Value::Number(_) => Num::of(value),
@@ -276,7 +278,7 @@ impl<'d> Filter<'_, 'd, '_> {
 
     fn json_read(&mut self, value: &Value) -> Eval<Value> {
         let text = self.text(value)?;
-        // A value takes more room than its text: `[0,0,…]` sixteen times as much.
+        // A value takes more memory than its text: `[0,0,…]` takes sixteen times as much.
         self.machine.budget.bytes(text.len().saturating_mul(16))?;
         taskpawl_json::read(text).map_err(|error| {
             let reason = error.to_string();
@@ -368,7 +370,7 @@ impl<'d> Filter<'_, 'd, '_> {
         Ok(self.list(value)?.iter().rev().cloned().collect())
     }
 
-    /// Returns the items of a list, or the field of each that `attribute` names.
+    /// Returns the items of a list, or the field `attribute` of each.
     fn projected(&mut self, value: &Value) -> Eval<Vec<Value>> {
         let items = self.list(value)?;
         let Some(path) = self.attribute_name()? else { return Ok(items.to_vec()) };
@@ -396,7 +398,7 @@ impl<'d> Filter<'_, 'd, '_> {
         }
     }
 
-    /// Returns `a.b.0` of a value.
+    /// Returns the part of a value at a path such as `a.b.0`.
     fn field_of<'v>(&mut self, value: &'v Value, path: &str) -> Eval<Option<&'v Value>> {
         self.machine.budget.bytes(path.len())?;
         let step = |value: &'v Value, name: &str| match value {
@@ -418,7 +420,7 @@ impl<'d> Filter<'_, 'd, '_> {
         Stop { fault: Box::new(fault), hint }
     }
 
-    /// Returns every item with what it is ordered by.
+    /// Returns every item with its sort key.
     fn keyed(&mut self, value: &Value) -> Eval<Vec<(Value, Value)>> {
         let keys = self.projected(value)?;
         Ok(keys.into_iter().zip(self.list(value)?.iter().cloned()).collect())
@@ -437,13 +439,14 @@ impl<'d> Filter<'_, 'd, '_> {
 
     fn sort(&mut self, value: &Value) -> Eval<Value> {
         let mut items = self.keyed(value)?;
-        // Sorting cannot stop in between, so that its comparisons are paid for before.
+        // Sorting cannot stop in between, so all comparisons are paid for before it starts.
         let rounds = usize::BITS - items.len().leading_zeros();
         for (key, _) in &items {
             for _ in 0..rounds {
                 self.machine.budget.value(key)?;
             }
         }
+        // The comparison of the sort cannot fail, so values that cannot be compared are reported here.
         for pair in items.windows(2) {
             self.machine.order("sort", &pair[0].0, &pair[1].0)?;
         }
@@ -469,7 +472,7 @@ impl<'d> Filter<'_, 'd, '_> {
         Ok(items.filter(|(key, _)| seen.insert(normal(key))).map(|(_, item)| item).collect())
     }
 
-    /// Keeps the items of which a field passes, or those of which it does not.
+    /// Keeps the items with a field that passes the test, or those with a field that does not.
     fn select(&mut self, value: &Value, wanted: bool) -> Eval<Value> {
         let path = self.text_argument(0)?.unwrap_or_default();
         let test = self.text_argument(1)?;
@@ -529,7 +532,7 @@ fn sorted_before(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// Returns a text that is the same for equal values.
+/// Returns a text that is equal for equal values, such as `1` and `1.0`.
 fn normal(value: &Value) -> String {
     match Num::of(value) {
         Some(Num::Float(float)) if float.fract() == 0.0 => Num::Float(float)

@@ -1,4 +1,4 @@
-//! An expression as words, numbers, texts and signs.
+//! The lexer: words, literals and signs.
 
 use serde_json::{Number, Value};
 
@@ -19,7 +19,7 @@ pub(super) enum Lexeme {
     End,
 }
 
-/// Longer signs first.
+/// Longer signs come first, so that `==` is not read as two `=`.
 const SIGNS: [&str; 31] = [
     "==", "!=", "<=", ">=", "//", "**", "&&", "||", "(", ")", "[", "]", "{", "}", ",", ":", ".", "|", "+",
     "-", "*", "/", "%", "~", "<", ">", "=", "?", "!", "&", ";",
@@ -81,7 +81,7 @@ impl<'a> Lexer<'a> {
         taken
     }
 
-    /// A number after a dot is an index: `a.0.1` is `a[0][1]`.
+    /// Reads a number. After a dot it is an index without a fraction: `a.0.1` means `a[0][1]`.
     fn number(&mut self) -> Result<Lexeme, Fault> {
         let start = self.at;
         let after_dot =
@@ -100,13 +100,14 @@ impl<'a> Lexer<'a> {
             );
             Fault::new(start, ExprFault::Number { text: shown })
         };
+        // A whole number that only fits a float would lose digits, so it is refused.
         number
             .filter(|number| !text.bytes().all(|b| b.is_ascii_digit()) || !number.is_f64())
             .map(|n| Lexeme::Literal(Value::Number(n)))
             .ok_or_else(fault)
     }
 
-    /// A part after the point and an exponent, where there are digits after each.
+    /// Reads a fraction and an exponent, if a digit follows the point or the `e`.
     fn fraction(&mut self) {
         let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
         if self.rest().strip_prefix('.').is_some_and(digit) {
@@ -146,7 +147,7 @@ impl<'a> Lexer<'a> {
 const ESCAPES: &str =
     r#"there are `\n`, `\t`, `\r`, `\\`, `\'`, `\"` and `\u00e4`; a backslash is written `\\`"#;
 
-/// Returns the character of an escape, and how long the escape is.
+/// Returns the character of an escape sequence and the length of the sequence.
 fn unescaped(text: &str) -> Option<(char, usize)> {
     let simple = |character| Some((character, 2));
     match text.as_bytes().get(1)? {

@@ -1,15 +1,18 @@
 //! Expressions: `${{ … }}` in arguments and in the options of a task, a subset of Jinja's expressions.
 //!
-//! The evaluator is our own. Jinja engines are made for templates that their operator wrote; here an agent writes them,
-//! and the process must survive whatever it writes: minijinja, which the language is taken from, runs out of stack (and
-//! aborts) on `1+1+…`, `not not …`, `a.b.b…` and `a[0][0]…` of 100,000 parts, and its fuel counts instructions but not
-//! what they copy, so that `s ~ s ~ …` or `join` of a long list take seconds or all memory. Here depth is limited when
-//! an expression is parsed, everything that is walked or copied is paid for from one budget, nothing multiplies text,
-//! and there are neither loops nor functions of the author. In return, every name is known before anything runs: tasks,
-//! parameters and context values are named by literals only.
+//! The evaluator is our own. Jinja engines are made for templates of the operator. Here agents write the expressions,
+//! and the process must survive all of them. The language is taken from minijinja, which does not fit:
 //!
-//! Reading order: `data` (what expressions see), `words` (filters and tests), `template` (the functions that others
-//! call), `scan`, `lexer`, `parser`, `ast`, `eval`, `filters`, `shell`, `shell_place`.
+//! - It overflows the stack and aborts on `1+1+…`, `not not …`, `a.b.b…` and `a[0][0]…` with 100,000 parts.
+//! - Its fuel counts instructions but not copied bytes: `s ~ s ~ …`, or `join` on a long list, takes seconds or all
+//!   memory.
+//!
+//! Here the parser limits the depth, and one budget pays for everything that is walked or copied. No operation
+//! multiplies text, and there are no loops and no functions of the author. In return every name is known before
+//! anything runs: tasks, parameters and context values are referred to by literals only.
+//!
+//! Reading order: `data` (the data of expressions), `words` (filters and tests), `template` (the entry points), `scan`,
+//! `lexer`, `parser`, `ast`, `eval`, `filters`, `shell`, `shell_place`.
 
 mod ast;
 mod budget;

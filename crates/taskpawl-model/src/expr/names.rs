@@ -1,5 +1,5 @@
-//! The names that values begin with. What follows them is written out, so that everything that an expression refers
-//! to is known when it is read.
+//! Parses the root names of values. The next member must be a literal, so that all references of an expression are
+//! known after parsing.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ type Parse<T> = Result<T, Fault>;
 const TASK_FIELDS: [&str; 5] = ["context", "error", "result", "results", "status"];
 
 impl Parser<'_> {
-    /// Reads a name and what belongs to it.
+    /// Reads a root name with its literal members.
     pub(super) fn name(&mut self, start: usize, word: &str) -> Parse<Expr> {
         let root = match word {
             "params" => "params",
@@ -57,7 +57,7 @@ impl Parser<'_> {
         fault.hint(unknown_hint(word))
     }
 
-    /// Refuses `params.my-name`, unless what follows the dash is a value.
+    /// Refuses `params.my-name`, unless the word after the dash is a literal or a root name.
     fn refuse_minus_after(&self, at: usize, start: usize) -> Parse<()> {
         if self.text[..self.last_end()].ends_with(']') { Ok(()) } else { self.refuse_minus(at, start) }
     }
@@ -147,7 +147,7 @@ fn list(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what was probably meant by a name that other tools have, or that is close to one of ours.
+/// Returns a hint for an unknown name: its equivalent if another tool uses it, or a similar name.
 fn unknown_hint(word: &str) -> String {
     let instead = match word {
         "null" | "nil" | "undefined" => "none",

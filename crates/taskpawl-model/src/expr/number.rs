@@ -1,4 +1,4 @@
-//! Arithmetic: whole numbers stay whole and never wrap, results that JSON cannot hold are errors.
+//! Arithmetic. Whole numbers stay whole and never wrap around. Results that JSON cannot hold are errors.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(super) enum Num {
     Float(f64),
 }
 
-/// Compares a whole number of at most 64 bits with a fraction.
+/// Compares a whole number of at most 64 bits with a float, without rounding either.
 #[expect(clippy::cast_possible_truncation, reason = "what is cut off is looked at by itself")]
 fn compare_to_float(int: i128, float: f64) -> Ordering {
     const BEYOND: f64 = 1e30;
@@ -60,13 +60,13 @@ impl Num {
         number.map(Value::Number).ok_or(EvalFault::Range)
     }
 
-    /// Compares exactly: were a large whole number rounded for it, three numbers could be in no order.
+    /// Compares exactly. With rounding, the order of three numbers could be inconsistent.
     pub(super) fn compare(self, other: Self) -> std::cmp::Ordering {
         match (self, other) {
             (Self::Int(left), Self::Int(right)) => left.cmp(&right),
             (Self::Int(int), Self::Float(float)) => compare_to_float(int, float),
             (Self::Float(float), Self::Int(int)) => compare_to_float(int, float).reverse(),
-            // JSON has no number that is none.
+            // JSON has no NaN, so there is always an order.
             (Self::Float(left), Self::Float(right)) => left.partial_cmp(&right).unwrap_or(Ordering::Equal),
         }
     }
@@ -89,7 +89,7 @@ impl Num {
         }
     }
 
-    /// Returns the whole number without the fraction; nothing when it is too large.
+    /// Returns the whole part; `None` if it is too large.
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
     pub(super) fn truncate(self) -> Option<Self> {
         match self {
@@ -100,7 +100,7 @@ impl Num {
     }
 }
 
-/// Returns what an operator makes of two numbers.
+/// Applies an operator to two numbers.
 pub(super) fn apply(op: Op, left: Num, right: Num) -> Result<Value, EvalFault> {
     let number = match (op, left, right) {
         (Op::Divide | Op::FloorDivide | Op::Remainder, _, right) if right.equals(Num::Int(0)) => {
@@ -113,9 +113,11 @@ pub(super) fn apply(op: Op, left: Num, right: Num) -> Result<Value, EvalFault> {
     number.value()
 }
 
-/// Both come from 64 bits, so only a product can be too large.
+/// Both operands fit in 64 bits, so only a product can overflow 128 bits.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other operators do not calculate")]
 fn whole(op: Op, left: i128, right: i128) -> Option<i128> {
+    // Python's floor division: `div_euclid` rounds down for positive divisors only. `max(1)` avoids a panic for other
+    // operators.
     let floor = left.div_euclid(right.max(1));
     match op {
         Op::Add => left.checked_add(right),

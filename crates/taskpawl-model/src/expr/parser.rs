@@ -1,4 +1,4 @@
-//! From the text of an expression to a tree in which every name is known.
+//! The parser: converts the text of an expression to a tree in which every name is known.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::error::{ExprFault, Fault};
 use super::lexer::{Lexeme, Token, tokens};
 use super::words::{self, Word, closest};
 
-/// An expression, and whether its value goes into a shell command as it is.
+/// A parsed expression, with its use of `raw`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parsed {
     pub(super) expr: Expr,
-    /// Where `raw` stands, if it does.
+    /// The byte position of `raw`, if it is used.
     pub(super) raw: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     tokens: Vec<Token>,
     at: usize,
-    /// How many of the functions below wait for what stands within.
+    /// The current recursion depth of the functions below.
     depth: usize,
     raw: Option<usize>,
 }
@@ -54,7 +54,7 @@ impl Parser<'_> {
         &self.tokens[(self.at + 1).min(self.tokens.len() - 1)].what
     }
 
-    /// Returns where the last token that was taken ends.
+    /// Returns the end of the last token that was consumed.
     pub(super) fn last_end(&self) -> usize {
         self.at.checked_sub(1).map_or(0, |last| self.tokens[last].end)
     }
@@ -91,7 +91,7 @@ impl Parser<'_> {
         if self.eat(sign) { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
-    /// Returns the error of something that cannot stand here.
+    /// Returns the error for an unexpected token.
     pub(super) fn unexpected(&self, expected: &'static str) -> Fault {
         let token = self.token();
         if let Lexeme::Sign(sign) = &token.what
@@ -108,14 +108,14 @@ impl Parser<'_> {
         Fault::new(token.start, ExprFault::Unexpected { found, expected })
     }
 
-    /// Makes a part of an expression that began at `start` and ends here.
+    /// Creates a node from `start` to the last consumed token.
     pub(super) fn node(&self, start: usize, below: &[&Expr], kind: Kind) -> Parse<Expr> {
         let depth = 1 + below.iter().map(|part| part.depth).max().unwrap_or(0);
         check_depth(depth, start)?;
         Ok(Expr { start, end: self.last_end(), depth, kind })
     }
 
-    /// Reads something that may hold itself.
+    /// Runs a recursive reader within the depth limit.
     fn within<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         self.depth += 1;
         check_depth(self.depth, self.token().start)?;
@@ -154,6 +154,7 @@ impl Parser<'_> {
         let mut left = if least <= NOT && self.is_word("not") { self.not()? } else { self.unary()? };
         while let Some((op, tokens)) = self.operator().filter(|(op, _)| op.precedence() >= least) {
             self.at += tokens;
+            // One level more makes operators of the same level left-associative: `a - b - c` is `(a - b) - c`.
             let right = self.binary(op.precedence() + 1)?;
             let again = self.operator().filter(|_| op.precedence() == COMPARISON);
             if again.is_some_and(|(op, _)| op.precedence() == COMPARISON) {
@@ -175,7 +176,7 @@ impl Parser<'_> {
         self.over(start, of, Kind::Not)
     }
 
-    /// Returns the operator that stands here, and how many tokens it has.
+    /// Returns the operator at the current position and the number of its tokens.
     fn operator(&self) -> Option<(Op, usize)> {
         let one = |op| Some((op, 1));
         match self.peek() {
@@ -209,7 +210,7 @@ impl Parser<'_> {
         self.over(start, of, Kind::Negate)
     }
 
-    /// Makes a part with one part below it.
+    /// Creates a node with one child.
     pub(super) fn over(&self, start: usize, of: Expr, kind: impl FnOnce(Box<Expr>) -> Kind) -> Parse<Expr> {
         let depth = of.depth + 1;
         check_depth(depth, start)?;
@@ -249,7 +250,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Refuses `a.build-lib`: without blanks, a name with a dash was meant.
+    /// Refuses `a.build-lib`. Without spaces around the dash, a name was meant.
     pub(super) fn refuse_minus(&self, name_at: usize, start: usize) -> Parse<()> {
         let minus = self.token();
         let adjacent = self.is_sign("-") && minus.start == self.last_end();
@@ -261,7 +262,7 @@ impl Parser<'_> {
         Err(self.minus(name_at, start))
     }
 
-    /// Returns the error of a name with dashes, in a value that begins at `start`.
+    /// Returns the error for a name with dashes, in a value that begins at `start`.
     pub(super) fn minus(&self, name_at: usize, start: usize) -> Fault {
         let name = shortened(dashed(&self.text[name_at..]));
         let before = shortened(self.text[start..name_at].trim_end().trim_end_matches('.'));
@@ -299,7 +300,7 @@ impl Parser<'_> {
         Ok(Expr { start, end: self.last_end(), depth, kind: kind(Box::new(left), Box::new(right)) })
     }
 
-    /// Returns the error of a call of what was just read.
+    /// Returns the error for calling the value that was just read.
     fn call(&self, start: usize) -> Fault {
         let called = &self.text[start..self.last_end()];
         call_of(start, called.rsplit('.').next().unwrap_or(called))
@@ -336,6 +337,8 @@ impl Parser<'_> {
         let arguments = if self.is_sign("(") { self.within(Self::arguments)? } else { Arguments::default() };
         check_arguments(filter, &arguments, at)?;
         if filter.name == "raw" {
+            // `raw` is no operation on values. It changes how the finished value is inserted, so it cannot be part of
+            // an expression.
             if self.depth > 1 || *self.peek() != Lexeme::End {
                 let hint = "put the rest in parentheses: `(a ~ b) | raw`";
                 return Err(Fault::new(at, ExprFault::RawInside).hint(hint));
@@ -474,19 +477,19 @@ fn check_depth(depth: usize, at: usize) -> Parse<()> {
     Err(fault.hint("split it: let a task before this one make a part of the value"))
 }
 
-/// Returns the error of a function or method.
+/// Returns the error for a function or method.
 pub(super) fn call_of(start: usize, name: &str) -> Fault {
     let fault = Fault::new(start, ExprFault::Call { name: shortened(name) });
     fault.hint(call_hint(name))
 }
 
-/// Returns whether a word means something by itself.
+/// Returns whether a word is a literal or a root name.
 pub(super) fn is_name(word: &str) -> bool {
     let literal = matches!(word, "true" | "false" | "none" | "True" | "False" | "None" | "range");
     literal || words::ROOTS.iter().any(|root| root.name == word)
 }
 
-/// Returns the text up to what cannot be part of an id without quotes.
+/// Returns the beginning of the text that could be an unquoted id with dashes.
 fn dashed(text: &str) -> &str {
     let end =
         text.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')).unwrap_or(text.len());
@@ -512,7 +515,7 @@ fn sign_operator(sign: &str) -> Option<Op> {
     })
 }
 
-/// Returns what to write instead of an operator of other languages.
+/// Returns the hint for an operator of other languages.
 fn foreign_operator(sign: &str) -> Option<&'static str> {
     Some(match sign {
         "&&" | "&" => "write `and`",
@@ -526,7 +529,7 @@ fn foreign_operator(sign: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the filter that other languages call by this name.
+/// Returns the filter to which this name of other languages corresponds.
 fn foreign_filter(name: &str) -> Option<&'static str> {
     let plain: String = name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect();
     Some(match plain.as_str() {
@@ -573,7 +576,7 @@ fn word_hint(name: &str, known: &[Word]) -> String {
 fn check_arguments(word: &'static Word, arguments: &Arguments, at: usize) -> Parse<()> {
     let plain = (word.least..=word.most).contains(&arguments.plain.len());
     let known = arguments.named.iter().all(|(name, _)| word.named.contains(&name.as_str()));
-    // `map` is nothing without its field.
+    // `map` requires `attribute`.
     let complete = word.name != "map" || arguments.named.iter().any(|(name, _)| name == "attribute");
     if plain && known && complete {
         return Ok(());
@@ -582,7 +585,7 @@ fn check_arguments(word: &'static Word, arguments: &Arguments, at: usize) -> Par
     Err(Fault::new(at, fault).hint(format!("for example `{}`", word.example.replace('\n', "\\n"))))
 }
 
-/// Returns a text for a message, cut off when it is long.
+/// Returns a text for a message, shortened if it is long.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 60;
     let mut shown: String = text.chars().take(MOST).collect();

@@ -1,4 +1,4 @@
-//! Provenance of stored values: which parts were cut, and who wrote them.
+//! The provenance of stored values: truncated parts and authors.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,38 @@ use serde_json::Value;
 
 use crate::spec::Origin;
 
-/// Facts about a stored value that the value itself does not show.
+/// Facts about a stored value that the value itself does not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// The parts that hold less than the tool produced.
+    /// The truncated parts.
     pub cut: Option<CutParts>,
-    /// The origin, where a model has a part in it.
+    /// The origin, if a model took part in the value.
     pub origin: Option<Origin>,
 }
 
 impl Provenance {
-    /// Returns whether there is nothing to know about the value.
+    /// Returns whether the value is complete and not from a model.
     pub fn is_plain(&self) -> bool {
         self.cut.is_none() && self.origin.is_none()
     }
 }
 
-/// The values of a map that have a provenance, by name.
+/// The provenance of the values in a map, by name. Values without one are absent.
 pub type Provenances = BTreeMap<String, Provenance>;
 
-/// The parts of a value that were cut, as a tree of field names and positions.
+/// The truncated parts of a value, as a tree of field names and indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutParts {
-    /// The value at this place is cut; everything below it is then, too.
+    /// Whether the value at this path is truncated, and with it everything below.
     here: bool,
     below: BTreeMap<String, Self>,
 }
 
-/// The fields of a stand-in that are true of the result it stands for.
+/// Fields of a placeholder that are exact, although the result is truncated.
 const OF_STAND_IN: [&str; 3] = ["truncated", "sha256", "resultFile"];
 
 impl CutParts {
-    /// Reads JSON Pointers (RFC 6901); `""` names the whole value. `None` without any.
+    /// Parses JSON Pointers (RFC 6901); `""` is the whole value. `None` for an empty list.
     pub fn from_pointers<P: AsRef<str>>(pointers: &[P]) -> Option<Self> {
         let mut root = Self::default();
         for pointer in pointers {
@@ -51,12 +51,12 @@ impl CutParts {
         (root != Self::default()).then_some(root)
     }
 
-    /// Returns whether the value at this place is cut itself.
+    /// Returns whether the value at this path is truncated itself.
     pub(super) fn is_here(&self) -> bool {
         self.here
     }
 
-    /// Returns the cut parts of a field or an item of `value`, to which these belong.
+    /// Returns the truncated parts of a field or an item of `value`, if any.
     pub(super) fn below(&self, value: Option<&Value>, name: &str) -> Option<&Self> {
         if let Some(below) = self.below.get(name) {
             return Some(below);
@@ -65,7 +65,7 @@ impl CutParts {
     }
 }
 
-/// Returns whether a value stands for a larger result that is kept in a file.
+/// Returns whether a value is the placeholder for a larger result in a file.
 fn is_stand_in(value: Option<&Value>) -> bool {
     value.is_some_and(|value| {
         value.get("truncated") == Some(&Value::Bool(true))
@@ -73,10 +73,10 @@ fn is_stand_in(value: Option<&Value>) -> bool {
     })
 }
 
-/// What an evaluation knows of the stored values that a part of an expression takes from.
+/// The provenance of the stored values that a part of an expression is taken from.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Seen<'d> {
-    /// It takes nothing from stored values that has a provenance.
+    /// Not from a stored value with a provenance.
     #[default]
     Nothing,
     /// One stored value, or a part of it.
@@ -90,7 +90,7 @@ impl<'d> Seen<'d> {
         provenance.map_or(Self::Nothing, |provenance| Self::One(provenance.cut.as_ref()))
     }
 
-    /// Returns what is known of a field of `value`.
+    /// Returns the provenance of a field of `value`.
     pub(super) fn field(self, value: Option<&Value>, name: &str) -> Self {
         match self {
             Self::One(cut) => Self::One(cut.and_then(|cut| cut.below(value, name))),
@@ -99,7 +99,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Returns what is known of the item at a position.
+    /// Returns the provenance of the item at an index.
     pub(super) fn item(self, position: usize) -> Self {
         match self {
             Self::Many(results) => Self::of(results.get(position)),
@@ -108,7 +108,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Returns whether any part of the value is cut.
+    /// Returns whether any part of the value is truncated.
     pub(super) fn is_cut(self) -> bool {
         match self {
             Self::Nothing => false,
@@ -117,7 +117,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Returns whether the value itself is cut, so that nobody can say what is not in it.
+    /// Returns whether the value itself is truncated, so that an absent part may have existed.
     pub(super) fn is_cut_here(self) -> bool {
         matches!(self, Self::One(Some(cut)) if cut.is_here())
     }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_name_parts_and_everything_below() {
+    fn a_pointer_covers_a_part_and_everything_below() {
         let cut = CutParts::from_pointers(&["/stdout", "/a~1b/0"]).unwrap();
         let is_cut = |path: &[&str]| {
             let mut place = Some(&cut);
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stand_in_says_where_the_whole_is() {
+    fn the_exact_fields_of_a_placeholder_count_as_complete() {
         let cut = CutParts::from_pointers(&["", "/sha256"]).unwrap();
         let stand_in = json!({"truncated": true, "resultFile": "/f", "head": "", "sha256": ""});
         for (value, name, expected) in [
             (&stand_in, "resultFile", false),
             (&stand_in, "head", true),
             (&stand_in, "other", true),
-            // The result that it stands for has such a field of its own.
+            // The result itself has such a field, and it is truncated.
             (&stand_in, "sha256", true),
             (&json!({"resultFile": "/f"}), "resultFile", true),
         ] {

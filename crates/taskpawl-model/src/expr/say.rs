@@ -1,11 +1,11 @@
-//! How values are named in messages.
+//! Descriptions of values for messages.
 
 use serde_json::Value;
 
 use super::words::closest;
 use crate::spec::Map;
 
-/// Returns what kind a value is of.
+/// Returns the type of a value in words.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "none",
@@ -17,7 +17,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns a value for a message: itself where it is short, else what kind it is of.
+/// Returns a description of a value: the value itself if it is short, otherwise its type.
 pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn described(value: &Value) -> String {
     }
 }
 
-/// Returns a text in backticks, on one line and not too long.
+/// Returns a text in backticks, escaped to one line and shortened.
 pub(super) fn quoted(text: &str) -> String {
     const MOST: usize = 40;
     let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
@@ -63,7 +63,7 @@ pub(super) fn fields(map: &Map) -> String {
 }
 
 pub(super) fn near(name: &str, map: &Map) -> Option<String> {
-    // It is looked for wherever something is missing, also where a `default` makes up for it.
+    // The search runs for every missing value, even if `default` replaces it, so it is limited.
     const MOST: usize = 64;
     closest(name, map.keys().take(MOST).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }

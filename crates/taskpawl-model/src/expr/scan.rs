@@ -1,27 +1,28 @@
-//! Texts with `${{ … }}` in them. The end of one is found by a scanner that knows texts and braces.
+//! Splits texts into plain text and `${{ … }}`. The scanner knows quotes and braces, so that `}}` inside an expression
+//! does not end it.
 
 use super::ast::MAX_BYTES;
 use super::error::{ExprFault, Fault};
 
-/// What an expression begins with.
+/// The start of an expression.
 pub(crate) const OPEN: &str = "${{";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Text as it is.
+    /// Plain text.
     Text(&'a str),
-    /// What stands between the braces, and where that begins.
+    /// The text between the braces, with its byte position.
     Expression { source: &'a str, at: usize },
 }
 
-/// Returns the pieces of a text. `$${{` stands for `${{` as text.
+/// Returns the pieces of a text. `$${{` is an escape for the text `${{`.
 pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Fault> {
     let mut pieces = Vec::new();
     let mut begin = 0;
     let mut from = 0;
     while let Some(found) = text[from..].find(OPEN).map(|offset| from + offset) {
         if text[begin..found].ends_with('$') {
-            // The first dollar goes, the rest stays as it is.
+            // The first dollar is dropped.
             push_text(&mut pieces, &text[begin..found - 1]);
             begin = found;
             from = found + OPEN.len();
@@ -51,7 +52,7 @@ fn unclosed(at: usize) -> Fault {
     Fault::new(at, ExprFault::Unclosed).hint("close it with `}}`, or write `$${{` for the text `${{`")
 }
 
-/// Returns how many bytes stand before the `}}` that closes an expression.
+/// Returns the number of bytes before the `}}` that ends an expression.
 fn length_of_expression(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut open = 0_usize;

@@ -1,21 +1,24 @@
-//! Values in shell commands. A value becomes one word in single quotes, which is only right where a word may stand:
-//! within quotes the quotes would be text, and in some places a shell reads single quotes as nothing special and runs
-//! what stands between them. There, a value is refused rather than inserted wrongly.
+//! Values in shell commands.
+//!
+//! A value becomes one word in single quotes, which is only correct where a word may stand. Inside quotes these quotes
+//! would be text. In some locations a shell gives single quotes no special meaning and executes their content. There a
+//! value is refused.
 
 use super::error::{ExprFault, Fault};
 
-/// Returns a text as one word of a shell command: always in quotes, so that it is neither a keyword nor an assignment.
+/// Quotes a text as one word of a shell command. It is always quoted, so that it is neither a keyword nor an
+/// assignment.
 pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What the text of a command up to some place is in the middle of.
+/// An open construct at the current position of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Frame {
     Single,
     Double,
     Backticks,
-    /// `$(`, with so many parentheses open in it.
+    /// `$(`, with the number of open parentheses inside.
     Command(usize),
     /// `${`.
     Parameter,
@@ -24,31 +27,31 @@ enum Frame {
     Comment,
 }
 
-/// Reads a command piece by piece, and knows whether a word can be inserted between two of them.
+/// Reads a command piece by piece and tracks whether a word can be inserted between two of them.
 #[derive(Debug, Default)]
 pub(super) struct Command {
     frames: Vec<Frame>,
-    /// A `<<` was read, and since then…
+    /// The state of a `<<` that was read.
     heredoc: Option<Heredoc>,
-    /// The last piece ends with a backslash that is not escaped itself.
+    /// Whether the last piece ends with a backslash that is not escaped itself.
     escaping: bool,
-    /// The last piece ends in the middle of a word.
+    /// Whether the last piece ends in the middle of a word.
     in_word: bool,
-    /// Something makes it impossible to know what follows.
+    /// The construct after which the state is unknown. From there on all values are refused.
     lost: Option<&'static str>,
-    /// The word that is being read, as far as it is plain.
+    /// The current word, as far as it is plain.
     word: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heredoc {
-    /// …no line has ended.
+    /// The line with `<<` has not ended.
     Announced,
-    /// …a line has ended.
+    /// The line with `<<` has ended, so the document itself may have begun.
     Begun,
 }
 
-/// The quotes around a place.
+/// The quotes around the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     None,
@@ -57,7 +60,7 @@ pub(super) enum Quotes {
 }
 
 impl Quotes {
-    /// Returns what a shell reads here as the value of a variable: neither split into words nor taken for a pattern.
+    /// Returns an expansion of a variable for this position, protected from word splitting and globbing.
     pub(super) fn expansion(self, variable: &str) -> String {
         match self {
             Self::None => format!("\"${{{variable}}}\""),
@@ -67,31 +70,32 @@ impl Quotes {
     }
 }
 
-/// More levels than anybody writes.
+/// A nesting that no real command reaches.
 const MAX_FRAMES: usize = 64;
 
 impl Command {
-    /// Reads text that the author wrote.
+    /// Reads text of the author.
     pub(super) fn text(&mut self, text: &str) {
         let characters: Vec<char> = text.chars().collect();
         let mut at = 0;
         while at < characters.len() {
             at += self.step(&characters[at..]);
             if self.frames.len() > MAX_FRAMES {
+                // The rest of the text is still read, so that every later value gets this error.
                 self.lost = Some("that deep in a nest");
                 self.frames.truncate(1);
             }
         }
     }
 
-    /// A value is inserted.
+    /// Records that a value is inserted.
     pub(super) fn value(&mut self) {
         self.in_word = true;
         self.word.clear();
         self.escaping = false;
     }
 
-    /// A variable is read here, as a word or as a part of one; returns in which quotes.
+    /// Records that a variable is expanded here, as a word or a part of one. Returns the quotes around it.
     pub(super) fn variable(&mut self, at: usize) -> Result<Quotes, Fault> {
         let quotes = match self.place() {
             None => Quotes::None,
@@ -106,7 +110,7 @@ impl Command {
         Ok(quotes)
     }
 
-    /// Checks that a word may be inserted here.
+    /// Checks that a quoted word may be inserted here.
     pub(super) fn check(&self, at: usize) -> Result<(), Fault> {
         let Some(place) = self.place() else { return Ok(()) };
         Err(Fault::new(at, ExprFault::Quoting { place }).hint(hint(place)))
@@ -122,6 +126,8 @@ impl Command {
         if self.escaping {
             return Some(AFTER_BACKSLASH);
         }
+        // Backticks are checked before the innermost construct: a shell removes some backslashes in them before it
+        // parses the inner command.
         if self.frames.contains(&Frame::Backticks) {
             return Some(IN_BACKTICKS);
         }
@@ -131,16 +137,16 @@ impl Command {
             Frame::Parameter => Some("within `${…}`"),
             Frame::Arithmetic(_) => Some(IN_ARITHMETIC),
             Frame::Comment => Some("in a comment"),
-            // Within `$(…)` a command begins anew, whatever is around it.
+            // A command inside `$(…)` is parsed afresh, whatever quotes surround it.
             Frame::Command(_) | Frame::Backticks => None,
         }
     }
 
-    /// Reads one character or more; returns how many.
+    /// Reads one or more characters and returns their number.
     fn step(&mut self, rest: &[char]) -> usize {
         if std::mem::take(&mut self.escaping) {
             if rest[0] == '\n' {
-                // The two vanish: what is left and right of them stands side by side.
+                // A backslash and a line break vanish: the text on both sides is joined.
                 return 1;
             }
             self.in_word = true;
@@ -187,7 +193,8 @@ impl Command {
         match rest[0] {
             '}' => self.close(),
             '\\' => self.escaping = true,
-            // Within double quotes a single quote here is text, elsewhere it is not; no value comes in anyway.
+            // Inside double quotes a single quote is text here, otherwise it opens a quote. No value is accepted here
+            // in either case.
             '\'' if !self.frames.contains(&Frame::Double) => self.frames.push(Frame::Single),
             '"' => self.frames.push(Frame::Double),
             '`' => self.backtick(),
@@ -205,7 +212,7 @@ impl Command {
                 self.close();
                 return 2;
             }
-            // It may be two subshells, in which quotes mean something else.
+            // This may be two subshells instead of arithmetic, in which quotes have another meaning.
             ['\'' | '"', ..] => self.lost = Some(IN_ARITHMETIC),
             [')', ..] => self.frames[last] = Frame::Arithmetic(open.saturating_sub(1)),
             ['\\', ..] => self.escaping = true,
@@ -216,7 +223,7 @@ impl Command {
         1
     }
 
-    /// A backtick ends the substitution that it began, whatever was begun within.
+    /// Handles a backtick. It ends the substitution that the previous one opened, and with it everything opened inside.
     fn backtick(&mut self) {
         let begun = self.frames.iter().rposition(|frame| *frame == Frame::Backticks);
         if let Some(begun) = begun {
@@ -228,7 +235,7 @@ impl Command {
         }
     }
 
-    /// What was begun within a word ends; the word goes on.
+    /// Ends a construct inside a word; the word continues.
     fn close(&mut self) {
         self.frames.pop();
         self.in_word = true;
@@ -241,7 +248,7 @@ impl Command {
             ['$', '(', ..] => (Frame::Command(0), 2),
             ['$', '{', ..] => (Frame::Parameter, 2),
             ['$', '\'', ..] if self.frames.last() != Some(&Frame::Double) => {
-                // Some shells know escapes in it, others do not.
+                // Some shells support escapes in `$'…'`, others do not.
                 self.lost = Some("after `$'`");
                 return 1;
             }
@@ -264,6 +271,7 @@ impl Command {
                 self.frames.push(Frame::Arithmetic(0));
                 return 2;
             }
+            // `<<<` is a here-string: its word is on the same line, and no document follows.
             ['<', '<', '<', ..] => return 3,
             ['<', '<', ..] => {
                 self.heredoc = self.heredoc.or(Some(Heredoc::Announced));
@@ -294,7 +302,8 @@ impl Command {
             character => {
                 self.in_word = true;
                 self.word.push(character);
-                // The patterns of `case` have parentheses that nothing opens.
+                // The patterns of `case` have closing parentheses without opening ones, so the end of `$(…)` is
+                // unknown.
                 if self.word == "case" && self.frames.iter().any(|frame| matches!(frame, Frame::Command(_))) {
                     self.lost = Some("after a `case` within `$(…)`");
                 }

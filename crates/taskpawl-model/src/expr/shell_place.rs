@@ -1,9 +1,10 @@
-//! Places of values in a shell command: as a plain argument a value is data, elsewhere it decides what runs.
+//! Classifies values in a shell command: plain arguments are data, all other values influence what runs.
 //!
-//! A value becomes one quoted word, so no shell reads it as syntax. The program that gets the word may still run it. The judgement here
-//! errs on the side of asking: a command with substitutions or here-documents is not taken apart.
+//! A value becomes one quoted word, so no shell parses it as syntax. But the program that gets the word may execute it.
+//! In doubt a value counts as influential, and the call needs an approval. Commands with substitutions or
+//! here-documents are not analyzed.
 
-/// A part of a command: what its author wrote, or a value.
+/// A part of a command: text of the author, or a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'p> {
     Written(&'p str),
@@ -13,7 +14,8 @@ pub(super) enum Part<'p> {
     Raw,
 }
 
-/// Programs that run, or hand on for running, what they are given; interpreters without their version.
+/// Programs that execute their arguments or input, directly or through another program. Interpreters are listed without
+/// a version.
 const EXECUTORS: &[&str] = &[
     "alias",
     "ash",
@@ -101,13 +103,13 @@ const EXECUTORS: &[&str] = &[
 /// Options whose argument is code.
 const CODE_OPTIONS: &[&str] = &["-c", "-e"];
 
-/// Words in front of a program that make several commands one.
+/// Shell keywords before a program, which make several commands one compound command.
 const RESERVED: &[&str] = &[
     "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac",
     "select", "in", "function",
 ];
 
-/// Returns which of the values in a command are data by construction, in their order.
+/// Returns whether each value in a command is data by construction, in order.
 pub(super) fn data_words(parts: &[Part<'_>]) -> Vec<bool> {
     let mut reader = Reader::default();
     for part in parts {
@@ -118,6 +120,7 @@ pub(super) fn data_words(parts: &[Part<'_>]) -> Vec<bool> {
         }
     }
     reader.end_unit();
+    // In a compound command, a value in one part may reach a program in another part, for example through a variable.
     if reader.is_opaque || (reader.is_compound && reader.is_executing) {
         reader.data.fill(false);
     }
@@ -130,13 +133,13 @@ enum Quote {
     Double,
 }
 
-/// A word as it is read.
+/// The current word.
 #[derive(Debug, Default)]
 struct Word {
     text: String,
-    /// Something was read, if only a pair of quotes.
+    /// Whether anything was read, even an empty pair of quotes.
     has_begun: bool,
-    /// The values in it, by their position.
+    /// The values in the word, by index.
     values: Vec<usize>,
 }
 
@@ -148,20 +151,20 @@ struct Reader {
     is_escaped: bool,
     in_comment: bool,
     word: Word,
-    /// The next word is the target of a redirection.
+    /// Whether the next word is the target of a redirection.
     is_redirected: bool,
     last: Option<char>,
-    /// The words of the command that is read, from its program on.
+    /// The words of the current command, starting with its program.
     words: Vec<String>,
-    /// The first value of the unit: commands that a pipe connects.
+    /// The index of the first value of the unit, which is a sequence of commands connected by pipes.
     unit: usize,
-    /// A program of the unit runs what it is given.
+    /// Whether a program of the unit executes its arguments or input.
     unit_executes: bool,
-    /// The same of any unit.
+    /// Whether this holds for any unit of the command.
     is_executing: bool,
-    /// Commands are nested, so that units do not stand for themselves.
+    /// Whether commands are nested, so that units influence each other.
     is_compound: bool,
-    /// The command holds what is not taken apart here.
+    /// Whether the command has parts that are not analyzed.
     is_opaque: bool,
 }
 
@@ -244,7 +247,7 @@ impl Reader {
             self.decide(&word.values);
         } else if self.words.is_empty() && word.values.is_empty() && RESERVED.contains(&word.text.as_str()) {
             self.is_compound = true;
-            // The words of these are read by the commands within.
+            // The words of these keywords are used by the commands inside.
             self.unit_executes |= matches!(word.text.as_str(), "for" | "case" | "select");
         } else if self.words.is_empty() && is_assignment(&word.text) {
             self.decide(&word.values);
@@ -261,13 +264,13 @@ impl Reader {
         if is_program || follows_code || !is_plain {
             self.decide(&word.values);
         }
-        // A program that a variable or a value names may be any.
+        // A program name from a variable or a value may be any program.
         let is_unknown = is_program && (word.text.contains('$') || !word.values.is_empty());
         self.unit_executes |= is_unknown || executes(&word.text);
         self.words.push(word.text);
     }
 
-    /// Marks values as such that decide about what runs.
+    /// Marks values as influential.
     fn decide(&mut self, values: &[usize]) {
         for value in values {
             self.data[*value] = false;
@@ -290,7 +293,7 @@ impl Reader {
     }
 }
 
-/// Returns whether a word names a program that runs what it is given.
+/// Returns whether a word names a program that executes its arguments or input.
 fn executes(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let is_listed = |name: &str| EXECUTORS.contains(&name);
@@ -311,7 +314,7 @@ fn is_assignment(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Reads a command in which `%value%` stands for a value.
+    /// Analyzes a command in which `%value%` is a value.
     fn places(command: &str) -> Vec<bool> {
         let parts = command.split('%').enumerate();
         let part = |(position, text)| if position % 2 == 0 { Part::Written(text) } else { Part::Word(text) };
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_decide_what_runs_are_none() {
+    fn values_that_influence_what_runs_are_not_data() {
         for command in [
             "%ls%",
             "A=1 %ls%",

@@ -1,4 +1,4 @@
-//! The expressions of values: what they refer to, and what they come to.
+//! The entry points of expressions: references, checks and evaluation of texts and values.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,39 +19,39 @@ use crate::secret::{SecretFault, SecretPiece, mentions_secret, secret_pieces, sh
 use crate::spec::Map;
 use crate::trust::{UntrustedValue, add_values};
 
-/// A name that a value uses, and where.
+/// A name in a value, with its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mention {
-    /// The text within the value, such as `argv[2]`; empty when the value is the text.
+    /// The path within the value, such as `argv[2]`; empty if the value is a text.
     pub pointer: String,
-    /// Where in that text, in bytes from 0.
+    /// The byte offset in that text.
     pub offset: usize,
     /// The name.
     pub name: Name,
 }
 
-/// What a text is to become.
+/// The use of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A value: the expression's own where there is nothing else, text otherwise.
+    /// A value. A single expression keeps its type; with other text around it, the result is text.
     Value,
     /// A shell command.
     Command,
-    /// A value that the tool keeps or prints as it is, and does nothing by.
+    /// A value that the tool only stores or prints, so that it cannot influence what happens.
     Data,
 }
 
-/// Returns what the expressions anywhere in a value refer to.
+/// Returns the references of the expressions in a value.
 pub fn references(value: &Value) -> Result<References, ExprError> {
     Ok(names(&mentions(value)?))
 }
 
-/// Returns what a condition refers to: an expression, within `${{ … }}` or bare.
+/// Returns the references of a condition: an expression, bare or in `${{ … }}`.
 pub fn condition_references(text: &str) -> Result<References, ExprError> {
     Ok(names(&condition_mentions(text)?))
 }
 
-/// Returns what the arguments of a call refer to, checked as [`evaluate_args`] evaluates them.
+/// Returns the references of the arguments of a call. They are checked as in [`evaluate_args`].
 pub fn args_references(tool: &str, args: &Map) -> Result<References, ExprError> {
     Ok(names(&args_mentions(tool, args)?))
 }
@@ -60,7 +60,7 @@ fn names(mentions: &[Mention]) -> References {
     mentions.iter().map(|mention| &mention.name).collect()
 }
 
-/// Returns every name that the expressions anywhere in a value use.
+/// Returns the names in the expressions of a value.
 pub fn mentions(value: &Value) -> Result<Vec<Mention>, ExprError> {
     let mut found = Vec::new();
     walk(value, &mut String::new(), &mut |text, pointer| {
@@ -69,7 +69,7 @@ pub fn mentions(value: &Value) -> Result<Vec<Mention>, ExprError> {
     Ok(found)
 }
 
-/// Returns every name that a condition uses.
+/// Returns the names in a condition.
 pub fn condition_mentions(text: &str) -> Result<Vec<Mention>, ExprError> {
     let read = || {
         let (source, at) = alone(text)?;
@@ -83,7 +83,7 @@ pub fn condition_mentions(text: &str) -> Result<Vec<Mention>, ExprError> {
     Ok(found)
 }
 
-/// Returns every name that the arguments of a call use, with the argument at the beginning of each pointer.
+/// Returns the names in the arguments of a call. The pointers begin with the name of the argument.
 pub fn args_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> {
     let mut found = Vec::new();
     for (name, value) in args {
@@ -94,8 +94,8 @@ pub fn args_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> 
     Ok(found)
 }
 
-/// Returns the names in arguments that decide about a call: those outside of places where a value is data by construction, as far as
-/// that can be told before there are values.
+/// Returns the names in arguments that influence a call, without those used as data by construction. Values are not
+/// known yet, so this is an approximation.
 pub(crate) fn deciding_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> {
     let mut found = Vec::new();
     for (name, value) in args {
@@ -117,7 +117,7 @@ pub(crate) fn deciding_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, 
     Ok(found)
 }
 
-/// Returns the expressions of a command that decide about what runs, whatever plain word their values are.
+/// Returns the expressions of a command that influence what runs, assuming that their values are plain words.
 fn deciding_words(command: &str) -> Result<Vec<(Parsed, usize)>, Fault> {
     let (mut parts, mut expressions) = (Vec::new(), Vec::new());
     for piece in pieces(command)? {
@@ -142,7 +142,7 @@ fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
     }
 }
 
-/// Gives every text of a value and its pointer.
+/// Calls `found` with every text in a value and its pointer.
 fn walk(
     value: &Value,
     pointer: &mut String,
@@ -212,7 +212,7 @@ fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) 
     Ok(())
 }
 
-/// Reads text that the author wrote, in which secrets may be named.
+/// Reads text of the author, which may refer to secrets.
 fn read_secrets(text: &str, form: Form, command: &mut Command) -> Result<(), Fault> {
     let (mut at, faulty) = (0, |fault: SecretFault| {
         let hint = "write `$${secret:` for the text `${secret:`";
@@ -231,11 +231,11 @@ fn read_secrets(text: &str, form: Form, command: &mut Command) -> Result<(), Fau
     Ok(())
 }
 
-/// Returns a shell command in which each `${secret:NAME}` is what a shell reads as the value of the variable that `variable` gives,
-/// as one word or a part of one: so no shell reads the value itself as anything but text.
+/// Replaces each `${secret:NAME}` in a shell command by an expansion of the variable that `variable` returns. The shell
+/// reads the secret as text only, as one word or a part of one.
 ///
 /// # Errors
-/// A secret cannot be named so, or stands where no shell reads a variable as text.
+/// The reference is invalid, or its location in the command does not allow a variable as text.
 pub fn with_secret_variables(
     command: &str,
     mut variable: impl FnMut(&str) -> String,
@@ -257,7 +257,7 @@ pub fn with_secret_variables(
     Ok(made)
 }
 
-/// Returns the names that one text uses, which may be a shell command.
+/// Returns the names in a text, which may be a shell command.
 pub(crate) fn text_mentions(text: &str, is_command: bool) -> Result<Vec<Mention>, ExprError> {
     let form = if is_command { Form::Command } else { Form::Value };
     let mut found = Vec::new();
@@ -265,7 +265,7 @@ pub(crate) fn text_mentions(text: &str, is_command: bool) -> Result<Vec<Mention>
     Ok(found)
 }
 
-/// Returns whether a shell command takes a value as it is, without quotes around it.
+/// Returns whether a shell command inserts a value without quotes.
 pub fn inserts_raw(command: &str) -> bool {
     let is_raw = |piece: &Piece| match piece {
         Piece::Expression { source, .. } => parse(source).is_ok_and(|parsed| parsed.raw.is_some()),
@@ -274,7 +274,7 @@ pub fn inserts_raw(command: &str) -> bool {
     command.contains(OPEN) && pieces(command).is_ok_and(|pieces| pieces.iter().any(is_raw))
 }
 
-/// Returns the expression of a text that is nothing but one `${{ … }}`: its value keeps its type.
+/// Returns the expression of a text that consists of one `${{ … }}` only. Its value keeps its type.
 pub fn lone_expression(text: &str) -> Option<&str> {
     match pieces(text).ok()?.as_slice() {
         [Piece::Expression { source, .. }] => Some(source.trim()),
@@ -287,7 +287,7 @@ pub(crate) fn check_no_expression(key: &str) -> Result<(), ExprError> {
     check_key(key, "")
 }
 
-/// Checks that an expression may stand where it does.
+/// Checks that an expression is allowed at its location.
 fn check_place(parsed: &Parsed, form: Form, command: &mut Command, at: usize) -> Result<(), Fault> {
     match form {
         Form::Value | Form::Data => refuse_raw(parsed, at),
@@ -318,7 +318,7 @@ fn shifted(fault: Fault, by: usize) -> Fault {
     Fault { offset: fault.offset + by, ..fault }
 }
 
-/// Returns the one expression of a text, with `${{ … }}` around it or not, and where it begins.
+/// Returns the expression of a condition, with or without `${{ … }}`, and its byte position.
 fn alone(text: &str) -> Result<(&str, usize), Fault> {
     let begin = text.len() - text.trim_start().len();
     let trimmed = text.trim();
@@ -337,7 +337,7 @@ fn alone(text: &str) -> Result<(&str, usize), Fault> {
 /// Evaluates a condition.
 ///
 /// # Errors
-/// Text is neither true nor false: `"false"` from a program would count as true.
+/// The value is a non-empty text. It is neither true nor false: the output `"false"` of a program would count as true.
 pub fn evaluate_condition(text: &str, data: &Data) -> Result<Evaluated<bool>, EvalError> {
     let evaluated = evaluate_expression(text, data)?;
     let value = &evaluated.value;
@@ -362,7 +362,7 @@ pub fn evaluate_condition(text: &str, data: &Data) -> Result<Evaluated<bool>, Ev
     Ok(evaluated.map(|value| super::eval::is_true(&value)))
 }
 
-/// Evaluates an expression, within `${{ … }}` or bare.
+/// Evaluates an expression, bare or in `${{ … }}`.
 pub fn evaluate_expression(text: &str, data: &Data) -> Result<Evaluated<Value>, EvalError> {
     let (source, at) = alone(text).map_err(|fault| unread(fault, "", text))?;
     let parsed = parse(source).map_err(|fault| unread(fault, "", source))?;
@@ -372,14 +372,14 @@ pub fn evaluate_expression(text: &str, data: &Data) -> Result<Evaluated<Value>, 
     Ok(Evaluated { value, untrusted: evaluator.untrusted })
 }
 
-/// Evaluates the expressions anywhere in a value.
+/// Evaluates all expressions in a value.
 pub fn evaluate(value: &Value, data: &Data) -> Result<Evaluated<Value>, EvalError> {
     let mut evaluator = Evaluator::new(data);
     let value = evaluator.value(value, &mut String::new(), Form::Value)?;
     Ok(Evaluated { value, untrusted: evaluator.untrusted })
 }
 
-/// Evaluates the arguments of a call. In the command of the tool `shell` every value becomes one quoted word.
+/// Evaluates the arguments of a call. In the command of the tool `shell`, every value becomes one quoted word.
 pub fn evaluate_args(tool: &str, args: &Map, data: &Data) -> Result<Args, EvalError> {
     let mut evaluator = Evaluator::new(data);
     let mut evaluated = Map::new();
@@ -390,12 +390,12 @@ pub fn evaluate_args(tool: &str, args: &Map, data: &Data) -> Result<Args, EvalEr
     Ok(Args { args: evaluated, raw: evaluator.raw, untrusted: evaluator.untrusted })
 }
 
-/// What all expressions of one value share.
+/// The shared state of all expressions in one value: they share one budget.
 struct Evaluator<'d> {
     data: &'d Data,
     budget: Budget,
     raw: bool,
-    /// The values of models that were read.
+    /// The values from models that were read.
     untrusted: Vec<UntrustedValue>,
 }
 
@@ -436,6 +436,7 @@ impl<'d> Evaluator<'d> {
         if let ([Piece::Expression { source, .. }], Form::Value | Form::Data) = (pieces.as_slice(), form) {
             let parsed = read(source, pointer)?;
             refuse_raw(&parsed, 0).map_err(|fault| unread(fault, pointer, source))?;
+            // `shield` escapes secret references: a value must not be able to read secrets by containing `${secret:…}`.
             return self.expression(&parsed, source, pointer, form).map(Cow::into_owned).map(shield);
         }
         let mut made = String::with_capacity(text.len());
@@ -466,7 +467,7 @@ impl<'d> Evaluator<'d> {
         Ok(Value::String(shield_inserted(made, &inserted)))
     }
 
-    /// Notes the values of models in a text, and whether they are data where they stand.
+    /// Records the values from models in a text, and whether they are data at their locations.
     fn note_places(&mut self, pieces: &[Piece<'_>], values: Vec<Inserted>, form: Form) {
         if values.iter().all(|value| value.untrusted.is_empty()) {
             return;
@@ -538,10 +539,10 @@ impl<'d> Evaluator<'d> {
     }
 }
 
-/// The value of an expression within a text.
+/// The value of an expression inside a text.
 struct Inserted {
     text: String,
-    /// It becomes one word of a command.
+    /// Whether it becomes one quoted word of a command.
     is_quoted: bool,
     untrusted: Vec<UntrustedValue>,
 }
@@ -562,7 +563,7 @@ fn read(source: &str, pointer: &str) -> Result<Parsed, EvalError> {
     parse(source).map_err(|fault| unread(fault, pointer, source))
 }
 
-/// Returns the error of an expression that nobody checked before.
+/// Converts a parse error of an expression that was not checked before.
 fn unread(fault: Fault, pointer: &str, source: &str) -> EvalError {
     let Fault { what, hint, .. } = fault;
     EvalError {

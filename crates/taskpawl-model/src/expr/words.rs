@@ -1,19 +1,19 @@
-//! The filters and tests, with what they take: one table for the parser, the evaluator and the language reference.
+//! The tables of filters, tests, operators and names. The parser, the evaluator and the language reference share them.
 
-/// A filter, a test or a name: what it is called, what it takes, what it means.
+/// A filter, a test, an operator or a name, with its documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
     /// Its name.
     pub name: &'static str,
-    /// The fewest values in its parentheses.
+    /// The minimum number of positional arguments.
     pub least: usize,
-    /// The most values in its parentheses.
+    /// The maximum number of positional arguments.
     pub most: usize,
-    /// The names that values in its parentheses may have.
+    /// The named arguments.
     pub named: &'static [&'static str],
-    /// What it does.
+    /// A description for the language reference.
     pub meaning: &'static str,
-    /// An expression.
+    /// An example.
     pub example: &'static str,
     /// The value of the example, as JSON.
     pub gives: &'static str,
@@ -29,7 +29,7 @@ const fn word(
     Word { name, least, most, named, meaning, example, gives }
 }
 
-/// The names that begin a value. The examples are evaluated with the data of the tests.
+/// The root names of values. Their examples are evaluated with the data of the tests.
 pub static ROOTS: &[Word] = &[
     word("params", (0, 0), &[], "a parameter of the plan", ("params.region", r#""eu""#)),
     word(
@@ -63,7 +63,7 @@ pub static ROOTS: &[Word] = &[
     ),
 ];
 
-/// Every operator and form, from what binds least to what binds most.
+/// All operators and forms, from the loosest binding to the tightest.
 pub static OPERATORS: &[Word] = &[
     word(
         "A if C else B",
@@ -144,7 +144,7 @@ pub static OPERATORS: &[Word] = &[
     ),
 ];
 
-/// Every filter.
+/// All filters.
 pub static FILTERS: &[Word] = &[
     word("abs", (0, 0), &[], "the number without its sign", ("-3 | abs", "3")),
     word(
@@ -302,7 +302,7 @@ pub static FILTERS: &[Word] = &[
     word("values", (0, 0), &[], "the values of an object as a list", ("{'a': 1} | values", "[1]")),
 ];
 
-/// Every test: `value is TEST`, `value is not TEST`.
+/// All tests, used as `value is TEST` and `value is not TEST`.
 pub static TESTS: &[Word] = &[
     word("boolean", (0, 0), &[], "true or false", ("true is boolean", "true")),
     word(
@@ -335,7 +335,7 @@ pub static TESTS: &[Word] = &[
     ),
 ];
 
-/// Returns the filter of a name.
+/// Returns the filter with this name; `d` and `count` are aliases of Jinja.
 pub(super) fn filter(name: &str) -> Option<&'static Word> {
     let name = match name {
         "d" => "default",
@@ -345,14 +345,14 @@ pub(super) fn filter(name: &str) -> Option<&'static Word> {
     FILTERS.iter().find(|word| word.name == name)
 }
 
-/// Returns the test of a name.
+/// Returns the test with this name.
 pub(super) fn test(name: &str) -> Option<&'static Word> {
     TESTS.iter().find(|word| word.name == name)
 }
 
-/// Returns the closest of some names, if one is close.
+/// Returns the most similar name, if one is similar enough.
 pub(crate) fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Very long names are compared with nothing: the distance costs the product of the lengths.
+    // Long names are not compared, because the edit distance costs the product of both lengths.
     const MOST: usize = 40;
     if name.len() > MOST {
         return None;
@@ -363,7 +363,7 @@ pub(crate) fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) 
 }
 
 impl Word {
-    /// Returns what it takes, in words.
+    /// Returns the accepted arguments in words.
     pub(super) fn takes(&self) -> String {
         let plain = match (self.least, self.most) {
             (0, 0) if self.named.is_empty() => return "no arguments".to_owned(),
