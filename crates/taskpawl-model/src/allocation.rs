@@ -1,8 +1,8 @@
 //! Resource allocation: named resources, write paths and item slots that tasks of a run share.
 //!
-//! A claim takes its needs in one fixed order, holds those it has, and waits for the next one in a single queue,
-//! ordered by priority and then by age. The fixed order rules out deadlocks. The queue rules out starvation, however
-//! much a claim needs. A release looks at the first claim of each queue it touched, not at every waiting claim.
+//! A claim takes its needs in one fixed order, holds those it has, and waits for the next one in a single queue. The
+//! queue is ordered by priority and then by age. The fixed order rules out deadlocks. The queue rules out starvation,
+//! however much a claim needs. A release looks at the first claim of each queue it touched, not at every waiting claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -154,8 +154,8 @@ mod tests {
         assert_eq!(cut("short"), "short");
         for text in ["x".repeat(60_000), "é".repeat(60_000), "漢".repeat(60_000)] {
             assert!(cut(&text).len() <= MAX_BYTES && cut(&text).ends_with('…'));
-            let told = cut_before(&text, ": do that");
-            assert!(told.len() <= MAX_BYTES && told.ends_with("…: do that"), "{}", told.len());
+            let message = cut_before(&text, ": do that");
+            assert!(message.len() <= MAX_BYTES && message.ends_with("…: do that"), "{}", message.len());
         }
     }
 
@@ -174,8 +174,8 @@ mod tests {
     fn equal_faults_are_grouped() {
         let faults = [("a", 1), ("b", 2), ("a", 3), ("a", 4)];
         let groups = grouped(faults, |(word, _)| *word);
-        let told: Vec<_> = groups.iter().map(|group| (group.first, group.count)).collect();
-        assert_eq!(told, [(("a", 1), 3), (("b", 2), 1)]);
+        let counts: Vec<_> = groups.iter().map(|group| (group.first, group.count)).collect();
+        assert_eq!(counts, [(("a", 1), 3), (("b", 2), 1)]);
         let text = kinds(faults, |(word, _)| *word, |group| group.counted(group.first.0), "; ");
         assert_eq!(text, "a, 3 times; b");
         let text =

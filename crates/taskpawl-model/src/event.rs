@@ -240,13 +240,13 @@ pub struct ChecklistChanged {
     pub scope: String,
     /// All items in order; empty for a list that has ended.
     pub items: Vec<ChecklistItem>,
-    /// Whether another process requests to empty it. The process that owns the list does so before its next answer.
+    /// True if another process requests to empty it. The process that owns the list does so before its next answer.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub cleared: bool,
     /// The liveness lock that the owning process holds; absent where locks cannot be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<String>,
-    /// Whether the list is kept for review after its process ends.
+    /// True if the list is kept for review after its process ends.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub kept: bool,
 }

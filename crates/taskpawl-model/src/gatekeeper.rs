@@ -9,8 +9,8 @@ use crate::spec::{CallSpec, Map, Origin, SandboxRequest, TaskSpec};
 /// # Contract
 ///
 /// - Pure: the same call and the same version lead to the same decision.
-/// - It runs inside a transaction of the store, for each call that is about to start, and for each element of a list
-///   before its tasks are created. It must not read files or wait.
+/// - It runs inside a transaction of the store, so it must not read files or wait.
+/// - It is asked for each call that is about to start, and for each element of a list before its tasks are created.
 pub trait Gatekeeper: Debug + Send + Sync {
     /// Decides on a call.
     fn judge(&self, call: &Proposed<'_>) -> Judgement;

@@ -52,9 +52,9 @@ pub struct Beginning {
 pub struct Prospects {
     /// Other runs that hold tasks of the scope.
     pub runs: BTreeSet<RunId>,
-    /// Whether agents and people hold tasks of the scope, or could take some.
+    /// True if agents and people hold tasks of the scope, or could take some.
     pub agents: bool,
-    /// Whether others wrote revisions that this run has not read: their last commit may end their tasks and make others
+    /// True if others wrote revisions that this run has not read: their last commit may end their tasks and make others
     /// ready.
     pub is_behind: bool,
 }
@@ -122,8 +122,8 @@ impl Intake {
         names: impl IntoIterator<Item = String>,
     ) -> ViewResult<Vec<Event>> {
         Arc::make_mut(&mut self.tools).extend(names);
-        let found = self.missing_tools.extract_if(.., |_, name| self.tools.contains(name));
-        let keys: Vec<Key> = found.map(|(key, _)| key).collect();
+        let available = self.missing_tools.extract_if(.., |_, name| self.tools.contains(name));
+        let keys: Vec<Key> = available.map(|(key, _)| key).collect();
         let ready = nodes(view, &keys)?;
         let ranked = self.take_ranks(view, &ready)?;
         Ok(ranked.into_iter().chain([Event::Ready(self.keep_inside(ready))]).collect())

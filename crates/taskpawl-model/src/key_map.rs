@@ -19,7 +19,7 @@ pub(crate) fn sort<V>(map: &mut KeyMap<V>) {
 
 /// Hashes neighbouring keys to neighbouring slots.
 ///
-/// Tasks of one plan have consecutive keys and are visited in that order, so that the table is read from front to back
+/// Tasks of one plan have consecutive keys and are visited in that order. The table is then read from front to back
 /// and not all over memory. Blocks of keys are spread by a multiplication (Fibonacci hashing: Knuth, The Art of
 /// Computer Programming, volume 3, 6.4). The store assigns the keys, so no attacker can choose colliding ones.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,9 +50,9 @@ impl Hasher for KeyHasher {
     /// bits.
     fn finish(&self) -> u64 {
         let block = (self.0 >> BLOCK).wrapping_mul(GOLDEN);
-        let place = block.rotate_left(33).wrapping_add(self.0 & ((1 << BLOCK) - 1));
+        let slot = block.rotate_left(33).wrapping_add(self.0 & ((1 << BLOCK) - 1));
         let tag = (block >> (u64::BITS - TAG)) ^ self.0;
-        (place << TAG >> TAG) | (tag << (u64::BITS - TAG))
+        (slot << TAG >> TAG) | (tag << (u64::BITS - TAG))
     }
 }
 
@@ -83,8 +83,8 @@ mod tests {
         for (keys, bits) in [(10_000_u32, 14), (57_000, 16), (100_000, 17), (1_000_000, 21)] {
             let mut parts = vec![0_u32; 1 << (bits - 6)];
             for key in 0..keys {
-                let place = hash(key) & ((1 << bits) - 1);
-                parts[usize::try_from(place >> 6).unwrap()] += 1;
+                let slot = hash(key) & ((1 << bits) - 1);
+                parts[usize::try_from(slot >> 6).unwrap()] += 1;
             }
             let most = parts.iter().max().unwrap();
             assert!(*most <= 96, "{keys} keys: {most} want the same 64 places");
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn neighbouring_keys_get_neighbouring_slots() {
-        let place = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key)) & 0xFFFF;
-        let apart = (0..4096).filter(|key| place(key + 1) != (place(*key) + 1) & 0xFFFF).count();
+        let slot = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key)) & 0xFFFF;
+        let apart = (0..4096).filter(|key| slot(key + 1) != (slot(*key) + 1) & 0xFFFF).count();
         assert_eq!(apart, 4096 >> super::BLOCK, "once a block");
     }
 }

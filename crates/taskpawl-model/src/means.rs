@@ -66,18 +66,18 @@ pub(crate) fn capacities(
     view: &dyn View,
     given: &BTreeMap<String, u32>,
 ) -> ViewResult<BTreeMap<String, u32>> {
-    let mut found = given.clone();
+    let mut all = given.clone();
     for plan in view.plans()? {
         let Some(Value::Object(resources)) = plan.header.get("resources") else { continue };
         for (name, capacity) in resources {
             let capacity = capacity.as_u64().and_then(|capacity| u32::try_from(capacity).ok());
             if let (Some(capacity), None) = (capacity, given.get(name)) {
-                let least = found.entry(name.clone()).or_insert(capacity);
+                let least = all.entry(name.clone()).or_insert(capacity);
                 *least = capacity.min(*least);
             }
         }
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// Returns the capacity of a resource. An undeclared resource is a lock, with a capacity of 1.

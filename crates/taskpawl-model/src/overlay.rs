@@ -74,8 +74,8 @@ impl<'a> Overlay<'a> {
     /// Returns the other ends of the edges of a task, sorted by key.
     fn ends(&self, key: Key, of_base: Vec<Key>, is_task: bool) -> Vec<Key> {
         let pair = |other: Key| if is_task { (key, other) } else { (other, key) };
-        let kept = of_base.into_iter().filter(|other| self.edges.get(&pair(*other)) != Some(&false));
-        let mut ends: BTreeSet<Key> = kept.collect();
+        let remaining = of_base.into_iter().filter(|other| self.edges.get(&pair(*other)) != Some(&false));
+        let mut ends: BTreeSet<Key> = remaining.collect();
         let added = self.edges.iter().filter(|(_, add)| **add);
         ends.extend(added.filter_map(|((task, on), _)| {
             if is_task { (*task == key).then_some(*on) } else { (*on == key).then_some(*task) }
@@ -203,17 +203,17 @@ impl View for Overlay<'_> {
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
         let mut nodes = Vec::new();
         self.each_node(&mut |node| nodes.push(node))?;
-        let mut found = Vec::new();
+        let mut matching = Vec::new();
         for node in nodes {
             if self.is_match(&node, query)? {
-                found.push(node);
+                matching.push(node);
             }
         }
         if query.ready.is_some() {
-            found.sort_by_key(|node| (node.priority, node.due, node.key));
+            matching.sort_by_key(|node| (node.priority, node.due, node.key));
         }
         let limit = if query.limit == 0 { usize::MAX } else { query.limit };
-        Ok(found.into_iter().map(|node| node.key).skip(query.offset).take(limit).collect())
+        Ok(matching.into_iter().map(|node| node.key).skip(query.offset).take(limit).collect())
     }
 
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {

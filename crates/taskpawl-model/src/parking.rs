@@ -170,9 +170,9 @@ impl Parking {
         }
         let before = self.limited.get(&key).map(|limited| &limited.needs);
         // Resolving paths reads the disk. The old result stands as long as the declared paths are the same.
-        let known =
+        let previous =
             before.filter(|before| before.writes == needs.writes).and_then(|before| before.resolved.clone());
-        needs.resolved = needs.resolved.or(known);
+        needs.resolved = needs.resolved.or(previous);
         let writes = if needs.resolved.is_none() { needs.writes.clone() } else { Vec::new() };
         let inquiry = Inquiry { cache: needs.cache.clone(), writes };
         let (was_granted, is_held_elsewhere) = (before.is_some(), needs.is_held_elsewhere);

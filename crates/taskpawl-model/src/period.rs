@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn a_number_without_a_unit_is_refused_with_a_hint() {
-        let said =
+        let message =
             |value: serde_json::Value| serde_json::from_value::<Period>(value).unwrap_err().to_string();
         for value in [serde_json::json!(5), serde_json::json!("5")] {
             let lacks =
                 "`5` is no duration, expected a number with its unit: `5s` for seconds, `5m` for minutes";
-            assert_eq!(said(value), lacks);
+            assert_eq!(message(value), lacks);
         }
-        assert!(said(serde_json::json!(-5)).contains("expected for example `10ms`"));
-        assert!(said(serde_json::json!(true)).contains("expected a duration such as `30s` or `5m`"));
+        assert!(message(serde_json::json!(-5)).contains("expected for example `10ms`"));
+        assert!(message(serde_json::json!(true)).contains("expected a duration such as `30s` or `5m`"));
     }
 }

@@ -396,7 +396,7 @@ pub struct Node {
     pub gate: Gate,
     /// The state of the gate, derived from `gate`.
     pub gate_state: GateState,
-    /// Whether the subtasks may start, derived from `gate` and `phase`.
+    /// The entry that its subtasks see, which lets them start or not. Derived from `gate` and `phase`.
     pub opens: Entry,
     /// The priority.
     pub priority: Priority,
@@ -590,8 +590,8 @@ impl PlanRecord {
             let short = id.as_str().strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('.'));
             return short.map_or_else(|| id.clone(), TaskId::from);
         }
-        let found = self.prefixed.iter().find(|(_, stored)| *stored == id);
-        found.map_or_else(|| id.clone(), |(short, _)| short.clone())
+        let entry = self.prefixed.iter().find(|(_, stored)| *stored == id);
+        entry.map_or_else(|| id.clone(), |(short, _)| short.clone())
     }
 
     /// The header field with the origin of `notify`. Plans cannot set it: it is written when the plan is applied.

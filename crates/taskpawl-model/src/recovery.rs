@@ -2,7 +2,7 @@
 //!
 //! The plan is pure. It reads one moment of the store and asks its caller which runs are alive. The store checks its
 //! commands again when it decides them, so that a change in between does no harm. Two processes may recover the same
-//! runs at once: commands that the other process was faster with have no effect.
+//! runs at once. A command has no effect if the other process has already done the work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,7 +38,7 @@ struct DeadRun {
     tasks: Vec<Orphan>,
     /// Cancelled tasks whose calls it can no longer report, each with the attempt.
     ending: Vec<(Key, u32)>,
-    /// Whether its record is closed by this plan.
+    /// True if its record is closed by this plan.
     is_closed: bool,
 }
 
@@ -233,17 +233,17 @@ pub fn open_questions(view: &dyn View) -> ViewResult<Vec<(Key, Option<Timestamp>
 /// # Errors
 /// The view cannot be read.
 pub fn questions_of_policy(view: &dyn View, version: &str) -> ViewResult<Vec<Key>> {
-    let mut found = Vec::new();
+    let mut keys = Vec::new();
     for (key, _) in open_questions(view)? {
         let task = view.task(key)?;
         let reason = task.as_ref().and_then(|task| task.body.state.blocked_reason());
         if let Some(BlockedReason::Approval { policy, why, .. }) = reason
             && (why.is_some() || policy.as_deref() != Some(version))
         {
-            found.push(key);
+            keys.push(key);
         }
     }
-    Ok(found)
+    Ok(keys)
 }
 
 struct Planner<'a> {

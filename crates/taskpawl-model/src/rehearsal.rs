@@ -30,10 +30,10 @@ const TASKS_PLAYED: usize = 1_000_000;
 /// A run within one part in this many of the lower bound is not worth another play.
 const GOOD_ENOUGH: u64 = 100;
 
-/// How a run takes a task; the default is right for most tasks.
+/// The way in which a run takes a task. The default is right for most tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether the task takes a slot of the run. Tasks of people and tasks outside the scope of the run take none.
+    /// True if the task takes a slot of the run. Tasks of people and tasks outside the scope of the run take none.
     pub takes_place: bool,
     /// The priority, which comes before the due date.
     pub priority: Priority,

@@ -113,7 +113,7 @@ pub struct Commit {
     pub places: usize,
     /// Free slots by tool; tools that are missing have no limit.
     pub tool_places: BTreeMap<String, usize>,
-    /// Whether the store may also claim tasks that become ready in this commit.
+    /// True if the store may also claim tasks that become ready in this commit.
     pub takes_new: bool,
     /// Plans whose tasks start nothing more.
     pub ended_plans: Arc<BTreeSet<String>>,
@@ -160,7 +160,7 @@ pub enum Event {
     EndEarly,
     /// A stop is requested; a second request kills the running calls.
     Stop,
-    /// Whether tasks held by others may still make tasks ready for this run.
+    /// Tasks held by others may (true) or can no longer (false) make tasks ready for this run.
     MoreMayCome(bool),
     /// No more events are queued for now. Results that arrived together are written in one commit.
     Settled,

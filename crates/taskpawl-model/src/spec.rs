@@ -224,7 +224,7 @@ pub struct TaskSpec {
     /// The expected duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Period>,
-    /// Whether it is a milestone, which ends by itself.
+    /// True if it is a milestone, which ends by itself.
     #[serde(skip_serializing_if = "is_default")]
     pub milestone: bool,
     /// Fields of `metadata` other than `toolCalls` and `context`.
@@ -286,13 +286,13 @@ pub struct CallSpec {
     /// The approval that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Whether its result may add tasks to the plan.
+    /// True if its result may add tasks to the plan.
     #[serde(skip_serializing_if = "is_default")]
     pub emit: bool,
     /// Access to the plan while the call runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_access: Option<PlanAccess>,
-    /// Whether it may run again when its outcome is unknown. Without a value the tool decides.
+    /// Permission to run again when its outcome is unknown. Without a value the tool decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
     /// Fields unknown to this version.
@@ -375,7 +375,7 @@ pub struct Retry {
     /// The maximum pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay: Option<Period>,
-    /// Whether pauses vary at random.
+    /// Random variation of the pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<bool>,
     /// Failures to retry: `timeout`, an exit code or an error class; empty for all.

@@ -55,7 +55,7 @@ pub struct UntrustedValue {
     /// The task or context value it comes from, as named in `trustInputs`; empty if it is neither.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
-    /// Whether it is used only where values are data by construction. The call is authorized without it, but the result
+    /// True if it is used only where values are data by construction. The call is authorized without it, but the result
     /// of the call is as untrusted as the value.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub is_data: bool,

@@ -139,16 +139,16 @@ pub trait View {
     fn ready_calling(&self, tool: &str, limit: usize) -> ViewResult<Vec<Key>> {
         let mut keys = self.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
         keys.sort_unstable();
-        let mut found = Vec::new();
+        let mut matching = Vec::new();
         for key in keys {
-            if limit > 0 && found.len() == limit {
+            if limit > 0 && matching.len() == limit {
                 break;
             }
             if self.calls(key)?.iter().any(|call| call.spec.tool_name == tool) {
-                found.push(key);
+                matching.push(key);
             }
         }
-        Ok(found)
+        Ok(matching)
     }
 
     /// Calls `each` with every node, by key. Runs load their graph with it.
@@ -164,11 +164,11 @@ pub trait View {
         self.each_node(&mut |node| keys.push(node.key))?;
         for key in keys {
             let Some(task) = self.task(key)? else { continue };
-            let known = [
+            let durations = [
                 (task.body.progress.took, DurationSource::Took),
                 (task.spec.estimate, DurationSource::Estimate),
             ];
-            for (period, source) in known {
+            for (period, source) in durations {
                 if let Some(period) = period {
                     each(key, period, source);
                 }
@@ -299,7 +299,7 @@ pub struct EventQuery {
     pub since: Option<crate::Timestamp>,
     /// The maximum number of results; 0 for all.
     pub limit: usize,
-    /// Whether to return the last matches instead of the first.
+    /// True to return the last matches instead of the first.
     pub latest: bool,
 }
 
@@ -363,9 +363,9 @@ impl Changes {
 pub struct TaskChange {
     /// The new task.
     pub record: TaskRecord,
-    /// Whether it is new.
+    /// True if it is new.
     pub is_new: bool,
-    /// Whether `spec` or `plan` changed. Otherwise only the body, the version and the time did.
+    /// True if `spec` or `plan` changed. Otherwise only the body, the version and the time did.
     pub spec_changed: bool,
 }
 
@@ -374,7 +374,7 @@ pub struct TaskChange {
 pub struct CallChange {
     /// The new call; `None` removes it.
     pub record: Option<CallRecord>,
-    /// Whether `spec` changed or the call is new. Otherwise only the body did.
+    /// True if `spec` changed or the call is new. Otherwise only the body did.
     pub spec_changed: bool,
 }
 
@@ -385,7 +385,7 @@ pub struct EdgeChange {
     pub task: Key,
     /// The dependency.
     pub on: Key,
-    /// Whether the edge is added; otherwise it is removed.
+    /// True if the edge is added; otherwise it is removed.
     pub add: bool,
 }
 

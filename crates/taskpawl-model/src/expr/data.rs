@@ -103,9 +103,9 @@ pub struct References {
     pub tasks: BTreeMap<String, TaskUse>,
     /// Names in the task's own context.
     pub context: BTreeSet<String>,
-    /// Whether `item` is used.
+    /// True if `item` is used.
     pub item: bool,
-    /// Whether `index` is used.
+    /// True if `index` is used.
     pub index: bool,
 }
 
@@ -192,7 +192,7 @@ impl<T> Evaluated<T> {
 pub struct Args {
     /// The arguments for the tool.
     pub args: Map,
-    /// Whether `raw` inserted a value into a shell command without quoting.
+    /// True if `raw` inserted a value into a shell command without quoting.
     pub raw: bool,
     /// The values from models that were read.
     pub untrusted: Vec<UntrustedValue>,

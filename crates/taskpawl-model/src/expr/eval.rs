@@ -169,7 +169,7 @@ impl<'d> Machine<'d, '_> {
             | Kind::Test { .. }
             | Kind::List(_)
             | Kind::Object(_)
-            | Kind::Range(_) => Ok((self.made(expr)?, Seen::Nothing)),
+            | Kind::Range(_) => Ok((self.computed(expr)?, Seen::Nothing)),
         }
     }
 
@@ -189,7 +189,7 @@ impl<'d> Machine<'d, '_> {
     }
 
     /// Returns the value of an expression that computes a new value.
-    fn made(&mut self, expr: &Expr) -> Eval<Val<'d>> {
+    fn computed(&mut self, expr: &Expr) -> Eval<Val<'d>> {
         self.budget.bytes(16)?;
         match &expr.kind {
             Kind::Value(value) => {

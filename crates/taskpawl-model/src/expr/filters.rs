@@ -57,13 +57,13 @@ pub(super) fn default<'d>(
         Some(flag) => is_true(&*machine.value(flag)?),
         None => false,
     };
-    let there = match &value {
+    let is_usable = match &value {
         Val::One(value) => !value.is_null() && (!also_false || is_true(value)),
         Val::Many(values) => !also_false || !values.is_empty(),
         Val::Missing(_) => false,
     };
     // Only the used value is traced, so the fallback is not evaluated if it is not needed.
-    if there { Ok((value, seen)) } else { machine.traced(&arguments.plain[0]) }
+    if is_usable { Ok((value, seen)) } else { machine.traced(&arguments.plain[0]) }
 }
 
 /// Returns the results of filters that need not copy the results of a task.
@@ -92,7 +92,7 @@ impl<'d> Filter<'_, 'd, '_> {
         if let "first" | "last" = self.name {
             return self.end(value);
         }
-        let made = match self.name {
+        let result = match self.name {
             "abs" => self.number(value)?.abs().value()?,
             "round" => self.round(value)?,
             "int" | "float" => self.parsed(value)?,
@@ -109,7 +109,7 @@ impl<'d> Filter<'_, 'd, '_> {
             "urlencode" => self.url_encode(value)?,
             _ => self.of_items(value)?,
         };
-        Ok(owned(made))
+        Ok(owned(result))
     }
 
     fn of_items(&mut self, value: &Value) -> Eval<Value> {
@@ -330,8 +330,8 @@ impl<'d> Filter<'_, 'd, '_> {
                 &from.into(),
             ));
         }
-        let found = text.matches(from.as_str()).count();
-        self.machine.budget.bytes(text.len().saturating_add(found.saturating_mul(to.len())))?;
+        let matches = text.matches(from.as_str()).count();
+        self.machine.budget.bytes(text.len().saturating_add(matches.saturating_mul(to.len())))?;
         Ok(text.replace(from.as_str(), &to).into())
     }
 

@@ -28,7 +28,7 @@ pub type Provenances = BTreeMap<String, Provenance>;
 /// The truncated parts of a value, as a tree of field names and indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutParts {
-    /// Whether the value at this path is truncated, and with it everything below.
+    /// True if the value at this path is truncated, and with it everything below.
     here: bool,
     below: BTreeMap<String, Self>,
 }
@@ -41,12 +41,12 @@ impl CutParts {
     pub fn from_pointers<P: AsRef<str>>(pointers: &[P]) -> Option<Self> {
         let mut root = Self::default();
         for pointer in pointers {
-            let mut place = &mut root;
+            let mut node = &mut root;
             for token in pointer.as_ref().split('/').skip(1) {
                 // The order matters: `~01` stands for `~1`.
-                place = place.below.entry(token.replace("~1", "/").replace("~0", "~")).or_default();
+                node = node.below.entry(token.replace("~1", "/").replace("~0", "~")).or_default();
             }
-            place.here = true;
+            node.here = true;
         }
         (root != Self::default()).then_some(root)
     }
@@ -133,11 +133,11 @@ mod tests {
     fn a_pointer_covers_a_part_and_everything_below() {
         let cut = CutParts::from_pointers(&["/stdout", "/a~1b/0"]).unwrap();
         let is_cut = |path: &[&str]| {
-            let mut place = Some(&cut);
+            let mut node = Some(&cut);
             for name in path {
-                place = place.and_then(|place| place.below(None, name));
+                node = node.and_then(|node| node.below(None, name));
             }
-            place.is_some()
+            node.is_some()
         };
         assert!(is_cut(&[]) && is_cut(&["stdout"]) && is_cut(&["stdout", "x"]));
         assert!(is_cut(&["a/b"]) && is_cut(&["a/b", "0"]));

@@ -33,9 +33,9 @@ pub(super) struct Command {
     frames: Vec<Frame>,
     /// The state of a `<<` that was read.
     heredoc: Option<Heredoc>,
-    /// Whether the last piece ends with a backslash that is not escaped itself.
+    /// True if the last piece ends with a backslash that is not escaped itself.
     escaping: bool,
-    /// Whether the last piece ends in the middle of a word.
+    /// True if the last piece ends in the middle of a word.
     in_word: bool,
     /// The construct after which the state is unknown. From there on all values are refused.
     lost: Option<&'static str>,
@@ -97,7 +97,7 @@ impl Command {
 
     /// Records that a variable is expanded here, as a word or a part of one. Returns the quotes around it.
     pub(super) fn variable(&mut self, at: usize) -> Result<Quotes, Fault> {
-        let quotes = match self.place() {
+        let quotes = match self.refused_location() {
             None => Quotes::None,
             Some(IN_SINGLE) => Quotes::Single,
             Some(IN_DOUBLE) => Quotes::Double,
@@ -112,11 +112,11 @@ impl Command {
 
     /// Checks that a quoted word may be inserted here.
     pub(super) fn check(&self, at: usize) -> Result<(), Fault> {
-        let Some(place) = self.place() else { return Ok(()) };
+        let Some(place) = self.refused_location() else { return Ok(()) };
         Err(Fault::new(at, ExprFault::Quoting { place }).hint(hint(place)))
     }
 
-    fn place(&self) -> Option<&'static str> {
+    fn refused_location(&self) -> Option<&'static str> {
         if self.lost.is_some() {
             return self.lost;
         }

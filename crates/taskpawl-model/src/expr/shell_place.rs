@@ -137,7 +137,7 @@ enum Quote {
 #[derive(Debug, Default)]
 struct Word {
     text: String,
-    /// Whether anything was read, even an empty pair of quotes.
+    /// True if anything was read, even an empty pair of quotes.
     has_begun: bool,
     /// The values in the word, by index.
     values: Vec<usize>,
@@ -151,20 +151,20 @@ struct Reader {
     is_escaped: bool,
     in_comment: bool,
     word: Word,
-    /// Whether the next word is the target of a redirection.
+    /// True if the next word is the target of a redirection.
     is_redirected: bool,
     last: Option<char>,
     /// The words of the current command, starting with its program.
     words: Vec<String>,
     /// The index of the first value of the unit, which is a sequence of commands connected by pipes.
     unit: usize,
-    /// Whether a program of the unit executes its arguments or input.
+    /// True if a program of the unit executes its arguments or input.
     unit_executes: bool,
-    /// Whether this holds for any unit of the command.
+    /// True if this holds for any unit of the command.
     is_executing: bool,
-    /// Whether commands are nested, so that units influence each other.
+    /// True if commands are nested, so that units influence each other.
     is_compound: bool,
-    /// Whether the command has parts that are not analyzed.
+    /// True if the command has parts that are not analyzed.
     is_opaque: bool,
 }
 

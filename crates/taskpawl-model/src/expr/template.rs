@@ -62,11 +62,11 @@ fn names(mentions: &[Mention]) -> References {
 
 /// Returns the names in the expressions of a value.
 pub fn mentions(value: &Value) -> Result<Vec<Mention>, ExprError> {
-    let mut found = Vec::new();
+    let mut mentions = Vec::new();
     walk(value, &mut String::new(), &mut |text, pointer| {
-        mentions_of(text, pointer, Form::Value, &mut found)
+        mentions_of(text, pointer, Form::Value, &mut mentions)
     })?;
-    Ok(found)
+    Ok(mentions)
 }
 
 /// Returns the names in a condition.
@@ -78,43 +78,43 @@ pub fn condition_mentions(text: &str) -> Result<Vec<Mention>, ExprError> {
         Ok((parsed, at))
     };
     let (parsed, at) = read().map_err(|fault: Fault| fault.at("", 0))?;
-    let mut found = Vec::new();
-    push_names(&parsed, at, "", &mut found);
-    Ok(found)
+    let mut mentions = Vec::new();
+    push_names(&parsed, at, "", &mut mentions);
+    Ok(mentions)
 }
 
 /// Returns the names in the arguments of a call. The pointers begin with the name of the argument.
 pub fn args_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> {
-    let mut found = Vec::new();
+    let mut mentions = Vec::new();
     for (name, value) in args {
         check_key(name, "")?;
         let form = form_of(tool, name, value);
-        walk(value, &mut name.clone(), &mut |text, pointer| mentions_of(text, pointer, form, &mut found))?;
+        walk(value, &mut name.clone(), &mut |text, pointer| mentions_of(text, pointer, form, &mut mentions))?;
     }
-    Ok(found)
+    Ok(mentions)
 }
 
 /// Returns the names in arguments that influence a call, without those used as data by construction. Values are not
 /// known yet, so this is an approximation.
 pub(crate) fn deciding_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> {
-    let mut found = Vec::new();
+    let mut mentions = Vec::new();
     for (name, value) in args {
         match form_of(tool, name, value) {
             Form::Data => {}
             Form::Value => walk(value, &mut name.clone(), &mut |text, pointer| {
-                mentions_of(text, pointer, Form::Value, &mut found)
+                mentions_of(text, pointer, Form::Value, &mut mentions)
             })?,
             Form::Command => {
                 let command = value.as_str().unwrap_or_default();
                 deciding_words(command).map_err(|fault| fault.at(name, 0))?.into_iter().for_each(
                     |(parsed, at)| {
-                        push_names(&parsed, at, name, &mut found);
+                        push_names(&parsed, at, name, &mut mentions);
                     },
                 );
             }
         }
     }
-    Ok(found)
+    Ok(mentions)
 }
 
 /// Returns the expressions of a command that influence what runs, assuming that their values are plain words.
@@ -146,16 +146,16 @@ fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
 fn walk(
     value: &Value,
     pointer: &mut String,
-    found: &mut impl FnMut(&str, &str) -> Result<(), ExprError>,
+    visit: &mut impl FnMut(&str, &str) -> Result<(), ExprError>,
 ) -> Result<(), ExprError> {
     let length = pointer.len();
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        Value::String(text) => found(text, pointer)?,
+        Value::String(text) => visit(text, pointer)?,
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 push_index(pointer, index);
-                walk(item, pointer, found)?;
+                walk(item, pointer, visit)?;
                 pointer.truncate(length);
             }
         }
@@ -163,7 +163,7 @@ fn walk(
             for (key, item) in map {
                 check_key(key, pointer)?;
                 push_key(pointer, key);
-                walk(item, pointer, found)?;
+                walk(item, pointer, visit)?;
                 pointer.truncate(length);
             }
         }
@@ -191,7 +191,7 @@ fn push_key(pointer: &mut String, key: &str) {
     pointer.push_str(&shortened(key));
 }
 
-fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) -> Result<(), ExprError> {
+fn mentions_of(text: &str, pointer: &str, form: Form, mentions: &mut Vec<Mention>) -> Result<(), ExprError> {
     if !text.contains(OPEN) && !mentions_secret(text) {
         return Ok(());
     }
@@ -205,7 +205,7 @@ fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) 
             Piece::Expression { source, at } => {
                 let parsed = parse(source).map_err(|fault| fault.at(pointer, at))?;
                 check_place(&parsed, form, &mut command, at).map_err(|fault| fault.at(pointer, 0))?;
-                push_names(&parsed, at, pointer, found);
+                push_names(&parsed, at, pointer, mentions);
             }
         }
     }
@@ -240,29 +240,29 @@ pub fn with_secret_variables(
     command: &str,
     mut variable: impl FnMut(&str) -> String,
 ) -> Result<String, ExprError> {
-    let (mut made, mut state) = (String::with_capacity(command.len()), Command::default());
+    let (mut output, mut state) = (String::with_capacity(command.len()), Command::default());
     let faulty = |fault: SecretFault| Fault::new(fault.offset, ExprFault::Secret(fault)).at("", 0);
     for piece in secret_pieces(command).map_err(faulty)? {
         match piece {
             SecretPiece::Text(text) => {
                 state.text(text);
-                made.push_str(text);
+                output.push_str(text);
             }
             SecretPiece::Secret(name) => {
                 let quotes = state.variable(0).map_err(|fault| fault.at("", 0))?;
-                made.push_str(&quotes.expansion(&variable(name)));
+                output.push_str(&quotes.expansion(&variable(name)));
             }
         }
     }
-    Ok(made)
+    Ok(output)
 }
 
 /// Returns the names in a text, which may be a shell command.
 pub(crate) fn text_mentions(text: &str, is_command: bool) -> Result<Vec<Mention>, ExprError> {
     let form = if is_command { Form::Command } else { Form::Value };
-    let mut found = Vec::new();
-    mentions_of(text, "", form, &mut found)?;
-    Ok(found)
+    let mut mentions = Vec::new();
+    mentions_of(text, "", form, &mut mentions)?;
+    Ok(mentions)
 }
 
 /// Returns whether a shell command inserts a value without quotes.
@@ -308,9 +308,9 @@ fn refuse_raw(parsed: &Parsed, at: usize) -> Result<(), Fault> {
     }
 }
 
-fn push_names(parsed: &Parsed, at: usize, pointer: &str, found: &mut Vec<Mention>) {
+fn push_names(parsed: &Parsed, at: usize, pointer: &str, mentions: &mut Vec<Mention>) {
     parsed.expr.names(&mut |name, offset| {
-        found.push(Mention { pointer: pointer.to_owned(), offset: at + offset, name: name.clone() });
+        mentions.push(Mention { pointer: pointer.to_owned(), offset: at + offset, name: name.clone() });
     });
 }
 
@@ -439,32 +439,32 @@ impl<'d> Evaluator<'d> {
             // `shield` escapes secret references: a value must not be able to read secrets by containing `${secret:…}`.
             return self.expression(&parsed, source, pointer, form).map(Cow::into_owned).map(shield);
         }
-        let mut made = String::with_capacity(text.len());
+        let mut output = String::with_capacity(text.len());
         let (mut inserted, mut values) = (Vec::new(), Vec::new());
         let mut command = Command::default();
         for piece in &pieces {
             match piece {
                 Piece::Text(text) => {
-                    made.push_str(text);
+                    output.push_str(text);
                     if form == Form::Command {
                         command.text(text);
                     }
                 }
                 Piece::Expression { source, .. } => {
-                    let begin = made.len();
+                    let begin = output.len();
                     let value = self.inserted(source, pointer, form, &mut command)?;
-                    made.push_str(&if value.is_quoted {
+                    output.push_str(&if value.is_quoted {
                         Cow::Owned(quote(&value.text))
                     } else {
                         Cow::Borrowed(&*value.text)
                     });
-                    inserted.push(begin..made.len());
+                    inserted.push(begin..output.len());
                     values.push(value);
                 }
             }
         }
         self.note_places(&pieces, values, form);
-        Ok(Value::String(shield_inserted(made, &inserted)))
+        Ok(Value::String(shield_inserted(output, &inserted)))
     }
 
     /// Records the values from models in a text, and whether they are data at their locations.
@@ -542,7 +542,7 @@ impl<'d> Evaluator<'d> {
 /// The value of an expression inside a text.
 struct Inserted {
     text: String,
-    /// Whether it becomes one quoted word of a command.
+    /// True if it becomes one quoted word of a command.
     is_quoted: bool,
     untrusted: Vec<UntrustedValue>,
 }

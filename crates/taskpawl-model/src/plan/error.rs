@@ -59,10 +59,10 @@ impl PlanError {
     fn counted(&self, count: usize) -> String {
         let times = if count == 1 { String::new() } else { format!(", {count} times") };
         let hint = self.hint.as_ref().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
-        format!("{}{}{times}{hint}", self.place(), self.problem)
+        format!("{}{}{times}{hint}", self.location(), self.problem)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         let at = if self.at == Position::default() { String::new() } else { format!("{}: ", self.at) };
         let path = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
         at + &path

@@ -112,7 +112,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    fn place(&mut self, at: Position, text: &str, offset: usize) -> Position {
+    fn position_of(&mut self, at: Position, text: &str, offset: usize) -> Position {
         if self.source.is_empty() {
             return at;
         }
@@ -188,12 +188,12 @@ impl<'n> Found<'n> {
         match read {
             Ok(mentions) => {
                 for Mention { offset, name, .. } in mentions {
-                    let at = self.place(node.at, text, offset);
+                    let at = self.position_of(node.at, text, offset);
                     placed.push(Placed { at, path: path.to_owned(), name });
                 }
             }
             Err(error) => {
-                let at = self.place(node.at, text, error.offset);
+                let at = self.position_of(node.at, text, error.offset);
                 let (problem, hint) = (error.fault.into(), error.hint.map(Hint::from));
                 self.errors.push(PlanError { at, path: path.to_owned(), problem, hint });
             }

@@ -36,7 +36,7 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
 
 pub(super) struct Linker<'d, 'n> {
     pub(super) drafts: &'d [Draft<'n>],
-    /// Whether the text is the list of tasks itself, without the field `tasks`.
+    /// True if the text is the list of tasks itself, without the field `tasks`.
     listed: bool,
     errors: Vec<PlanError>,
     pub(super) ids: HashMap<&'d str, usize>,
@@ -237,13 +237,13 @@ impl<'d, 'n> Linker<'d, 'n> {
         for root in (0..self.drafts.len()).filter(|number| self.parents[*number].is_none()) {
             let mut stack = vec![(root, false)];
             while let Some((number, left)) = stack.pop() {
-                let place = order.drafts.len();
+                let position = order.drafts.len();
                 if left {
-                    order.spans[number] = order.spans[number].map(|(begin, _)| (begin, place));
+                    order.spans[number] = order.spans[number].map(|(begin, _)| (begin, position));
                     continue;
                 }
                 order.drafts.push(number);
-                order.spans[number] = Some((place, place + 1));
+                order.spans[number] = Some((position, position + 1));
                 stack.push((number, true));
                 stack.extend(self.children[number].iter().rev().map(|child| (*child, false)));
             }
@@ -347,7 +347,7 @@ impl<'d, 'n> Linker<'d, 'n> {
 impl Order {
     fn is_beneath(&self, number: usize, other: usize) -> bool {
         match (self.spans[number], self.spans[other]) {
-            (Some((place, _)), Some((begin, end))) => begin < place && place < end,
+            (Some((position, _)), Some((begin, end))) => begin < position && position < end,
             _ => false,
         }
     }
@@ -361,7 +361,7 @@ struct Links {
 }
 
 fn arrange(drafts: Vec<Draft>, order: &Order, parents: &[Option<usize>], links: Links) -> Vec<PlanTask> {
-    let place = |number: usize| order.spans[number].map_or(number, |(place, _)| place);
+    let position = |number: usize| order.spans[number].map_or(number, |(position, _)| position);
     let mut tasks: Vec<(usize, PlanTask)> = drafts
         .into_iter()
         .zip(links.needs)
@@ -369,12 +369,12 @@ fn arrange(drafts: Vec<Draft>, order: &Order, parents: &[Option<usize>], links: 
         .zip(links.names)
         .enumerate()
         .map(|(number, (((draft, needs), needs_outside), names))| {
-            let needs = needs.into_iter().map(|(needed, _)| place(needed)).collect();
-            let names = names.into_iter().map(|(name, other)| (name, place(other))).collect();
-            let parent = parents[number].map(place);
-            (place(number), PlanTask { needs, needs_outside, names, parent, ..draft.task })
+            let needs = needs.into_iter().map(|(needed, _)| position(needed)).collect();
+            let names = names.into_iter().map(|(name, other)| (name, position(other))).collect();
+            let parent = parents[number].map(position);
+            (position(number), PlanTask { needs, needs_outside, names, parent, ..draft.task })
         })
         .collect();
-    tasks.sort_by_key(|(place, _)| *place);
+    tasks.sort_by_key(|(position, _)| *position);
     tasks.into_iter().map(|(_, task)| task).collect()
 }

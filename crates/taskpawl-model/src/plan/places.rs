@@ -25,13 +25,13 @@ impl<'n> Places<'n> {
         // time.
         let begin = self.byte(at)?;
         let mut scalar = Scalar::new(&self.source[begin..]);
-        let mut found = scalar.at;
+        let mut current = scalar.at;
         for character in
             text.char_indices().take_while(|(at, _)| *at <= offset).map(|(_, character)| character)
         {
-            found = scalar.find(character)?;
+            current = scalar.find(character)?;
         }
-        Some(self.position(begin + found))
+        Some(self.position(begin + current))
     }
 
     fn byte(&self, at: Position) -> Option<usize> {
@@ -73,8 +73,8 @@ impl<'s> Scalar<'s> {
     fn find(&mut self, wanted: char) -> Option<usize> {
         loop {
             let at = self.at;
-            let found = self.raw[at..].chars().next()?;
-            if found == '\\' && self.quote == Some('"') {
+            let character = self.raw[at..].chars().next()?;
+            if character == '\\' && self.quote == Some('"') {
                 self.at += escape_length(&self.raw[at..])?;
                 // An escaped line break continues the line and stands for no character.
                 if !self.raw[at + 1..].starts_with(['\n', '\r']) {
@@ -82,16 +82,16 @@ impl<'s> Scalar<'s> {
                 }
                 continue;
             }
-            self.at += found.len_utf8();
+            self.at += character.len_utf8();
             // YAML folds a line break into a space.
-            if found == wanted || (found == '\n' && wanted == ' ') {
-                let doubled = found == '\'' && self.quote == Some('\'');
+            if character == wanted || (character == '\n' && wanted == ' ') {
+                let doubled = character == '\'' && self.quote == Some('\'');
                 self.at += usize::from(doubled);
                 return Some(at);
             }
             // Only white space may differ: indentation and folded lines. Any other difference means that the position
             // is unknown.
-            if !found.is_whitespace() {
+            if !character.is_whitespace() {
                 return None;
             }
         }
@@ -111,7 +111,7 @@ fn escape_length(raw: &str) -> Option<usize> {
 mod tests {
     use super::{Places, Position};
 
-    fn place(source: &str, at: (u32, u32), text: &str, wanted: &str) -> (u32, u32) {
+    fn position_in(source: &str, at: (u32, u32), text: &str, wanted: &str) -> (u32, u32) {
         let at = Position { line: at.0, column: at.1 };
         let offset = text.find(wanted).unwrap();
         let Position { line, column } = Places::new(source).within(at, text, offset);
@@ -120,13 +120,13 @@ mod tests {
 
     #[test]
     fn parts_of_scalars_are_located_in_the_file() {
-        assert_eq!(place("a: xäy z", (1, 4), "xäy z", "z"), (1, 8));
-        assert_eq!(place("a: 'it''s z'", (1, 4), "it's z", "z"), (1, 11));
-        assert_eq!(place(r#"a: "\u0041\"\n z""#, (1, 4), "A\"\n z", "z"), (1, 16));
-        assert_eq!(place("a: |\n  one\n    two z\n", (1, 4), "one\n  two z\n", "z"), (3, 9));
-        assert_eq!(place("a: >-\n  one\n  two z\n", (1, 4), "one two z", "z"), (3, 7));
-        assert_eq!(place("a: one\n  two z\n", (1, 4), "one two z", "z"), (2, 7));
-        assert_eq!(place("a: \"one \\\n  z\"\n", (1, 4), "one z", "z"), (2, 3));
-        assert_eq!(place("a: other", (1, 4), "text", "x"), (1, 4));
+        assert_eq!(position_in("a: xäy z", (1, 4), "xäy z", "z"), (1, 8));
+        assert_eq!(position_in("a: 'it''s z'", (1, 4), "it's z", "z"), (1, 11));
+        assert_eq!(position_in(r#"a: "\u0041\"\n z""#, (1, 4), "A\"\n z", "z"), (1, 16));
+        assert_eq!(position_in("a: |\n  one\n    two z\n", (1, 4), "one\n  two z\n", "z"), (3, 9));
+        assert_eq!(position_in("a: >-\n  one\n  two z\n", (1, 4), "one two z", "z"), (3, 7));
+        assert_eq!(position_in("a: one\n  two z\n", (1, 4), "one two z", "z"), (2, 7));
+        assert_eq!(position_in("a: \"one \\\n  z\"\n", (1, 4), "one z", "z"), (2, 3));
+        assert_eq!(position_in("a: other", (1, 4), "text", "x"), (1, 4));
     }
 }

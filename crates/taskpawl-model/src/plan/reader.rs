@@ -23,22 +23,22 @@ pub(super) struct Reader<'n> {
     /// The text being read; empty for a JSON value.
     pub(super) source: &'n str,
     path: Vec<Segment<'n>>,
-    /// Whether the text is the list of tasks itself, without the field `tasks`.
+    /// True if the text is the list of tasks itself, without the field `tasks`.
     pub(super) listed: bool,
     /// The tasks read so far, each after the task that contains it.
     pub(super) drafts: Vec<Draft<'n>>,
     /// Expressions that are not checked yet.
     pub(super) sites: Vec<Site<'n>>,
-    /// Whether the defaults are being read.
+    /// True if the defaults are being read.
     pub(super) in_defaults: bool,
     /// The maximum number of tasks to read; `None` for all.
     pub(super) max_tasks: Option<usize>,
-    /// Whether unknown fields are kept for the step that applies the plan: the store may have them from an older
+    /// True if unknown fields are kept for the step that applies the plan: the store may have them from an older
     /// version.
     pub(super) keeps_unknown: bool,
     /// Unknown fields that were kept, of the object being read.
     pub(super) unknown: Vec<PlanError>,
-    /// Whether the input is a part of a stored plan, which may contain the tasks that are unknown here.
+    /// True if the input is a part of a stored plan, which may contain the tasks that are unknown here.
     pub(super) is_part: bool,
     /// The names of the parameters that the plan declares.
     pub(super) params: Vec<String>,

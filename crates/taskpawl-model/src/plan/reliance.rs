@@ -45,12 +45,12 @@ impl Plan {
 
 /// Returns the positions of the tasks whose values influence the calls of a task.
 fn deciding_tasks(task: &PlanTask) -> BTreeSet<usize> {
-    let mut found = BTreeSet::new();
+    let mut positions = BTreeSet::new();
     // Expressions with syntax errors were reported when the plan was read.
     let mut add = |mentions: Result<Vec<Mention>, ExprError>| {
         for mention in mentions.unwrap_or_default() {
             if let Name::Task { task: text, .. } = &mention.name {
-                found.extend(task.names.get(text).copied());
+                positions.extend(task.names.get(text).copied());
             }
         }
     };
@@ -67,7 +67,7 @@ fn deciding_tasks(task: &PlanTask) -> BTreeSet<usize> {
         }
         add(expr::deciding_mentions(&call.spec.tool_name, &call.spec.args));
     }
-    found
+    positions
 }
 
 #[cfg(test)]

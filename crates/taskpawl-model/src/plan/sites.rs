@@ -13,7 +13,7 @@ pub(super) struct Site<'n> {
     pub(super) path: String,
     pub(super) stage: Stage,
     pub(super) node: &'n Node<'n>,
-    /// Whether a text is an expression even without braces.
+    /// True if a text is an expression even without braces.
     pub(super) bare: bool,
     /// The tool whose argument the value is; empty for other values.
     pub(super) tool: String,

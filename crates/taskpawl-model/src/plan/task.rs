@@ -53,7 +53,7 @@ pub(super) enum Subtask<'n> {
 /// Facts about the fields of a task that its checks need.
 #[derive(Debug, Default)]
 struct Marks<'n> {
-    /// Whether an id or a name is given, valid or not.
+    /// True if an id or a name is given, valid or not.
     named: bool,
     /// The fields that gave the dependencies, the calls and the context.
     needs: Option<&'n str>,

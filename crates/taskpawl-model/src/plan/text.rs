@@ -131,7 +131,7 @@ impl<'a> Builder<'a, '_> {
             let hint = Some("write it as text, in quotes".into());
             PlanError { hint, ..self.error(at, problem) }
         })?;
-        self.place(Node { at, content });
+        self.attach(Node { at, content });
         Ok(())
     }
 
@@ -150,16 +150,16 @@ impl<'a> Builder<'a, '_> {
 
     fn end(&mut self) {
         match self.open.pop() {
-            Some(Open::List { at, items }) => self.place(Node { at, content: Content::List(items) }),
+            Some(Open::List { at, items }) => self.attach(Node { at, content: Content::List(items) }),
             Some(Open::Object { at, entries, .. }) => {
                 self.check_keys(&entries);
-                self.place(Node { at, content: Content::Object(entries) });
+                self.attach(Node { at, content: Content::Object(entries) });
             }
             None => {}
         }
     }
 
-    fn place(&mut self, node: Node<'a>) {
+    fn attach(&mut self, node: Node<'a>) {
         match self.open.last_mut() {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Object { entries, key, .. }) => {

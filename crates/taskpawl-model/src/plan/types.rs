@@ -44,7 +44,7 @@ pub struct Plan {
     pub unknown: Vec<PlanError>,
     /// The file it was read from; `None` if it is known only by its name.
     pub source: Option<PlanSource>,
-    /// Whether it is an instance: ids that join it later begin with its name, too.
+    /// True if the plan is an instance. Ids of tasks that are added later begin with its name as well.
     pub is_instance: bool,
 }
 
@@ -66,7 +66,7 @@ impl Plan {
 pub struct PlanSource {
     /// Its path relative to the project, or its absolute path outside the project.
     pub path: String,
-    /// Whether the plan of this name has moved here from another file.
+    /// True if the plan of this name has moved here from another file.
     pub is_moved: bool,
 }
 

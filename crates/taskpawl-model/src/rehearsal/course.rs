@@ -86,7 +86,7 @@ impl Course {
             turns.values().map(|turn| urgent(*turn)).chain([urgent(Turn::default())]).collect();
         steps.sort_unstable();
         steps.dedup();
-        let step = |key: &Key| steps.binary_search(&urgent(turn(key))).unwrap_or_else(|place| place);
+        let step = |key: &Key| steps.binary_search(&urgent(turn(key))).unwrap_or_else(|position| position);
         Some(Self {
             weights: graph.weights().to_vec(),
             takes_place: keys.iter().map(|key| turn(key).takes_place).collect(),
@@ -136,14 +136,14 @@ impl Course {
 
     /// Plays a run that takes ready tasks by urgency, rank and age.
     pub(super) fn play(&self, jobs: usize, ranks: &[u64]) -> Played {
-        let place = |task: usize| (self.urgency[task], Reverse(ranks[entry_of(task)]), self.keys[task]);
-        self.play_in_order(jobs, &self.before, &self.after, &self.places(place))
+        let order = |task: usize| (self.urgency[task], Reverse(ranks[entry_of(task)]), self.keys[task]);
+        self.play_in_order(jobs, &self.before, &self.after, &self.places(order))
     }
 
     /// Plays a run from its end, tasks that were passed last first. Returns the distance of each point from the end.
     pub(super) fn play_backwards(&self, jobs: usize, played: &Played) -> Vec<u64> {
-        let place = |task: usize| (Reverse(played.passed[exit_of(task)]), self.keys[task]);
-        self.play_in_order(jobs, &self.after, &self.before, &self.places(place)).passed
+        let order = |task: usize| (Reverse(played.passed[exit_of(task)]), self.keys[task]);
+        self.play_in_order(jobs, &self.after, &self.before, &self.places(order)).passed
     }
 
     /// Returns the position of each task in an order.
@@ -151,8 +151,8 @@ impl Course {
         let mut tasks: Vec<u32> = (0..).take(self.keys.len()).collect();
         tasks.sort_unstable_by_key(|task| order(*task as usize));
         let mut places = vec![0; tasks.len()];
-        for (place, task) in (0..).zip(&tasks) {
-            places[*task as usize] = place;
+        for (position, task) in (0..).zip(&tasks) {
+            places[*task as usize] = position;
         }
         places
     }

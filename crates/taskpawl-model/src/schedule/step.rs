@@ -133,8 +133,8 @@ fn keep_or_forget(
             state.parking.forget(*key);
         }
     }
-    let asked = under_way.claims.iter().map(|order| order.key);
-    for key in asked.chain(under_way.resumes.iter().map(|paused| paused.key)) {
+    let claimed = under_way.claims.iter().map(|order| order.key);
+    for key in claimed.chain(under_way.resumes.iter().map(|paused| paused.key)) {
         if !started.contains(&key) && !waiting.contains(&key) {
             state.parking.forget(key);
         }

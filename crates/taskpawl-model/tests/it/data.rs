@@ -1,10 +1,10 @@
-//! What expressions of the tests see.
+//! The data of expressions in tests.
 
 use serde_json::{Value, json};
 use taskpawl_model::Status;
 use taskpawl_model::expr::{Data, TaskData};
 
-/// Returns the data that the examples of the language are evaluated with.
+/// Returns the data for the examples of the language reference.
 pub(crate) fn data() -> Data {
     let map = |value: Value| value.as_object().cloned().unwrap();
     let task = |status, result: Value, results: Value| TaskData {

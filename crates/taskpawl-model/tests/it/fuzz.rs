@@ -1,4 +1,4 @@
-//! Hostile input at what reads plans, tasks and expressions: refused or read, never a panic.
+//! Hostile input for the parsers of plans, tasks and expressions. It is refused or parsed, and never causes a panic.
 
 mod entries;
 

@@ -1,4 +1,4 @@
-//! What a run does next, as scripts: an event a line, and below it what is to be done.
+//! The scheduler as scripts: one event per line, with the resulting actions below it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use taskpawl_model::{
     StartedCall, TaskId, TaskSpec, Trigger, Work,
 };
 
-/// A run, and what happened in it so far.
+/// A run with the script of its events and actions so far.
 struct Script {
     state: State,
     text: String,
@@ -202,7 +202,7 @@ fn a_soft_stop_starts_nothing_and_gives_back_what_never_started() {
 }
 
 #[test]
-fn what_a_commit_under_way_starts_after_a_stop_is_given_back() {
+fn calls_that_a_pending_commit_starts_after_a_stop_are_released() {
     let mut script = Script::new(2);
     script.ready(&[1]).settled().stop().settled().committed(&[(1, "c1")], &[]).settled();
     script.committed(&[], &[]).settled();
@@ -310,7 +310,7 @@ fn a_run_waits_for_others_and_ends_once() {
 }
 
 #[test]
-fn the_first_of_several_tools_that_has_a_place_lets_a_task_go_on_once() {
+fn a_task_resumes_once_with_the_first_tool_that_has_a_free_slot() {
     let tools = [("one".to_owned(), 1), ("two".to_owned(), 1)].into();
     let limits = Limits { tools, ..Limits::default() };
     let mut state = State::new(4, KeyMap::default()).with_limits(limits);
@@ -336,7 +336,7 @@ fn the_first_of_several_tools_that_has_a_place_lets_a_task_go_on_once() {
 }
 
 #[test]
-fn a_pause_that_is_taken_away_holds_no_run_up() {
+fn a_run_does_not_wait_for_the_pause_of_a_lost_task() {
     let mut state = State::new(4, KeyMap::default());
     step(&mut state, Event::Ready(vec![node(1)]));
     step(&mut state, Event::Settled);

@@ -1,4 +1,4 @@
-//! The tables of the states and of the gate, whole.
+//! The complete tables of the states and of the gate.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ fn reasons() -> Vec<BlockedReason> {
     ]
 }
 
-/// Every state that a task can be in, as far as the table of states tells them apart.
+/// Every state of a task that the transition table distinguishes.
 fn states() -> Vec<(Status, Option<BlockedReason>)> {
     let mut states = Vec::new();
     for status in Status::ALL.iter().copied() {
@@ -60,7 +60,7 @@ fn the_table_of_states() {
 }
 
 #[test]
-fn a_refused_step_names_both_states_and_what_asked() {
+fn a_refused_transition_shows_both_states_and_the_cause() {
     let error = check_transition(Status::Done, None, Status::InProgress, Cause::Claim).unwrap_err();
     insta::assert_snapshot!(error, @"a task that is `done` cannot become `in_progress` by `claim`");
 }
@@ -89,8 +89,8 @@ fn cell(gate: Gate) -> String {
         .collect()
 }
 
-/// One row for each combination of dependencies, counted as none or some; the columns are the entry and whether something
-/// is undecided.
+/// One row for each combination of dependencies, counted as none or some. The columns are the entry, and whether a
+/// decision is open.
 #[test]
 fn the_table_of_the_gate() {
     let mut table = String::from(
@@ -120,9 +120,9 @@ fn the_table_of_the_gate() {
     insta::assert_snapshot!(table);
 }
 
-/// Counts matter only as none or some: the rows of the table stand for all counts.
+/// Only none or some matters for a count, so the rows of the table represent all counts.
 #[test]
-fn more_of_the_same_changes_no_gate() {
+fn larger_counts_do_not_change_a_gate() {
     for trigger in Trigger::ALL.iter().copied() {
         for numbers in 0..81_u32 {
             let digit = |place: u32| (numbers / 3_u32.pow(place)) % 3;

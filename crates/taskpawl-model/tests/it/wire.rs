@@ -1,9 +1,9 @@
-//! The flat form of a task, made and taken apart again.
+//! The flat form of a task, converted in both directions.
 
 use serde_json::{Value, json};
 use taskpawl_model::{Task, TaskParts};
 
-/// Returns a task that ended, with one call that answered 1.
+/// Returns a finished task with one call that returned 1.
 fn ended(result: &Value) -> Task {
     let time = "2026-01-01T00:00:00Z";
     serde_json::from_value(json!({

@@ -1,4 +1,4 @@
-//! What is said about expressions that are wrong.
+//! Messages for invalid expressions.
 
 use serde_json::json;
 use taskpawl_model::expr::{ExprError, args_references, evaluate, references};
@@ -17,7 +17,7 @@ fn read(text: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place_and_what_to_write() {
+fn a_parse_error_has_its_position_and_a_remedy() {
     let table: Vec<String> = [
         "${{ tasks.build-lib.result }}",
         "${{ tasks.build-2.result }}",
@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_told_with_its_place_and_what_to_write() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_names_the_part_that_is_missing_and_what_is_there() {
+fn an_evaluation_error_shows_the_missing_part_and_the_existing_value() {
     let table: Vec<String> = [
         "tasks['build-lib'].result.jsn",
         "tasks['build-lib'].result.json.size.x",

@@ -1,4 +1,5 @@
-//! Expressions that want to crash or to stall: errors, and soon. What an evaluation may cost is counted, not timed.
+//! Expressions designed to crash or stall the evaluator. They are errors, and soon: the budget counts the cost instead
+//! of the time.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ fn a_hundred_thousand_levels_of_everything_are_an_error() {
     let table: Vec<String> = nests
         .iter()
         .map(|(before, middle, after)| {
-            // Twice: more bytes than an expression may have, and as many levels as fit into them.
+            // Two sizes: more bytes than allowed, and as many levels as fit into the allowed bytes.
             let level = before.len() + after.len();
             let short = 60_000 / level;
             let text = |levels: usize| format!("{}{middle}{}", before.repeat(levels), after.repeat(levels));
@@ -90,7 +91,7 @@ fn a_plan_with_such_an_expression_is_refused() {
 }
 
 #[test]
-fn what_multiplies_is_an_error_before_it_is_made() {
+fn multiplied_text_is_an_error_before_it_is_allocated() {
     let mut data = data();
     data.item = Some("y".repeat(256 * 1024).into());
     data.params.insert("numbers".to_owned(), (0..50_000).collect());
@@ -136,7 +137,7 @@ fn what_multiplies_is_an_error_before_it_is_made() {
 }
 
 #[test]
-fn all_expressions_of_a_value_share_what_they_may_cost() {
+fn all_expressions_of_a_value_share_one_budget() {
     let mut data = data();
     data.item = Some("y".repeat(256 * 1024).into());
     let many = Value::from(vec!["${{ item }}"; 1000]);
@@ -230,10 +231,10 @@ proptest! {
 }
 
 #[test]
-fn numbers_are_in_one_order_whatever_their_kind() {
+fn whole_numbers_and_floats_have_one_order() {
     let data = Data::default();
     let sorted = |list: &str| evaluate_expression(&format!("{list} | sort"), &data).unwrap().value;
-    // Rounded for the comparison, the fraction would be equal to both whole numbers, which are not equal to each other.
+    // With rounding, the fraction would equal both whole numbers, which differ from each other.
     let mixed = "[9007199254740993, 9007199254740992.0, 9007199254740992, 9007199254740994.0]";
     assert_eq!(
         sorted(mixed).to_string(),

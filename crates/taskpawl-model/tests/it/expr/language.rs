@@ -1,4 +1,4 @@
-//! What expressions mean.
+//! The meaning of expressions.
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{
@@ -8,7 +8,7 @@ use taskpawl_model::expr::{
 use super::{data, shown};
 
 #[test]
-fn the_examples_of_the_reference_give_what_it_says() {
+fn the_examples_of_the_reference_have_the_documented_values() {
     for word in ROOTS.iter().chain(OPERATORS).chain(FILTERS).chain(TESTS).filter(|word| word.name != "raw") {
         assert_eq!(shown(word.example), word.gives, "{}", word.example);
     }

@@ -1,4 +1,4 @@
-//! Secrets beside expressions: what an expression inserts names none.
+//! Secrets beside expressions: inserted text cannot refer to a secret.
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{Data, args_mentions, evaluate_args, with_secret_variables};
@@ -16,7 +16,7 @@ fn evaluated(tool: &str, args: Value) -> Value {
 }
 
 #[test]
-fn only_who_wrote_the_arguments_names_secrets() {
+fn only_the_author_of_arguments_can_refer_to_secrets() {
     let found = evaluated(
         "x",
         json!({
@@ -59,7 +59,7 @@ fn a_shell_reads_a_secret_as_the_value_of_a_variable() {
 }
 
 #[test]
-fn wrong_placeholders_are_found_before_anything_runs() {
+fn invalid_references_are_reported_before_anything_runs() {
     let said = |tool: &str, args: Value| {
         let error = args_mentions(tool, args.as_object().unwrap()).unwrap_err();
         format!(

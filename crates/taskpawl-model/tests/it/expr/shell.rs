@@ -17,7 +17,7 @@ fn with_text(text: &str) -> Data {
     Data { item: Some(text.into()), ..Data::default() }
 }
 
-/// Runs a command and returns what it prints.
+/// Runs a command and returns its output.
 fn printed(command: &str, data: &Data) -> String {
     let args = evaluated(command, data).unwrap();
     let output = Command::new("sh").arg("-c").arg(args.args["command"].as_str().unwrap()).output().unwrap();
@@ -25,7 +25,7 @@ fn printed(command: &str, data: &Data) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Where a value may stand: whatever it contains, the shell sees it as it is.
+/// Locations where a value is allowed: the shell sees its text unchanged.
 const PLACES: [(&str, &str); 8] = [
     ("printf '[%s]' ${{ item }}", "[X]"),
     ("printf '[%s]' a${{ item }}b", "[aXb]"),
@@ -49,7 +49,7 @@ proptest! {
 }
 
 #[test]
-fn what_shells_love_is_one_word() {
+fn special_characters_stay_one_word() {
     for text in
         ["", "'", "''", "$(touch x)", "`id`", "-rf", "~", "a=b", "*", "\n", "a\\", "if", "!!", "{a,b}", "#"]
     {
@@ -104,7 +104,7 @@ fn a_value_is_refused_where_quotes_would_not_protect_it() {
 }
 
 #[test]
-fn values_of_other_types_are_words_too_and_raw_is_said() {
+fn values_of_other_types_are_words_and_raw_is_reported() {
     let text =
         |command: &str| evaluated(command, &data()).map(|args| (args.args["command"].clone(), args.raw));
     assert_eq!(

@@ -1,4 +1,5 @@
-//! What reads plans, tasks and expressions. Each function returns whether it has read something, and panics where it must not.
+//! Entry points for fuzzing the parsers of plans, tasks and expressions. Each function returns whether it parsed
+//! something, and panics if an invariant is broken.
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{
@@ -11,7 +12,7 @@ use taskpawl_model::{
 
 use crate::data::data;
 
-/// Every mention is either a secret or escaped, and nothing of the text is lost.
+/// Every reference is either a secret or escaped, and no text is lost.
 pub(crate) fn secret(text: &str) -> bool {
     let Ok(pieces) = secret_pieces(text) else { return false };
     let (mut secrets, mut rest) = (0, String::new());
@@ -56,9 +57,9 @@ pub(crate) fn expression(text: &str) -> bool {
     let found = references(&value);
     let _ = (mentions(&value), condition_references(text), evaluate_condition(text, &data));
     let evaluated = evaluate(&value, &data);
-    // Names of secrets are read where they stand, and no business of an evaluation.
+    // Only `references` checks references to secrets; evaluation leaves them alone.
     let has_secret = text.contains("${secret:");
-    assert!(found.is_ok() || evaluated.is_err() || has_secret, "what cannot be read is evaluated");
+    assert!(found.is_ok() || evaluated.is_err() || has_secret, "an invalid value was evaluated");
     let args = json!({"command": text, "argv": [text]}).as_object().cloned().unwrap_or_default();
     evaluate_args("shell", &args, &data).is_ok()
         | evaluate_args("exec", &args, &data).is_ok()

@@ -1,4 +1,4 @@
-//! One bad plan for each kind of error, and what is said about it.
+//! One invalid plan for each kind of error, with its message.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -176,7 +176,7 @@ fn references() {
 }
 
 #[test]
-fn circles_are_named() {
+fn cycles_are_reported_with_their_tasks() {
     let ring =
         (0..40).map(|i| format!("- {{id: t{i}, needs: [t{}]}}\n", (i + 1) % 40)).collect::<Vec<_>>().concat();
     insta::assert_snapshot!(table(&[

@@ -1,4 +1,4 @@
-//! Plans that are wrong, one file each: what is said about them names the place, the fault and the remedy.
+//! Invalid plans, one file each. Each error shows the position, the fault and the remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Whether an error says what to write: in a hint, or by what it says is expected.
+/// Returns whether an error has a remedy: a hint, or an expected value in its text.
 fn has_remedy(error: &PlanError) -> bool {
     let said = error.problem.to_string();
     error.hint.is_some()

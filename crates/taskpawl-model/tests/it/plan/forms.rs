@@ -1,4 +1,4 @@
-//! Short forms, defaults, and that JSON and YAML say the same.
+//! Short forms, defaults, and the equivalence of JSON and YAML.
 
 use serde_json::json;
 use taskpawl_model::{
@@ -8,7 +8,7 @@ use taskpawl_model::{
 
 use super::{plan, without_places};
 
-/// Returns the long form of the tasks, each in one line and without what is usual.
+/// Returns the long form of the tasks, one per line, without fields that have their defaults.
 fn tasks(text: &str) -> String {
     let expanded = expand_plan(&plan(text));
     let line = |task: &serde_json::Value| {
@@ -101,7 +101,7 @@ fn subtasks_are_nested_or_listed_and_follow_their_parent() {
 }
 
 #[test]
-fn words_that_yaml_once_took_for_true_and_false_are_text() {
+fn yes_no_on_and_off_are_text() {
     let plan = plan("- {id: no, name: on, assignee: y, labels: [yes, off]}\n");
     let task = &plan.tasks[0];
     assert_eq!(task.id.as_ref().map(TaskId::as_str), Some("no"));
@@ -110,7 +110,7 @@ fn words_that_yaml_once_took_for_true_and_false_are_text() {
 }
 
 #[test]
-fn defaults_hold_where_a_task_says_nothing_else() {
+fn defaults_apply_to_fields_that_a_task_omits() {
     insta::assert_snapshot!(tasks(r"
 defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, x-colour: blue}
 tasks:
@@ -127,7 +127,7 @@ tasks:
 }
 
 #[test]
-fn json_and_yaml_say_the_same() {
+fn json_and_yaml_are_equivalent() {
     let json = r#"{
 	"version": 1, "name": "both", "params": {"dir": {"type": "string", "default": "\/tmp"}},
 	"tasks": [
@@ -162,7 +162,7 @@ tasks:
 }
 
 #[test]
-fn characters_that_yaml_wants_escaped_may_stand_in_json() {
+fn json_may_contain_characters_that_yaml_wants_escaped() {
     for character in
         ('\u{7f}'..='\u{a0}').chain(['\u{2028}', '\u{feff}', '\u{fffe}', '\u{ffff}', '\u{10ffff}'])
     {
@@ -179,7 +179,7 @@ fn multi_line_texts_keep_their_lines() {
 }
 
 #[test]
-fn a_task_knows_where_it_stands() {
+fn a_task_has_its_position_in_the_text() {
     let plan = parse_plan("tasks:\n- id: a\n  subtasks:\n  - id: b\n").unwrap();
     let places: Vec<String> = plan.tasks.iter().map(|task| task.at.to_string()).collect();
     assert_eq!(places, ["line 2, column 3", "line 4, column 5"]);
@@ -196,7 +196,7 @@ fn fields_of_the_author_survive() {
 }
 
 #[test]
-fn a_tool_beside_a_field_of_the_author_is_told_from_it() {
+fn a_tool_is_distinguished_from_a_field_of_the_author() {
     let of = |call: &str| {
         let plan = parse_plan(&format!("tasks: [{{id: a, call: {call}}}]")).unwrap();
         let spec = &plan.tasks[0].calls[0].spec;
@@ -208,7 +208,7 @@ fn a_tool_beside_a_field_of_the_author_is_told_from_it() {
 }
 
 #[test]
-fn a_plan_to_be_applied_keeps_unknown_fields_and_notes_their_places() {
+fn read_plan_keeps_unknown_fields_with_their_positions() {
     let text = "owner: x\ndefaults: {team: y}\ntasks:\n- {id: a, run: x}\n- {id: b, ticket: 1, subtasks: [{id: c, x-own: 1, call: {toolName: log, shard: 2}}]}\n";
     let plan = read_plan(text).unwrap();
     assert_eq!((&plan.extra["owner"], &plan.tasks[1].spec.extra["ticket"]), (&json!("x"), &json!(1)));
@@ -274,6 +274,6 @@ fn fields_of_a_task_change_one_by_one() {
 }
 
 #[test]
-fn places_can_be_left_out() {
+fn positions_can_be_removed() {
     assert_eq!(without_places(parse_plan("- a").unwrap()), plan("[a]"));
 }

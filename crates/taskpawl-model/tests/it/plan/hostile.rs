@@ -1,4 +1,4 @@
-//! Whatever stands in a text, the answer is a plan or an error.
+//! Any text leads to a plan or an error.
 
 use proptest::prelude::*;
 use taskpawl_model::{parse_call, parse_plan, parse_task};
@@ -28,7 +28,7 @@ fn aliases_cannot_blow_up() {
 }
 
 #[test]
-fn many_errors_are_all_said() {
+fn many_errors_are_all_reported() {
     let text = "- {id: a, priority: none}\n".repeat(2_000);
     assert_eq!(parse_plan(&text).unwrap_err().errors().len(), 2_000 + 1_999);
 }

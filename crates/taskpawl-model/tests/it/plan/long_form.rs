@@ -1,4 +1,4 @@
-//! The long form is the same plan.
+//! The long form of a plan parses to the same plan.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use taskpawl_model::expand_plan;
 
 use super::plan;
 
-/// Checks that the long form of a plan is the plan, and its own long form.
+/// Checks that the long form of a plan parses to the plan, and that it is its own long form.
 #[track_caller]
 fn returns(text: &str) {
     let first = plan(text);
@@ -68,13 +68,13 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A task that may have a few of the fields, and that refers to tasks before it.
+/// A task with a few random fields, which refers to earlier tasks.
 fn any_task(number: usize) -> impl Strategy<Value = Value> {
     let references = proptest::collection::vec(0..number.max(1), 0..3);
     let context = proptest::collection::vec((any::<String>(), any_value()), 0..3);
     (any::<[bool; 6]>(), references, context, any::<String>()).prop_map(
         move |(has, references, context, text)| {
-            // What stands in arguments is no expression.
+            // Texts in arguments are not generated as expressions.
             let text = text.replace("${{", "$${{");
             let mut task = json!({"name": format!("task {number}"), "description": text});
             if has[0] {

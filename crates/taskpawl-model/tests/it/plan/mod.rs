@@ -9,7 +9,7 @@ mod sizes;
 
 use taskpawl_model::{Plan, Position, parse_plan};
 
-/// Returns the plan of a text, without where its tasks stand.
+/// Parses a plan and removes the positions of its tasks.
 #[track_caller]
 fn plan(text: &str) -> Plan {
     without_places(parse_plan(text).unwrap_or_else(|errors| panic!("{errors}\n{text}")))
@@ -22,10 +22,10 @@ fn without_places(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Returns all that is wrong with a text.
+/// Returns all errors of a text.
 #[track_caller]
 fn errors(text: &str) -> String {
-    // All of them: the text of all errors together names five kinds.
+    // Each error is formatted on its own, because the joined text of all errors shows five kinds only.
     let errors = parse_plan(text).expect_err("the plan is refused");
     errors.errors().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

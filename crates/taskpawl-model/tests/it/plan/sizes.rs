@@ -1,4 +1,4 @@
-//! Plans of the sizes that people and programs make.
+//! Plans of the sizes that people and programs write.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ fn a_chain_of_five_thousand_dependencies() {
 }
 
 #[test]
-fn five_thousand_subtasks_in_each_other() {
+fn five_thousand_nested_subtasks() {
     let chain = |end: &str| {
         let link = |i: usize| if i == 0 { end.to_owned() } else { format!("[t{}]", i - 1) };
         (0..5_000).map(|i| format!("- {{id: t{i}, subtasks: {}}}\n", link(i))).collect::<Vec<_>>().concat()
