@@ -1,4 +1,7 @@
-//! What a command line would run, read in two ways: exactly, for rules that allow, and with suspicion, for rules that ask or deny.
+//! Analysis of the commands that a call would run.
+//!
+//! A line is read in two ways: exactly, for rules that allow, and pessimistically, for rules that ask or deny. Each
+//! error then leads to a question and never to an unwanted command.
 
 mod alias;
 mod chain;
@@ -27,27 +30,28 @@ pub(crate) use suspect::Suspect;
 use suspect::Suspicion;
 pub(crate) use word::{Certainty, Word};
 
-/// How deep command lines are looked into that stand in others, as in `sh -c '…'`.
+/// Deepest nesting of command lines within command lines that is analysed, as in `sh -c '…'`.
 const DEPTH: usize = 8;
 
-/// Words after which a command begins, some of them for `fish` alone.
+/// Words after which a command begins; some of them exist in `fish` only.
 const KEYWORDS: &[&str] = &[
     "!", "and", "begin", "do", "done", "elif", "else", "esac", "fi", "if", "not", "or", "then", "time",
     "until", "while", "{", "}",
 ];
 
-/// A command that is understood to the last character.
+/// Command that is understood completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
-    /// The program with its arguments.
+    /// Program and its arguments.
     pub(crate) argv: Vec<String>,
-    /// The variables that are set for it.
+    /// Names of the variables that are set for it.
     pub(crate) variables: Vec<String>,
-    /// Whether other variables may be set for it: the `env` of its call cannot be read.
+    /// Set if other variables may be set as well: the `env` of the call is invalid.
     pub(crate) has_unknown_env: bool,
-    /// Whether it has standard input: that of its call, or a pipe.
+    /// Set if it has standard input: that of the call, or a pipe.
     pub(crate) has_input: bool,
-    /// The directories in which it may run, at least one; from where its line starts, until the call is known.
+    /// Directories in which it may run, at least one. They are relative to the start of the line until `start` is
+    /// applied.
     pub(crate) directories: Vec<Directory>,
 }
 
@@ -62,7 +66,7 @@ impl Plain {
         }
     }
 
-    /// Adds the start options of the call, which hold for each of its commands.
+    /// Adds the start options of the call, which apply to each of its commands.
     fn start(&mut self, options: &StartOptions) {
         self.has_input |= options.has_input;
         self.has_unknown_env = options.names.is_none();
@@ -76,16 +80,16 @@ impl Plain {
     }
 }
 
-/// What a call of a program would run.
+/// Commands that a call would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Commands {
-    /// The commands one after the other; `None` where something in the line is not plain.
+    /// Commands in order; `None` if a part of the line is not understood completely.
     pub(crate) plain: Option<Vec<Plain>>,
-    /// Everything that may be a command of it.
+    /// All words that may begin a command.
     pub(crate) suspects: Vec<Suspect>,
 }
 
-/// A call of a program that is being read.
+/// Call whose commands are being collected.
 #[derive(Debug)]
 pub(crate) struct Reading {
     plain: Option<Vec<Plain>>,
@@ -93,7 +97,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Reads the argv of a program.
+    /// Reads the words of a program.
     pub(crate) fn of_argv(argv: &[String]) -> Self {
         let words: Vec<Word> = argv.iter().map(|word| Word::literal(word)).collect();
         let plain = vec![Plain::new(argv.to_vec(), Vec::new())];
@@ -110,19 +114,19 @@ impl Reading {
         for command in self.plain.iter_mut().flatten() {
             command.start(options);
         }
-        // A program that runs what it is told may be told by its input.
+        // Input only matters if some program may run it; the input of `cat` is no command.
         let input = options.input.as_ref().filter(|_| self.suspicion.found.iter().any(Suspect::is_runner));
         if let Some(input) = input {
             self.suspicion = self.suspicion.with_input(input);
         }
-        // Variables may say what a program runs.
+        // Variables can name programs, as `GIT_SSH_COMMAND` does.
         let word = |(name, value): &(String, String)| Word::literal(&format!("{name}={value}"));
         let words: Vec<Word> = options.variables.iter().map(word).collect();
         self.suspicion = self.suspicion.with_variables(&words);
         self
     }
 
-    /// Returns what the call would run.
+    /// Returns the commands that the call would run.
     pub(crate) fn commands(self) -> Commands {
         Commands { plain: self.plain, suspects: self.suspicion.finished() }
     }

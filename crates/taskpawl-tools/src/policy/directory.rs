@@ -1,13 +1,13 @@
-//! Directories of programs, as rules name them.
+//! Working directories of programs, as rules see them.
 
 use std::path::Path;
 
-/// A directory in which a program may run.
+/// Directory in which a program may run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Directory {
-    /// A path from the root of the project; empty for the root.
+    /// Path relative to the root of the project; empty for the root.
     Within(String),
-    /// Possibly outside of the project: no rule covers it.
+    /// Directory that may be outside of the project; no rule covers it.
     Elsewhere,
 }
 
@@ -17,24 +17,24 @@ impl Directory {
         Self::Within(String::new())
     }
 
-    /// Reads a path that starts at the root of the project.
+    /// Parses a path relative to the root of the project.
     ///
-    /// `..` counts as leaving the project even behind a name: behind a link it leads somewhere else than the text says, and the policy
-    /// reads no files.
+    /// `..` counts as leaving the project even after a name. After a link it leads elsewhere than the text suggests,
+    /// and the policy does not read the file system.
     pub(crate) fn of(path: &str) -> Self {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let is_within = !path.starts_with(['/', '~']) && !parts.contains(&"..") && !path.contains("${{");
         if is_within { Self::Within(parts.join("/")) } else { Self::Elsewhere }
     }
 
-    /// Reads a path that may also be absolute, beneath one of the names of the root.
+    /// Parses a path that may also be absolute beneath one of the paths of the root.
     pub(crate) fn beneath(path: &str, roots: [&Path; 2]) -> Self {
-        let mut known = roots.into_iter().filter(|root| root.is_absolute());
-        let inner = known.find_map(|root| Path::new(path).strip_prefix(root).ok()?.to_str());
+        let mut absolute = roots.into_iter().filter(|root| root.is_absolute());
+        let inner = absolute.find_map(|root| Path::new(path).strip_prefix(root).ok()?.to_str());
         Self::of(inner.unwrap_or(path))
     }
 
-    /// Returns the directory that a path leads to from this one.
+    /// Returns the directory that a path leads to from here.
     pub(crate) fn join(&self, path: &str) -> Self {
         match (self, Self::of(path)) {
             (Self::Within(base), Self::Within(inner)) if base.is_empty() => Self::Within(inner),
@@ -44,7 +44,7 @@ impl Directory {
         }
     }
 
-    /// Returns the path from the root of the project, if it is within.
+    /// Returns the path relative to the root of the project, if the directory is within it.
     pub(crate) fn within(&self) -> Option<&str> {
         match self {
             Self::Within(path) => Some(path),
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(within("/work/link").as_deref(), Some(""));
         assert_eq!(within("/work/project/../x"), None);
         assert_eq!(within("/work/projects"), None);
-        // A policy that knows no root takes no absolute path for an inner one.
+        // Without a known root no absolute path counts as inner.
         assert_eq!(Directory::beneath("/a", [Path::new(""); 2]), Directory::Elsewhere);
     }
 

@@ -1,4 +1,4 @@
-//! Policy files: TOML, read with a line in every error, and their own tests.
+//! Parser for policy files: TOML with line numbers in errors. It also runs the examples of the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,59 +17,59 @@ use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
 use crate::files::read_if_there;
 use crate::registry::Registry;
 
-/// The largest file that is read, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+/// Largest file that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a policy cannot be used.
+/// Error of loading a policy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// A file cannot be read. It is not left out: it may be the one that forbids.
+    /// A file cannot be read. Loading fails instead of ignoring it, for it may be the file that denies something.
     #[error("failed to read the policy `{}`", .path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file is no TOML.
+    /// A file is not valid TOML.
     #[error("the policy `{}` is no TOML", .path.display())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where and why not.
+        /// Location and description of the syntax error.
         source: Box<toml::de::Error>,
     },
-    /// Something in a file means nothing.
+    /// A setting in a file is invalid.
     #[error("the policy `{}` line {line}: {problem}", .path.display())]
     Invalid {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// Description of the problem.
         problem: String,
-        /// What to do.
+        /// Hint on a correction.
         hint: Option<String>,
     },
-    /// A rule is not about what its author says that it is about, or about what it is not to be.
+    /// A rule fails one of its examples: it does not apply to a `match` example, or it applies to a `notMatch` example.
     #[error("the policy `{}` line {line}: the rule on `{rule}` {} `{example}`, which is in its `{list}`", .path.display(), if *list == "match" { "is not about" } else { "is about" })]
     Example {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line of the example, from 1.
+        /// Line of the example, from 1.
         line: usize,
-        /// The rule.
+        /// Text of the rule.
         rule: String,
-        /// The call.
+        /// Text of the example.
         example: String,
-        /// `match` or `notMatch`.
+        /// List of the example: `match` or `notMatch`.
         list: &'static str,
     },
 }
 
 impl PolicyError {
-    /// Returns what to do about it.
+    /// Returns a hint on a correction.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Invalid { hint, .. } => hint.clone(),
@@ -81,14 +81,14 @@ impl PolicyError {
     }
 }
 
-/// Reads the file of a layer; `None` where there is none.
+/// Reads the file of a layer; `None` if it does not exist.
 pub(super) fn read(path: &Path, kind: LayerKind) -> Result<Option<Layer>, PolicyError> {
     let failed = |source| PolicyError::Read { path: path.to_owned(), source };
-    let text = read_if_there(path, MOST_BYTES).map_err(failed)?;
+    let text = read_if_there(path, MAX_BYTES).map_err(failed)?;
     text.map(|text| parse(path, kind, &text)).transpose()
 }
 
-/// Reads the text of a layer.
+/// Parses the text of a layer.
 pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, PolicyError> {
     let table = DeTable::parse(text)
         .map_err(|error| PolicyError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
@@ -123,7 +123,7 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
 
 type Place<'a, 'd> = &'a Spanned<DeValue<'d>>;
 
-/// A call that a rule is tried on: its tool, its arguments, and who adds it.
+/// Example call for a rule: tool, arguments, and origin if given.
 type Example = (String, Map<String, Value>, Option<CallOrigin>);
 
 struct Reader<'a> {
@@ -178,7 +178,7 @@ impl Reader<'_> {
         self.list(value, what)?.iter().map(|item| self.text_of(item, what).map(str::to_owned)).collect()
     }
 
-    /// Takes one of several words.
+    /// Reads one of several words.
     fn word<T>(
         &self,
         value: Place<'_, '_>,
@@ -200,36 +200,36 @@ impl Reader<'_> {
 
     fn origins(&self, value: Place<'_, '_>) -> Result<BTreeMap<CallOrigin, (Standing, usize)>, PolicyError> {
         let all: Vec<&str> = Standing::ALL.iter().map(|standing| standing.as_str()).collect();
-        let mut found = BTreeMap::new();
+        let mut values = BTreeMap::new();
         for (key, value) in self.table(value, "origins")? {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             let origin =
                 CallOrigin::from_word(name).ok_or_else(|| self.unknown(at, name, &origin_words()))?;
             let standing = self.word(value, name, &all, Standing::from_word)?;
-            found.insert(origin, (standing, self.line(at)));
+            values.insert(origin, (standing, self.line(at)));
         }
-        Ok(found)
+        Ok(values)
     }
 
     fn forbidden(&self, value: Place<'_, '_>) -> Result<BTreeMap<SandboxLift, usize>, PolicyError> {
         let ways: Vec<&str> = SandboxLift::ALL.iter().map(|way| way.as_str()).collect();
-        let mut found = BTreeMap::new();
+        let mut values = BTreeMap::new();
         for (key, value) in self.table(value, "sandbox")? {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             let way = SandboxLift::from_word(name).ok_or_else(|| self.unknown(at, name, &ways))?;
             let said = self.word(value, name, &["allow", "deny"], Decision::from_word)?;
             match said {
                 Decision::Allow => {}
-                Decision::Deny => drop(found.insert(way, self.line(at))),
+                Decision::Deny => drop(values.insert(way, self.line(at))),
                 Decision::Ask => return Err(self.expected(value, name, "`allow` or `deny`")),
             }
         }
-        Ok(found)
+        Ok(values)
     }
 
-    /// Returns the line that requires a PIN for decisions.
+    /// Reads the `decisions` table; returns the line that requires a PIN.
     fn pin(&self, value: Place<'_, '_>) -> Result<Option<usize>, PolicyError> {
-        let mut found = None;
+        let mut line = None;
         for (key, value) in self.table(value, "decisions")? {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             if name != "pin" {
@@ -241,12 +241,12 @@ impl Reader<'_> {
                 _ => None,
             };
             let words = ["optional", "required"];
-            found = self.word(value, name, &words, is_required)?.then(|| self.line(at));
+            line = self.word(value, name, &words, is_required)?.then(|| self.line(at));
         }
-        Ok(found)
+        Ok(line)
     }
 
-    // Rules.
+    // Parsing of rules.
 
     fn rules(&self, value: Place<'_, '_>) -> Result<Vec<Rule>, PolicyError> {
         let mut rules = Vec::new();
@@ -307,7 +307,7 @@ impl Reader<'_> {
         self.word(value, "decision", &all, Decision::from_word)
     }
 
-    /// Refuses rules that do not say what their author meant.
+    /// Refuses rules that cannot have the meaning that their author intended.
     fn check(&self, rule: &Rule, at: usize) -> Result<(), PolicyError> {
         let runs = |tool: &String| tool == "exec" || tool == "shell" || tool.contains('*');
         let adds = !rule.env.is_empty() || !rule.cwd.is_empty() || rule.any_stdin;
@@ -334,7 +334,7 @@ impl Reader<'_> {
         list.iter().map(|item| self.origin(item)).collect()
     }
 
-    /// Takes patterns of directories, from the root of the project.
+    /// Reads patterns of directories relative to the root of the project.
     fn directories(&self, value: Place<'_, '_>) -> Result<Vec<GlobMatcher>, PolicyError> {
         let pattern = |text: &String| {
             let glob = GlobBuilder::new(Directory::of(text).within()?).literal_separator(true).build();
@@ -347,10 +347,12 @@ impl Reader<'_> {
         })
     }
 
-    /// Takes the beginning of a command: text, or a list with one word or several for each place.
+    /// Reads the first words of a command: a text, or a list with one word or several alternatives for each position.
     fn argv(&self, value: Place<'_, '_>) -> Result<Vec<Vec<String>>, PolicyError> {
         let expected = "words such as [\"git\", [\"fetch\", \"pull\"]]";
         let argv: Vec<Vec<String>> = if let Some(text) = value.get_ref().as_str() {
+            // Text is split at blanks. A reader could expect quotes and operators to work as in a shell, so that they
+            // need the list form.
             if text.contains(['\'', '"', '\\', '$', '`', ';', '&', '|', '<', '>']) {
                 return Err(self.expected(
                     value,
@@ -391,11 +393,12 @@ impl Reader<'_> {
         Ok(need)
     }
 
-    // Tests.
+    // Examples of rules.
 
     fn try_examples(&self, rule: &Rule, list: &'static str, value: Place<'_, '_>) -> Result<(), PolicyError> {
         for item in self.list(value, list)? {
             let (tool, args, origin) = self.example(rule, list, item)?;
+            // An example without an origin must not fail only because the rule is limited to some origins.
             let origin = origin.or_else(|| rule.origins.first().copied()).unwrap_or(CallOrigin::Plan);
             let call = PolicyCall { tool: &tool, args: &args, origin, sandbox: None };
             if rule.is_about(&Look::at(&call, &Registry::new(), [Path::new(""); 2])) != (list == "match") {
@@ -408,7 +411,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes a call: a command line, or the name of a tool where the rule is about one; an argv; a table.
+    /// Reads an example call: a command line, or the name of a tool if the rule has no words; an argv; or a table.
     fn example(&self, rule: &Rule, list: &str, value: Place<'_, '_>) -> Result<Example, PolicyError> {
         let args = |name: &str, value: Value| Map::from_iter([(name.to_owned(), value)]);
         match value.get_ref() {

@@ -1,4 +1,4 @@
-//! One layer of a policy: what a file, or no file, says about a call.
+//! One layer of a policy: the decisions of one file, or of the built-in defaults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,51 +13,51 @@ use super::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNee
 use crate::text::one_line;
 
 words! {
-    /// Whose layer it is. The order is that in which they are asked.
+    /// Kind of a layer, in the order of evaluation.
     LayerKind {
-        /// That of the machine: nothing lifts what it says.
+        /// Policy of the machine; no other layer overrides it.
         Ceiling = "ceiling",
-        /// That of the user: it decides.
+        /// Policy of the user; the basis that the other layers restrict.
         User = "user",
-        /// That of the project: it only narrows.
+        /// Policy of the project; it can only restrict.
         Project = "project",
     }
 }
 
 words! {
-    /// What holds for the calls of an origin that no rule is about.
+    /// Default for the calls of an origin to which no rule applies.
     Standing {
-        /// They run, without the sandbox, too.
+        /// Calls run, even without the sandbox.
         Allow = "allow",
-        /// They run inside the sandbox.
+        /// Calls run inside the sandbox.
         Sandboxed = "sandboxed",
-        /// Built-in tools that only read run; all else asks.
+        /// Built-in tools that only read run; all other calls need an approval.
         Ask = "ask",
-        /// They do not run.
+        /// Calls are denied.
         Deny = "deny",
     }
 }
 
-/// A layer of a policy.
+/// Layer of a policy.
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub(crate) kind: LayerKind,
-    /// `None` stands for what holds without a file.
+    /// Path of the file; `None` for the built-in defaults.
     pub(crate) path: Option<PathBuf>,
-    /// The text of the file.
+    /// Text of the file, which the version of the policy covers.
     pub(crate) text: String,
     pub(crate) origins: BTreeMap<CallOrigin, (Standing, usize)>,
-    /// The origins whose calls run inside the sandbox where the file says nothing about them.
+    /// Origins whose calls run inside the sandbox if the file has no default for them.
     pub(crate) opted_in: BTreeSet<CallOrigin>,
     pub(crate) rules: Vec<Rule>,
-    /// In which ways the sandbox is not widened, and where that is said.
+    /// Forbidden exceptions from the sandbox, with the lines that forbid them.
     pub(crate) forbidden: BTreeMap<SandboxLift, usize>,
-    /// The line that requires a PIN for decisions.
+    /// Line that requires a PIN for decisions.
     pub(crate) pin: Option<usize>,
 }
 
 impl Layer {
-    /// What holds for a user without a file.
+    /// Returns the layer of a user without a policy file.
     pub(crate) fn builtin() -> Self {
         Self {
             kind: LayerKind::User,
@@ -71,22 +71,22 @@ impl Layer {
         }
     }
 
-    /// Returns whose it is.
+    /// Returns the kind of the layer.
     pub fn kind(&self) -> LayerKind {
         self.kind
     }
 
-    /// Returns its file; `None` for what holds without one.
+    /// Returns the path of the file; `None` for the built-in defaults.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns its rules, in the order of the file.
+    /// Returns the rules, in the order of the file.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Returns what holds for the calls of an origin that no rule is about; `None` where this layer leaves that to others.
+    /// Returns the default for the calls of an origin to which no rule applies; `None` if this layer has none.
     pub fn standing(&self, origin: CallOrigin) -> Option<Standing> {
         let said = self.origins.get(&origin).map(|(standing, _)| *standing);
         let without =
@@ -94,12 +94,12 @@ impl Layer {
         said.or_else(|| (self.kind == LayerKind::User).then(without))
     }
 
-    /// Returns in which ways the sandbox is not widened.
+    /// Returns the forbidden exceptions from the sandbox.
     pub fn forbidden(&self) -> impl Iterator<Item = SandboxLift> {
         self.forbidden.keys().copied()
     }
 
-    /// Returns where the file requires a PIN for decisions.
+    /// Returns the location of the setting that requires a PIN for decisions.
     pub fn requires_pin(&self) -> Option<String> {
         self.pin.map(|line| self.place(Some(line)))
     }
@@ -109,7 +109,7 @@ impl Layer {
         Some(format!("{} forbids it (`[sandbox] {lift}`)", self.place(Some(*line))))
     }
 
-    /// Returns where something is said, as messages name it.
+    /// Returns a location in the file for messages.
     pub(crate) fn place(&self, line: Option<usize>) -> String {
         match (&self.path, line) {
             (Some(path), Some(line)) => format!("`{}` line {line}", path.display()),
@@ -118,7 +118,7 @@ impl Layer {
         }
     }
 
-    /// Says what it says about a call.
+    /// Returns the decision of this layer on a call.
     pub(crate) fn say<'a>(&'a self, look: &Look<'_>, setting: &Setting) -> Said<'a> {
         let call = look.call;
         let said = |decision, by| Said { layer: self, decision, by };
@@ -140,15 +140,16 @@ impl Layer {
         self.say_of_sandbox(call, setting, &[], plain)
     }
 
-    /// Returns the strictest of the rules that ask or deny and are about a call; of several the first.
+    /// Returns the strictest rule that applies among those that ask or deny; the first one of several.
     fn strictest(&self, look: &Look<'_>) -> Option<&Rule> {
         let about = self.rules.iter().filter(|rule| rule.decision > Decision::Allow && rule.is_about(look));
         about.reduce(|first, next| if next.decision > first.decision { next } else { first })
     }
 
-    /// Returns the rules that together allow everything that a call does.
+    /// Returns the rules that together allow every command of a call.
     fn allowing(&self, look: &Look<'_>) -> Option<Vec<&Rule>> {
         let rules = || self.rules.iter().filter(|rule| rule.decision == Decision::Allow);
+        // One rule for the whole call is preferred, so that the reason names a single line.
         let whole = rules().find(|rule| rule.is_about(look));
         if let Some(rule) = whole {
             return Some(vec![rule]);
@@ -161,7 +162,7 @@ impl Layer {
         plain.iter().map(rule_of).collect::<Option<Vec<_>>>().filter(|rules| !rules.is_empty())
     }
 
-    /// Returns the rules that would allow a call but for a key that they lack.
+    /// Returns the allow rules that match a call except for a missing key.
     fn near(&self, look: &Look<'_>) -> Vec<NearRule> {
         let plain = look.commands().and_then(|commands| commands.plain.as_deref());
         let is_asked = |rule: &Rule| rule.allows_commands_of(look.call);
@@ -176,6 +177,8 @@ impl Layer {
             None => said(Decision::Allow, By::Nothing),
             Some(Standing::Allow) => said(Decision::Allow, by),
             Some(Standing::Sandboxed) => {
+                // For a model, `sandboxed` means that the sandbox is the reason to accept the call. People are also
+                // trusted without it.
                 let is_bare = call.origin.is_model() && setting.is_off && !is_confined(call.tool, setting);
                 if is_bare { said(Decision::Ask, By::Unconfined) } else { said(Decision::Allow, by) }
             }
@@ -188,7 +191,7 @@ impl Layer {
         }
     }
 
-    /// A call that asks more of the sandbox than it is granted is asked about, unless the rules that allow it say that it may.
+    /// Asks about a call that requests more sandbox permissions than it has, unless the rules that allow it grant them.
     fn say_of_sandbox<'a>(
         &'a self,
         call: &PolicyCall<'_>,
@@ -212,6 +215,7 @@ impl Layer {
             }
         }
         let is_rule_wide = !rules.is_empty() && rules.iter().all(|rule| rule.sandbox.covers(need));
+        // Grants come from the user alone. The other layers forbid, which is handled above, or have no say.
         let is_free = self.kind != LayerKind::User || is_rule_wide || setting.granted.covers(need);
         if is_free || said.decision >= Decision::Ask {
             return said;
@@ -224,14 +228,14 @@ fn by_default(origin: CallOrigin) -> Standing {
     if origin.is_model() { Standing::Ask } else { Standing::Sandboxed }
 }
 
-/// Returns whether a tool starts no program, and so needs no sandbox.
+/// Returns whether a tool starts no program and therefore needs no sandbox.
 fn is_confined(tool: &str, setting: &Setting) -> bool {
     READ_ONLY.contains(&tool)
         || setting.harmless.contains(tool)
         || ["edit_file", "http_request", "write_file"].contains(&tool)
 }
 
-/// Returns whether a call only reads, and nothing that is kept from readers.
+/// Returns whether a call only reads, and no `.env` files, which usually contain secrets.
 fn only_reads(call: &PolicyCall<'_>) -> bool {
     let paths = ["path", "glob", "pattern"]
         .into_iter()
@@ -241,10 +245,10 @@ fn only_reads(call: &PolicyCall<'_>) -> bool {
     READ_ONLY.contains(&call.tool) && !paths.into_iter().any(is_hidden)
 }
 
-/// How many rules are named in a reason.
+/// Most rules that one reason names.
 const MAX_NEAR: usize = 3;
 
-/// What a layer says about a call.
+/// Decision of one layer with its reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said<'a> {
     layer: &'a Layer,
@@ -252,12 +256,12 @@ pub(crate) struct Said<'a> {
     by: By<'a>,
 }
 
-/// Why a layer says what it says.
+/// Reason for the decision of a layer.
 #[derive(Clone, Copy, Debug)]
 enum By<'a> {
     Nothing,
     Rule(&'a Rule),
-    /// Nobody knows whether the rule is about it.
+    /// The rule may apply, but the words of the call do not show it for certain.
     Doubt(&'a Rule),
     Origin {
         origin: CallOrigin,
@@ -265,9 +269,9 @@ enum By<'a> {
     },
     ReadOnly,
     Harmless,
-    /// It is for the sandbox, which is off.
+    /// The call is allowed inside the sandbox only, which is off.
     Unconfined,
-    /// It asks more of the sandbox than it is granted.
+    /// The call requests more sandbox permissions than it has.
     Wider,
     Forbidden {
         way: SandboxLift,
@@ -276,13 +280,14 @@ enum By<'a> {
 }
 
 impl Said<'_> {
-    /// Returns the rules that would allow a call that asks, but for a key that they lack.
+    /// Returns the allow rules that match a call except for a missing key, if the call needs an approval because no
+    /// rule applied.
     pub(crate) fn near(&self, look: &Look<'_>) -> Vec<NearRule> {
         let no_rule_decided = matches!(self.by, By::Origin { .. } | By::Unconfined);
         if no_rule_decided && self.decision == Decision::Ask { self.layer.near(look) } else { Vec::new() }
     }
 
-    /// Returns why a call does not just run, and what to do about it.
+    /// Returns the reason why a call does not simply run, with a remedy.
     pub(crate) fn why(&self, look: &Look<'_>) -> String {
         format!("{}{}", self.why_at_all(), self.texts_of_near(&self.near(look)))
     }
@@ -292,7 +297,8 @@ impl Said<'_> {
         texts.fold(String::new(), |text, near| text + "; " + &near)
     }
 
-    /// Names what a rule lacks. Names of variables are as long as whoever wrote the call wants, so that they are shortened.
+    /// Names the keys that a rule lacks. Names of variables come from the author of the call and can be long, so that
+    /// they are shortened.
     fn text_of_near(&self, near: &NearRule) -> String {
         let place = self.layer.place(Some(near.line));
         let keys: Vec<String> = near.add.iter().map(|key| format!("`{}`", one_line(key))).collect();

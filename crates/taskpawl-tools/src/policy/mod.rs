@@ -1,8 +1,8 @@
-//! The policy: which calls may run, which need somebody's yes, and which never run.
+//! Policy: decides which calls run, which need an approval, and which are denied.
 //!
-//! Three layers are asked, and the strictest answer counts: the ceiling of the machine, the file of the user, and the file of the
-//! project, which therefore only narrows. Within a file a rule comes before what the file says about an origin, and the strictest
-//! of the rules that are about a call counts.
+//! Three layers are evaluated, and the strictest decision counts: the ceiling of the machine, the policy of the user,
+//! and the policy of the project. A project can therefore only restrict. Within a file, rules take precedence over the
+//! default for an origin, and the strictest rule that applies to a call counts.
 
 mod command;
 mod directory;
@@ -35,10 +35,10 @@ use crate::sandbox::{SandboxMode, SandboxSettings};
 use layer::Said;
 use rule::Look;
 
-/// Where the ceiling of a machine is: no file and no flag lifts what it says.
+/// Path of the ceiling, the policy of the machine. No other file and no flag overrides it.
 pub const CEILING: &str = "/etc/taskpawl/policy.toml";
 
-/// Built-in tools that change nothing and reach nothing but files beneath the root.
+/// Built-in tools that change nothing and only reach files beneath the root.
 pub(crate) const READ_ONLY: &[&str] = &["fail", "glob", "grep", "list_dir", "log", "read_file", "sleep"];
 
 macro_rules! words {
@@ -50,15 +50,15 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every value, in order.
+            /// All values, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Returns the word that stands for it in files.
+            /// Returns the word for this value in files.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// Returns the value of a word.
+            /// Parses a word; `None` for unknown ones.
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.as_str() == word)
             }
@@ -74,19 +74,19 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// What is decided about a call. The order is that of strictness.
+    /// Decision on a call, ordered by strictness.
     Decision {
-        /// It runs.
+        /// The call runs.
         Allow = "allow",
-        /// It runs when somebody has approved it.
+        /// The call runs once it is approved.
         Ask = "ask",
-        /// It never runs.
+        /// The call never runs.
         Deny = "deny",
     }
 }
 
 words! {
-    /// Who added a call.
+    /// Origin of a call: the party that added it.
     CallOrigin {
         /// A person, on the command line.
         Cli = "cli",
@@ -102,39 +102,40 @@ words! {
 }
 
 impl CallOrigin {
-    /// Returns whether a model stands behind it rather than a person.
+    /// Returns whether calls of this origin are written by a model rather than a person.
     pub(crate) fn is_model(self) -> bool {
         matches!(self, Self::Mcp | Self::Agent)
     }
 }
 
 words! {
-    /// A way to widen the sandbox.
+    /// Exception from the sandbox that a policy can forbid.
     SandboxLift {
-        /// To be without it.
+        /// Running without the sandbox.
         Off = "off",
-        /// The network.
+        /// Network access.
         Net = "net",
-        /// More paths.
+        /// Access to additional paths.
         Paths = "paths",
     }
 }
 
-/// What a call asks of the sandbox, or what is granted.
+/// Sandbox permissions that a call requests, or that are granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SandboxNeed {
     /// Network access.
     pub net: bool,
-    /// Paths to read.
+    /// Readable paths.
     pub read: Vec<String>,
-    /// Paths to write.
+    /// Writable paths; they are readable as well.
     pub write: Vec<String>,
 }
 
 impl SandboxNeed {
-    /// Returns whether everything that `other` asks for is granted.
+    /// Returns whether all permissions that `other` requests are granted.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let is_beneath = |paths: &[String], path: &String| {
+            // A path with `..` only looks as if it were beneath a granted one.
             let has_parent = path.split('/').any(|part| part == "..");
             !has_parent && paths.iter().any(|above| std::path::Path::new(path).starts_with(above))
         };
@@ -144,27 +145,27 @@ impl SandboxNeed {
     }
 }
 
-/// A call as the policy sees it.
+/// Call as the policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyCall<'a> {
-    /// The name of its tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// Its arguments, evaluated.
+    /// Arguments after the evaluation of expressions.
     pub args: &'a Map<String, Value>,
-    /// Who added it.
+    /// Origin of the call.
     pub origin: CallOrigin,
-    /// What it asks of the sandbox.
+    /// Sandbox permissions that the call requests.
     pub sandbox: Option<&'a SandboxNeed>,
 }
 
-/// What the sandbox of a run is, as its user set it.
+/// Sandbox of a run as the user configured it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// Programs run without it.
+    /// The sandbox is switched off.
     pub(crate) is_off: bool,
-    /// What every call is granted: asking for it is no matter.
+    /// Permissions of every call; requesting them needs no approval.
     pub(crate) granted: SandboxNeed,
-    /// Tools of the program whose calls run nothing and change nothing that is run.
+    /// Tools of the host program whose calls start no program and change nothing that is executed.
     pub(crate) harmless: Arc<BTreeSet<String>>,
 }
 
@@ -178,30 +179,30 @@ impl Setting {
     }
 }
 
-/// The files of a policy; those that do not exist say nothing.
+/// Files of a policy; missing files have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyFiles {
-    /// The ceiling of the machine: [`CEILING`], but for tests.
+    /// Ceiling of the machine: [`CEILING`], except in tests.
     pub ceiling: Option<PathBuf>,
-    /// That of the user.
+    /// Policy of the user.
     pub user: Option<PathBuf>,
-    /// That of the project.
+    /// Policy of the project.
     pub project: Option<PathBuf>,
 }
 
-/// Decides about calls. The default is the policy without any file.
+/// Policy that decides on calls. The default is the built-in policy without any file.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The ceiling and the project say nothing where there is no file of theirs.
+    /// Layers, the ceiling first. The ceiling and the project are absent if they have no file.
     layers: Vec<Layer>,
-    /// `None` where nobody has said what it is.
+    /// Sandbox of the run; `None` until it is configured.
     setting: Option<Setting>,
     harmless: Arc<BTreeSet<String>>,
     directory: PathBuf,
-    /// The same without links; empty where nobody has said which it is.
+    /// `directory` without links; empty until it is set.
     real_directory: PathBuf,
     version: String,
-    /// Whose commands are known.
+    /// Registered tools; command rules also apply to the programs that they report.
     tools: Registry,
 }
 
@@ -225,10 +226,10 @@ impl Policy {
         }
     }
 
-    /// Reads the files, and checks the tests that stand in them.
+    /// Reads the policy files and runs the examples in them.
     ///
     /// # Errors
-    /// A file exists and cannot be read, is wrong, or a rule fails a test of its own.
+    /// A file exists and cannot be read, is invalid, or contains a rule that fails one of its examples.
     pub fn load(files: &PolicyFiles) -> Result<Self, PolicyError> {
         let user = match &files.user {
             Some(path) => file::read(path, LayerKind::User)?,
@@ -241,14 +242,15 @@ impl Policy {
                 layers.extend(file::read(path, kind)?);
             }
         }
+        // The user's layer was read first; `judge` relies on the ceiling coming first.
         layers.sort_by_key(Layer::kind);
         Ok(Self::of(layers))
     }
 
-    /// Reads a policy from the texts of its files, which are named as they are in messages.
+    /// Reads a policy from the texts of its files; messages name them by their layer.
     ///
     /// # Errors
-    /// As of [`load`](Self::load).
+    /// As for [`load`](Self::load).
     pub fn parse(texts: &[(LayerKind, &str)]) -> Result<Self, PolicyError> {
         let mut layers = Vec::new();
         for (kind, text) in texts {
@@ -261,22 +263,27 @@ impl Policy {
         Ok(Self::of(layers))
     }
 
-    /// Says what the sandbox of programs is: what every call is granted is not asked about, and what models may run inside it alone asks
-    /// where it is off.
+    /// Sets the sandbox of the run.
+    ///
+    /// Permissions that every call has need no approval. If the sandbox is off, calls by models that were only allowed
+    /// inside it need an approval.
     #[must_use]
     pub fn confined_by(mut self, settings: &SandboxSettings) -> Self {
         self.setting = Some(Setting::of(settings));
         self
     }
 
-    /// As [`confined_by`](Self::confined_by), where nobody has said so yet.
+    /// Like [`confined_by`](Self::confined_by), but keeps a sandbox that is already set.
     #[must_use]
     pub fn or_confined_by(self, settings: &SandboxSettings) -> Self {
         if self.setting.is_some() { self } else { self.confined_by(settings) }
     }
 
-    /// Names tools of this program whose calls run nothing, reach nothing, and change nothing that is run, such as to-do lists: what
-    /// models add of these does not ask. Only tools that the program itself registers under these names are to be named.
+    /// Declares tools of the host program whose calls start no program, reach nothing, and change nothing that is
+    /// executed, such as to-do lists. Such calls by models need no approval.
+    ///
+    /// Only name tools that the program itself registers under these names: another tool of that name would be trusted,
+    /// too.
     #[must_use]
     pub fn with_harmless(mut self, tools: impl IntoIterator<Item = String>) -> Self {
         self.harmless = Arc::new(tools.into_iter().collect());
@@ -287,8 +294,9 @@ impl Policy {
         Setting { harmless: Arc::clone(&self.harmless), ..self.setting.clone().unwrap_or_default() }
     }
 
-    /// Lets the calls of an origin run inside the sandbox, as the user has said when a program was started: the file of the user goes
-    /// before it, and those of the machine and the project narrow it.
+    /// Allows the calls of an origin inside the sandbox, as the user requested when starting a program.
+    ///
+    /// The policy file of the user takes precedence over this; the ceiling and the project can restrict it.
     #[must_use]
     pub fn sandboxing(mut self, origin: CallOrigin) -> Self {
         for layer in self.layers.iter_mut().filter(|layer| layer.kind == LayerKind::User) {
@@ -298,7 +306,8 @@ impl Policy {
         self
     }
 
-    /// Returns which layer keeps the calls of an origin from running inside the sandbox without being asked about, and how.
+    /// Returns the layer that keeps calls of an origin from running inside the sandbox without approval, with the
+    /// setting that does so.
     pub fn holds_back(&self, origin: CallOrigin) -> Option<String> {
         let strict = |layer: &&Layer| layer.standing(origin) > Some(Standing::Sandboxed);
         self.layers.iter().find(strict).map(|layer| {
@@ -307,7 +316,7 @@ impl Policy {
         })
     }
 
-    /// Says in which directory calls work: an approval holds for one.
+    /// Sets the directory of the calls. An approval is valid for one directory.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();
@@ -316,19 +325,19 @@ impl Policy {
         self
     }
 
-    /// Says which tools there are: rules about commands are also about the programs that these run.
+    /// Sets the registry of tools. Command rules then also apply to the programs that these tools report.
     #[must_use]
     pub fn with_tools(mut self, tools: Registry) -> Self {
         self.tools = tools;
         self
     }
 
-    /// Returns whether a tool says that a call with these arguments may be done once more. Of a tool that is not known, no.
+    /// Returns whether a call with these arguments may be repeated; `false` for an unknown tool.
     pub fn is_repeatable(&self, tool: &str, args: &Map<String, Value>) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.is_repeatable(&Value::Object(args.clone())))
     }
 
-    /// Returns what approvals are bound to beside the call: a hash of every file and of where calls work.
+    /// Returns the hash that approvals are bound to in addition to the call: of all policy files and the directory.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -338,7 +347,8 @@ impl Policy {
         &self.layers
     }
 
-    /// Returns what rules let calls write without asking anybody: those of the user, which no project widens.
+    /// Returns the paths that rules let calls write without approval. Only rules of the user count, for a project
+    /// cannot widen them.
     pub fn granted_to_write(&self) -> impl Iterator<Item = &str> {
         let layers = self.layers.iter().filter(|layer| layer.kind == LayerKind::User);
         let rules = layers.flat_map(Layer::rules).filter(|rule| rule.decision == Decision::Allow);
@@ -349,11 +359,11 @@ impl Policy {
         Look::at(call, &self.tools, [&self.directory, &self.real_directory])
     }
 
-    /// Decides about a call, and says why where it does not just run.
+    /// Decides on a call. The reason is given unless the call simply runs.
     pub fn judge(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
         let (look, setting) = (self.look(call), self.setting());
         let said = self.layers.iter().map(|layer| layer.say(&look, &setting));
-        // Of answers that are equally strict the first counts.
+        // Of equally strict decisions the first one counts, so that the reason names the ceiling before a project.
         let strictest = said.reduce(|first, next| if next.decision > first.decision { next } else { first });
         match strictest {
             Some(said) if said.decision == Decision::Ask => match self.in_vain(call) {
@@ -365,10 +375,11 @@ impl Policy {
         }
     }
 
-    /// Returns why a call fails even if somebody approves it, so that nobody is asked.
+    /// Returns the reason why a call would fail even with an approval. Such a call is denied without asking.
     fn in_vain(&self, call: &PolicyCall<'_>) -> Option<String> {
         let args = Value::Object(call.args.clone());
         let path = self.tools.get(call.tool)?.tool().file_beneath_root(&args)?;
+        // A path with an expression is only known once the call starts.
         let is_known = !self.directory.as_os_str().is_empty() && !path.contains("${{");
         let is_outside =
             is_known && is_surely_outside(Path::new(path), [&self.directory, &self.real_directory]);
@@ -380,7 +391,7 @@ impl Policy {
         })
     }
 
-    /// Says what each layer says about a call.
+    /// Returns the decision on a call with the decision of each layer.
     pub fn explain(&self, call: &PolicyCall<'_>) -> Explained {
         let (look, setting) = (self.look(call), self.setting());
         let said: Vec<Said<'_>> = self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
@@ -394,58 +405,58 @@ impl Policy {
         Explained { decision, steps, in_vain, is_plain, commands, version: self.version.clone() }
     }
 
-    /// Returns which file requires a PIN for what people decide, and where.
+    /// Returns the location of the setting that requires a PIN for the decisions of people.
     pub fn requires_pin(&self) -> Option<String> {
         self.layers.iter().find_map(Layer::requires_pin)
     }
 
-    /// Returns which file keeps the user from widening the sandbox in a way, and where.
+    /// Returns the location of the setting that forbids an exception from the sandbox.
     pub fn forbids(&self, lift: SandboxLift) -> Option<String> {
         self.layers.iter().find_map(|layer| layer.forbids(lift))
     }
 }
 
-/// What a policy says about a call, layer by layer.
+/// Decision on a call, explained layer by layer.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explained {
-    /// What counts.
+    /// Resulting decision.
     pub decision: Decision,
-    /// What each layer says, the ceiling first.
+    /// Decision of each layer, the ceiling first.
     pub steps: Vec<Step>,
-    /// Why it fails even if somebody approves it, so that nobody is asked.
+    /// Reason why the call would fail even with an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_vain: Option<String>,
-    /// Of a command line: whether all of it is understood. What is not is never allowed by a rule.
+    /// For a command line: `true` if it is understood completely. A rule never allows a line that is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_plain: Option<bool>,
-    /// The commands of it, where that is so.
+    /// Commands of the line, if it is understood completely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<Vec<String>>>,
-    /// The version of the policy.
+    /// Version of the policy, as in [`Policy::version`].
     pub version: String,
 }
 
-/// What one layer says about a call.
+/// Decision of one layer on a call.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// Whose it is.
+    /// Layer that decides.
     pub layer: LayerKind,
-    /// What it decides.
+    /// Decision of the layer.
     pub decision: Decision,
-    /// Why, in words.
+    /// Reason as text.
     pub why: String,
-    /// The rule that counted.
+    /// Rule that determined the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The file.
+    /// File of the layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// The line of it.
+    /// Line in the file, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The rules that would allow the call, but for a key that they lack.
+    /// Allow rules that match the call except for a missing key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<NearRule>,
 }

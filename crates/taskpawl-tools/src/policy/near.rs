@@ -1,4 +1,4 @@
-//! Rules that would allow a call but for a key: its standard input, its directory, or its variables.
+//! Allow rules that match a call except for a missing key: its standard input, its directory, or its variables.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use super::directory::Directory;
 use super::layer::Layer;
 use super::rule::Rule;
 
-/// The start options of a call that an allow rule does not cover.
+/// Start options of a call that an allow rule does not cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Uncovered {
-    /// It has standard input.
+    /// The command has standard input.
     pub(crate) has_input: bool,
-    /// It runs in these directories.
+    /// Directories in which the command may run.
     pub(crate) directories: BTreeSet<Directory>,
-    /// It sets these variables.
+    /// Variables that the call sets.
     pub(crate) variables: BTreeSet<String>,
-    /// Its `env` cannot be read.
+    /// The `env` of the call is invalid.
     pub(crate) has_unknown_env: bool,
 }
 
@@ -35,27 +35,27 @@ impl Uncovered {
         self.has_unknown_env |= other.has_unknown_env;
     }
 
-    /// Returns how many keys it is about.
+    /// Returns the number of missing keys.
     fn count(&self) -> usize {
         let flags = [self.has_input, !self.directories.is_empty(), !self.variables.is_empty()];
         flags.into_iter().filter(|flag| *flag).count() + usize::from(self.has_unknown_env)
     }
 }
 
-/// An allow rule whose words are those of a call, and which does not allow it all the same.
+/// Allow rule that has the words of a call, but does not cover its start options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NearRule {
-    /// The rule.
+    /// Text of the rule.
     pub rule: String,
-    /// Its file.
+    /// File of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Its line, from 1.
+    /// Line of the rule, from 1.
     pub line: usize,
-    /// The keys with which it would allow the call, as they are written in the file: `stdin = "any"`.
+    /// Keys that would make the rule allow the call, in the syntax of the file: `stdin = "any"`.
     pub add: Vec<String>,
-    /// The facts about the call that no key allows.
+    /// Start options that no key can allow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<&'static str>,
     #[serde(skip)]
@@ -80,12 +80,12 @@ impl NearRule {
         }
     }
 
-    /// Returns whether it is the same rule.
+    /// Returns whether both are the same rule.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.file, self.line) == (&other.file, other.line)
     }
 
-    /// Takes over what another call of the same rule lacks.
+    /// Adds the missing keys for another call that matches the same rule.
     pub fn merge(&mut self, other: Self) {
         self.take(other.uncovered);
     }
@@ -94,7 +94,7 @@ impl NearRule {
         self.uncovered.add(uncovered);
         let Uncovered { has_input, directories, variables, has_unknown_env } = &self.uncovered;
         let inner: Vec<&str> = directories.iter().filter_map(Directory::within).collect();
-        // Without `cwd` a rule holds at the root, and is to hold there still.
+        // A rule without `cwd` covers the root. Suggesting a `cwd` without it would take that away.
         let root = self.cwd.is_empty().then_some("");
         let cwd = self.cwd.iter().map(String::as_str).chain(root);
         let env = self.env.iter().chain(variables).map(String::as_str);
@@ -118,10 +118,12 @@ impl NearRule {
     }
 }
 
-/// Returns the rules of a layer that together have the words of all commands of a call; nothing if these rules allow it, or if
-/// there are no such rules. Each command counts for the rule that lacks the fewest keys.
+/// Returns the allow rules of a layer that together match the words of all commands of a call. It is empty if these
+/// rules allow the call, or if a command matches none.
+///
+/// Each command is assigned to the rule that lacks the fewest keys.
 pub(crate) fn near_rules(layer: &Layer, plain: &[Plain], is_asked: impl Fn(&Rule) -> bool) -> Vec<NearRule> {
-    let mut found: Vec<NearRule> = Vec::new();
+    let mut matching: Vec<NearRule> = Vec::new();
     for command in plain {
         let rules = layer.rules.iter().filter(|rule| is_asked(rule));
         let fitting = rules.filter_map(|rule| Some((rule, rule.uncovered(command)?)));
@@ -129,23 +131,23 @@ pub(crate) fn near_rules(layer: &Layer, plain: &[Plain], is_asked: impl Fn(&Rule
             return Vec::new();
         };
         let mut near = NearRule::of(layer, rule);
-        match found.iter_mut().find(|other| other.is_same(&near)) {
+        match matching.iter_mut().find(|other| other.is_same(&near)) {
             Some(other) => other.take(uncovered),
             None if uncovered.is_empty() => {}
             None => {
                 near.take(uncovered);
-                found.push(near);
+                matching.push(near);
             }
         }
     }
-    found
+    matching
 }
 
 fn shown_directory(path: &str) -> &str {
     if path.is_empty() { "." } else { path }
 }
 
-/// Returns a key with a list of texts, as it is written in a policy file.
+/// Formats a key with a list of texts in the syntax of a policy file.
 fn assignment<'a>(key: &str, values: impl Iterator<Item = &'a str>) -> String {
     let values: Vec<String> = values.map(|value| serde_json::Value::from(value).to_string()).collect();
     format!("{key} = [{}]", values.join(", "))

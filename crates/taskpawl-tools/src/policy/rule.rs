@@ -1,4 +1,4 @@
-//! One rule: what it is about, and whether a call is that.
+//! One policy rule and the check if it applies to a call.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -14,50 +14,52 @@ use super::start::StartOptions;
 use super::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 use crate::registry::Registry;
 
-/// A rule of a policy file.
+/// Rule of a policy file.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub(crate) decision: Decision,
     pub(crate) tool: Option<String>,
-    /// At each place one of these words.
+    /// Alternatives for each word of the command.
     pub(crate) argv: Vec<Vec<String>>,
-    /// Nothing stands for everybody.
+    /// Origins that the rule applies to; empty means all.
     pub(crate) origins: Vec<CallOrigin>,
-    /// The variables that a call may set and is still allowed.
+    /// Environment variables that an allowed call may set.
     pub(crate) env: Vec<String>,
-    /// The directories in which a call is still allowed; without any, that is the root of the project alone.
+    /// Working directories that an allowed call may have; empty means the root of the project only.
     pub(crate) cwd: Vec<GlobMatcher>,
-    /// Whether a call may have any standard input and is still allowed.
+    /// Set if an allowed call may have standard input.
     pub(crate) any_stdin: bool,
-    /// What a call may ask of the sandbox and is still allowed.
+    /// Sandbox permissions that an allowed call may request.
     pub(crate) sandbox: SandboxNeed,
     pub(crate) reason: Option<String>,
     pub(crate) line: usize,
 }
 
 impl Rule {
-    /// Returns what it decides.
+    /// Returns the decision of the rule.
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
-    /// Returns the line of its file where it begins.
+    /// Returns the line of the file where the rule begins, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns why it is there, as its author says.
+    /// Returns the reason that the author of the rule gave.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Returns whose calls it is about; nothing stands for everybody's.
+    /// Returns the origins that the rule applies to; empty means all.
     pub fn origins(&self) -> &[CallOrigin] {
         &self.origins
     }
 
-    /// Returns whether the rule is about this call. A rule that allows is about what it says and nothing more; one that asks or
-    /// denies also about what may be what it says.
+    /// Returns whether the rule applies to a call.
+    ///
+    /// An allow rule applies only to a call that it matches for certain. A rule that asks or denies also applies to a
+    /// call that may match it.
     pub(crate) fn is_about(&self, look: &Look<'_>) -> bool {
         let call = look.call;
         if !self.is_for(call) {
@@ -67,7 +69,8 @@ impl Rule {
             return true;
         }
         match look.commands() {
-            // The commands of a line that are allowed may be so by several rules: see `allows`.
+            // This covers one rule for the whole line. Several rules that together allow a line are combined by the
+            // layer.
             Some(commands) if self.decision == Decision::Allow => {
                 commands.plain.as_ref().is_some_and(|plain| plain.iter().all(|one| self.fits(one)))
             }
@@ -76,18 +79,18 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule is about calls of this tool and origin.
+    /// Returns whether the rule applies to calls of this tool and origin.
     fn is_for(&self, call: &PolicyCall<'_>) -> bool {
         (self.origins.is_empty() || self.origins.contains(&call.origin))
             && self.tool.as_ref().is_none_or(|pattern| is_like(pattern, call.tool))
     }
 
-    /// Returns whether it allows commands of this call that have its words.
+    /// Returns whether the rule can allow commands of this call: it allows, and it names words.
     pub(crate) fn allows_commands_of(&self, call: &PolicyCall<'_>) -> bool {
         self.decision == Decision::Allow && !self.argv.is_empty() && self.is_for(call)
     }
 
-    /// Returns whether it allows one command of a call.
+    /// Returns whether the rule allows one command of a call.
     pub(crate) fn allows(&self, command: &Plain, call: &PolicyCall<'_>) -> bool {
         self.allows_commands_of(call) && self.fits(command)
     }
@@ -96,10 +99,10 @@ impl Rule {
         self.uncovered(command).is_some_and(|uncovered| uncovered.is_empty())
     }
 
-    /// Returns the start options of a command that the rule does not cover; `None` for a command with other words.
+    /// Returns the start options of a command that the rule does not cover; `None` if the words of the command differ.
     ///
-    /// The words say nothing about these: an interpreter runs its input, `make` reads the `Makefile` of its directory, `./deploy` is
-    /// another program there, and variables name programs.
+    /// The words alone do not determine the effect of a command. An interpreter runs its input, `make` reads the
+    /// `Makefile` of its directory, `./deploy` is another program there, and variables can name programs.
     pub(crate) fn uncovered(&self, command: &Plain) -> Option<Uncovered> {
         let has_words = command.argv.len() >= self.argv.len()
             && self.argv.iter().zip(&command.argv).all(|(words, word)| words.contains(word));
@@ -118,8 +121,8 @@ impl Rule {
         })
     }
 
-    /// Returns whether words may be the command that the rule says: by another path, with options between, and whatever an
-    /// expansion comes to.
+    /// Returns whether words may be the command of the rule. The program may have another path, options may stand in
+    /// between, and an expansion may have any result.
     fn may_be(&self, words: &[Word]) -> bool {
         let (Some(program), [first, rest @ ..]) = (self.argv.first(), words) else { return false };
         match first.name() {
@@ -130,21 +133,24 @@ impl Rule {
         }
     }
 
-    /// Returns whether a call is about the rule by what stands in it, and not only because something in it may be anything.
+    /// Returns whether the rule applies because of the literal words of a call, and not only because an unknown word
+    /// may be anything. The reason for a decision depends on this.
     pub(crate) fn is_surely_about(&self, look: &Look<'_>) -> bool {
+        // `$` is the name of no program and equals no word of a rule, so that only literal words can match.
         let known = |word: &Word| {
             if word.certainty == Certainty::Literal { word.clone() } else { Word::literal("$") }
         };
-        let is_sure = |words: &[Word]| self.may_be(&words.iter().take(SHOWN).map(known).collect::<Vec<_>>());
+        let is_sure =
+            |words: &[Word]| self.may_be(&words.iter().take(MAX_INSPECTED).map(known).collect::<Vec<_>>());
         self.argv.is_empty()
             || look.commands().is_some_and(|commands| {
                 let about = commands.suspects.iter().filter(|suspect| self.may_be(suspect.words()));
-                about.take(SHOWN).any(|suspect| is_sure(suspect.words()))
+                about.take(MAX_INSPECTED).any(|suspect| is_sure(suspect.words()))
             })
     }
 
-    /// Returns whether the words of the rule follow behind a program, with options and their values between them; an option may also
-    /// stand behind other arguments.
+    /// Returns whether the words of the rule follow a program, with options and their values in between. An option of
+    /// the rule may also follow other arguments.
     fn may_follow(&self, words: &[Word], program: &str) -> bool {
         let mut wanted = &self.argv[1..];
         let (mut after_option, mut after_argument) = (false, false);
@@ -152,7 +158,8 @@ impl Rule {
         while let Some(word) = words.next() {
             let Some(alternatives) = wanted.first() else { return true };
             let is_literal = word.certainty == Certainty::Literal;
-            // What an expansion comes to among the arguments is taken for one of them.
+            // An expansion after an argument is taken for one more argument: otherwise a rule on an option would ask
+            // about every command with a variable.
             let may_be =
                 (is_literal || !after_argument) && alternatives.iter().any(|wanted| word.may_be(wanted));
             if may_be && word.certainty == Certainty::AnyWords {
@@ -179,11 +186,13 @@ impl Rule {
     }
 }
 
-/// How many commands of a call, and words of each, are looked at to say why a rule is about it.
-const SHOWN: usize = 100;
+/// Limits on the commands of a call, and the words of each, that are inspected for the reason of a decision.
+const MAX_INSPECTED: usize = 100;
 
-/// Returns whether a word whose program has a name is the program of a rule. Some file systems do not tell capitals from small letters.
+/// Returns whether a word names the program of a rule. Case is ignored, for some file systems do not distinguish it.
 fn is_program(wanted: &str, word: &Word, name: &str) -> bool {
+    // A rule on `git` also applies to `/usr/bin/git`. The reverse does not hold for a literal word: a rule with a path
+    // means that file.
     let is_whole = word.certainty == Certainty::Literal && wanted == word.text;
     let wanted_name = match word.certainty {
         Certainty::Literal => wanted,
@@ -197,7 +206,7 @@ fn is_with_value(word: &str, option: &str) -> bool {
     option.starts_with("--") && word.split_once('=').is_some_and(|(name, _)| name == option)
 }
 
-/// Returns whether a name is like a pattern in which `*` stands for anything.
+/// Matches a name against a pattern in which `*` stands for any text.
 fn is_like(pattern: &str, name: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(begin) else { return false };
@@ -221,11 +230,11 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A call that is looked at; what it would run is found out when a rule wants to know.
+/// Call under evaluation. Its commands are parsed on first use, since many rules only look at the tool.
 pub(crate) struct Look<'a> {
     pub(crate) call: &'a PolicyCall<'a>,
     tools: &'a Registry,
-    /// The names of the root of the project; empty where it is not known.
+    /// Paths of the root of the project, with and without links; empty if unknown.
     roots: [&'a Path; 2],
     commands: OnceCell<Option<Commands>>,
 }
@@ -235,7 +244,7 @@ impl<'a> Look<'a> {
         Self { call, tools, roots, commands: OnceCell::new() }
     }
 
-    /// Returns the commands of a call that runs programs.
+    /// Returns the commands of a call; `None` if it runs no program that the policy knows.
     pub(crate) fn commands(&self) -> Option<&Commands> {
         self.commands.get_or_init(|| self.read()).as_ref()
     }

@@ -1,4 +1,4 @@
-//! Start options of a program: everything that decides about it beside its words.
+//! Start options of a program: the facts beside its words that determine its effect.
 
 use std::path::Path;
 
@@ -7,25 +7,26 @@ use serde_json::{Map, Value};
 use super::directory::Directory;
 use crate::tool::ToolCommand;
 
-/// The start options of a program, as its call says them.
+/// Start options of a program, as its call gives them.
 #[derive(Debug)]
 pub(crate) struct StartOptions {
-    /// The text of its standard input, where that is known.
+    /// Text of its standard input, if known.
     pub(crate) input: Option<String>,
-    /// Whether it has any standard input.
+    /// Set if it has standard input, also of unknown text.
     pub(crate) has_input: bool,
-    /// Its working directory.
+    /// Working directory.
     pub(crate) directory: Directory,
-    /// The variables that are set for it, as far as their values are texts.
+    /// Variables that the call sets, with values that are texts.
     pub(crate) variables: Vec<(String, String)>,
-    /// The names of all of them; `None` where its `env` cannot be read.
+    /// Names of all variables that the call sets; `None` if its `env` is invalid.
     pub(crate) names: Option<Vec<String>>,
 }
 
 impl StartOptions {
     /// Reads the arguments of `exec` or `shell`.
     ///
-    /// A field of the wrong type is never taken for one that is not there: the policy must not depend on a later check.
+    /// A field of the wrong type is never treated as absent: the policy must not depend on a later check of the
+    /// arguments.
     pub(crate) fn of_args(args: &Map<String, Value>, roots: [&Path; 2]) -> Self {
         let input = args.get("stdin").filter(|input| !input.is_null());
         let directory = match args.get("cwd") {
@@ -49,7 +50,7 @@ impl StartOptions {
         }
     }
 
-    /// Reads what a described tool says of its program.
+    /// Reads the command that a tool reports; returns its words and start options.
     pub(crate) fn of_command(command: ToolCommand, roots: [&Path; 2]) -> (Vec<String>, Self) {
         let ToolCommand { argv, input, cwd, env } = command;
         let options = Self {

@@ -1,4 +1,4 @@
-//! What approvals are bound to beside the call.
+//! Version of a policy: approvals are bound to it in addition to the call.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 
 use super::layer::Layer;
 
-/// Counts the meanings that the same files may have: it grows when a release decides otherwise about the same call, so that no approval
-/// is carried over to a call that its approver saw under other rules.
+/// Version of the decision rules. It is increased when a release decides differently about the same call and files, so
+/// that an approval is not carried over to rules that its approver did not see.
 ///
-/// 2: allow rules cover neither standard input, nor a directory, nor variables that they do not name; more variables hold programs.
+/// 2: allow rules cover standard input, a directory and variables only if they name them; more variables hold programs.
 const RULES: u32 = 2;
 
-/// Returns a hash of everything that decisions depend on beside the call.
+/// Returns a hash of everything that decisions depend on except the call.
 pub(super) fn version(layers: &[Layer], directory: &Path) -> String {
     version_under(RULES, layers, directory)
 }
@@ -20,6 +20,7 @@ pub(super) fn version(layers: &[Layer], directory: &Path) -> String {
 fn version_under(rules: u32, layers: &[Layer], directory: &Path) -> String {
     let mut hasher = Sha256::new();
     let mut add = |part: &[u8]| {
+        // The length in front keeps two different lists of parts from having the same hash.
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     };
@@ -35,7 +36,7 @@ fn version_under(rules: u32, layers: &[Layer], directory: &Path) -> String {
     hex(&hasher.finalize())
 }
 
-/// Returns the SHA-256 of a content, in hexadecimal: what trust in a file is bound to.
+/// Returns the SHA-256 of a file's content in hexadecimal. Trust in a file is bound to it.
 pub fn content_hash(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
 }
@@ -53,7 +54,7 @@ mod tests {
     fn an_approval_under_the_rules_of_an_earlier_release_does_not_hold() {
         let layers = [Layer::builtin()];
         let now = version(&layers, Path::new("/a"));
-        // 0.1 decided by the first rules: there an allow rule covered any standard input.
+        // Version 0.1 decided by rules 1, under which an allow rule covered any standard input.
         assert_ne!(version_under(1, &layers, Path::new("/a")), now);
         assert_eq!(version_under(RULES, &layers, Path::new("/a")), now);
     }

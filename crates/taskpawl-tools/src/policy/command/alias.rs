@@ -1,20 +1,20 @@
-//! Other names that a line gives to programs, and what it runs by them.
+//! Aliases that a line defines for programs, and the commands that run through them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::suspect::{Suspect, Suspicion};
 use super::{Certainty, Word};
 
-/// How many words are put in the place of others before the line counts as one that hides something.
+/// Maximum of words that are substituted before the line counts as hiding something.
 const WORDS: usize = 100_000;
 
-/// How many times names are looked for in what other names stand for.
+/// Maximum of passes over aliases that are defined by other aliases.
 const ROUNDS: usize = 8;
 
-/// What a name stands for; `None` where that is not known.
+/// Values of each alias; `None` is an unknown value.
 type Aliases = HashMap<String, BTreeSet<Option<String>>>;
 
-/// Adds what suspects are whose program is another name, as long as that leads to anything new.
+/// Adds the commands behind aliases, until a pass finds no new definition.
 pub(super) fn expand(suspicion: &mut Suspicion) {
     let mut left = WORDS;
     let mut known = Aliases::new();
@@ -31,7 +31,7 @@ pub(super) fn expand(suspicion: &mut Suspicion) {
     suspicion.add_unknown();
 }
 
-/// Puts what names stand for in their places; `None` where that goes on for too long. No name is looked for in what stands for itself, as
+/// Substitutes aliases; `None` if the limit of words is exceeded. An alias is not substituted within its own value, as
 /// in `alias ls='ls -l'`.
 fn expand_all(aliases: &Aliases, suspicion: &mut Suspicion, left: &mut usize) -> Option<()> {
     let mut waiting: Vec<(usize, Vec<String>)> =
@@ -41,7 +41,7 @@ fn expand_all(aliases: &Aliases, suspicion: &mut Suspicion, left: &mut usize) ->
         let Some((name, rest)) = suspect.words().split_first() else { continue };
         let Some(values) = aliases.get(&name.text).filter(|_| !names.contains(&name.text)) else { continue };
         let begin = suspicion.found.len();
-        // Behind a value that ends with a blank the next word is looked for, too.
+        // As in a shell, a value that ends with a blank makes the next word subject to alias substitution, too.
         let goes_on = values.iter().flatten().any(|value| value.ends_with([' ', '\t']));
         if goes_on && rest.first().is_some_and(|next| aliases.contains_key(&next.text)) {
             suspicion.add_unknown();
@@ -59,14 +59,14 @@ fn expand_all(aliases: &Aliases, suspicion: &mut Suspicion, left: &mut usize) ->
     Some(())
 }
 
-/// Returns all names that are given; `None` where one of them is not known.
+/// Returns all defined aliases; `None` if the name of one is unknown.
 fn defined(suspects: &[Suspect]) -> Option<Aliases> {
     let mut aliases = Aliases::new();
     let mut read = HashSet::new();
     for suspect in suspects {
         let Some((program, args)) = suspect.words().split_first() else { continue };
         match program.text.as_str() {
-            // The ends of one list hold the same names.
+            // Several suspects can be suffixes of one list of words, which define the same aliases.
             "alias" if read.insert(suspect.list()) => {
                 for word in args {
                     if let Some((name, value)) = alias(word)? {
@@ -86,7 +86,7 @@ fn defined(suspects: &[Suspect]) -> Option<Aliases> {
     Some(aliases)
 }
 
-/// Returns a name and the words that it stands for, as `fish` and `csh` know them: `alias NAME COMMAND`.
+/// Parses the form of `fish` and `csh`: `alias NAME COMMAND`.
 fn alias_of_words(args: &[Word]) -> Option<(String, BTreeSet<Option<String>>)> {
     let (name, command) = args.split_first().filter(|(_, command)| !command.is_empty())?;
     if args.iter().any(|word| word.text.contains('=') || word.text.starts_with('-')) {
@@ -97,7 +97,7 @@ fn alias_of_words(args: &[Word]) -> Option<(String, BTreeSet<Option<String>>)> {
     Some((name.text.clone(), BTreeSet::from([is_literal.then(|| texts.join(" "))])))
 }
 
-/// Returns names and the files that they stand for: `hash -p FILE NAME…`, and `hash NAME=FILE` of zsh.
+/// Parses `hash -p FILE NAME…`, and `hash NAME=FILE` of zsh.
 fn hashed(args: &[Word]) -> Vec<(String, Option<String>)> {
     let literal = |word: &Word, text: &str| (word.certainty == Certainty::Literal).then(|| text.to_owned());
     let is_option = |word: &Word| word.text.starts_with('-') && word.text.contains('p');
@@ -114,7 +114,7 @@ fn hashed(args: &[Word]) -> Vec<(String, Option<String>)> {
     names.iter().map(|name| (name.text.clone(), file.clone())).collect()
 }
 
-/// Returns a name and what it stands for, if a word says that; the outer `None` is a name that is not known.
+/// Parses `NAME=VALUE`. The outer `None` is an unknown name; the inner one is a word that defines nothing.
 #[expect(clippy::option_option, reason = "nothing and nothing known are two things")]
 fn alias(word: &Word) -> Option<Option<(String, Option<String>)>> {
     let is_literal = word.certainty == Certainty::Literal;

@@ -1,41 +1,41 @@
-//! What stands between a program and the command that it runs in the end.
+//! Chain of programs in front of the command that finally runs.
 
 use super::filled::{is_assignment, is_value};
 use super::runner::{is_runner, is_shell, name_of};
 use super::{Certainty, Word};
 
-/// Programs whose `-c` is followed by a line.
+/// Programs whose `-c` takes a command line.
 const LINE_BY_OPTION: &[&str] = &["flock", "npm", "npx", "runuser", "script", "sg", "su"];
 
-/// Programs of which an argument that is no option may be a line.
+/// Programs that may take a command line as an operand.
 const LINE_BY_WORD: &[&str] = &["hyperfine", "parallel", "pee", "screen", "sem", "tmux", "watch"];
 
-/// Options of `find` and `fd` behind which a command begins.
+/// Options of `find` and `fd` that are followed by a command.
 pub(super) const EXEC: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
-/// Programs with one argument in front of the command.
+/// Programs with one operand in front of the command.
 const WITH_OPERAND: &[&str] =
     &["chroot", "chrt", "flock", "gosu", "run", "setarch", "sg", "ssh", "su-exec", "taskset"];
 
-/// How far it is to a command.
+/// Position relative to the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// An option begins it.
+    /// The command only begins after an option such as `-exec`.
     Option,
-    /// It may be the next word.
+    /// The next word may be the command.
     Open,
-    /// It is behind: what follows are arguments of it.
+    /// The command has begun; the following words are its arguments.
     Past,
 }
 
-/// The way from a runner to what it runs in the end: `timeout 5 env -i sh`.
+/// Words from a runner to the command that finally runs: `timeout 5 env -i sh`.
 pub(super) struct Chain<'a> {
     program: &'a str,
-    /// How many words may stand in front of the command that are no options.
+    /// Number of operands that may precede the command.
     spare: usize,
     way: Way,
-    /// One was met whose `-c` is followed by a line.
+    /// Set once a program in the chain takes a command line after `-c`.
     has_line: bool,
     has_env: bool,
 }
@@ -60,10 +60,10 @@ impl<'a> Chain<'a> {
         self.has_env |= name_of(word) == "env";
     }
 
-    /// Goes on by a word; returns whether that may be what is run.
+    /// Advances by one word; returns whether the word may be the command.
     pub(super) fn takes(&mut self, before: &Word, word: &Word) -> bool {
         self.meet(word);
-        // What is not known may be such an option.
+        // An unknown word may be such an option.
         let is_known = before.certainty == Certainty::Literal;
         let (before, text) = (before.text.as_str(), word.text.as_str());
         if self.way == Way::Option && (EXEC.contains(&before) || !is_known) {
@@ -79,7 +79,7 @@ impl<'a> Chain<'a> {
         may_be
     }
 
-    /// Returns whether the word behind `before` is a line for the program or for one on the way.
+    /// Returns whether the word after `before` is a command line for a program in the chain.
     pub(super) fn is_line(&self, before: &Word) -> bool {
         let is_option = before.text.starts_with('-');
         if is_option && before.text.ends_with('c') {
@@ -89,24 +89,25 @@ impl<'a> Chain<'a> {
             || (LINE_BY_WORD.contains(&self.program) && !takes_value(&before.text))
     }
 
-    /// Returns whether no command has begun yet, and none can before a word of its own: all else of `find` are patterns and numbers.
+    /// Returns whether the command has not begun and only an option can begin it. All other arguments of `find` are
+    /// patterns and numbers.
     pub(super) fn is_before_command(&self) -> bool {
         self.program == "find" && self.way == Way::Option
     }
 
-    /// Returns whether what may be run is no host, image, session or argument of a shell.
+    /// Returns whether a possible command cannot be a host, an image, a session or an argument of a shell instead.
     pub(super) fn is_direct(&self) -> bool {
         !self.has_line && !WITH_OPERAND.contains(&self.program) && !LINE_BY_WORD.contains(&self.program)
     }
 
-    /// Returns whether `env` stands on the way.
+    /// Returns whether `env` is in the chain.
     pub(super) fn has_env(&self) -> bool {
         self.has_env
     }
 }
 
-/// Returns whether a word is an option that may have the next word as its value: `-n1` and `-I{}` have their own, and behind `-exec`
-/// stands a command.
+/// Returns whether a word is an option that may take the next word as its value. `-n1` and `-I{}` contain their values,
+/// and `-exec` is followed by a command.
 fn takes_value(word: &str) -> bool {
     let has_own = word == "--" || word.ends_with(|end: char| end.is_ascii_digit() || end == '}');
     word.starts_with('-') && !has_own && !EXEC.contains(&word)

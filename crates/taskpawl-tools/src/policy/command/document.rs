@@ -2,19 +2,19 @@
 
 use super::reader::Rest;
 
-/// A here-document that a line names.
+/// Here-document of a line.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The line that ends it.
+    /// Line that ends it.
     delimiter: String,
-    /// Nothing in it is expanded.
+    /// Set if a part of the delimiter was quoted, so that the shell expands nothing.
     pub(super) is_literal: bool,
-    /// Tabs at the beginning of its lines do not count.
+    /// Set for `<<-`: leading tabs of each line are ignored.
     is_indented: bool,
 }
 
 impl Document {
-    /// Takes what follows `<<`.
+    /// Reads the delimiter after `<<`.
     pub(super) fn named(chars: &mut Rest<'_>) -> Self {
         let is_indented = chars.next_if_eq(&'-').is_some();
         while chars.next_if(|char| matches!(char, ' ' | '\t')).is_some() {}
@@ -41,7 +41,7 @@ impl Document {
     }
 }
 
-/// Takes the text of a document, and returns it with whether it is certain that it ends there.
+/// Reads the text of a document. The flag is `true` if the shell certainly ends it there, too.
 pub(super) fn body(chars: &mut Rest<'_>, document: &Document) -> (String, bool) {
     let mut text = String::new();
     let mut is_continued = false;
@@ -50,7 +50,7 @@ pub(super) fn body(chars: &mut Rest<'_>, document: &Document) -> (String, bool) 
         if document.is_ended_by(&line) {
             return (text, !is_continued);
         }
-        // Where words are expanded, `\` joins a line with the next one, which then ends nothing.
+        // In an expanded document `\` joins a line with the next one, so that a delimiter there may not end it.
         let slashes = line.len() - line.trim_end_matches('\\').len();
         is_continued = !document.is_literal && slashes % 2 == 1;
         text.push_str(&line);

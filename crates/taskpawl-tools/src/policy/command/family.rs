@@ -1,25 +1,26 @@
-//! Variables that say what programs run, known by the pattern of their names.
+//! Environment variables that determine commands, recognised by the pattern of their names.
 //!
-//! A family is recognized by how its names begin or end, since build tools read each of their settings from a variable. Within a family
-//! the members are named that are harmless, not those that are not.
+//! Build tools read each of their settings from a variable, so that a complete list of names is impossible. A family is
+//! recognised by a prefix or suffix. Within a family the harmless members are listed: an unlisted new one then counts
+//! as dangerous.
 
 use super::Word;
 use super::git::names_file;
 
-/// What the value of a variable is.
+/// Meaning of the value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// A program with its arguments.
+    /// Program with its arguments.
     Program,
-    /// Arguments of a program: the verb that stands in for the name of an alias.
+    /// Arguments of this program, which replace the name of an alias.
     WordsOf(&'static str),
-    /// Code that a program loads, or options of it that load code or run programs.
+    /// Code that a program loads, or options that make it load code or run programs.
     Code,
-    /// Nothing that runs.
+    /// Value that determines no command.
     Nothing,
 }
 
-/// Returns what the value of a variable is.
+/// Returns the meaning of the value of a variable.
 pub(super) fn holds(name: &str, value: &Word) -> Holds {
     if loads_code(name, value) {
         Holds::Code
@@ -32,7 +33,7 @@ pub(super) fn holds(name: &str, value: &Word) -> Holds {
     }
 }
 
-/// Names that hold a program and belong to no family.
+/// Names of variables that hold a program and belong to no family.
 const PROGRAMS: &[&str] = &[
     "CARGO",
     "CC",
@@ -50,7 +51,7 @@ const PROGRAMS: &[&str] = &[
     "VISUAL",
 ];
 
-/// Ends of names that hold a program, with anything before them: `GIT_SSH_COMMAND`, `MANPAGER`, `CMAKE_C_COMPILER_LAUNCHER`.
+/// Suffixes of variables that hold a program: `GIT_SSH_COMMAND`, `MANPAGER`, `CMAKE_C_COMPILER_LAUNCHER`.
 const PROGRAM_ENDS: &[&str] = &[
     "ASKPASS",
     "BROWSER",
@@ -68,7 +69,7 @@ const PROGRAM_ENDS: &[&str] = &[
 ];
 
 fn names_program(name: &str) -> bool {
-    // Cargo reads each setting from a variable, too: `CARGO_BUILD_RUSTC` is `build.rustc`.
+    // Cargo also reads each setting from a variable: `CARGO_BUILD_RUSTC` is `build.rustc`.
     let is_of_cargo = name.starts_with("CARGO_")
         && (name.ends_with("_RUSTC")
             || name.ends_with("_RUSTDOC")
@@ -80,21 +81,22 @@ fn names_program(name: &str) -> bool {
         || npm_setting(name).is_some_and(|setting| setting != "node_options")
 }
 
-/// Returns the setting of npm that a variable is, in small letters.
+/// Returns the npm setting of a variable, in lower case.
 fn npm_setting(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     Some(name.strip_prefix("npm_config_")?.replace('-', "_"))
 }
 
-/// Settings of npm that name files in which other settings or programs stand.
+/// npm settings that name files with further settings or programs.
 const NPM_FILES: &[&str] =
     &["globalconfig", "init_module", "onload_script", "prefix", "userconfig", "workspace_prefix"];
 
-/// Variables of the loader that load nothing by themselves. A search path is one of them: it names no code, as `PATH` does not.
+/// Variables of the dynamic loader that load no code. A search path is one of them, as `PATH` is: it names no code
+/// itself.
 const HARMLESS_OF_LOADER: &[&str] =
     &["BIND_NOW", "BIND_NOT", "DEBUG", "DEBUG_OUTPUT", "LIBRARY_PATH", "SHOW_AUXV", "VERBOSE", "WARN"];
 
-/// Variables of Python that load nothing by themselves.
+/// Variables of Python that load no code.
 const HARMLESS_OF_PYTHON: &[&str] = &[
     "ASYNCIODEBUG",
     "COERCECLOCALE",
@@ -123,7 +125,7 @@ const HARMLESS_OF_PYTHON: &[&str] = &[
     "WARNDEFAULTENCODING",
 ];
 
-/// Returns whether a variable puts code into programs, or options that load code or run programs.
+/// Returns whether a variable makes programs load code, or sets options that load code or run programs.
 fn loads_code(name: &str, value: &Word) -> bool {
     let is_set = names_file(value);
     let text = value.text.as_str();
@@ -134,7 +136,7 @@ fn loads_code(name: &str, value: &Word) -> bool {
     if let Some(rest) = name.strip_prefix("LD_").or_else(|| name.strip_prefix("DYLD_")) {
         return is_set && !HARMLESS_OF_LOADER.contains(&rest) && !rest.ends_with("LIBRARY_PATH");
     }
-    // `PYTHON_VERSION` belongs to whoever calls it so, and not to Python.
+    // `PYTHON_VERSION` is a variable of other tools, not of Python itself: its own have no underscore.
     if let Some(rest) = name.strip_prefix("PYTHON").filter(|rest| letters(rest)) {
         return is_set
             && !HARMLESS_OF_PYTHON.contains(&rest)
@@ -157,7 +159,7 @@ fn loads_code(name: &str, value: &Word) -> bool {
         "BASH_ENV" | "GCONV_PATH" | "GIT_EXEC_PATH" | "GIT_TEMPLATE_DIR" | "MAKEFILES" | "OPENSSL_CONF"
         | "OPENSSL_ENGINES" | "OPENSSL_MODULES" => is_set,
         "CARGO_HOME" | "RUSTUP_HOME" => is_relative(value),
-        // A toolchain may be a directory.
+        // A toolchain may be given as a directory, whose programs would run.
         "RUSTUP_TOOLCHAIN" => has(&["/"]),
         "TAR_OPTIONS" => has(&["command", "exec", "-I", "use-compress", "rsh"]),
         "GOFLAGS" => has(&["exec", "overlay"]),
@@ -175,22 +177,22 @@ fn is_flags_of_rust(name: &str) -> bool {
     begin.is_some_and(|begin| begin.is_empty() || begin.ends_with('_'))
 }
 
-/// Returns whether a directory may be one that a call has made: a home of a tool is absolute elsewhere.
+/// Returns whether a directory may have been created by a call. The real home of a tool is an absolute path elsewhere.
 fn is_relative(value: &Word) -> bool {
     names_file(value) && !value.text.starts_with(['/', '~', '$'])
 }
 
-/// Returns whether a filter of warnings names no category, which Python would import.
+/// Returns whether no warning filter names a category in a module, which Python would import.
 fn is_short_warning(text: &str) -> bool {
     text.split(',').all(|filter| !filter.contains('.'))
 }
 
-/// Returns whether an option of Ruby only says how much it warns, or turns a feature on or off.
+/// Returns whether an option of Ruby only sets the warning level or toggles a feature.
 fn is_warning_of_ruby(word: &str) -> bool {
     ["-W", "-w", "--disable", "--enable", "--yjit", "--jit"].iter().any(|begin| word.starts_with(begin))
 }
 
-/// Returns whether options of node load a file. Node takes `_` for `-` in their names, and quotes.
+/// Returns whether options of node load a file. Node accepts `_` for `-` in their names, and quotes.
 fn loads_into_node(options: &str) -> bool {
     const LOADING: &[&str] = &[
         "-r",
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_known_by_the_pattern_of_the_name() {
+    fn programs_are_recognised_by_the_pattern_of_the_name() {
         for set in [
             "CARGO_BUILD_RUSTC=x",
             "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER=x",
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_options_that_load_it_are_known_by_the_pattern_of_the_name() {
+    fn code_loading_is_recognised_by_the_pattern_of_the_name() {
         for set in [
             "LD_PRELOAD=./x.so",
             "LD_AUDIT=./x.so",

@@ -1,15 +1,15 @@
-//! What git runs that its arguments say.
+//! Commands that git runs because of its arguments and settings.
 
 use super::runner::name_of;
 use super::{Certainty, Word};
 
-/// Something that git runs.
+/// Command that git runs.
 pub(super) enum Run {
-    /// A line for a shell.
+    /// Command line for a shell.
     Line(String),
-    /// What stands behind the word of this number.
+    /// Command in the words after this index.
     Behind(usize),
-    /// Nobody knows what.
+    /// Unknown command.
     Unknown,
 }
 
@@ -18,11 +18,11 @@ pub(super) fn is_git(word: &Word) -> bool {
     word.name().is_some() && name_of(word) == "git"
 }
 
-/// Options that are followed by a program, which git knows by their beginning, too.
+/// Options that are followed by a program. Git also accepts unique prefixes of them.
 const PROGRAM_OPTIONS: &[&str] = &["exec", "extcmd", "open-files-in-pager", "receive-pack", "upload-pack"];
 
-/// Returns what the arguments of git make it run: commands of `rebase -x`, `submodule foreach`, `bisect run` and filters, aliases, and
-/// settings that hold programs.
+/// Returns the commands in the arguments of git: of `rebase -x`, `submodule foreach`, `bisect run` and filters;
+/// aliases; and settings that hold programs.
 pub(super) fn runs(args: &[Word]) -> Vec<Run> {
     let mut found = Vec::new();
     let verbs = Verbs::of(args);
@@ -50,13 +50,13 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
             let value = Word { text: value.to_owned(), certainty: word.certainty };
             of_setting(key, &value)
         }));
-        // `--config-env=KEY=VARIABLE`: nobody knows the value.
+        // The value of `--config-env=KEY=VARIABLE` is in a variable, and therefore unknown.
         let by_variable = text.strip_prefix("--config-env=").or((before == "--config-env").then_some(text));
         let key = by_variable.map(|setting| setting.rsplit_once('=').map_or(setting, |(key, _)| key));
         found.extend(
             key.filter(|key| is_running(key) || word.certainty != Certainty::Literal).map(|_| Run::Unknown),
         );
-        // Settings by another name, which may be that of an alias.
+        // `config rename-section` may turn any section into one of aliases.
         if verbs.has("config") && text.trim_start_matches('-').starts_with("rename-s") {
             found.push(Run::Unknown);
         }
@@ -66,23 +66,23 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
     found
 }
 
-/// Verbs of git whose options hold commands.
+/// Subcommands of git whose options can hold commands.
 const VERBS: &[&str] = &["clone", "config", "difftool", "grep", "rebase"];
 
-/// Those of them that stand among the arguments.
+/// Subcommands from [`VERBS`] that occur anywhere in the arguments: the position of the subcommand is uncertain.
 struct Verbs(Vec<&'static str>);
 
 impl Verbs {
     fn of(args: &[Word]) -> Self {
-        let is_there = |verb: &&str| args.iter().any(|word| word.text == **verb);
-        Self(VERBS.iter().copied().filter(is_there).collect())
+        let is_used = |verb: &&str| args.iter().any(|word| word.text == **verb);
+        Self(VERBS.iter().copied().filter(is_used).collect())
     }
 
     fn has(&self, verb: &str) -> bool {
         self.0.contains(&verb)
     }
 
-    /// Returns the command that an option has, in itself or behind it.
+    /// Returns the command in an option or after it.
     fn command(&self, text: &str, next: Option<&Word>) -> Option<Run> {
         if let Some((_, command)) = text.split_once("ext::") {
             return Some(Run::Line(command.to_owned()));
@@ -105,7 +105,8 @@ impl Verbs {
     }
 }
 
-/// Returns the command of a long option: `--exec=COMMAND`, `--upload-pack COMMAND`, `--tree-filter COMMAND`, but not of `clone --filter`.
+/// Returns the command of a long option: `--exec=COMMAND`, `--upload-pack COMMAND`, `--tree-filter COMMAND`. The
+/// `--filter` of `clone` is not one of them.
 fn of_long(option: &str, next: Option<&Word>) -> Option<Run> {
     let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
     let is_program = !name.is_empty() && PROGRAM_OPTIONS.iter().any(|known| known.starts_with(name));
@@ -119,7 +120,7 @@ fn of_long(option: &str, next: Option<&Word>) -> Option<Run> {
     }
 }
 
-/// Returns what git runs of itself in other places: `git for-each-repo --config=KEY ARGUMENTS`.
+/// Returns the git command that `git for-each-repo --config=KEY ARGUMENTS` runs in other repositories.
 fn itself(args: &[Word]) -> Run {
     let is_known =
         |word: &Word| word.certainty == Certainty::Literal && word.text.chars().all(super::is_plain);
@@ -130,7 +131,7 @@ fn itself(args: &[Word]) -> Run {
     Run::Line(format!("git {}", words.join(" ")))
 }
 
-/// Returns what is glued to one of the options `-c` and `-x`, and which.
+/// Returns the value directly after `-c` or `-x`, and the letter.
 fn glued(text: &str) -> Option<(&str, char)> {
     ['c', 'x'].into_iter().find_map(|option| {
         let value = text.strip_prefix('-')?.strip_prefix(option)?;
@@ -142,7 +143,7 @@ fn line(word: &Word) -> Run {
     if word.certainty == Certainty::Literal { Run::Line(word.text.clone()) } else { Run::Unknown }
 }
 
-/// Ends of settings that hold a program.
+/// Last components of settings that hold a program.
 const PROGRAMS: &[&str] = &[
     "askpass",
     "browser",
@@ -164,12 +165,12 @@ const PROGRAMS: &[&str] = &[
     "uploadpack",
 ];
 
-/// Returns whether git runs what a setting says.
+/// Returns whether git runs the value of a setting.
 pub(super) fn is_running(key: &str) -> bool {
     of_setting(key, &Word { text: String::new(), certainty: Certainty::OneWord }).is_some()
 }
 
-/// Returns what a setting runs: an alias is a command of git, or with `!` one of a shell.
+/// Returns the command of a setting. An alias is a subcommand of git, or with `!` a shell command.
 pub(super) fn of_setting(key: &str, value: &Word) -> Option<Run> {
     let key = key.to_ascii_lowercase();
     let is_literal = value.certainty == Certainty::Literal;
@@ -181,7 +182,7 @@ pub(super) fn of_setting(key: &str, value: &Word) -> Option<Run> {
         });
     }
     if key == "help.autocorrect" {
-        // It runs what it takes a misspelt word for.
+        // Git then runs its guess for a misspelt subcommand, which may be anything.
         let asks = ["0", "false", "no", "off", "never", "prompt", "show"].contains(&value.text.as_str());
         return (!asks || !is_literal).then_some(Run::Unknown);
     }
@@ -191,7 +192,7 @@ pub(super) fn of_setting(key: &str, value: &Word) -> Option<Run> {
     if key.rsplit_once('.').is_some_and(is_include) {
         return names_file(value).then_some(Run::Unknown);
     }
-    // `!COMMAND`, and `ext::COMMAND` as the address of a repository.
+    // A value may be `!COMMAND`, or the address of a repository of the form `ext::COMMAND`.
     let command = value.text.strip_prefix('!').or_else(|| Some(value.text.split_once("ext::")?.1));
     match command.filter(|_| is_literal && key.contains('.')) {
         Some(command) => Some(Run::Line(command.to_owned())),
@@ -200,7 +201,7 @@ pub(super) fn of_setting(key: &str, value: &Word) -> Option<Run> {
     }
 }
 
-/// Returns whether the value of a setting is a program, with its arguments.
+/// Returns whether the value of a setting is a program with its arguments.
 fn holds_program(key: &str) -> bool {
     let (Some((section, _)), Some((_, last))) = (key.split_once('.'), key.rsplit_once('.')) else {
         return false;
@@ -210,7 +211,7 @@ fn holds_program(key: &str) -> bool {
         || ["cmd", "command", "hook"].iter().any(|end| last.ends_with(end))
 }
 
-/// Returns whether a value names a file in which something may stand.
+/// Returns whether a value names a file with content.
 pub(super) fn names_file(value: &Word) -> bool {
     value.certainty != Certainty::Literal || !["", "/dev/null"].contains(&value.text.as_str())
 }

@@ -1,13 +1,12 @@
-//! Programs that are told by their input what they run.
+//! Programs that read the commands that they run from their input.
 
 use super::runner::{is_shell, is_special, name_of};
 use super::{Certainty, Word};
 
-/// How many arguments are looked at for options.
+/// Maximum of arguments that are searched for options.
 const OPTIONS: usize = 64;
 
-/// Returns whether nobody knows what a program runs that stands here with its arguments: it reads that from its input, or a
-/// substitution feeds it.
+/// Returns whether the command of a program is unknown, because it comes from the input or from a substitution.
 pub(super) fn runs_input(words: &[Word]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
     let args = &args[..args.len().min(OPTIONS)];
@@ -25,25 +24,25 @@ pub(super) fn runs_input(words: &[Word]) -> bool {
             args.iter().any(|arg| ["send", "send-keys", "stuff"].contains(&arg.text.as_str()))
         }
         "make" | "gmake" => is_make_fed(args),
-        // What nobody knows may be a shell.
+        // An unknown program may be a shell.
         _ if is_shell(program) || program.name().is_none() => is_shell_fed(args),
         _ => false,
     }
 }
 
-/// Options of `sudo` and `doas` that are followed by a value.
+/// Options of `sudo` and `doas` that take a value.
 const SUDO_VALUES: &str = "ugphCrtTUDRa";
 
-/// Options of `ssh` that are followed by a value.
+/// Options of `ssh` that take a value.
 const SSH_VALUES: &str = "BbcDEeFIiJLlmOopQRSWw";
 
-/// Returns whether an option has a command: `-c`, `-qc`, `-c…`, `--command`.
+/// Returns whether an option is followed by a command or contains one: `-c`, `-qc`, `-c…`, `--command`.
 fn is_command_option(text: &str) -> bool {
     let is_short = |rest: &str| !rest.starts_with('-') && rest.contains('c');
     text.strip_prefix('-').is_some_and(is_short) || text.starts_with("--c")
 }
 
-/// Returns how many arguments are neither options nor values of those that `with_value` names.
+/// Returns the number of operands: arguments that are neither options nor values of the options in `with_value`.
 fn operands(args: &[Word], with_value: &str) -> usize {
     let is_before_value = |text: &str| {
         text.starts_with('-')
@@ -57,7 +56,7 @@ fn operands(args: &[Word], with_value: &str) -> usize {
     (0..args.len()).filter(|at| is_operand(*at)).count()
 }
 
-/// Returns whether `make` reads what to do from its input or a substitution.
+/// Returns whether `make` reads its makefile from the input or from a substitution.
 fn is_make_fed(args: &[Word]) -> bool {
     let file = |at: usize| match args[at].text.as_str() {
         "-f" | "--file" | "--makefile" => args.get(at + 1).cloned(),
@@ -69,7 +68,7 @@ fn is_make_fed(args: &[Word]) -> bool {
     (0..args.len()).filter_map(file).any(|file| is_fed(&file))
 }
 
-/// Returns whether `ssh` starts a shell on this machine that reads what to do.
+/// Returns whether `ssh` starts a shell on this machine that reads commands from its input.
 fn is_own_host(args: &[Word]) -> bool {
     let is_own = |arg: &Word| {
         let host = arg.text.rsplit('@').next().unwrap_or_default();
@@ -78,7 +77,7 @@ fn is_own_host(args: &[Word]) -> bool {
     operands(args, SSH_VALUES) == 1 && args.iter().any(is_own)
 }
 
-/// Returns whether a shell takes what it runs from its input.
+/// Returns whether a shell reads commands from its input.
 fn is_shell_fed(args: &[Word]) -> bool {
     let mut args = args.iter();
     let mut is_told = false;
@@ -107,13 +106,13 @@ fn is_shell_fed(args: &[Word]) -> bool {
     !is_told
 }
 
-/// Returns whether a file is none that lies somewhere: a pipe, or what nobody knows.
+/// Returns whether a file argument is not a regular file: a pipe, or unknown.
 fn is_fed(file: &Word) -> bool {
     let text = file.text.as_str();
     if file.certainty == Certainty::Literal {
         return is_special(text) || text == "-";
     }
-    // What an expansion comes to as a whole may be anything; `"$HOME/x"` is a file.
+    // An expansion that makes up the whole word may be any file; `"$HOME/x"` is a regular one.
     let name = text.trim_start_matches(['$', '`']);
     text.contains("<()")
         || is_special(text)

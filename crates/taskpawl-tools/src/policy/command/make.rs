@@ -1,15 +1,15 @@
-//! What `make` runs that its arguments say.
+//! Commands that `make` runs because of its arguments.
 
 use super::runner::{is_shell, name_of};
 use super::{Certainty, Word};
 
-/// Something that `make` runs.
+/// Command that `make` runs.
 pub(super) enum Run {
-    /// A line for a shell.
+    /// Command line for a shell.
     Line(String),
-    /// A program, before words that stand in a file.
+    /// Program that is followed by words from a makefile.
     Program(String),
-    /// Nobody knows what.
+    /// Unknown command.
     Unknown,
 }
 
@@ -18,8 +18,9 @@ pub(super) fn is_make(word: &Word) -> bool {
     ["make", "gmake"].contains(&name_of(word))
 }
 
-/// Returns what the arguments of `make` make it run: values of variables, and what `--eval` has. A variable whose value is not known
-/// counts only where it is the shell of all lines.
+/// Returns the commands in the arguments of `make`: values of variables, and of `--eval`.
+///
+/// An unknown value counts only for `SHELL`, which runs every line: otherwise each `make V=$X` would match every rule.
 pub(super) fn runs(args: &[Word]) -> Vec<Run> {
     let mut found = Vec::new();
     for (at, word) in args.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Options of programs that are followed by a value.
+//! Options of programs that take a value.
 
-/// Programs with options that stand in front of their first word, and are followed by a value.
+/// Programs with the options in front of their subcommand that take a value.
 const WITH_VALUE: &[(&[&str], &[&str])] = &[
     (&["cargo"], &["--color", "--config", "--manifest-path", "-C", "-Z"]),
     (&["docker", "podman"], &["--config", "--connection", "--context", "--host", "--log-level", "-H"]),
@@ -23,12 +23,12 @@ const WITH_VALUE: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-/// Returns whether all options of a program are known that may stand in front of its command.
+/// Returns whether all options in front of the subcommand of a program are known.
 pub(crate) fn has_known_options(program: &str) -> bool {
     program == "git"
 }
 
-/// Returns whether the word behind an option is its value, whatever it is.
+/// Returns whether the word after an option is its value, even if it looks like something else.
 pub(crate) fn takes_value(program: &str, option: &str) -> bool {
     WITH_VALUE.iter().any(|(programs, options)| programs.contains(&program) && options.contains(&option))
 }

@@ -1,12 +1,15 @@
-//! Lines that are understood to the last character, for rules that allow.
+//! Parser for lines that are understood completely, for rules that allow.
+//!
+//! Everything that is not simple makes the whole line unknown: an allow rule must never apply to a line that a shell
+//! reads differently.
 
 use super::position::{Joint, settled};
 use super::{KEYWORDS, Plain};
 
-/// A word with whether some of it is in quotes.
+/// Text of a word, and whether a part of it is quoted.
 type Part = (String, bool);
 
-/// Reads a line of plain commands, joined by `&&`, `||`, `|`, `;`, `&` and line ends.
+/// Parses a line of plain commands, joined by `&&`, `||`, `|`, `;`, `&` and line ends.
 pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
     let (mut commands, mut joint) = (Vec::new(), Joint::Next);
     let (mut words, mut word) = (Vec::new(), None::<Part>);
@@ -27,15 +30,15 @@ pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
                 let is_loose = matches!((char, is_doubled), ('&', false) | ('\n' | ';', _));
                 match simple(std::mem::take(&mut words))? {
                     Some(command) => commands.push((std::mem::take(&mut joint), command)),
-                    // Nothing between two separators is no command line, but at a line end.
+                    // An empty command is a syntax error, except in front of a line end.
                     None if char == '\n' => {}
                     None => return None,
                 }
-                // An empty line goes on with the operator before it.
+                // A line end after an operator, as in `a &&⏎b`, does not replace the operator.
                 if char != '\n' || joint == Joint::Next {
                     joint = next;
                 }
-                // What follows an operator that joins has to be there; the end of the line is looked at below.
+                // A joining operator needs a command after it. The command itself is checked in the next round.
                 if !is_loose && chars.clone().all(char::is_whitespace) {
                     return None;
                 }
@@ -58,18 +61,20 @@ fn quoted(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, end: char) -> Op
     loop {
         match chars.next()? {
             char if char == end => return Some(text),
+            // Double quotes still allow expansions and escapes; single quotes do not.
             '$' | '`' | '\\' if end == '"' => return None,
             char => text.push(char),
         }
     }
 }
 
-/// Returns one command with the variables in front of it; `Some(None)` where there is nothing.
+/// Parses one command with the variables in front of it; `Some(None)` if there is nothing.
 #[expect(clippy::option_option, reason = "nothing and nothing plain are two things")]
 fn simple(words: Vec<Part>) -> Option<Option<Plain>> {
     let (mut variables, mut argv) = (Vec::new(), Vec::new());
     for (word, is_quoted) in words {
         match word.split_once('=').filter(|_| argv.is_empty()) {
+            // Quotes may make the word a program name, as in `"A=1" b`.
             Some((name, _)) if is_variable(name) && !is_quoted => variables.push(name.to_owned()),
             Some(_) => return None,
             None => argv.push(word),
@@ -77,7 +82,7 @@ fn simple(words: Vec<Part>) -> Option<Option<Plain>> {
     }
     match argv.first() {
         None if variables.is_empty() => Some(None),
-        // A bare assignment; a keyword; a program without a name.
+        // A bare assignment changes the variables of all following commands.
         None => None,
         Some(program) if program.is_empty() || KEYWORDS.contains(&program.as_str()) => None,
         Some(program) if ["for", "case", "function", "select", "in"].contains(&program.as_str()) => None,

@@ -1,12 +1,12 @@
-//! The input and the directory of each command of a line.
+//! Input and directory of each command of a line.
 
 use super::Plain;
 use crate::policy::directory::Directory;
 
-/// The operator in front of a command.
+/// Operator in front of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Joint {
-    /// `;`, `&`, a line end, or nothing.
+    /// `;`, `&`, a line end, or the start of the line.
     #[default]
     Next,
     /// `&&`
@@ -18,7 +18,7 @@ pub(super) enum Joint {
 }
 
 impl Joint {
-    /// Returns the operator that a character, or a doubled one, stands for.
+    /// Returns the operator of a character, single or doubled.
     pub(super) fn of(char: char, is_doubled: bool) -> Self {
         match (char, is_doubled) {
             ('&', true) => Self::And,
@@ -29,12 +29,13 @@ impl Joint {
     }
 }
 
-/// Shell commands that change the directory of what follows.
+/// Shell commands that change the directory for the following commands.
 const MOVING: &[&str] = &["cd", "chdir", "popd", "pushd"];
 
-/// Says of each command whether it reads a pipe and where it may run, and leaves out each `cd`: it does nothing but that.
+/// Determines for each command if it reads a pipe and where it may run, and drops each `cd`, which has no other effect.
 ///
-/// A `cd` may fail, so that only what `&&` joins to it surely runs there. Everything else may run wherever the line may have been.
+/// A `cd` may fail. Only a command that is joined to it with `&&` certainly runs in the new directory; others may run
+/// in any directory that the line has been in.
 pub(super) fn settled(commands: Vec<(Joint, Plain)>) -> Vec<Plain> {
     if commands.iter().all(|(_, command)| is_cd(command)) {
         return commands.into_iter().map(|(_, command)| command).collect();
@@ -45,14 +46,14 @@ pub(super) fn settled(commands: Vec<(Joint, Plain)>) -> Vec<Plain> {
         if joint != Joint::And {
             here.clone_from(&ever);
         }
-        if let Some(there) = directories_after(&command, &here) {
-            // Behind `||` or in a pipe it may not have run in this shell.
+        if let Some(entered) = directories_after(&command, &here) {
+            // After `||` it may be skipped, and in a pipe it may run in a subshell.
             if matches!(joint, Joint::Or | Joint::Pipe) {
-                add(&mut here, &there);
+                add(&mut here, &entered);
             } else {
-                here.clone_from(&there);
+                here.clone_from(&entered);
             }
-            add(&mut ever, &there);
+            add(&mut ever, &entered);
         }
         if !is_cd(&command) {
             command.has_input |= joint == Joint::Pipe;
@@ -75,7 +76,7 @@ fn add(to: &mut Vec<Directory>, more: &[Directory]) {
     }
 }
 
-/// Returns the directories in which a shell may be after a command that changes its own.
+/// Returns the directories in which a shell may be after a command that changes its directory.
 fn directories_after(command: &Plain, here: &[Directory]) -> Option<Vec<Directory>> {
     if !MOVING.contains(&command.argv[0].as_str()) {
         return None;
@@ -85,7 +86,7 @@ fn directories_after(command: &Plain, here: &[Directory]) -> Option<Vec<Director
         ["--", path] | [path] if is_cd(command) && !path.is_empty() && !path.starts_with('-') => Some(path),
         _ => None,
     };
-    // `CDPATH=/etc cd x` goes elsewhere.
+    // `CDPATH=/etc cd x` enters `/etc/x`.
     let path = path.filter(|_| command.variables.is_empty());
     Some(match path {
         Some(path) => here.iter().map(|directory| directory.join(path)).collect(),

@@ -1,4 +1,4 @@
-//! Words and pieces of a line, as a shell reads it, roughly.
+//! Splits a line into words and commands, approximately as a shell does.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -6,22 +6,22 @@ use std::str::Chars;
 use super::document::{Document, body};
 use super::{Certainty, DEPTH, KEYWORDS, Word, is_variable};
 
-/// The characters of a line that are not read yet.
+/// Unread characters of a line.
 pub(super) type Rest<'a> = Peekable<Chars<'a>>;
 
-/// Where a reader stops.
+/// Terminator of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum End {
-    /// At the end of the text.
+    /// End of the text.
     #[default]
     Text,
-    /// At the `)` of a substitution.
+    /// `)` of a substitution.
     Paren,
-    /// At the `)` of what may be a sum, as in `$((1<<2))`: it has neither here-documents nor comments.
+    /// `)` of a possible arithmetic expression, as in `$((1<<2))`, which has neither here-documents nor comments.
     Sum,
-    /// At the `}` of an expansion, whose words are no commands.
+    /// `}` of a parameter expansion, whose words are no commands.
     Brace,
-    /// The same within quotes: then `'` is a character in one place and a quote in another.
+    /// The same within double quotes. There `'` is a quote in some positions and a plain character in others.
     QuotedBrace,
 }
 
@@ -31,31 +31,31 @@ impl End {
     }
 }
 
-/// What is known of the word that is being read.
+/// Properties of the current word.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
-    /// It is the target of a redirection.
+    /// The word is the target of a redirection.
     is_target: bool,
-    /// Something of it is in quotes, so that it is no keyword.
+    /// A part of the word is quoted, so that it is no keyword.
     has_quotes: bool,
 }
 
-/// Reads a line as a shell would, roughly, and rather finds too many commands than too few.
+/// Reads a line approximately as a shell does. In doubt it finds too many commands rather than too few.
 #[derive(Default)]
 pub(super) struct Reader {
     words: Vec<Word>,
     word: Option<Word>,
-    /// The words of each command.
+    /// Words of each command.
     pub(super) pieces: Vec<Vec<Word>>,
-    /// What is no line of this one, and may be one for whoever gets it: here-documents.
+    /// Texts that are not part of the line, but may be a line for the program that reads them: here-documents.
     pub(super) inner: Vec<String>,
-    /// The line is not closed, is nested too deeply, or says one thing to one shell and another to another.
+    /// Set if the line is unterminated, nested too deeply, or read differently by different shells.
     pub(super) is_doubtful: bool,
     depth: usize,
     end: End,
     has_at: bool,
     marks: Marks,
-    /// Where other commands begin for shells that read `&>` as two operators.
+    /// Positions where another command begins for shells that read `&>` as two operators.
     forks: Vec<usize>,
     parens: usize,
     cases: usize,
@@ -63,7 +63,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads a line to its end that stands in `depth` others.
+    /// Reads a whole line that is nested in `depth` others.
     pub(super) fn of(line: &str, depth: usize) -> Self {
         let mut reader = Self { depth, ..Self::default() };
         reader.read(&mut line.chars().peekable());
@@ -72,7 +72,7 @@ impl Reader {
 
     fn read(&mut self, chars: &mut Rest<'_>) {
         if self.depth > DEPTH {
-            // Nobody nests so deep who does not hide something.
+            // Such deep nesting hides something.
             self.is_doubtful = true;
             return chars.by_ref().for_each(drop);
         }
@@ -86,7 +86,7 @@ impl Reader {
         self.cut();
     }
 
-    /// Returns whether a character ends what is read. A `)` may also end a pattern of `case`, or a subshell.
+    /// Returns whether a character ends the reader. A `)` may also end a pattern of `case`, or a subshell.
     fn is_closed_by(&mut self, char: char) -> bool {
         match (self.end, char) {
             (End::Brace | End::QuotedBrace, '}') => true,
@@ -124,7 +124,7 @@ impl Reader {
                     self.push('[');
                 }
             }
-            // In front of a user or a path alone: `HEAD~1` is itself.
+            // `~` is only expanded at the start of a word or after `:` and `=`: `HEAD~1` is literal.
             '~' if self
                 .word
                 .as_ref()
@@ -136,7 +136,7 @@ impl Reader {
                 self.push(char);
                 self.raise(Certainty::AnyWords);
             }
-            // Nothing is expanded there: `find` puts what it finds in its place.
+            // A pair such as `{}` is literal for the shell: it is the placeholder of `find`.
             '{' if !self.end.is_brace() && is_literal_pair(chars, self.word.as_ref()) => {
                 self.push('{');
                 while let Some(char) = chars.next_if(|char| *char != '}') {
@@ -165,8 +165,10 @@ impl Reader {
             }
             ';' | '&' | '|' | '{' | '}' => self.cut(),
             ' ' | '\t' => self.end_word(),
-            // No shell sees a blank there, so that `#` begins no comment behind it; terminals and people do.
+            // Shells do not treat other white space as a blank, so that `#` begins no comment after it; terminals and
+            // people do. The empty word in front keeps this reader from taking such a `#` for a comment.
             char if char.is_whitespace() => {
+                // To a reader a carriage return looks like the end of a line, so that a command may begin after it.
                 if char == '\r' {
                     self.cut();
                 }
@@ -216,7 +218,7 @@ impl Reader {
         if self.end.is_brace() {
             return self.pieces.extend(default_of(&words).map(|word| vec![word]));
         }
-        // More of them than anybody writes hide something.
+        // So many forks hide something.
         self.is_doubtful |= forks.len() > DEPTH;
         let others = forks.into_iter().take(DEPTH).map(|fork| words[fork..].to_vec());
         self.pieces.extend(others.filter(|words| !words.is_empty()));
@@ -252,7 +254,8 @@ impl Reader {
         self.is_doubtful = true;
     }
 
-    /// Takes `$'…'`: text with escapes that are not read here. Shells that do not know it see a `'` closed by `\'`.
+    /// Reads `$'…'`, text with escapes that are not interpreted here. Shells without this syntax see a `'…'` that is
+    /// closed by `\'`.
     fn escaped(&mut self, chars: &mut Rest<'_>) {
         self.push('$');
         self.raise(Certainty::AnyWords);
@@ -266,7 +269,7 @@ impl Reader {
         self.is_doubtful = true;
     }
 
-    /// Takes an expansion; a command in it is looked at for itself.
+    /// Reads an expansion. Commands within it are collected separately.
     fn dollar(&mut self, chars: &mut Rest<'_>, first: char, certainty: Certainty) {
         self.push(first);
         let next = chars.peek().copied();
@@ -290,12 +293,13 @@ impl Reader {
                 self.raise(Certainty::AnyWords);
             }
         } else if next == Some('@') {
-            // In quotes, too, it is all arguments, each for itself.
+            // `"$@"` expands to any number of words even in quotes.
             self.raise(Certainty::AnyWords);
         }
     }
 
-    /// Takes the name of a variable. Outside of quotes a second `$` says that what follows is not of the name.
+    /// Reads the name of a variable. Outside of quotes a second `$` in the text marks that the following characters are
+    /// not part of the name.
     fn take_name(&mut self, chars: &mut Rest<'_>, name: &str, is_quoted: bool) {
         let has_braces = chars.next_if_eq(&'{').is_some();
         for char in chars.by_ref().take(name.len() + usize::from(has_braces)) {
@@ -309,7 +313,7 @@ impl Reader {
         }
     }
 
-    /// Reads on with another reader to where that ends; returns whether there was an `@` in what it read.
+    /// Reads with a nested reader up to its terminator; returns whether it read an `@`.
     fn nest(&mut self, chars: &mut Rest<'_>, end: End) -> bool {
         let mut inner = Self { depth: self.depth + 1, end, ..Self::default() };
         inner.read(chars);
@@ -324,7 +328,7 @@ impl Reader {
         self.is_doubtful |= inner.is_doubtful;
     }
 
-    /// Takes what stands between backticks, in which some characters are escaped.
+    /// Reads the text between backticks, in which some characters are escaped.
     fn ticked(&mut self, chars: &mut Rest<'_>, is_quoted: bool) -> String {
         let mut text = String::new();
         while let Some(char) = chars.next() {
@@ -342,7 +346,8 @@ impl Reader {
         text
     }
 
-    /// Takes a `(`: of a subshell, of a sum, of a function, or of a pattern such as `@(a|b)`, which some shells know.
+    /// Reads a `(`: of a subshell, an arithmetic expression, a function, or a pattern such as `@(a|b)`, which some
+    /// shells support.
     fn open(&mut self, chars: &mut Rest<'_>) {
         if self.word.as_ref().is_some_and(|word| word.text.ends_with(['@', '+', '!'])) {
             self.raise(Certainty::AnyWords);
@@ -356,13 +361,13 @@ impl Reader {
         }
     }
 
-    /// Takes a redirection, whose target is no argument.
+    /// Reads a redirection; its target is no argument.
     fn redirect(&mut self, chars: &mut Rest<'_>, char: char) {
         let is_substitution = chars.peek() == Some(&'(');
         if !is_substitution && (self.end == End::Sum || self.end.is_brace()) {
             return self.push(char);
         }
-        // The number in front of it belongs to it.
+        // A number in front of the operator is a file descriptor, not a word.
         let is_number = |text: &str| !text.is_empty() && text.chars().all(|char| char.is_ascii_digit());
         if is_substitution {
             chars.next();
@@ -379,13 +384,13 @@ impl Reader {
             return self.documents.push(Document::named(chars));
         }
         let operator = chars.next_if(|next| matches!(next, '&' | '|' | '>'));
-        // `>&-` closes: nothing follows.
+        // `>&-` closes a descriptor and has no target.
         let is_closing = operator == Some('&') && chars.next_if_eq(&'-').is_some();
         self.marks.is_target = !is_closing;
     }
 
-    /// Takes the here-documents that were named in the line before. They are looked at as if they were commands; what is expanded in
-    /// them runs.
+    /// Reads the here-documents that the previous line started. Their text is inspected as if it were commands, for
+    /// expansions in it run and its reader may be a shell.
     fn take_documents(&mut self, chars: &mut Rest<'_>) {
         for document in std::mem::take(&mut self.documents) {
             let (text, is_ended) = body(chars, &document);
@@ -399,7 +404,7 @@ impl Reader {
         }
     }
 
-    /// Reads text in which nothing counts but expansions.
+    /// Reads text in which only expansions matter.
     fn expand(&mut self, chars: &mut Rest<'_>) {
         while let Some(char) = chars.next() {
             match char {
@@ -411,14 +416,15 @@ impl Reader {
     }
 }
 
-/// Returns whether a `[` is the command of that name, or the keyword `[[`.
+/// Returns whether a `[` is the command of that name, or begins the keyword `[[`.
 fn is_test(chars: &Rest<'_>) -> bool {
     let mut ahead = chars.clone();
     ahead.next_if_eq(&'[');
     ahead.peek().is_some_and(|next| next.is_whitespace())
 }
 
-/// Returns whether a pair of braces is itself, of which the first is taken: `{}`, `{1}`, `{/.}`, `@{1}`, `@{upstream}`.
+/// Returns whether a pair of braces is literal, after its first brace was read: `{}`, `{1}`, `{/.}`, `@{1}`,
+/// `@{upstream}`.
 fn is_literal_pair(chars: &Rest<'_>, before: Option<&Word>) -> bool {
     let inner: String = chars.clone().take(WITHIN_BRACES).take_while(|char| *char != '}').collect();
     let is_of_git = before.is_some_and(|word| word.text.ends_with('@'));
@@ -428,10 +434,10 @@ fn is_literal_pair(chars: &Rest<'_>, before: Option<&Word>) -> bool {
         && inner.chars().all(|char| is_mark(char) || (is_of_git && char.is_ascii_alphabetic()))
 }
 
-/// How many characters may stand between braces that are themselves.
+/// Maximum of characters between literal braces.
 const WITHIN_BRACES: usize = 16;
 
-/// Returns the name of the variable that stands there, in braces or without, and nothing else with it.
+/// Returns the name of a variable, with or without braces, if nothing else is between the braces.
 fn name_ahead(chars: &Rest<'_>) -> Option<String> {
     let mut ahead = chars.clone();
     let has_braces = ahead.next_if_eq(&'{').is_some();
@@ -444,14 +450,14 @@ fn is_of_name(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '_'
 }
 
-/// Returns the variable that an expansion sets, as `${NAME:=VALUE}` does, of which the value is not read.
+/// Returns the variable that an expansion such as `${NAME:=VALUE}` sets; its value is treated as unknown.
 fn default_of(words: &[Word]) -> Option<Word> {
     let (name, _) = words.first()?.text.split_once('=')?;
     let name = name.strip_suffix(':').unwrap_or(name);
     is_variable(name).then(|| Word { text: format!("{name}="), certainty: Certainty::AnyWords })
 }
 
-/// Returns whether a word ends before this.
+/// Returns whether a word ends in front of this character.
 fn is_end(char: char) -> bool {
     char.is_whitespace() || matches!(char, ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }

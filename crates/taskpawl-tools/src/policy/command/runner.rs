@@ -1,8 +1,8 @@
-//! Programs that run what they are told.
+//! Programs that run other programs.
 
 use super::{Certainty, Word};
 
-/// Programs that run what their arguments say, beside [`SHELLS`].
+/// Programs that run a command from their arguments, in addition to [`SHELLS`].
 const RUNNERS: &[&str] = &[
     "-",
     ".",
@@ -176,7 +176,8 @@ const RUNNERS: &[&str] = &[
     "xvfb-run",
 ];
 
-/// Words behind which stands what these programs run, here or in a container.
+/// Subcommands and options that are followed by a command, with the programs that have them. The command may run in a
+/// container.
 const BY_WORD: &[(&[&str], &[&str])] = &[
     (&["--command", "-c"], &["chokidar", "just"]),
     (&["debug", "exec", "run"], &["kubectl", "oc"]),
@@ -266,7 +267,7 @@ const SHELLS: &[&str] = &[
     "zsh-static",
 ];
 
-/// Returns whether a program may run what its arguments or its input say.
+/// Returns whether a program may run commands from its arguments or its input.
 pub(super) fn is_runner(program: &Word) -> bool {
     let name = name_of(program);
     program.name().is_none() || is_known(name) || is_loader(name)
@@ -276,7 +277,7 @@ fn is_known(name: &str) -> bool {
     RUNNERS.contains(&name) || SHELLS.contains(&name)
 }
 
-/// Returns whether a program is one that loads programs, as `ld-linux-x86-64.so.2`.
+/// Returns whether a program is a dynamic loader such as `ld-linux-x86-64.so.2`, which runs its first argument.
 fn is_loader(name: &str) -> bool {
     name.starts_with("ld") && name.contains(".so")
 }
@@ -285,21 +286,22 @@ pub(super) fn is_shell(program: &Word) -> bool {
     SHELLS.contains(&name_of(program))
 }
 
-/// Returns behind which word stands what a program runs that runs nothing otherwise: `uv run`, `npm exec`.
+/// Returns the index of the subcommand that is followed by a command, for programs that run nothing otherwise: `uv
+/// run`, `npm exec`.
 pub(super) fn word_before_run(words: &[Word]) -> Option<usize> {
     let (program, args) = words.split_first()?;
     let (known, _) = BY_WORD.iter().find(|(_, programs)| programs.contains(&name_of(program)))?;
     args.iter().position(|arg| known.contains(&arg.text.as_str())).map(|at| at + 1)
 }
 
-/// Returns whether a program runs the first of its arguments that is no option, with all that follow.
+/// Returns whether a program runs its first operand with all following words as arguments.
 pub(super) fn runs_first_word(program: &Word) -> bool {
     let is_such =
         |name| ["builtin", "command", "doas", "env", "exec", "nohup", "setsid", "sudo"].contains(&name);
     program.certainty == Certainty::Literal && is_such(name_of(program))
 }
 
-/// Returns whether a word names a program, and is neither an option nor a variable.
+/// Returns whether a word certainly names a program, and is neither an option nor an assignment.
 pub(super) fn is_program(word: &Word) -> bool {
     word.certainty == Certainty::Literal
         && !word.text.is_empty()
@@ -307,12 +309,12 @@ pub(super) fn is_program(word: &Word) -> bool {
         && !word.text.starts_with('-')
 }
 
-/// Returns whether a path is that of something that is open.
+/// Returns whether a path may stand for an open file or a device.
 pub(super) fn is_special(path: &str) -> bool {
     path.starts_with("/proc/") || path.starts_with("/dev/")
 }
 
-/// Returns the name of a program without its directory, and without a version, as in `bash5`.
+/// Returns the name of a program without its directory and version, as in `bash5`.
 pub(super) fn name_of(program: &Word) -> &str {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if is_known(name) {

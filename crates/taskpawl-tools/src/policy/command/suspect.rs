@@ -1,4 +1,4 @@
-//! What a command line may run: read with suspicion, for rules that ask or deny.
+//! Commands that a line may run, read pessimistically for rules that ask or deny.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::runner::{is_program, is_runner, is_special, name_of, runs_first_word,
 use super::variable::{self, Settings};
 use super::{Certainty, DEPTH, KEYWORDS, Word, is_plain, is_variable};
 
-/// How many words are looked at before a call counts as one that hides something.
+/// Maximum of words that are inspected before a call counts as hiding something.
 const WORDS: usize = 500_000;
 
-/// Commands of shells that evaluate their arguments once more, so that `'a[$(x)]'` runs `x`.
+/// Shell commands that evaluate their arguments once more, so that `'a[$(x)]'` runs `x`.
 const EVALUATING: &[&str] = &[
     "[", "[[", "declare", "export", "let", "local", "printf", "read", "readonly", "test", "typeset", "unset",
 ];
 
-/// Words of which the first may be a program; the ends of one list share it.
+/// Possible command: words of which the first may be a program. Suffixes of one list share its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Suspect {
     list: Arc<[Word]>,
@@ -30,69 +30,70 @@ pub(crate) struct Suspect {
 }
 
 impl Suspect {
-    /// Returns the words, of which there is at least one.
+    /// Returns the words; there is at least one.
     pub(crate) fn words(&self) -> &[Word] {
         &self.list[self.from..]
     }
 
-    /// Returns what tells the list that it shares with others.
+    /// Returns the identity of the list, which suffixes of it share.
     pub(super) fn list(&self) -> *const Word {
         self.list.as_ptr()
     }
 
-    /// Returns whether the program runs what it is told.
+    /// Returns whether the program runs commands from its arguments or its input.
     pub(super) fn is_runner(&self) -> bool {
         self.words().first().is_some_and(is_runner)
     }
 }
 
-/// How a line came here.
+/// Origin of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// A shell reads it: where its end is not certain, nothing of it is.
+    /// A shell reads the line. If its end is uncertain, none of it is certain.
     Shell,
-    /// It is text that may be a line.
+    /// The text may be a line, but need not be.
     Guess,
 }
 
-/// Everything of a call that may be a command.
+/// All possible commands of a call.
 #[derive(Debug, Default)]
 pub(super) struct Suspicion {
     pub(super) found: Vec<Suspect>,
     settings: Settings,
-    /// Variables that paths of programs begin with, outside of quotes.
+    /// Variables at the start of program paths, outside of quotes.
     leading: HashSet<String>,
-    /// How many words were looked at.
+    /// Number of words inspected so far.
     seen: usize,
 }
 
 impl Suspicion {
-    /// Goes on with the words of one command.
+    /// Adds the words of one command.
     pub(super) fn with_words(mut self, words: &[Word]) -> Self {
         self.add(words, 0);
         self
     }
 
-    /// Goes on with variables that are set for all of it.
+    /// Adds variables that are set for the whole call.
     pub(super) fn with_variables(mut self, words: &[Word]) -> Self {
         self.add_variables(words, 0);
         self
     }
 
-    /// Goes on with a line that a shell reads.
+    /// Adds a line that a shell reads.
     pub(super) fn with_line(mut self, line: &str) -> Self {
         self.read(line, 0, Source::Shell);
         self
     }
 
-    /// Goes on with the input of a program.
+    /// Adds the input of a program.
     pub(super) fn with_input(mut self, input: &str) -> Self {
         self.read(input, 0, Source::Guess);
         self
     }
 
-    /// Returns everything that was found, with what follows from all of it.
+    /// Returns all possible commands, including those that follow from aliases and settings.
     pub(super) fn finished(mut self) -> Vec<Suspect> {
+        // Aliases come first, for a command behind an alias may set variables.
         alias::expand(&mut self);
         for run in self.settings.runs() {
             self.add_of_git(run, 0);
@@ -104,16 +105,16 @@ impl Suspicion {
         self.found
     }
 
-    /// Suspects the words of a list from one on.
+    /// Adds the suffix of a list that starts at `from`.
     fn push(&mut self, list: &Arc<[Word]>, from: usize) {
         self.leading.extend(list[from].splitting().map(str::to_owned));
         self.found.push(Suspect { list: Arc::clone(list), from });
     }
 
-    /// Adds what may be any command.
+    /// Adds an unknown command, to which every rule that asks or denies applies.
     ///
-    /// This is the one home of a rule: what cannot be read for certain is whatever a rule asks about or denies. So each reader calls
-    /// this where it cannot go on, and none of them guesses that something is harmless.
+    /// This is the only place for the principle that uncertainty counts as a match. Each reader calls it where it
+    /// cannot go on; none of them assumes that something is harmless.
     pub(super) fn add_unknown(&mut self) {
         self.push_unknown(String::new());
     }
@@ -123,7 +124,7 @@ impl Suspicion {
         self.found.push(Suspect { list: Arc::new([word]), from: 0 });
     }
 
-    /// Looks at the text of a line before words that are read already.
+    /// Reads a line that is followed by already parsed words.
     pub(super) fn read_before(&mut self, line: &str, rest: &[Word], depth: usize) {
         self.read_with(line, rest, depth, Source::Guess);
     }
@@ -132,7 +133,7 @@ impl Suspicion {
         self.read_with(line, &[], depth, source);
     }
 
-    /// Cuts a line wherever a command may begin, and looks at each piece; `rest` follows the last one.
+    /// Splits a line wherever a command may begin, and inspects each piece; `rest` follows the last one.
     fn read_with(&mut self, line: &str, rest: &[Word], depth: usize, source: Source) {
         if depth > DEPTH {
             return self.push_unknown(line.to_owned());
@@ -157,7 +158,8 @@ impl Suspicion {
         }
     }
 
-    /// Returns whether so many words more are looked at; says once that they are not.
+    /// Counts words; returns whether the limit still allows to inspect them. On exceeding it, an unknown command is
+    /// added once.
     fn may_see(&mut self, words: usize) -> bool {
         let may_before = self.seen <= WORDS;
         self.seen = self.seen.saturating_add(words);
@@ -167,7 +169,7 @@ impl Suspicion {
         self.seen <= WORDS
     }
 
-    /// Looks at one command: without what stands before its program, and at what that runs in turn.
+    /// Inspects one command without its prefix of assignments and keywords, and the commands that its program runs.
     fn add(&mut self, words: &[Word], depth: usize) {
         if !self.may_see(words.len()) {
             return;
@@ -181,7 +183,7 @@ impl Suspicion {
         let words: Arc<[Word]> = words.into();
         self.push(&words, 0);
         let mut from = 0;
-        // Where it is clear what is run, nothing else of the line is suspected of being it.
+        // If the command of `sudo` or the like is certain, no other word of the line is suspected of being it.
         while runs_first_word(&words[from]) && words.get(from + 1).is_some_and(is_program) {
             from += 1;
             self.push(&words, from);
@@ -189,14 +191,14 @@ impl Suspicion {
         self.add_program(&words, from, depth);
     }
 
-    /// Looks at what the program at `from` runs.
+    /// Inspects the commands that the program at `from` runs.
     fn add_program(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
         let program = &words[from];
         if is_special(&program.text) {
             self.add_unknown();
         }
         self.add_renamed(words, from, depth);
-        // What nobody knows may be git.
+        // An unknown program may be git.
         if is_git(program) || program.name().is_none() {
             self.add_git(words, from, depth);
         }
@@ -218,7 +220,7 @@ impl Suspicion {
         }
     }
 
-    /// Looks at variables that a command sets, or that are set for it.
+    /// Inspects variables that a command sets, or that are set for it.
     fn add_variables(&mut self, words: &[Word], depth: usize) {
         let mut runs: Vec<_> = words.iter().filter_map(|word| self.settings.take(word)).collect();
         runs.extend(self.settings.take_names(words));
@@ -238,7 +240,7 @@ impl Suspicion {
         }
     }
 
-    /// Looks at a program `git-push` as at `git push`, and at `=git`, as zsh knows it, or `^git`, as `nu` does, as at `git`.
+    /// Inspects `git-push` as `git push`, and `=git` of zsh or `^git` of `nu` as `git`.
     fn add_renamed(&mut self, words: &[Word], at: usize, depth: usize) {
         let name = words[at].text.rsplit('/').next().unwrap_or_default();
         let verb = name.strip_prefix("git-").filter(|verb| !verb.is_empty());
@@ -257,7 +259,7 @@ impl Suspicion {
         self.add(&whole, depth + 1);
     }
 
-    /// Looks at what the git at `from` runs because its arguments say so.
+    /// Inspects the commands in the arguments of the git at `from`.
     fn add_git(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
         if depth > DEPTH {
             return self.add_unknown();
@@ -277,7 +279,7 @@ impl Suspicion {
         }
     }
 
-    /// Looks at what a `make` runs because its arguments say so.
+    /// Inspects the commands in the arguments of a `make`.
     fn add_make(&mut self, words: &[Word], depth: usize) {
         if !self.may_see(words.len()) {
             return;
@@ -297,7 +299,7 @@ impl Suspicion {
         }
     }
 
-    /// Looks at what the runner at `from` may run.
+    /// Inspects the words that the runner at `from` may run.
     fn add_run(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
         if runs_input(&words[from..]) {
             self.add_unknown();
@@ -309,10 +311,12 @@ impl Suspicion {
         for (position, word) in words.iter().enumerate().skip(from + 1) {
             let before = &words[position - 1];
             let may_be_run = chain.takes(before, word);
-            // Behind a command there are unknown words alone where something puts them.
+            // A literal word of `find` in front of its command is a pattern or a number. An unknown one may be the
+            // option that begins the command.
             let is_pattern = chain.is_before_command() && word.certainty == Certainty::Literal;
-            // Behind `env` and `timeout 5` it may be what is run.
+            // After `env` or `timeout 5` the word may be the command.
             let is_begin = may_be_run && (is_runner(before) || is_value(&before.text));
+            // Words that a program inserts after a command are arguments of that command.
             let is_argument = is_argument(before, word) && !is_begin;
             if is_argument || is_appended(word) || is_pattern {
                 continue;
@@ -328,7 +332,7 @@ impl Suspicion {
                     }
                     self.add_argument(words, position, &chain, may_be_run, depth);
                 }
-                // One word here is a whole line there.
+                // One word for this shell is a whole line for the inner one.
                 Certainty::OneWord if chain.is_line(before) => self.add_unknown(),
                 Certainty::OneWord if may_be_run && chain.is_direct() && runs_input(&words[position..]) => {
                     self.add_unknown();
@@ -339,12 +343,12 @@ impl Suspicion {
         }
     }
 
-    /// Looks at an argument of a runner: it may be a program, a line, or an option with one.
+    /// Inspects an argument of a runner: it may be a program, a line, or an option with one.
     fn add_argument(&mut self, words: &[Word], at: usize, chain: &Chain<'_>, may_be_run: bool, depth: usize) {
         let (text, rest, before) = (words[at].text.as_str(), &words[at + 1..], &words[at - 1]);
         self.add_renamed(words, at, depth);
         let is_line = chain.is_line(before);
-        // A pattern is a line only for a shell.
+        // A glob pattern alone is no command line unless it is passed to a shell.
         let is_harmless = |char: char| is_plain(char) || (!may_be_run && !is_line && "*?[]^".contains(char));
         if !text.chars().all(is_harmless) {
             let source = if is_line { Source::Shell } else { Source::Guess };
@@ -353,12 +357,13 @@ impl Suspicion {
         for value in glued(text) {
             self.read_with(value, rest, depth + 1, Source::Guess);
         }
-        // `env -S` has escapes and variables of its own.
+        // `env -S` interprets escapes and variables in its own way.
         let is_split = text.starts_with('-') || before.text.starts_with('-');
         if is_split && text.contains(['\\', '$']) && chain.has_env() {
             self.add_unknown();
         }
-        // `hatch run ENVIRONMENT:COMMAND`, `socat - EXEC:COMMAND`, `nix run SOURCE#PROGRAM`
+        // These programs put a prefix in front of the command: `hatch run ENVIRONMENT:COMMAND`, `socat - EXEC:COMMAND`,
+        // `nix run SOURCE#PROGRAM`.
         let prefix_end = match (name_of(&words[0]), chain.program()) {
             ("hatch", _) | (_, "socat") => ':',
             ("nix", _) => '#',
@@ -370,9 +375,9 @@ impl Suspicion {
     }
 }
 
-/// Returns what may be commands that are glued to an option: `--split-string=…`, `-S…`, `-qc…`.
+/// Returns possible commands within an option: `--split-string=…`, `-S…`, `-qc…`.
 fn glued(text: &str) -> Vec<&str> {
-    // `ssh -o ProxyCommand=…`
+    // The second case is `ssh -o ProxyCommand=…`.
     let is_option = |name: &str| name.starts_with('-') || name.ends_with("Command");
     if let Some((_, value)) = text.split_once('=').filter(|(name, _)| is_option(name)) {
         return vec![value];
@@ -393,13 +398,13 @@ fn program_of(words: &[Word]) -> &[Word] {
         is_assignment || KEYWORDS.contains(&word.text.as_str())
     };
     let skipped = words.iter().take_while(is_before).count();
-    // `time -p COMMAND`: with options it is a program like others.
+    // With options, as in `time -p COMMAND`, `time` is handled as a program.
     let has_options = words.get(skipped).is_some_and(|word| word.text.starts_with('-'));
     let is_time = skipped > 0 && has_options && words[skipped - 1].text == "time";
     &words[skipped - usize::from(is_time)..]
 }
 
-/// Returns whether a word stands for all those that a program puts behind a command.
+/// Returns whether a word represents all words that a program appends to a command.
 fn is_appended(word: &Word) -> bool {
     word.certainty == Certainty::AnyWords && word.text.is_empty()
 }

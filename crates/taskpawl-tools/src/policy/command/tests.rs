@@ -1,4 +1,4 @@
-//! What is read in a line, and what is not.
+//! Tests of the two ways to read a line.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn plain_lines_are_understood() {
 }
 
 #[test]
-fn everything_else_is_not_plain() {
+fn lines_with_shell_syntax_are_not_plain() {
     let lines = [
         "",
         "  ",
@@ -67,7 +67,7 @@ fn everything_else_is_not_plain() {
 }
 
 #[test]
-fn whatever_may_run_is_found() {
+fn nested_and_hidden_commands_are_found() {
     let lines = [
         "rm x",
         "a && rm x",
@@ -164,7 +164,7 @@ fn arguments_are_no_commands() {
 }
 
 #[test]
-fn a_program_that_stands_there_is_no_other_one() {
+fn a_certain_program_leaves_no_other_suspects() {
     for line in ["sudo cat $X", "nohup cat *", "exec cat \"$X\"", "sudo env cat $X rm x"] {
         let found = Reading::of_line(line).commands().suspects;
         let is_open = |suspect: &Suspect| suspect.words()[0].certainty != Certainty::Literal;
@@ -172,13 +172,13 @@ fn a_program_that_stands_there_is_no_other_one() {
         assert!(found.iter().any(|suspect| suspect.words()[0].text == "cat"), "{line:?}");
         assert!(!found.iter().any(|suspect| suspect.words()[0].text == "rm"), "{line:?}");
     }
-    // Where a value of an option stands, nobody knows which word is the program.
+    // After an option with a value it is uncertain which word is the program.
     let found = Reading::of_line("sudo -u b $X").commands().suspects;
     assert!(found.iter().any(|suspect| suspect.words()[0].text == "$X"), "{found:?}");
 }
 
 #[test]
-fn nothing_is_too_odd() {
+fn malformed_and_huge_lines_are_read_without_panic_or_blowup() {
     for line in
         ["$", "$(", "`", "\"", "'", "\\", "<", ">(", "${", "$((1+(2", "a$", "$$", "\u{7f}", "{", "}", "((("]
     {

@@ -1,4 +1,4 @@
-//! Variables that say what programs run.
+//! Commands that result from environment variables.
 
 use std::collections::HashSet;
 
@@ -8,18 +8,18 @@ use super::reader::Reader;
 use super::runner::is_shell;
 use super::{Certainty, Word, is_plain};
 
-/// How many settings of git are looked at, each with each value.
+/// Maximum of combinations of git keys and values that are tried.
 const PAIRS: usize = 1_000;
 
-/// What a variable makes a program run.
+/// Command that a variable makes programs run.
 pub(super) enum Run {
-    /// A line for a shell.
+    /// Command line for a shell.
     Line(String),
-    /// Nobody knows what.
+    /// Unknown command.
     Unknown,
 }
 
-/// Commands of shells that give variables a value which does not stand behind their names.
+/// Shell commands that assign variables in other ways than `NAME=VALUE`.
 const SETTING: &[&str] = &[
     "declare",
     "export",
@@ -35,27 +35,27 @@ const SETTING: &[&str] = &[
     "typeset",
 ];
 
-/// How many arguments of a shell are looked at for options.
+/// Maximum of arguments of a shell that are searched for options.
 const OPTIONS: usize = 64;
 
-/// What variables say about programs.
+/// Variables of a call that affect its programs.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    /// Settings of git: keys in some variables, values in others.
+    /// Keys of git settings; git reads keys and values from separate variables.
     keys: Vec<Word>,
     values: Vec<Word>,
-    /// One names a file with settings of git.
+    /// Set if a variable names a file with git settings.
     has_git_file: bool,
-    /// One names a file that shells with a terminal read.
+    /// Set if a variable names a file that interactive shells run.
     has_shell_file: bool,
-    /// Variables that may hold blanks.
+    /// Variables whose values may contain blanks.
     splitting: HashSet<String>,
-    /// One is set whose name is not known, or what separates words.
+    /// Set if a variable of unknown name is assigned, or the separator of words itself.
     is_any_splitting: bool,
 }
 
 impl Settings {
-    /// Takes what a command says about variables that get their values in another way, as by `read`.
+    /// Records variables that a command assigns by name, as `read` does, so that their values are unknown.
     pub(super) fn take_names(&mut self, words: &[Word]) -> Option<Run> {
         let at = words.iter().position(|word| SETTING.contains(&word.text.as_str()))?;
         let (command, args) = (words[at].text.as_str(), &words[at + 1..]);
@@ -79,10 +79,10 @@ impl Settings {
         run
     }
 
-    /// Takes what a word says about a variable, and returns what that runs by itself.
+    /// Records the assignment in a word, and returns the command that it causes.
     pub(super) fn take(&mut self, word: &Word) -> Option<Run> {
         let Some((name, value)) = word.text.split_once('=') else {
-            // It gets its value in another way, as by `read`.
+            // The variable gets its value in another way, as by `read`.
             return is_of_git(&word.text).then_some(Run::Unknown);
         };
         self.set(name.trim_end_matches('+'), Word { text: value.to_owned(), certainty: word.certainty })
@@ -103,6 +103,7 @@ impl Settings {
             self.keys.push(value);
         } else if name == "GIT_CONFIG_PARAMETERS" {
             return self.take_parameters(&value);
+        // Bash imports such a value as a function; old versions do so for a variable of any name.
         } else if value.text.starts_with("() {") {
             return Some(line(value));
         } else {
@@ -111,7 +112,7 @@ impl Settings {
         None
     }
 
-    /// Takes settings as git hands them on: `'alias.x'='push'`, or `'alias.x=push'`.
+    /// Records settings in the form in which git passes them on: `'alias.x'='push'`, or `'alias.x=push'`.
     fn take_parameters(&mut self, value: &Word) -> Option<Run> {
         if value.certainty != Certainty::Literal {
             return Some(Run::Unknown);
@@ -124,7 +125,7 @@ impl Settings {
         None
     }
 
-    /// Returns whether a program runs what stands in a file that a variable names.
+    /// Returns whether a program runs content of a file that a variable names.
     pub(super) fn feed(&self, words: &[Word]) -> bool {
         let Some((program, args)) = words.split_first() else { return false };
         let may_be_git = || program.name().is_none() || is_git(program);
@@ -132,12 +133,13 @@ impl Settings {
         (self.has_git_file && may_be_git()) || (self.has_shell_file && is_shell(program) && has_terminal())
     }
 
-    /// Returns whether a variable may hold more than one word.
+    /// Returns whether a variable may expand to more than one word.
     pub(super) fn may_split(&self, variable: &str) -> bool {
         self.is_any_splitting || self.splitting.contains(variable)
     }
 
-    /// Returns what git runs because of them: nobody says which value is that of which key, so each may be.
+    /// Returns the commands that git runs because of its settings. Keys and values are not matched by number, so that
+    /// every combination counts.
     pub(super) fn runs(&mut self) -> Vec<GitRun> {
         let keys = std::mem::take(&mut self.keys);
         let is_running = |key: &&Word| key.certainty != Certainty::Literal || git::is_running(&key.text);
@@ -152,10 +154,10 @@ impl Settings {
     }
 }
 
-/// Variables that name files in which settings of git stand, or where such files lie.
+/// Variables that name files with git settings, or directories of such files.
 const GIT_FILES: &[&str] = &["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "HOME", "XDG_CONFIG_HOME"];
 
-/// Returns whether an option says that a shell has a terminal.
+/// Returns whether an option makes a shell interactive.
 fn is_for_terminal(option: &str) -> bool {
     let is_short = |letters: &str| !letters.starts_with('-') && letters.contains('i');
     option == "interactive" || option.strip_prefix('-').is_some_and(is_short)
@@ -167,7 +169,7 @@ fn is_of_git(name: &str) -> bool {
         .any(|begin| name.starts_with(begin))
 }
 
-/// Returns what a variable makes programs run by the kind of its value.
+/// Returns the command that a variable causes by the kind of its value.
 fn run_of(name: &str, value: Word) -> Option<Run> {
     match holds(name, &value) {
         Holds::Code => Some(Run::Unknown),
@@ -176,7 +178,7 @@ fn run_of(name: &str, value: Word) -> Option<Run> {
             let text = format!("{program} {}", value.text);
             Some(line(Word { text, certainty: value.certainty }))
         }
-        // Shells expand what some variables hold, as `PS4`.
+        // Shells expand the values of some variables, such as `PS4`.
         Holds::Nothing if value.certainty == Certainty::Literal && is_expanded(&value.text) => {
             Some(Run::Line(value.text))
         }
@@ -184,7 +186,7 @@ fn run_of(name: &str, value: Word) -> Option<Run> {
     }
 }
 
-/// Returns whether a shell that reads a text once more would run something in it.
+/// Returns whether evaluating a text once more would run a command in it.
 pub(super) fn is_expanded(text: &str) -> bool {
     text.contains("$(") || text.contains('`')
 }

@@ -1,27 +1,27 @@
-//! Words of a command line, and what is known of them.
+//! Words of a command line, with the certainty of their values.
 
 use super::is_variable;
 
-/// What stands in the text of a word for that which a shell puts in.
+/// Characters that represent expansions in the text of a word.
 const EXPANSIONS: [char; 3] = ['$', '`', '<'];
 
-/// One word of a command line.
+/// Word of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Its text, without quotes.
+    /// Text without quotes.
     pub(crate) text: String,
-    /// What the shell puts in its place is not known.
+    /// Relation of the text to the value for the shell.
     pub(crate) certainty: Certainty,
 }
 
-/// How much is known about a word.
+/// Certainty about the value of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// It is its text.
+    /// The value is the text.
     Literal,
-    /// It is one word, and another one than its text.
+    /// The value is exactly one word, but not the text.
     OneWord,
-    /// It is any number of words, none too.
+    /// The value is any number of words, including none.
     AnyWords,
 }
 
@@ -30,8 +30,9 @@ impl Word {
         Self { text: text.to_owned(), certainty: Certainty::Literal }
     }
 
-    /// Returns the name of the program that it is, without its directory: also of `"$X/bin/tool"` and `$HOME/bin/tool`. `None` where
-    /// nobody knows it.
+    /// Returns the name of the program that the word denotes, without its directory; `None` if it is unknown.
+    ///
+    /// The name of `"$X/bin/tool"` and `$HOME/bin/tool` is known as well.
     pub(crate) fn name(&self) -> Option<&str> {
         let (directory, name) = self.text.rsplit_once('/').unwrap_or(("", &self.text));
         let is_known = match self.certainty {
@@ -44,8 +45,8 @@ impl Word {
         is_known.then_some(name)
     }
 
-    /// Returns the variable that a path outside of quotes begins with, as in `$HOME/bin/tool`: it is one word as long as there is no
-    /// blank in the variable.
+    /// Returns the variable at the start of an unquoted path such as `$HOME/bin/tool`. The path is one word as long as
+    /// the variable contains no blank.
     pub(super) fn splitting(&self) -> Option<&str> {
         let (variable, _) = self.text.strip_prefix('$')?.split_once('/')?;
         (self.certainty == Certainty::AnyWords && is_variable(variable)).then_some(variable)
@@ -58,11 +59,12 @@ impl Word {
         }
     }
 
-    /// Returns whether it may come to a text.
+    /// Returns whether the value may be `text`.
     pub(crate) fn may_be(&self, text: &str) -> bool {
         match (self.certainty, self.name()) {
             (Certainty::Literal, _) => self.text == text,
             (Certainty::AnyWords, _) => true,
+            // Only the last component is known, so that any path with it may be meant.
             (Certainty::OneWord, Some(name)) => text.rsplit_once('/').is_some_and(|(_, end)| end == name),
             (Certainty::OneWord, None) => {
                 let begin = self.text.split_once(EXPANSIONS).map_or("", |(begin, _)| begin);
@@ -72,7 +74,7 @@ impl Word {
     }
 }
 
-/// Returns whether a character stands for itself at any place of a path: `@` and `+` may begin a pattern.
+/// Returns whether a character is literal at any position of a path; `@` and `+` may begin a pattern.
 fn is_of_path(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | ':' | ',' | '%' | '=')
 }
