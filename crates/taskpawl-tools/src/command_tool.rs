@@ -1,4 +1,4 @@
-//! Tools that are described instead of programmed: a program with a template of its arguments.
+//! Tools that are defined by configuration: a program with a template of its arguments.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use env::{Variable, secrets_of};
 use param::Param;
 use template::{Argv, Template, Unfit};
 
-/// A tool that runs a program with arguments made from a template; no shell looks at them.
+/// Tool that runs a program with arguments from a template, without a shell.
 ///
-/// It is described by an object with the fields of `[tools.NAME]` in a configuration. Everything that holds for `exec` (the sandbox, the
-/// environment, limits, the shape of the result) holds for it too. In the values of `env` `${secret:NAME}` stands for a secret of the
-/// run.
+/// It is defined by an object with the fields of `[tools.NAME]` in a configuration. The sandbox, the environment, the
+/// limits and the result are the same as for `exec`. In the values of `env`, `${secret:NAME}` stands for a secret of
+/// the run.
 ///
 /// ```
 /// use serde_json::json;
@@ -56,19 +56,19 @@ pub struct CommandTool {
     output_bytes: Option<u64>,
 }
 
-/// What is wrong with the description of a tool.
+/// Error in the definition of a tool.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{}` {problem}", self.field())]
 #[non_exhaustive]
 pub struct DefinitionError {
-    /// The way to the field, name by name; elements of lists by their numbers from 0.
+    /// Path of the field, one name per element; list elements are numbered from 0.
     pub at: Vec<String>,
-    /// What is wrong with it, to be read after its name.
+    /// Description of the problem, worded to follow the name of the field.
     pub problem: String,
 }
 
 impl DefinitionError {
-    /// Returns the field as it is written, such as `params.namespace.type`.
+    /// Returns the path of the field as text, such as `params.namespace.type`.
     pub fn field(&self) -> String {
         let mut field = String::new();
         for step in &self.at {
@@ -84,37 +84,37 @@ impl DefinitionError {
 }
 
 impl CommandTool {
-    /// The fields of a description.
+    /// Fields of a definition.
     pub const FIELDS: &'static [&'static str] = definition::FIELDS;
 
-    /// Makes a tool from its description.
+    /// Makes a tool from its definition.
     ///
     /// # Errors
-    /// A field is missing, unknown or wrong, or a placeholder names no parameter.
+    /// A field is missing, unknown or invalid, or a placeholder names no parameter.
     pub fn new(name: &str, description: &Value) -> Result<Self, DefinitionError> {
         definition::read(name, description)
     }
 
-    /// Returns the template of the arguments as it was written, each element and group as a text.
+    /// Returns the template of the arguments as it was written, one text for each element or group.
     pub fn template(&self) -> Vec<String> {
         self.argv.shown()
     }
 
-    /// Returns the bytes that a call may print, where the tool says so.
+    /// Returns the limit of output bytes per call, if the definition sets one.
     pub fn output_bytes(&self) -> Option<u64> {
         self.output_bytes
     }
 
-    /// Returns the program with its arguments that a call would run.
+    /// Returns the program and the arguments that a call would run.
     ///
     /// # Errors
-    /// A value would be taken for an option, or cannot be an argument.
+    /// A value would be read as an option, or cannot be an argument.
     pub fn argv(&self, args: &Value) -> Result<Vec<String>, ToolError> {
         let values = self.values(args);
         self.argv.fill(&self.params, &values).map_err(|unfit| self.refused(unfit))
     }
 
-    /// Returns the values of the parameters that have one.
+    /// Returns the parameters that have a value or a default. `null` counts as absent.
     fn values<'a>(&'a self, args: &'a Value) -> BTreeMap<&'a str, &'a Value> {
         let value = |(name, param): (&'a String, &'a Param)| {
             let value = args.get(name).or(param.default.as_ref());
@@ -160,7 +160,7 @@ impl Tool for CommandTool {
     }
 
     fn command(&self, args: &Value) -> Option<ToolCommand> {
-        // What cannot be filled in fails before anything is started.
+        // Invalid values have no command: such a call fails before a program starts.
         let words = self.argv(args).ok()?;
         let values = self.values(args);
         let filled = |template: &Option<Template>| template.as_ref()?.fill(&values);

@@ -1,8 +1,8 @@
-//! Takes secrets out of what is kept: values that are known, and tokens that are known by their shape.
+//! Redaction of secrets in stored text: known values, and tokens that are recognised by their shape.
 //!
-//! What programs get and write is never changed, only what is stored and shown of it. A text is read once, in pieces of any size;
-//! what it becomes does not depend on where one piece ends and the next one begins. Only the end of a piece that may be the beginning
-//! of a secret is held back.
+//! Input and output of programs are never changed, only the stored and displayed copy. A text is read once, in chunks
+//! of any size, and the result does not depend on the chunk boundaries. Only the end of a chunk that may begin a secret
+//! is held back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,52 +18,53 @@ mod tests;
 
 use shapes::Verdict;
 
-/// The least of a value that is taken out where a text ends in the middle of it.
-const LEAST_PART: usize = 8;
+/// Shortest part of a value that is redacted where a text is cut off in the middle of a value.
+const MIN_PART: usize = 8;
 
-/// Takes secrets out of text. Cheap to clone.
+/// Redacts secrets in text. Cheap to clone.
 ///
-/// Where one was stands `[redacted:NAME]`, with the name of the secret or, of a token that is known by its shape alone, of its kind.
+/// Each secret is replaced by `[redacted:NAME]`. The name is that of the secret, or the kind of a token that was
+/// recognised by its shape.
 #[derive(Clone, Default)]
 pub struct Redactor(Option<Arc<Known>>);
 
-/// What is looked for.
+/// Compiled search patterns.
 struct Known {
-    /// The values in all their forms; `None` when there are none.
+    /// Matcher for all encoded forms of the values; `None` if there are no values.
     values: Option<AhoCorasick>,
-    /// The name that belongs to each form.
+    /// Name of the secret for each form, in the order of the matcher.
     names: Vec<Arc<str>>,
-    /// All forms, and the prefixes of tokens, in order: what a text that goes on may turn into.
+    /// All forms and all token prefixes, sorted. An unfinished text may still become one of these.
     sorted: Vec<Vec<u8>>,
-    /// The forms alone.
+    /// Forms alone, sorted, each with the name of its secret.
     forms: Vec<(Vec<u8>, Arc<str>)>,
-    /// The bytes that one of them begins with.
+    /// First bytes of `sorted`, as a quick filter.
     firsts: [bool; 256],
     longest: usize,
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Its automata hold what nobody is to see.
+        // The matchers contain the secrets in plain text, so that no field is printed.
         f.debug_struct("Redactor").finish_non_exhaustive()
     }
 }
 
 impl Redactor {
-    /// Returns a redactor that knows these secrets by name and value, and all tokens that are known by their shape.
+    /// Makes a redactor for secrets given by name and value, and for all tokens with a known shape.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(Some(Arc::new(Known::new(secrets))))
     }
 
-    /// Returns a redactor that changes nothing.
+    /// Makes a redactor that changes nothing.
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// Returns a text without secrets.
+    /// Returns the text with secrets redacted.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(known) = self.0.as_deref() else { return Cow::Borrowed(text) };
-        // What was shortened ends where its mark begins.
+        // The mark of a shortened text is set aside, so that a secret cut off in front of it is recognised at the end.
         let (body, mark) = text.strip_suffix('…').map_or((text, ""), |body| (body, "…"));
         if !known.may_change(body.as_bytes()) {
             return Cow::Borrowed(text);
@@ -77,7 +78,7 @@ impl Redactor {
         Cow::Owned(text)
     }
 
-    /// Takes secrets out of every text of a value, also out of the keys of objects.
+    /// Redacts secrets in every string of a value, including the keys of objects.
     pub fn value(&self, value: &mut Value) {
         if self.0.is_none() {
             return;
@@ -102,7 +103,7 @@ impl Redactor {
         }
     }
 
-    /// Begins to read a text in pieces.
+    /// Starts to redact a text that arrives in chunks.
     pub fn stream(&self) -> RedactorStream {
         RedactorStream {
             redactor: self.clone(),
@@ -143,19 +144,23 @@ impl Known {
         Self { values, names, sorted, forms, firsts, longest }
     }
 
-    /// Returns whether a whole text holds anything to look at twice.
+    /// Returns whether a complete text may contain a secret. This is a cheap filter for texts without any, which are
+    /// most.
     fn may_change(&self, text: &[u8]) -> bool {
         self.values.as_ref().is_some_and(|values| values.is_match(text))
             || shapes::PREFIXES.is_match(text)
             || self.cut(text, 0).is_some()
     }
 
-    /// Returns where the end of a text begins that may be the beginning of something.
+    /// Returns the start of the longest suffix that may be the beginning of a secret; the length of the text if there
+    /// is none.
     fn open_end(&self, text: &[u8]) -> usize {
         let from = text.len().saturating_sub(self.longest.saturating_sub(1));
         let goes_on = |at: &usize| {
             let end = &text[*at..];
             self.firsts[usize::from(end[0])] && {
+                // In sorted order the forms that properly extend `end` follow directly after it, so that one lookup is
+                // enough.
                 let next = self.sorted.partition_point(|form| form.as_slice() <= end);
                 self.sorted.get(next).is_some_and(|form| form.starts_with(end))
             }
@@ -163,13 +168,15 @@ impl Known {
         (from..text.len()).find(goes_on).unwrap_or(text.len())
     }
 
-    /// Returns where a text from `from` on ends with a good part of a value, and whose: it was cut there.
+    /// Returns the start and the name of a value that is cut off by the end of the text, searching from `from` on.
+    ///
+    /// At least a third of the value, and at least `MIN_PART` bytes of it, must be there.
     fn cut(&self, text: &[u8], from: usize) -> Option<(usize, &Arc<str>)> {
-        if self.forms.is_empty() || text.len() < LEAST_PART {
+        if self.forms.is_empty() || text.len() < MIN_PART {
             return None;
         }
         let begin = text.len().saturating_sub(self.longest).max(from);
-        (begin..=text.len() - LEAST_PART).find_map(|at| {
+        (begin..=text.len() - MIN_PART).find_map(|at| {
             let end = &text[at..];
             if !self.firsts[usize::from(end[0])] {
                 return None;
@@ -181,23 +188,23 @@ impl Known {
     }
 }
 
-/// A text that is read in pieces.
+/// Redaction of one text that arrives in chunks.
 #[derive(Debug, Clone)]
 pub struct RedactorStream {
     redactor: Redactor,
-    /// What is not decided yet. The places below are in it.
+    /// Bytes that are not decided yet. The positions below are offsets into it.
     buffer: Vec<u8>,
-    /// The byte in front of it.
+    /// Last byte before the buffer; for some kinds of tokens it matters.
     before: Option<u8>,
-    /// Up to here it belongs to something that was taken out.
+    /// End of the part that belongs to an already redacted secret.
     hidden: usize,
-    /// From here on tokens are looked for.
+    /// Start of the search for tokens.
     shapes_from: usize,
-    /// Up to here nothing is a token of three parts.
+    /// Offset before which no JWT starts. It keeps a long text full of JWT prefixes from being scanned once for each.
     no_jwt_until: usize,
 }
 
-/// Something that is to be taken out.
+/// Match that has to be redacted.
 #[derive(Debug)]
 struct Found {
     start: usize,
@@ -205,28 +212,28 @@ struct Found {
     name: Arc<str>,
 }
 
-/// What is known about the next token.
+/// State of the search for the next token.
 #[derive(Debug)]
 enum Next {
     None,
     Token {
         found: Found,
-        /// Where its prefix begins.
+        /// Offset of the prefix; the secret part may start later.
         at: usize,
     },
-    /// It is not known yet whether there is one here.
+    /// The buffer ends before it is decided whether a token starts here.
     Open(usize),
 }
 
 impl RedactorStream {
-    /// Reads a piece, and appends to `out` what of the text is decided now.
+    /// Reads a chunk and appends the decided part of the text to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         let Some(known) = self.redactor.0.clone() else { return out.extend_from_slice(piece) };
         self.buffer.extend_from_slice(piece);
         self.step(&known, false, out);
     }
 
-    /// Appends the rest: nothing more comes.
+    /// Ends the text and appends the rest to `out`.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if let Some(known) = self.redactor.0.clone() {
             self.step(&known, true, out);
@@ -276,15 +283,16 @@ impl RedactorStream {
         self.forget(open);
     }
 
-    /// Returns whether the secret part of a token lies where nothing is decided yet.
+    /// Returns whether the secret part of a token starts in the undecided part of the buffer.
     #[expect(clippy::unused_self, reason = "it reads as one of the rules of a step")]
     fn starts_beyond(&self, shape: &Next, open: usize) -> bool {
         matches!(shape, Next::Token { found, .. } if found.start >= open)
     }
 
-    /// Writes what stands before something that is taken out, and its mark; returns how far the text is written.
+    /// Writes the text before a match and its mark; returns the offset up to which the text is written.
     fn hide(&mut self, found: &Found, done: usize, out: &mut Vec<u8>) -> usize {
         let from = done.max(self.hidden);
+        // Overlapping matches share one mark.
         let is_apart = found.start >= self.hidden && found.end > from;
         if is_apart {
             out.extend_from_slice(&self.buffer[from..found.start.max(from)]);
@@ -303,7 +311,7 @@ impl RedactorStream {
         Some(Found { start: from + found.start(), end: from + found.end(), name })
     }
 
-    /// Returns the next token whose prefix begins before `open`.
+    /// Returns the next token with a prefix that starts before `open`.
     fn next_shape(&mut self, open: usize, is_end: bool) -> Next {
         loop {
             let from = self.shapes_from;
@@ -333,14 +341,14 @@ impl RedactorStream {
         }
     }
 
-    /// Drops what is decided.
+    /// Drops the decided bytes and shifts the offsets.
     fn forget(&mut self, decided: usize) {
         if let Some(last) = decided.checked_sub(1) {
             self.before = Some(self.buffer[last]);
         }
         self.buffer.drain(..decided);
-        for place in [&mut self.hidden, &mut self.shapes_from, &mut self.no_jwt_until] {
-            *place = place.saturating_sub(decided);
+        for offset in [&mut self.hidden, &mut self.shapes_from, &mut self.no_jwt_until] {
+            *offset = offset.saturating_sub(decided);
         }
     }
 }

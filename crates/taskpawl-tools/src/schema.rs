@@ -1,10 +1,11 @@
-//! A JSON Schema validator for the arguments of tools.
+//! JSON Schema validator for the arguments of tools.
 //!
-//! The libraries for it bring 35 (`boon`) to 50 (`jsonschema`) crates and word their errors for people who read
-//! schemas; arguments are written by language models, which need the field and what to put there. This one knows
-//! the keywords of draft 2020-12 that describe plain data. A schema with any other keyword is refused when the tool
-//! is registered, never half obeyed; so are references other than to `#/$defs/…` and `#`. Only in the schemas of servers, which
-//! check the arguments themselves, is the rest passed over.
+//! The existing libraries bring 35 (`boon`) to 50 (`jsonschema`) crates, and word their errors for readers of schemas.
+//! Arguments are written by language models, which need to know the field and a valid value.
+//!
+//! This validator supports the keywords of draft 2020-12 that describe plain data. A schema with any other keyword, or
+//! with a reference other than `#/$defs/…` and `#`, is refused at registration: applying only a part of it would accept
+//! wrong arguments. Unknown keywords are ignored only in schemas of servers, which check the arguments themselves.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +18,32 @@ mod suggest;
 
 pub(crate) use suggest::nearest;
 
-/// How large a compiled pattern may be: schemas come from servers, too.
-const MOST_REGEX_BYTES: usize = 1 << 20;
+/// Largest compiled pattern, in bytes: schemas also come from servers, and a short pattern can compile to a huge
+/// automaton.
+const MAX_REGEX_BYTES: usize = 1 << 20;
 
-/// A compiled schema.
+/// Compiled schema.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
     root: Node,
-    /// What `$ref` can name, by its text.
+    /// Possible targets of `$ref`, by their text.
     references: BTreeMap<String, Node>,
 }
 
-/// Why a schema cannot be used.
+/// Error of compiling a schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SchemaError {
-    /// JSON pointer to the keyword.
+    /// JSON Pointer to the keyword.
     pub(crate) at: String,
     pub(crate) problem: String,
 }
 
-/// Why a value does not fit a schema.
+/// Violation of a schema by a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// Where the value is, as `.argv[0]`; empty for the whole.
+    /// Path of the value, such as `.argv[0]`; empty for the whole.
     pub(crate) at: String,
-    /// What is wrong, to be read after the name of the value.
+    /// Description of the problem, worded to follow the path of the value.
     pub(crate) problem: String,
 }
 
@@ -101,7 +103,7 @@ enum BoundKind {
 }
 
 impl Schema {
-    /// Compiles the schema of arguments, which are always an object.
+    /// Compiles the schema of arguments, whose type must be `object`.
     pub(crate) fn of_object(schema: &Value) -> Result<Self, SchemaError> {
         let compiled = Self::compile(schema)?;
         if compiled.root.types == [Type::Object] {
@@ -140,7 +142,7 @@ impl Schema {
 }
 
 impl Node {
-    /// Visits this node and all below it.
+    /// Visits this node and all nodes below it.
     fn each(&self, visit: &mut impl FnMut(&Self) -> Result<(), SchemaError>) -> Result<(), SchemaError> {
         visit(self)?;
         let boxed = [&self.additional, &self.names, &self.items, &self.not];
@@ -282,7 +284,7 @@ fn object<'a>(value: &'a Value, at: &str) -> Result<&'a Map<String, Value>, Sche
 }
 
 fn regex(pattern: &str, at: &str) -> Result<Regex, SchemaError> {
-    let regex = RegexBuilder::new(pattern).size_limit(MOST_REGEX_BYTES).build();
+    let regex = RegexBuilder::new(pattern).size_limit(MAX_REGEX_BYTES).build();
     regex.map_err(|_| error(at, format!("`{pattern}` is no regular expression")))
 }
 
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_would_be_half_obeyed_are_refused() {
+    fn schemas_with_unsupported_parts_are_refused() {
         assert_eq!(refusal(json!({"type": "string"})), "/type: the type of arguments has to be `object`");
         assert_eq!(refusal(json!(1)), ": a schema is an object or a boolean");
         assert_eq!(refusal(json!({"type": "objekt"})), "/type: there is no type `objekt`");

@@ -1,4 +1,4 @@
-//! Where the values of secrets come from.
+//! Sources of the values of secrets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,106 +16,112 @@ use thiserror::Error;
 
 use crate::text::last_line;
 
-/// The shortest value that is taken: shorter ones are found everywhere, and could not be taken out of what is kept.
-const LEAST_BYTES: usize = 6;
+/// Shortest accepted value, in bytes. Shorter values occur by chance in ordinary text, so that they cannot be redacted.
+const MIN_BYTES: usize = 6;
 
-/// The longest.
-const MOST_BYTES: usize = 64 << 10;
+/// Longest accepted value, in bytes.
+const MAX_BYTES: usize = 64 << 10;
 
-/// How long a command may take that prints a secret: a person may have to unlock something first.
+/// Time limit for a command that prints a secret; a person may have to unlock a password store first.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Gives the values of secrets to calls that name them as `${secret:NAME}`.
+/// Provides the values of secrets to calls that name them as `${secret:NAME}`.
 ///
-/// A value is asked for when a call needs it, once in a run; it is kept in memory until the run ends and written nowhere.
+/// A value is requested when a call needs it, at most once in a run. It is kept in memory until the run ends and is
+/// never written to disk.
 pub trait SecretSource: fmt::Debug + Send + Sync {
-    /// Returns the value of a secret. It may block: it is called where that holds nobody up.
+    /// Returns the value of a secret. It may block, for it is called on a thread that allows that.
+    ///
+    /// # Errors
+    ///
+    /// The secret is unknown, its source is unavailable or not private, or its value is unusable.
     fn secret(&self, name: &str) -> Result<String, SecretError>;
 
-    /// Returns the names and values that can be had at no cost and without asking anybody. They are taken out of what a run keeps
-    /// even where no call of it names them. By default there are none.
+    /// Returns the names and values that are available at no cost and without user interaction.
+    ///
+    /// A run redacts them even if none of its calls names them. By default there are none.
     fn at_hand(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 }
 
-/// Why a secret cannot be had. Nothing of its value is in it.
+/// Error of reading a secret; it never contains any part of the value.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// Nobody knows it.
+    /// The source does not define the secret.
     #[error("there is no secret `{name}`: {looked}")]
     Unknown {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// Where it was looked for, and what to do.
+        /// Places that were searched, and a hint on defining secrets.
         looked: String,
     },
-    /// It is in a variable that is not there.
+    /// The environment variable of the secret is not set.
     #[error("secret `{name}` is to be in the environment variable `{variable}`, which is not set")]
     Unset {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// The variable.
+        /// Name of the variable.
         variable: String,
     },
-    /// Its file cannot be read.
+    /// The file of the secret cannot be read.
     #[error("secret `{name}` is to be in `{}`, which cannot be read", .path.display())]
     File {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Its file is not as private as it has to be.
+    /// The file of the secret is accessible to other users.
     #[error("secret `{name}` is to be in `{}`, which {problem}", .path.display())]
     Exposed {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// Description of the problem, with a remedy.
         problem: String,
     },
-    /// The command that prints it did not.
+    /// The command that prints the secret failed.
     #[error("secret `{name}` is to come from `{program}`, which {problem}")]
     Command {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// The program.
+        /// Program of the command.
         program: String,
-        /// What became of it.
+        /// Description of the failure.
         problem: String,
     },
-    /// It has a value that cannot be used.
+    /// The value of the secret is unusable.
     #[error("secret `{name}` {problem}")]
     Value {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// What is wrong with the value.
+        /// Description of the problem with the value.
         problem: &'static str,
     },
 }
 
-/// Where one secret comes from.
+/// Source of one secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SecretFrom {
-    /// An environment variable, with what it holds.
+    /// Environment variable with its captured value.
     Variable {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// Its value; `None` when it is not set.
+        /// Value of the variable; `None` if it is not set.
         value: Option<String>,
     },
-    /// The text of a file that nobody but its owner may read; one line break at its end is none of it.
+    /// Text of a file that only its owner may read, without one line break at the end.
     File(PathBuf),
-    /// What a program prints, run outside of any sandbox; one line break at its end is none of it.
+    /// Standard output of a program that runs outside of any sandbox, without one line break at the end.
     Command {
-        /// The program and its arguments.
+        /// Program and its arguments.
         argv: Vec<String>,
-        /// The directory that it runs in.
+        /// Working directory of the program.
         directory: PathBuf,
     },
 }
@@ -136,23 +142,24 @@ impl fmt::Debug for SecretFrom {
     }
 }
 
-/// Secrets as a configuration names them.
+/// Secrets that a configuration defines.
 #[derive(Clone, Debug, Default)]
 pub struct ConfiguredSecrets {
     secrets: BTreeMap<String, SecretFrom>,
-    /// What is said where there is none of a name.
+    /// Hint in the error for an undefined secret.
     remedy: String,
-    /// Where programs of plans may write: no command is taken from there.
+    /// Directories that programs of plans can write to; commands are never taken from there.
     writable: Vec<PathBuf>,
 }
 
 impl ConfiguredSecrets {
-    /// Returns these secrets by name. `remedy` says where others can be defined.
+    /// Makes a source from secrets by name. `remedy` is the hint on defining missing ones.
     pub fn new(secrets: BTreeMap<String, SecretFrom>, remedy: impl Into<String>) -> Self {
         Self { secrets, remedy: remedy.into(), writable: Vec::new() }
     }
 
-    /// Takes no command from these places, in which programs of plans may write, nor lets a command find others there.
+    /// Excludes directories that programs of plans can write to: commands are not taken from there, and `PATH` of a
+    /// command omits them. Otherwise a plan could replace the program that prints a secret.
     #[must_use]
     pub fn not_from(mut self, writable: Vec<PathBuf>) -> Self {
         self.writable = writable;
@@ -183,7 +190,7 @@ impl SecretSource for ConfiguredSecrets {
     }
 }
 
-/// No secrets at all.
+/// Source without any secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSecrets;
 
@@ -194,20 +201,20 @@ impl SecretSource for NoSecrets {
     }
 }
 
-/// Returns whether a secret can have this name: the same that holds in arguments.
+/// Returns whether a secret may have this name; references in arguments follow the same rule.
 pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MOST_NAME).contains(&name.len())
+    (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// The longest name.
-const MOST_NAME: usize = 64;
+/// Longest name, in bytes.
+const MAX_NAME: usize = 64;
 
-/// Checks a value that a source has given.
+/// Checks a value from a source.
 pub(crate) fn checked(name: &str, value: String) -> Result<String, SecretError> {
-    let problem = if value.len() < LEAST_BYTES {
+    let problem = if value.len() < MIN_BYTES {
         "is shorter than 6 bytes, and could not be told from other text where it has to be taken out"
-    } else if value.len() > MOST_BYTES {
+    } else if value.len() > MAX_BYTES {
         "is longer than 64 KiB"
     } else if value.contains('\0') {
         "holds a NUL byte, which no program can be given"
@@ -219,10 +226,11 @@ pub(crate) fn checked(name: &str, value: String) -> Result<String, SecretError> 
 
 fn from_file(name: &str, path: &Path) -> Result<String, SecretError> {
     let failed = |source| SecretError::File { name: name.to_owned(), path: path.to_owned(), source };
-    // A pipe that nobody writes to must not hold up a run.
+    // Opening a named pipe without a writer would block the run.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file =
         File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?);
+    // The checks use the open file: checking the path would be a race with a replacement of the file.
     let data = file.metadata().map_err(failed)?;
     let exposed =
         |problem: String| SecretError::Exposed { name: name.to_owned(), path: path.to_owned(), problem };
@@ -240,10 +248,11 @@ fn from_file(name: &str, path: &Path) -> Result<String, SecretError> {
     text(name, bytes)
 }
 
-/// Reads one byte more than may be there at most, so that too long a value is noticed.
+/// Reads at most a little more than the longest value: two bytes for a line break, and one by which an oversized value
+/// is noticed.
 fn read(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(MOST_BYTES as u64 + 3).read_to_end(&mut bytes)?;
+    from.take(MAX_BYTES as u64 + 3).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -282,7 +291,7 @@ fn from_command(
     text(name, printed)
 }
 
-/// Returns what a program prints when it ends well in time.
+/// Returns the standard output of a program that succeeds in time.
 fn collect(child: &mut Child) -> Result<Vec<u8>, String> {
     let (sender, receiver) = mpsc::channel();
     let streams: [Option<Box<dyn Read + Send>>; 2] = [
@@ -291,7 +300,9 @@ fn collect(child: &mut Child) -> Result<Vec<u8>, String> {
     ];
     for (number, stream) in streams.into_iter().flatten().enumerate() {
         let sender = sender.clone();
-        // They end with the program: nobody else has the other end, or it is not waited for.
+        // Both streams are read in threads: a program that fills one pipe while the other is read would block. The
+        // threads end when the program closes its output. If a descendant keeps it open, they are left behind at the
+        // deadline.
         std::thread::spawn(move || sender.send((number, read(stream).unwrap_or_default())));
     }
     drop(sender);
@@ -305,8 +316,12 @@ fn collect(child: &mut Child) -> Result<Vec<u8>, String> {
     if status.success() {
         return Ok(stdout);
     }
-    let said = last_line(&String::from_utf8_lossy(&stderr));
-    Err(if said.is_empty() { format!("ended with {status}") } else { format!("ended with {status}: {said}") })
+    let message = last_line(&String::from_utf8_lossy(&stderr));
+    Err(if message.is_empty() {
+        format!("ended with {status}")
+    } else {
+        format!("ended with {status}: {message}")
+    })
 }
 
 fn ended(child: &mut Child, end: Instant) -> Result<std::process::ExitStatus, String> {
@@ -316,7 +331,7 @@ fn ended(child: &mut Child, end: Instant) -> Result<std::process::ExitStatus, St
             Ok(Some(status)) => return Ok(status),
             Ok(None) if Instant::now() < end => std::thread::sleep(PAUSE),
             Ok(None) => {
-                // It may have ended just now.
+                // The errors are ignored, for the program may have exited just now.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("was not over after {} seconds", PATIENCE.as_secs()));
@@ -341,23 +356,23 @@ mod tests {
         configured(SecretFrom::Command { argv, directory: PathBuf::from("/") })
     }
 
-    fn said(source: &dyn SecretSource) -> String {
+    fn value_or_error(source: &dyn SecretSource) -> String {
         source.secret("S").unwrap_or_else(|error| error.to_string())
     }
 
     #[test]
-    fn variables_files_and_commands_give_secrets() {
+    fn secrets_come_from_variables_files_and_commands() {
         let variable = |value: Option<&str>| {
             configured(SecretFrom::Variable { name: "V".to_owned(), value: value.map(str::to_owned) })
         };
-        assert_eq!(said(&variable(Some("value-1\n"))), "value-1\n");
-        assert_eq!(said(&command("pwd; echo value-2")), "/\nvalue-2");
+        assert_eq!(value_or_error(&variable(Some("value-1\n"))), "value-1\n");
+        assert_eq!(value_or_error(&command("pwd; echo value-2")), "/\nvalue-2");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
         std::fs::write(&path, "value-3\r\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let file = configured(SecretFrom::File(path.clone()));
-        assert_eq!(said(&file), "value-3");
+        assert_eq!(value_or_error(&file), "value-3");
         assert_eq!(file.at_hand(), [("S".to_owned(), "value-3".to_owned())]);
         assert_eq!(command("echo value-2").at_hand(), []);
         let shown = format!("{:?} {:?}", variable(Some("value-1")), file);
@@ -365,13 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_secret_is_said_without_it() {
+    fn errors_do_not_contain_the_secret() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
         let in_file = |text: &[u8], mode| {
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            said(&configured(SecretFrom::File(path.clone()))).replace(path.to_str().unwrap(), "FILE")
+            value_or_error(&configured(SecretFrom::File(path.clone())))
+                .replace(path.to_str().unwrap(), "FILE")
         };
         let unset = SecretFrom::Variable { name: "V".to_owned(), value: None };
         let folder = configured(SecretFrom::File(directory.path().to_owned()));
@@ -379,16 +395,16 @@ mod tests {
         let table = [
             NoSecrets.secret("S").unwrap_err().to_string(),
             configured(unset.clone()).secret("X").unwrap_err().to_string(),
-            said(&configured(unset)),
+            value_or_error(&configured(unset)),
             in_file(b"secret-value", 0o640),
             in_file(b"short", 0o600),
             in_file(b"secret\xff", 0o600),
             in_file(b"secret\0value", 0o600),
-            in_file(&vec![b'x'; MOST_BYTES + 1], 0o600),
-            said(&folder).replace(directory.path().to_str().unwrap(), "FOLDER"),
-            said(&missing),
-            said(&command("echo secret-value; echo locked >&2; exit 3")),
-            said(&configured(SecretFrom::Command {
+            in_file(&vec![b'x'; MAX_BYTES + 1], 0o600),
+            value_or_error(&folder).replace(directory.path().to_str().unwrap(), "FOLDER"),
+            value_or_error(&missing),
+            value_or_error(&command("echo secret-value; echo locked >&2; exit 3")),
+            value_or_error(&configured(SecretFrom::Command {
                 argv: vec!["/no/such".to_owned()],
                 directory: "/".into(),
             })),

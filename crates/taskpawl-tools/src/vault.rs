@@ -1,4 +1,4 @@
-//! The secrets of one run: asked for once, put into arguments at the last moment, taken out of everything that is kept.
+//! Secrets of one run: requested once, inserted into arguments at the last moment, and redacted in everything stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,16 +9,17 @@ use taskpawl_process::{OutputFilter, StreamFilter};
 use crate::redact::{Redactor, RedactorStream};
 use crate::secrets::{SecretError, SecretSource, checked};
 
-/// The secrets that a run knows. Cheap to clone; all clones are one.
+/// Secrets that a run knows. Cheap to clone; all clones share the same secrets.
 #[derive(Clone)]
 pub struct Vault(Arc<Inner>);
 
 struct Inner {
     source: Arc<dyn SecretSource>,
     known: Mutex<BTreeMap<String, String>>,
-    /// One call asks at a time: a second one finds what the first one got, and a person is asked once.
+    /// Held while a source is asked. A second call then finds the values of the first one, so that a person is asked
+    /// only once.
     asking: Mutex<()>,
-    /// Made anew with each secret that becomes known.
+    /// Rebuilt whenever a secret becomes known.
     redactor: RwLock<Redactor>,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// Opens a vault that knows what is at hand. It blocks for as long as that takes to read.
+    /// Makes a vault with the secrets that are available at no cost. It blocks while they are read.
     pub fn open(source: Arc<dyn SecretSource>) -> Self {
         let known: BTreeMap<String, String> = source
             .at_hand()
@@ -41,14 +42,15 @@ impl Vault {
         Self(Arc::new(Inner { source, known, asking, redactor }))
     }
 
-    /// Returns the values of these secrets. It may block: sources are asked for those that are not known yet.
+    /// Returns the values of these secrets. It may block, for the source is asked for values that are not known yet.
     ///
     /// # Errors
-    /// One of them cannot be had.
+    /// A secret is unavailable or unusable.
     pub fn resolve(&self, names: &BTreeSet<String>) -> Result<BTreeMap<String, String>, SecretError> {
         if !self.knows(names) {
             let _turn = self.0.asking.lock().unwrap_or_else(PoisonError::into_inner);
             for name in names {
+                // Checked again under the lock, for the call before may have requested the same secret.
                 if !self.known().contains_key(name) {
                     let value = checked(name, self.0.source.secret(name)?)?;
                     self.learn(name, value);
@@ -61,12 +63,14 @@ impl Vault {
     }
 
     fn learn(&self, name: &str, value: String) {
+        // The redactor is replaced before the value is handed out, so that no output with the value can be stored
+        // unredacted.
         let mut known = self.known();
         known.insert(name.to_owned(), value);
         *self.0.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor(&known);
     }
 
-    /// Returns whether the values of these secrets are known without asking anybody.
+    /// Returns whether all these secrets are known, so that [`resolve`](Self::resolve) would not block.
     pub fn knows(&self, names: &BTreeSet<String>) -> bool {
         let known = self.known();
         names.iter().all(|name| known.contains_key(name))
@@ -76,7 +80,7 @@ impl Vault {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what takes out everything that is known now.
+    /// Returns a redactor for all secrets that are known now.
     pub fn redactor(&self) -> Redactor {
         self.0.redactor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -86,7 +90,7 @@ fn redactor(known: &BTreeMap<String, String>) -> Redactor {
     Redactor::new(known.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
-/// Output files are read when their program is over: by then everything is known that it was given.
+/// Output files are filtered after their program has ended; by then every secret that it was given is known.
 impl OutputFilter for Vault {
     fn begin(&self) -> Box<dyn StreamFilter> {
         Box::new(self.redactor().stream())

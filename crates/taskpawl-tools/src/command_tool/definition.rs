@@ -1,4 +1,4 @@
-//! Reads the description of a tool.
+//! Parser for the definition of a tool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -58,12 +58,12 @@ pub(super) fn read(name: &str, description: &Value) -> Read<CommandTool> {
     Ok(tool)
 }
 
-/// An error about a field.
+/// Makes an error about a field.
 pub(super) fn wrong(at: &[&str], problem: impl Into<String>) -> DefinitionError {
     DefinitionError { at: at.iter().map(|step| (*step).to_owned()).collect(), problem: problem.into() }
 }
 
-/// An error about a field that there is not.
+/// Makes an error about an unknown field.
 pub(super) fn unknown(at: &[&str], name: &str, fields: &[&str]) -> DefinitionError {
     let all = || fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
     let problem = match nearest(name, fields.iter().copied()) {
@@ -137,7 +137,8 @@ fn ok_exit_codes(fields: &Map<String, Value>) -> Read<Vec<i32>> {
     codes.flatten().ok_or_else(|| wrong(&["okExitCodes"], "has to be a list of numbers from 0 to 255"))
 }
 
-/// What nobody says is what is known of any program: it may do anything, and what only reads harms nothing.
+/// Reads the hints. The defaults are those of an unknown program, which may do anything; only a read-only tool is
+/// assumed to be harmless.
 fn hints(fields: &Map<String, Value>) -> Read<Hints> {
     let hint = |name: &str| fields.get(name).map(|value| bool_of(value, &[name])).transpose();
     let read_only = hint("readOnly")?.unwrap_or(false);
@@ -185,7 +186,7 @@ fn size(text: &str) -> Option<u64> {
     text[..split].parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Fails if a placeholder names no parameter, or nothing uses a parameter.
+/// Fails if a placeholder names no parameter, or if a parameter is never used.
 fn check_names(tool: &CommandTool, fields: &Map<String, Value>) -> Read<()> {
     let single = [("stdin", &tool.stdin), ("cwd", &tool.cwd)];
     let single = single.into_iter().filter_map(|(name, template)| Some((name, template.as_ref()?)));

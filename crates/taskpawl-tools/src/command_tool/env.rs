@@ -1,4 +1,4 @@
-//! Variables of a program: templates in which secrets may be named.
+//! Environment variables of a program: templates that may contain secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::secrets::is_name;
 
-/// What begins a placeholder of a secret.
+/// Start of a placeholder for a secret.
 const OPEN: &str = "${secret:";
 
-/// The value of a variable.
+/// Template of the value of a variable.
 #[derive(Clone, Debug)]
 pub(super) struct Variable(Vec<Piece>);
 
@@ -22,8 +22,8 @@ enum Piece {
 }
 
 impl Variable {
-    /// Reads a template in which `${secret:NAME}` stands for a secret, and `$${secret:NAME}` for that text; or says what is wrong with
-    /// it, to be read after its place.
+    /// Parses a template in which `${secret:NAME}` stands for a secret, and `$${secret:NAME}` for that literal text.
+    /// The error is worded to follow the name of the field.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some((before, after)) = rest.split_once(OPEN) {
@@ -41,7 +41,7 @@ impl Variable {
         Ok(Self(pieces))
     }
 
-    /// Returns the parameters that it names.
+    /// Returns the parameters in the template.
     pub(super) fn params(&self) -> impl Iterator<Item = &str> {
         let templates = self.0.iter().filter_map(|piece| match piece {
             Piece::Template(template) => Some(template),
@@ -50,7 +50,7 @@ impl Variable {
         templates.flat_map(Template::params)
     }
 
-    /// Returns the secrets that it names.
+    /// Returns the secrets in the template.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Secret(name) => Some(name.as_str()),
@@ -58,13 +58,13 @@ impl Variable {
         })
     }
 
-    /// Returns the text with the values of parameters in it, in which a secret stands by its name: `${secret:NAME}`.
+    /// Fills in the parameters and leaves each secret as `${secret:NAME}`, for display and for the policy.
     pub(super) fn fill_shown(&self, values: &Values<'_>) -> Option<String> {
         let shown = self.secrets().map(|name| (name.to_owned(), format!("{OPEN}{name}}}"))).collect();
         self.fill(values, &shown)
     }
 
-    /// Returns the text with all values in it, or nothing where that of a parameter is missing.
+    /// Fills in all values; `None` if a parameter or a secret has no value.
     pub(super) fn fill(&self, values: &Values<'_>, secrets: &BTreeMap<String, String>) -> Option<String> {
         let mut filled = String::new();
         for piece in &self.0 {
@@ -78,7 +78,7 @@ impl Variable {
     }
 }
 
-/// Asks for the secrets that variables name.
+/// Resolves the secrets in the templates of all variables.
 pub(super) async fn secrets_of(
     variables: &BTreeMap<String, Variable>,
     cx: &CallContext,
@@ -93,12 +93,12 @@ pub(super) async fn secrets_of(
     if vault.knows(&names) {
         return Ok(vault.resolve(&names)?);
     }
-    // Somebody may have to be asked, or a program to be waited for.
+    // Resolving may block: a person may have to answer, or a program to end.
     match tokio::task::spawn_blocking(move || vault.resolve(&names)).await {
         Ok(values) => Ok(values?),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shut down before anything was asked.
+            // The runtime shut down before the request started.
             Err(_) => Err(ToolError::Cancelled { result: None }),
         },
     }
@@ -118,7 +118,7 @@ mod tests {
             let values = Values::from([("user", &user)]);
             Variable::parse(text).map(|variable| variable.fill(&values, &secrets))
         };
-        // Neither what a secret holds nor what somebody gives is looked through again.
+        // Neither values of secrets nor of parameters are expanded again.
         let whole = "ann ${secret:KEY} {user}:{value} ${secret:KEY}!".to_owned();
         assert_eq!(filled("{user}:${secret:KEY}!"), Ok(Some(whole)));
         assert_eq!(filled("$${secret:KEY} {{x}}"), Ok(Some("${secret:KEY} {x}".to_owned())));

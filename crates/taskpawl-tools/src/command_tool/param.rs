@@ -1,4 +1,4 @@
-//! Parameters of a described tool, and the schema of its arguments that they make.
+//! Parameters of a defined tool, and the schema that they make up.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use super::DefinitionError;
 use super::definition::{bool_of, text_of, unknown, wrong};
 use crate::schema::{Schema, SchemaError};
 
-/// A parameter, as far as templates have to know it.
+/// Properties of a parameter that matter for templates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Param {
-    /// What stands for it where it is left out.
+    /// Value if the parameter is left out.
     pub(super) default: Option<Value>,
-    /// What stands in the arguments where it is true.
+    /// Argument that is passed if the parameter is `true`.
     pub(super) flag: Option<String>,
-    /// Whether its text may begin with `-` where the program would take it for an option.
+    /// Set if the text may begin with `-` where the program would read it as an option.
     pub(super) may_be_option: bool,
     pub(super) is_list: bool,
 }
 
-/// The schema of all arguments, with the parameters in it.
+/// Schema of all arguments, with the parameters.
 pub(super) type Params = (Value, BTreeMap<String, Param>);
 
-/// Fields of a parameter that are no keywords of JSON Schema, and then those that are.
+/// Fields of a parameter: first our own, then the keywords of JSON Schema.
 const FIELDS: &[&str] = &[
     "flag",
     "mayBeOption",
@@ -50,7 +50,7 @@ const FIELDS: &[&str] = &[
     "format",
 ];
 
-/// Reads `params`, or `schema` in its place.
+/// Reads `params`, or `schema` instead.
 pub(super) fn read(fields: &Map<String, Value>) -> Result<Params, DefinitionError> {
     match (fields.get("params"), fields.get("schema")) {
         (Some(_), Some(_)) => Err(wrong(&["schema"], "excludes `params`; give one of them")),
@@ -117,7 +117,7 @@ fn of_param(name: &str, fields: &Value) -> Result<(Value, Param, bool), Definiti
     Ok((schema.into(), param, is_required))
 }
 
-/// What of a parameter is no JSON Schema.
+/// Fields of a parameter that are no JSON Schema.
 struct Own {
     flag: Option<String>,
     may_be_option: bool,
@@ -125,12 +125,12 @@ struct Own {
 }
 
 impl Own {
-    /// Takes it out of the fields of a parameter, so that a schema is left.
+    /// Moves these fields out of a parameter, so that a schema remains.
     fn take(name: &str, schema: &mut Map<String, Value>) -> Result<Self, DefinitionError> {
         let at = |field| ["params", name, field];
         let flag = schema.remove("flag").map(|flag| text_of(&flag, &at("flag")).map(str::to_owned));
         let may_be_option = schema.remove("mayBeOption").map(|value| bool_of(&value, &at("mayBeOption")));
-        // Of an object, `required` may also list which of its fields have to be there.
+        // For an object, `required` may also be the list of its required fields, which belongs to the schema.
         let is_ours = schema.get("required").is_some_and(|value| !value.is_array());
         let required = if is_ours { schema.remove("required") } else { None };
         let required = required.map(|value| bool_of(&value, &at("required")));
@@ -142,7 +142,7 @@ impl Own {
     }
 }
 
-/// Reads a whole schema, as a table or as the text of a JSON document.
+/// Reads a whole schema, given as a table or as the text of a JSON document.
 fn of_schema(schema: &Value) -> Result<Params, DefinitionError> {
     let parse = |text: &str| {
         serde_json::from_str(text).map_err(|error| wrong(&["schema"], format!("is no JSON: {error}")))
@@ -160,7 +160,7 @@ fn of_schema(schema: &Value) -> Result<Params, DefinitionError> {
     Ok((schema, all))
 }
 
-/// Fails if a schema cannot be used, or a default does not fit it.
+/// Fails if a schema is invalid, or a default does not fit it.
 fn check(schema: &Value, field: &str, params: &BTreeMap<String, Param>) -> Result<(), DefinitionError> {
     Schema::of_object(schema).map_err(|error| misplaced(field, &error))?;
     for (name, param) in params {
@@ -168,22 +168,23 @@ fn check(schema: &Value, field: &str, params: &BTreeMap<String, Param>) -> Resul
         let property = &schema["properties"][name];
         let mut alone = property.clone();
         if let (Some(definitions), Value::Object(alone)) = (schema.get("$defs"), &mut alone) {
+            // A property that is checked on its own still needs the definitions that its references name.
             alone.insert("$defs".to_owned(), definitions.clone());
         }
-        let place = if field == "params" {
+        let at = if field == "params" {
             vec!["params", name, "default"]
         } else {
             vec!["schema", "properties", name, "default"]
         };
         let compiled = Schema::compile(&alone).map_err(|error| misplaced(field, &error))?;
         compiled.check(default).map_err(|violation| {
-            wrong(&place, format!("does not fit its own parameter: it {}", violation.problem))
+            wrong(&at, format!("does not fit its own parameter: it {}", violation.problem))
         })?;
     }
     Ok(())
 }
 
-/// Says where in the description the fault of a schema is.
+/// Converts an error in a schema to the position in the definition of the tool.
 fn misplaced(field: &str, error: &SchemaError) -> DefinitionError {
     let steps = error.at.split('/').filter(|step| !step.is_empty());
     let steps = steps.skip(usize::from(field == "params" && error.at.starts_with("/properties")));

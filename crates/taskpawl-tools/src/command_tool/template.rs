@@ -1,7 +1,7 @@
 //! Templates of arguments: texts with placeholders such as `{name}`.
 //!
-//! What a placeholder stands for never becomes more than one argument, and never part of an option that the author of the tool did not
-//! write: nothing is split, and no shell looks at it.
+//! The value of a placeholder never becomes more than one argument, and never an option that the author of the tool did
+//! not write: nothing is split, and no shell is involved.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +22,14 @@ enum Piece {
     Param(String),
 }
 
-/// The values of the parameters that have one.
+/// Values of the parameters that have one.
 pub(super) type Values<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// A value that cannot stand where the template has it.
+/// Value that is not acceptable at its position in the template.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit {
     pub(super) param: String,
-    /// To be read after the name of the parameter.
+    /// Description of the problem, worded to follow the name of the parameter.
     pub(super) problem: String,
 }
 
@@ -43,7 +43,7 @@ impl Unfit {
 }
 
 impl Template {
-    /// Reads a template, or says what is wrong with it, to be read after its place.
+    /// Parses a template. The error is worded to follow the name of the field.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         const BRACES: &str = "write `{name}` for a parameter, and `{{` or `}}` for a brace itself";
 
@@ -71,7 +71,7 @@ impl Template {
         Ok(Self { text: text.to_owned(), pieces })
     }
 
-    /// Returns the parameters that it names.
+    /// Returns the parameters in the template.
     pub(super) fn params(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Param(name) => Some(name.as_str()),
@@ -79,7 +79,7 @@ impl Template {
         })
     }
 
-    /// Returns the text with all values in it, or nothing where one is missing.
+    /// Fills in all values; `None` if one is missing.
     pub(super) fn fill(&self, values: &Values<'_>) -> Option<String> {
         let mut filled = String::new();
         for piece in &self.pieces {
@@ -91,7 +91,7 @@ impl Template {
         Some(filled)
     }
 
-    /// Returns the name if the template is one placeholder and nothing else.
+    /// Returns the parameter if the template is a single placeholder.
     fn alone(&self) -> Option<&str> {
         match &self.pieces[..] {
             [Piece::Param(name)] => Some(name),
@@ -99,7 +99,7 @@ impl Template {
         }
     }
 
-    /// Returns the parameter whose text the filled template begins with.
+    /// Returns the parameter whose value begins the filled text.
     fn first_param(&self, values: &Values<'_>) -> Option<&str> {
         let is_seen = |piece: &&Piece| match piece {
             Piece::Text(_) => true,
@@ -116,7 +116,7 @@ fn piece_of(text: String) -> Option<Piece> {
     (!text.is_empty()).then_some(Piece::Text(text))
 }
 
-/// Texts stand as they are, everything else as JSON.
+/// Formats a value: strings as they are, all other values as JSON.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -126,22 +126,22 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// The template of a program with its arguments.
+/// Template of a program and its arguments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Argv {
     groups: Vec<Group>,
 }
 
-/// Arguments that come and go together; most have one.
+/// Arguments that are present or absent together; most groups have one.
 #[derive(Clone, Debug)]
 struct Group {
     templates: Vec<Template>,
-    /// Whether it was written as a list.
+    /// Set if the group was written as a list.
     is_list: bool,
 }
 
 impl Argv {
-    /// Reads the template. The error has the way to the element.
+    /// Parses the template. The error contains the path to the element.
     pub(super) fn parse(
         elements: &[Value],
         params: &BTreeMap<String, Param>,
@@ -172,12 +172,12 @@ impl Argv {
         Ok(Self { groups })
     }
 
-    /// Returns the parameters that it names.
+    /// Returns the parameters in the template.
     pub(super) fn params(&self) -> impl Iterator<Item = &str> {
         self.groups.iter().flat_map(Group::params)
     }
 
-    /// Returns its elements as they were written; groups in brackets.
+    /// Returns the elements as they were written, groups in brackets.
     pub(super) fn shown(&self) -> Vec<String> {
         let shown = |group: &Group| {
             let texts: Vec<&str> = group.templates.iter().map(|template| template.text.as_str()).collect();
@@ -186,7 +186,7 @@ impl Argv {
         self.groups.iter().map(shown).collect()
     }
 
-    /// Returns the program with its arguments.
+    /// Fills in the values; returns the program and its arguments.
     pub(super) fn fill(
         &self,
         params: &BTreeMap<String, Param>,
@@ -205,7 +205,7 @@ impl Group {
         self.templates.iter().flat_map(Template::params)
     }
 
-    /// Says what is wrong with the group at this place of the template.
+    /// Checks the group at index `index` of the template.
     fn check(&self, index: usize, params: &BTreeMap<String, Param>) -> Result<(), String> {
         if index == 0 && (self.is_list || self.params().next().is_some()) {
             return Err("has to be the program itself, without placeholders".to_owned());
@@ -236,16 +236,16 @@ impl Group {
     }
 }
 
-/// Arguments while they are put together.
+/// Arguments under construction.
 struct Filled<'a> {
     params: &'a BTreeMap<String, Param>,
     argv: Vec<String>,
-    /// Whether everything that follows is an operand, because the author of the tool wrote `--`.
+    /// Set after a literal `--` in the template: everything that follows is an operand.
     is_after_dashes: bool,
 }
 
 impl Filled<'_> {
-    /// Adds a group: not at all where a value is missing, and once for each item of a list.
+    /// Adds a group: not at all if a value is missing, and once for each item of a list.
     fn group(&mut self, group: &Group, values: &Values<'_>) -> Result<(), Unfit> {
         if group.params().any(|name| !values.contains_key(name)) {
             return Ok(());
@@ -279,7 +279,7 @@ impl Filled<'_> {
         Ok(())
     }
 
-    /// A value must not become an option that nobody wrote.
+    /// Refuses a value that would become an option which the author of the tool did not write.
     fn check(&self, template: &Template, values: &Values<'_>, text: &str) -> Result<(), Unfit> {
         if text.contains('\0') {
             return Err(Unfit::nul(template.params().next().unwrap_or_default()));

@@ -1,39 +1,40 @@
-//! The forms in which a value shows up: itself, and as others write it.
+//! Encoded forms of a secret value: the plain text and its common encodings.
 
 use std::fmt::Write as _;
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The shortest form that is looked for.
-const LEAST: usize = 6;
+/// Shortest form that is searched for, in bytes.
+const MIN_FORM: usize = 6;
 
-/// The shortest line of a value of several lines that is looked for by itself.
-const LEAST_LINE: usize = 8;
+/// Shortest line of a multi-line value that is searched for on its own, in bytes.
+const MIN_LINE: usize = 8;
 
-/// How long the lines are into which programs break base64.
+/// Usual line lengths of wrapped base64.
 const LINES: [usize; 2] = [76, 64];
 
-/// Up to how many bytes a value is also found where its base64 is broken into lines at any place.
+/// Longest value, in bytes, that is also found if its base64 is wrapped at an unusual position.
 const WINDOWED: usize = 256;
 
-/// How much of it a line must hold at least.
+/// Shortest part of such base64 that is searched for.
 const WINDOW: usize = 12;
 
-/// Returns a value in each form, without repetition.
+/// Returns all forms of a value, without duplicates.
 pub(super) fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms = written(value);
     if value.contains('\n') {
-        // Programs indent what they print, or print some of its lines; how keys begin and end is known to everybody.
+        // Programs indent lines or print only some of them. The first and last lines of keys are well known and thus no
+        // secret.
         let lines = value.lines().map(str::trim);
-        let lines = lines.filter(|line| line.len() >= LEAST_LINE && !line.starts_with("-----"));
+        let lines = lines.filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
         forms.extend(lines.flat_map(written));
     }
     for alphabet in [STANDARD, URL_SAFE] {
         for offset in 0..3 {
             let form = base64(value.as_bytes(), offset, alphabet);
             if value.len() <= WINDOWED && form.len() > LINES[1] / 2 {
-                // Those that follow each other come to the whole line.
+                // Matches of adjacent windows cover a whole line together.
                 forms.extend(form.windows(WINDOW).map(<[u8]>::to_vec));
             }
             forms.push(form);
@@ -43,13 +44,13 @@ pub(super) fn forms(value: &str) -> Vec<Vec<u8>> {
             forms.extend(whole.chunks(length).skip_while(|_| whole.len() <= length).map(<[u8]>::to_vec));
         }
     }
-    forms.retain(|form| form.len() >= LEAST);
+    forms.retain(|form| form.len() >= MIN_FORM);
     forms.sort();
     forms.dedup();
     forms
 }
 
-/// Returns a text as itself, and as it stands in texts of other languages.
+/// Returns a text in plain and as it is escaped in other formats.
 fn written(value: &str) -> Vec<Vec<u8>> {
     let json = json(value, char::is_control);
     let ascii = json_ascii(value);
@@ -90,7 +91,7 @@ fn json(value: &str, is_escaped: impl Fn(char) -> bool) -> String {
     text
 }
 
-/// As programs write it that write nothing but ASCII, and nothing that a page would take for a tag.
+/// Escapes as encoders do that write only ASCII and nothing with a meaning in HTML.
 fn json_ascii(value: &str) -> String {
     json(value, |char| char.is_control() || !char.is_ascii() || matches!(char, '<' | '>' | '&'))
 }
@@ -122,7 +123,10 @@ fn hexadecimal(value: &str) -> String {
     })
 }
 
-/// Returns what of the base64 of a text does not depend on its neighbours, where `offset` bytes stand before it in a group of three.
+/// Returns the part of the base64 of a value that does not depend on the neighbouring bytes. `offset` is the number of
+/// bytes before it in its group of three.
+///
+/// Base64 encodes three bytes in four characters, so that a value inside of a longer text has one of three encodings.
 fn base64(value: &[u8], offset: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let bits = |index: usize| -> u8 {
         // The six bits of the character at `index`.
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_known_in_every_form() {
+    fn the_forms_of_a_value_are_listed() {
         let forms = forms("pä\"s/ w<'1\n");
         let shown: Vec<String> =
             forms.iter().map(|form| String::from_utf8_lossy(form).escape_debug().to_string()).collect();
@@ -151,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_known_whatever_stands_before_it() {
-        // `printf x:PASSWORD-1 | base64` and so on, by another program.
+    fn base64_is_recognised_at_every_offset() {
+        // Output of `printf x:PASSWORD-1 | base64` and similar commands.
         let inside = [
             ("UEFTU1dPUkQtMQ==", 0),
             ("eDpQQVNTV09SRC0x", 2),

@@ -1,30 +1,30 @@
-//! Tokens that are known by their shape, whoever they belong to.
+//! Tokens that are recognised by their shape, without knowledge of their values.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-/// The most bytes that one token takes; what goes on after them is none.
-const MOST: usize = 16 << 10;
+/// Longest part of a token that is redacted, in bytes; it bounds the memory for a text without an end.
+const MAX_TOKEN: usize = 16 << 10;
 
-/// How far a digit is looked for, which tells a token from words.
+/// Number of bytes in which a digit must occur, which distinguishes a token from words.
 const DIGIT_WITHIN: usize = 64;
 
-/// What is known of the bytes behind a prefix.
+/// Result for the bytes after a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// They are no token.
     No,
-    /// It depends on what comes.
+    /// More input is needed.
     More,
-    /// A token, or the part of it that is secret, from here to there.
+    /// Range of a token, or of its secret part.
     Found { start: usize, end: usize },
 }
 
-/// A kind of token.
+/// Kind of token.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// What it is called where one was.
+    /// Name in the mark that replaces a token.
     pub(super) name: &'static str,
     prefix: &'static str,
     rule: Rule,
@@ -32,41 +32,42 @@ pub(super) struct Shape {
 
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// So many of these at least, a digit among the first of them if that is asked for. The prefix is part of the token.
+    /// At least `least` bytes of a class, with a digit near their start if `has_digit`. The prefix is part of the
+    /// token.
     Run { of: Class, least: usize, has_digit: bool },
-    /// The same; the prefix stays.
+    /// Like `Run`, but the prefix is kept.
     After { of: Class, least: usize, has_digit: bool },
-    /// Just so many, and no letter or digit behind them.
+    /// Exactly `count` bytes, followed by neither a letter nor a digit.
     Exactly { of: Class, count: usize },
-    /// As `After`, behind quotes, blanks and signs such as `=`.
+    /// Like `After`, with quotes, blanks and signs such as `=` in between.
     Assigned { of: Class, least: usize },
-    /// As `Run`, and no letter stands before the prefix.
+    /// Like `Run`, but only if no letter or digit precedes the prefix.
     Apart { of: Class, least: usize },
-    /// Just so many, from the second byte of the prefix on, which stands behind a digit.
+    /// Exactly `count` bytes after a prefix that follows a digit; redaction starts at the second byte of the prefix.
     Numbered { of: Class, count: usize },
-    /// The signature of an address, which stays: 32 bytes in base64, as they are or as in URLs.
+    /// Signature of a URL: 32 bytes in base64, plain or percent-encoded. The prefix is kept.
     Signature,
-    /// Three parts with dots between them.
+    /// Three parts separated by dots.
     Jwt,
-    /// Everything up to its end, if it is a private key.
+    /// PEM block up to its end, if it is a private key.
     Pem,
-    /// The password in front of a host.
+    /// Password in front of a host.
     Url,
 }
 
-/// Which bytes a token is made of.
+/// Bytes that a token may contain.
 #[derive(Debug, Clone, Copy)]
 enum Class {
     Alphanumeric,
     Upper,
     Hex,
-    /// And `_`, `-`.
+    /// Letters, digits, `_` and `-`.
     Word,
-    /// And `.`.
+    /// `Word` and `.`.
     Dotted,
-    /// And `+`, `/`, `=`.
+    /// Letters, digits, `+`, `/` and `=`.
     Base64,
-    /// Everything that a bearer token may hold.
+    /// All characters of a bearer token.
     Bearer,
 }
 
@@ -116,7 +117,7 @@ const fn after(name: &'static str, prefix: &'static str, of: Class, least: usize
 
 use Class::{Alphanumeric, Base64, Bearer, Dotted, Hex, Upper, Word};
 
-/// Every kind. Where one prefix begins another one, the longer one counts.
+/// All kinds of tokens. If one prefix begins with another, the longer one counts.
 pub(super) static ALL: &[Shape] = &[
     exactly("aws-key", "AKIA", Upper, 16),
     exactly("aws-key", "ASIA", Upper, 16),
@@ -225,7 +226,7 @@ pub(super) static ALL: &[Shape] = &[
 
 const BEGIN: &str = "-----BEGIN ";
 
-/// Finds prefixes.
+/// Matcher for the prefixes.
 pub(super) static PREFIXES: LazyLock<AhoCorasick> = LazyLock::new(|| {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
@@ -234,13 +235,14 @@ pub(super) static PREFIXES: LazyLock<AhoCorasick> = LazyLock::new(|| {
         .expect("BUG: the prefixes are few and short")
 });
 
-/// Returns the prefixes.
+/// Returns the prefixes of all kinds.
 pub(super) fn prefixes() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|shape| shape.prefix)
 }
 
 impl Shape {
-    /// Looks at a text from where the prefix begins; `before` is the byte in front of it. At its `end` nothing more comes.
+    /// Checks a text from the start of the prefix on. `before` is the byte in front of it; `is_end` means that no more
+    /// input follows.
     pub(super) fn look(&self, text: &[u8], at: usize, before: Option<u8>, is_end: bool) -> Verdict {
         let from = at + self.prefix.len();
         let run = |of, from, least, has_digit| Run { of, from, least, has_digit }.look(text, is_end);
@@ -256,7 +258,7 @@ impl Shape {
                 let from = from + text[from..].iter().take(8).take_while(|byte| is_between(**byte)).count();
                 run(of, from, least, false)
             }
-            // `n`, `r` and `t` may be what is left of an escaped line break or tab.
+            // `n`, `r` and `t` may be the end of an escaped line break or tab.
             Rule::Apart { .. }
                 if before.is_some_and(|byte| {
                     byte.is_ascii_alphanumeric() && !matches!(byte, b'n' | b'r' | b't')
@@ -276,13 +278,13 @@ impl Shape {
         }
     }
 
-    /// Returns up to where a `No` at this place holds for all that begin later, too: without that, a text could be made that takes
-    /// very long to read.
+    /// Returns the position up to which a `No` at `at` also holds for later starts. Without this a crafted text of many
+    /// prefixes would take quadratic time.
     pub(super) fn no_until(&self, text: &[u8], at: usize) -> usize {
-        if self.is_jwt() { run_end(Word, text, at, at + MOST) } else { at }
+        if self.is_jwt() { run_end(Word, text, at, at + MAX_TOKEN) } else { at }
     }
 
-    /// Returns whether it is the kind of which that is so.
+    /// Returns whether this kind supports `no_until`.
     pub(super) fn is_jwt(&self) -> bool {
         matches!(self.rule, Rule::Jwt)
     }
@@ -305,7 +307,7 @@ impl Run {
         if is_short || lacks_digit {
             return if is_open { Verdict::More } else { Verdict::No };
         }
-        let most = from + MOST;
+        let most = from + MAX_TOKEN;
         let end = run_end(of, text, seen, most);
         if end == text.len() && !is_end && end < most {
             return Verdict::More;
@@ -314,7 +316,7 @@ impl Run {
     }
 }
 
-/// Returns where a run of bytes ends, at `most` at the latest.
+/// Returns the end of a run of bytes of a class, `most` at the latest.
 fn run_end(of: Class, text: &[u8], from: usize, most: usize) -> usize {
     let rest = &text[from.min(text.len())..most.min(text.len()).max(from.min(text.len()))];
     from.min(text.len()) + rest.iter().position(|byte| !of.has(*byte)).unwrap_or(rest.len())
@@ -332,7 +334,7 @@ fn exact(of: Class, from: usize, count: usize, text: &[u8], is_end: bool) -> Ver
     }
 }
 
-/// 32 bytes in base64: 43 signs and one that fills up, each of which may be written as in URLs.
+/// Checks 32 bytes in base64: 43 characters and one `=`, each possibly percent-encoded.
 fn signature(text: &[u8], from: usize, is_end: bool) -> Verdict {
     const SIGNS: usize = 43;
     let mut at = from;
@@ -364,9 +366,9 @@ fn is_between(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'"' | b'\'' | b'=' | b':' | b'\\' | b'>')
 }
 
-/// Three parts of letters, digits, `_` and `-` with dots between them; the third may be empty.
+/// Checks three parts of letters, digits, `_` and `-`, separated by dots; the third may be empty.
 fn jwt(text: &[u8], from: usize, is_end: bool) -> Verdict {
-    let most = from + MOST;
+    let most = from + MAX_TOKEN;
     let mut end = from;
     for least in [10, 4] {
         let part = run_end(Word, text, end, most);
@@ -385,7 +387,7 @@ fn jwt(text: &[u8], from: usize, is_end: bool) -> Verdict {
     Verdict::Found { start: from, end }
 }
 
-/// From the line that begins a private key to the one that ends it, or as far as there is nothing else.
+/// Checks a private key from its first line to its last one, or to the first byte that cannot belong to it.
 fn pem(text: &[u8], at: usize, is_end: bool) -> Verdict {
     const LABEL: usize = 64;
     const KEY: &[u8] = b"PRIVATE KEY";
@@ -401,7 +403,7 @@ fn pem(text: &[u8], at: usize, is_end: bool) -> Verdict {
     if !is_key {
         return Verdict::No;
     }
-    let most = (at + MOST).min(text.len());
+    let most = (at + MAX_TOKEN).min(text.len());
     let mut end = label + length + 5;
     while end < most && is_in_pem(text[end]) {
         if text[end..].starts_with(BEGIN.as_bytes()) {
@@ -412,7 +414,7 @@ fn pem(text: &[u8], at: usize, is_end: bool) -> Verdict {
         }
         end += 1;
     }
-    if end == text.len() && !is_end && end < at + MOST {
+    if end == text.len() && !is_end && end < at + MAX_TOKEN {
         return Verdict::More;
     }
     Verdict::Found { start: at, end }
@@ -432,13 +434,13 @@ fn is_label(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ' || byte == b'-'
 }
 
-/// Also what stands for line breaks in texts within texts, and headers of encrypted keys.
+/// Returns whether a byte may occur in a PEM block, including escaped line breaks and the headers of encrypted keys.
 fn is_in_pem(byte: u8) -> bool {
     Class::Base64.has(byte)
         || matches!(byte, b'\r' | b'\n' | b' ' | b'\t' | b'\\' | b':' | b'-' | b',' | b'.' | b'(' | b')')
 }
 
-/// `user:password@`, of which the password is taken.
+/// Checks `user:password@`; only the password is redacted.
 fn url(text: &[u8], from: usize, is_end: bool) -> Verdict {
     const USER: usize = 256;
     const PASSWORD: usize = 1024;
@@ -465,6 +467,7 @@ fn url(text: &[u8], from: usize, is_end: bool) -> Verdict {
         return Verdict::More;
     }
     let start = colon + 1;
+    // A password that is already redacted stays, so that redacting twice changes nothing.
     let is_redacted = text[start..end].starts_with(b"[redacted:");
     if end == start || is_redacted || text.get(end) != Some(&b'@') {
         return Verdict::No;

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Made up here, so that no scanner takes them for tokens of somebody.
+/// The tokens are assembled here, so that no secret scanner reports this file.
 fn tokens() -> Vec<(&'static str, String)> {
     let run = |prefix: &str, length: usize| {
         let letters = "a1B2c3D4e5F6g7H8i9J0".chars().cycle().take(length);
@@ -65,7 +65,7 @@ fn tokens() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn tokens_are_known_by_their_shape() {
+fn tokens_are_recognised_by_their_shape() {
     let redactor = Redactor::new([]);
     for (name, token) in tokens() {
         let text = redactor.text(&token).into_owned();
@@ -78,7 +78,7 @@ fn tokens_are_known_by_their_shape() {
 }
 
 #[test]
-fn what_only_looks_like_a_token_stays() {
+fn text_that_only_resembles_a_token_stays() {
     let redactor = Redactor::new([("TOKEN", "very-secret-value")]);
     for text in [
         "a task-with-a-very-long-name-that-ends-in-2-digits-and-more-1234567890",
@@ -111,7 +111,7 @@ fn what_only_looks_like_a_token_stays() {
 #[test]
 fn base64_of_an_image_stays() {
     let redactor = Redactor::new([]);
-    // Bytes as a compressed image has them: every text of base64 comes, in no order.
+    // Pseudo-random data, as in a compressed image: every short base64 text occurs in it.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let signs = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let image: String = (0..200_000)
@@ -127,7 +127,7 @@ fn base64_of_an_image_stays() {
 }
 
 #[test]
-fn values_are_taken_out_in_every_form_and_where_a_text_was_cut() {
+fn values_are_redacted_in_every_form_and_at_a_cut() {
     let value = "p\"4ss/wörd 'x'";
     let redactor = Redactor::new([("DB", value), ("LONG", "abcdef-ghijkl-mnopqr"), ("OTHER", "mnopqr-stu")]);
     let json = serde_json::to_string(value).unwrap();
@@ -150,11 +150,11 @@ fn values_are_taken_out_in_every_form_and_where_a_text_was_cut() {
 }
 
 #[test]
-fn base64_in_lines_is_taken_out_whatever_stands_before_it() {
+fn wrapped_base64_is_redacted_at_every_offset() {
     let value =
         "github-pat-like-value-that-is-much-longer-than-one-line-of-base64-0123456789-and-goes-on-and-on";
     let redactor = Redactor::new([("LONG", value)]);
-    // `printf ab%s VALUE | base64 -w64`
+    // Output of `printf ab%s VALUE | base64 -w64`.
     let lines = "YWJnaXRodWItcGF0LWxpa2UtdmFsdWUtdGhhdC1pcy1tdWNoLWxvbmdlci10aGFu
 LW9uZS1saW5lLW9mLWJhc2U2NC0wMTIzNDU2Nzg5LWFuZC1nb2VzLW9uLWFuZC1v
 bg==
@@ -164,7 +164,7 @@ bg==
 }
 
 #[test]
-fn values_of_any_type_are_walked() {
+fn nested_values_and_keys_are_redacted() {
     let redactor = Redactor::new([("A", "alpha-1234"), ("B", "first line of it\nsecond line of it\n")]);
     let mut value =
         json!({"x": ["alpha-1234", 1, null, {"alpha-1234": "a alpha-1234 b"}], "y": "  second line of it"});
@@ -178,8 +178,8 @@ fn values_of_any_type_are_walked() {
 }
 
 #[test]
-fn a_text_that_goes_on_for_ever_with_beginnings_is_read_in_one_go() {
-    // Each of them took hours when every beginning was looked at to its end.
+fn many_prefixes_are_read_in_linear_time() {
+    // Each of these took hours while every prefix was checked up to the end of the text.
     for beginning in
         ["eyJ", "github_pat_", "sk-", "sk-1", "://a:", "-----BEGIN RSA PRIVATE KEY-----", "Bearer ", "eyJ."]
     {
@@ -195,7 +195,7 @@ fn a_text_that_goes_on_for_ever_with_beginnings_is_read_in_one_go() {
     }
 }
 
-/// Texts of pieces of secrets, whole ones, and what stands around them.
+/// Texts that mix parts of secrets, whole secrets, and ordinary text.
 fn texts() -> impl Strategy<Value = String> {
     let mut parts: Vec<String> = tokens().into_iter().map(|(_, token)| token).collect();
     for value in VALUES {
@@ -227,7 +227,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn pieces_come_to_the_same_as_the_whole(text in texts(), cuts in proptest::collection::vec(0_usize..300, 0..8)) {
+    fn chunks_give_the_same_result_as_the_whole_text(text in texts(), cuts in proptest::collection::vec(0_usize..300, 0..8)) {
         let redactor = redactor();
         let (mut whole, mut pieces) = (Vec::new(), Vec::new());
         let mut stream = redactor.stream();
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_is_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut out = Vec::new();
         let mut stream = redactor().stream();
         stream.push(&bytes, &mut out);

@@ -1,4 +1,4 @@
-//! Checks values against compiled schemas.
+//! Validation of values against compiled schemas.
 
 use std::cell::Cell;
 
@@ -9,16 +9,16 @@ use crate::text::one_line;
 use super::suggest::nearest;
 use super::{Bound, BoundKind, Node, Schema, Type, Violation};
 
-/// How deep references may nest: a schema can refer to itself without ever looking at the value.
+/// Deepest nesting of references: a schema can refer to itself without descending into the value.
 const MAX_DEPTH: usize = 200;
 
-/// How many parts of a schema are held against one value: alternatives of alternatives soon are more than anybody can wait for.
+/// Most schema nodes that are checked for one value: nested alternatives grow exponentially.
 const MAX_STEPS: u32 = 1_000_000;
 
 type Checked = Result<(), Violation>;
 
 impl Schema {
-    /// Checks a value and returns the first thing that does not fit.
+    /// Checks a value and returns the first violation.
     pub(crate) fn check(&self, value: &Value) -> Checked {
         let steps = Cell::new(MAX_STEPS);
         Checker { schema: self, at: String::new(), depth: 0, steps: &steps }.node(&self.root, value)
@@ -27,10 +27,10 @@ impl Schema {
 
 struct Checker<'a> {
     schema: &'a Schema,
-    /// Path of the value that is being looked at.
+    /// Path of the value under inspection.
     at: String,
     depth: usize,
-    /// How many are left.
+    /// Remaining steps, shared by all forks.
     steps: &'a Cell<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Checker<'_> {
         Err(Violation { at: self.at.clone(), problem: problem.into() })
     }
 
-    /// Runs `check` with `step` added to the path.
+    /// Runs `check` with `step` appended to the path.
     fn below(&mut self, step: &str, check: impl FnOnce(&mut Self) -> Checked) -> Checked {
         let length = self.at.len();
         self.at.push_str(step);
@@ -95,7 +95,7 @@ impl Checker<'_> {
     }
 
     fn object(&mut self, node: &Node, fields: &Map<String, Value>) -> Checked {
-        // Unknown fields first: a misspelt field is a better answer than the one that is missing for it.
+        // Unknown fields come first: reporting a misspelt field helps more than reporting the required one as missing.
         for name in fields.keys().filter(|name| !is_known(node, name)) {
             self.unknown(node, name, fields)?;
         }
@@ -164,6 +164,7 @@ impl Checker<'_> {
             self.any_of(&node.any_of, value)?;
         }
         if !node.one_of.is_empty() {
+            // With no match at all, the violation of the best alternative is more helpful than "fits none of them".
             self.any_of(&node.one_of, value)?;
             if node.one_of.iter().filter(|part| self.fits(part, value)).count() > 1 {
                 return self.refuse("fits more than one of the forms that exclude each other");
@@ -183,7 +184,8 @@ impl Checker<'_> {
         Checker { schema: self.schema, at: self.at.clone(), depth: self.depth, steps: self.steps }
     }
 
-    /// Names the alternative that came farthest: that is the one which was meant.
+    /// Checks alternatives. If none fits, the violation deepest in the value is reported: its alternative was probably
+    /// meant.
     fn any_of(&mut self, alternatives: &[Node], value: &Value) -> Checked {
         let mut farthest: Option<Violation> = None;
         for alternative in alternatives {
@@ -197,7 +199,7 @@ impl Checker<'_> {
 }
 
 impl Node {
-    /// Returns the types that a value may have, in words; empty for any.
+    /// Returns the accepted types in words; empty for any type.
     fn expected(&self) -> String {
         let types: Vec<&str> = self.types.iter().map(|expected| expected.with_article()).collect();
         types.join(" or ")
@@ -227,7 +229,7 @@ fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the value as it stands in JSON if it is short, else what it is.
+/// Returns a short value as JSON, and only the type of a long one.
 fn shown(value: &Value) -> String {
     let kind = match value {
         Value::Array(items) => return format!("an array of {}", items.len()),
@@ -241,7 +243,7 @@ fn shown(value: &Value) -> String {
     if json.chars().count() <= 60 { format!("the {kind} `{json}`") } else { format!("a long {kind}") }
 }
 
-/// Compares as JSON Schema does: `1` and `1.0` are the same.
+/// Compares by the rules of JSON Schema: `1` equals `1.0`.
 fn is_same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => {
@@ -280,7 +282,7 @@ impl Type {
 }
 
 impl Bound {
-    /// Says how a value of the kind that the bound is about breaks it.
+    /// Returns the violation of the bound by a value; `None` for values of another type.
     #[expect(clippy::cast_precision_loss, reason = "nothing in memory has more than 2^52 elements")]
     fn problem(&self, value: &Value) -> Option<String> {
         use BoundKind as Kind;
@@ -323,7 +325,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks `value` and returns the answer as a line.
+    /// Checks `value` and returns the result as one line.
     fn check(schema: &Value, value: &Value) -> String {
         match Schema::compile(schema).expect("the schema is valid").check(value) {
             Ok(()) => "fits".to_owned(),
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_for_values_are_obeyed() {
+    fn keywords_for_values_are_applied() {
         assert_all(&[
             (
                 json!({"type": ["string", "null"]}),
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_for_objects_and_lists_are_obeyed() {
+    fn keywords_for_objects_and_lists_are_applied() {
         assert_all(&[
             (json!({"required": ["a"]}), json!({}), ".a is missing"),
             (json!({"required": ["a b"]}), json!({}), "[\"a b\"] is missing"),
@@ -394,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_that_join_schemas_are_obeyed() {
+    fn keywords_that_combine_schemas_are_applied() {
         assert_all(&[
             (json!({"allOf": [{"minimum": 1}]}), json!(0), " has to be at least 1, but is 0"),
             (

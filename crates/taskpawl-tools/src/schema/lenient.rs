@@ -1,4 +1,4 @@
-//! Schemas that others wrote: what is not known in them is left out, so that they rather admit a value than refuse it.
+//! Foreign schemas: unsupported parts are removed, so that a doubtful value is accepted rather than refused.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use super::{Node, Schema, read_keyword};
 
 impl Schema {
-    /// Compiles what is known of a schema.
+    /// Compiles the supported part of a schema.
     pub(crate) fn lenient(schema: &Value) -> Self {
         let known = Known { references: references(schema) };
-        // What is left is known, so this does not fail; if it did, whoever wrote the schema checks the value anyway.
+        // Only supported keywords are left, so that this does not fail. If it did, the owner of the schema still checks
+        // the value.
         Self::compile(&known.schema(schema)).unwrap_or_default()
     }
 }
@@ -23,12 +24,12 @@ fn references(schema: &Value) -> BTreeSet<String> {
 }
 
 struct Known {
-    /// What a reference may name.
+    /// Possible targets of references.
     references: BTreeSet<String>,
 }
 
 impl Known {
-    /// Returns what is known of a schema.
+    /// Returns the supported part of a schema.
     fn schema(&self, schema: &Value) -> Value {
         match schema {
             Value::Object(keywords) => Value::Object(self.keywords(keywords)),
@@ -44,7 +45,7 @@ impl Known {
                 known.insert(keyword, value);
             }
         }
-        // A field that only a lost pattern allows would be refused.
+        // Without the removed patterns, `additionalProperties` would refuse fields that these allow.
         if known.get("patternProperties") != keywords.get("patternProperties") {
             known.remove("additionalProperties");
         }
@@ -60,9 +61,9 @@ impl Known {
             _ => value.clone(),
         };
         let keyword = match keyword {
-            // What is left of it excludes more than the whole does.
+            // A weaker schema inside `not` would exclude more values than the original one.
             "not" if known != *value => return None,
-            // Two forms may be told apart only by what was left out.
+            // The removed parts may have been the only difference between two alternatives.
             "oneOf" if known != *value => "anyOf",
             "items" if value.is_array() => return None,
             other => other,
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_obeyed_and_the_rest_passed_over() {
+    fn supported_keywords_are_applied_and_the_rest_is_ignored() {
         let schema = json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "type": "object",
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_never_refuses_a_value() {
+    fn removed_parts_never_refuse_a_value() {
         assert!(fits(&json!({"not": {"if": {}}}), &json!(1)));
         assert!(fits(&json!({"oneOf": [{"if": {}}, {"then": {}}]}), &json!(1)));
         assert!(fits(
@@ -123,14 +124,14 @@ mod tests {
         ));
         assert!(fits(&json!("no schema"), &json!({})));
         assert!(fits(&json!({"properties": 1, "type": "objekt", "required": "a", "anyOf": {}}), &json!({})));
-        // What is known of the same keywords still does.
+        // Without unsupported parts the same keywords still refuse values.
         assert!(!fits(&json!({"not": {"type": "integer"}}), &json!(1)));
         assert!(!fits(&json!({"oneOf": [{"type": "integer"}, {"minimum": 1}]}), &json!(1)));
         assert!(!fits(&json!({"additionalProperties": false}), &json!({"a": 1})));
     }
 
     #[test]
-    fn a_schema_that_branches_without_end_is_given_up() {
+    fn a_schema_with_endless_alternatives_is_refused() {
         let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}}});
         assert!(!fits(&schema, &json!(1)));
     }

@@ -1,6 +1,6 @@
-//! "Did you mean" for the names of fields.
+//! Suggestions for misspelt names of fields.
 
-/// Returns the candidate that differs from `name` by the least, if it is near enough to be a slip.
+/// Returns the candidate that is most similar to `name`, if it is similar enough for a typing error.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near =
         candidates.map(|candidate| (!is_abbreviation(name, candidate), distance(name, candidate), candidate));
@@ -9,7 +9,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
     (is_near || !is_other).then_some(candidate)
 }
 
-/// Tells whether `name` leaves out letters of `candidate`, as `cmd` does of `command`.
+/// Returns whether `name` only omits letters of `candidate`, as `cmd` does of `command`.
 fn is_abbreviation(name: &str, candidate: &str) -> bool {
     let (name, mut rest) = (folded(name), folded(candidate).into_iter());
     name.len() > 1
@@ -17,7 +17,7 @@ fn is_abbreviation(name: &str, candidate: &str) -> bool {
         && name.iter().all(|char| rest.any(|other| other == *char))
 }
 
-/// Edit distance that takes `okExitCodes`, `ok_exit_codes` and `ok-exit-codes` for the same.
+/// Computes the edit distance; `okExitCodes`, `ok_exit_codes` and `ok-exit-codes` are equal.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (folded(left), folded(right));
     let mut row: Vec<usize> = (0..=right.len()).collect();
@@ -33,7 +33,7 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// Long names are cut: the work grows with the product of both lengths, and a name comes from outside.
+/// Normalizes a name. Long names are cut: they come from outside, and the work grows with the product of both lengths.
 fn folded(name: &str) -> Vec<char> {
     name.chars().filter(|char| !matches!(char, '_' | '-')).flat_map(char::to_lowercase).take(64).collect()
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_find_their_name_and_others_do_not() {
+    fn typing_errors_get_a_suggestion_and_other_names_do_not() {
         let fields = || ["argv", "cwd", "okExitCodes"].into_iter();
         assert_eq!(nearest("args", fields()), Some("argv"));
         assert_eq!(nearest("ok_exit_codes", fields()), Some("okExitCodes"));
