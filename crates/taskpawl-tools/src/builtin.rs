@@ -28,13 +28,13 @@ mod write_file;
 pub(crate) use simple::duration;
 pub use walk::has_unfit_ignore_file;
 
-/// Returns the one that sends requests.
+/// Returns the tool that sends HTTP requests.
 #[cfg(feature = "http")]
 pub(crate) fn http_request(access: http::HttpAccess) -> Arc<dyn Tool> {
     Arc::new(http::HttpRequest::new(access))
 }
 
-/// Returns one of each other kind.
+/// Returns all other built-in tools.
 pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(exec::Exec::new()),
@@ -51,7 +51,7 @@ pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// A tool whose work blocks and is over soon, on files beneath the root.
+/// Tool with short blocking work on files beneath the root.
 #[derive(Debug)]
 struct Blocking {
     spec: ToolSpec,
@@ -78,12 +78,14 @@ impl Tool for Blocking {
     }
 }
 
-/// Runs `work` where it may block. A panic in it goes on here; dropping the future cancels the context of the work.
+/// Runs `work` on a blocking thread. A panic in it is resumed here; dropping the future cancels the context of the
+/// work.
 pub(crate) async fn blocking<T, F>(mut cx: CallContext, work: F) -> Result<T, ToolError>
 where
     T: Send + 'static,
     F: FnOnce(&CallContext) -> Result<T, ToolError> + Send + 'static,
 {
+    // A child token: dropping this future must not cancel the context of the caller.
     cx.cancel = cx.cancel.child_token();
     let _cancelled_on_drop = cx.cancel.clone().drop_guard();
     match tokio::task::spawn_blocking(move || work(&cx)).await {
@@ -96,7 +98,7 @@ where
     }
 }
 
-/// Reads arguments that the schema has admitted. Where it is called unchecked, the error names no field.
+/// Deserializes arguments that the schema has accepted. For unchecked arguments the error names no field.
 fn parse<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, ToolError> {
     serde_json::from_value(args).map_err(|error| ToolError::InvalidArgs {
         tool: tool.to_owned(),
@@ -105,7 +107,7 @@ fn parse<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, ToolError> {
     })
 }
 
-/// An error about an argument that a schema cannot express.
+/// Makes an error about an argument, for rules that a schema cannot express.
 fn invalid(tool: &str, field: &str, problem: impl Into<String>) -> ToolError {
     ToolError::InvalidArgs { tool: tool.to_owned(), field: format!("args.{field}"), problem: problem.into() }
 }

@@ -10,11 +10,11 @@ use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};
 use crate::tool::{Hints, ToolSpec};
 
-/// Of the file before and after: both are in memory at once.
+/// Largest file before and after the edit, in bytes; both versions are in memory at the same time.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// How many places of an ambiguous text are named.
-const NAMED: usize = 20;
+/// Most lines that the error for an ambiguous text names.
+const MAX_NAMED: usize = 20;
 
 pub(super) fn tool() -> Blocking {
     let args = json!({
@@ -58,24 +58,26 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let path = Path::new(&args.path);
     let root = Root::open(cx)?;
     let content = read(&root, path)?;
-    let places = content.match_indices(&args.old).count();
-    match places {
+    let count = content.match_indices(&args.old).count();
+    match count {
         0 => return Err(absent(&args, &content)),
         1 => {}
         _ if args.all => {}
-        _ => return Err(ambiguous(&args, &content, places)),
+        _ => return Err(ambiguous(&args, &content, count)),
     }
-    let after = (content.len() - places * args.old.len()) as u64 + places as u64 * args.new.len() as u64;
+    // Computed in advance, for many replacements by a long text could exhaust the memory.
+    let after = (content.len() - count * args.old.len()) as u64 + count as u64 * args.new.len() as u64;
     if after > MAX_BYTES {
         let problem = format!("`{}` would have {after} bytes, of at most {MAX_BYTES}", args.path);
         return Err(ToolError::failed(problem));
     }
     let content = content.replace(&args.old, &args.new);
     root.replace(path, None, |file| write_all(file, content.as_bytes(), path))?;
-    Ok(json!({"path": args.path, "replacements": places}))
+    Ok(json!({"path": args.path, "replacements": count}))
 }
 
-/// Says why a text that can be seen in a file may not be there: whoever reads the file is shown no difference between ends of lines.
+/// Explains a text that seems to be in the file but is not found: readers of the file usually cannot see the kind of
+/// its line ends.
 fn absent(args: &Args, content: &str) -> ToolError {
     let with_returns = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     let (path, old) = (&args.path, &args.old);
@@ -89,17 +91,17 @@ fn absent(args: &Args, content: &str) -> ToolError {
     ToolError::failed(format!("`old` does not occur in `{path}`{why}"))
 }
 
-/// Says where the text is, so that whoever meant one of the places can tell it apart.
-fn ambiguous(args: &Args, content: &str, places: usize) -> ToolError {
+/// Lists the lines of an ambiguous text, so that the caller can add context for the intended one.
+fn ambiguous(args: &Args, content: &str, count: usize) -> ToolError {
     let (mut lines, mut line, mut from) = (Vec::new(), 1, 0);
-    for (at, _) in content.match_indices(&args.old).take(NAMED) {
+    for (at, _) in content.match_indices(&args.old).take(MAX_NAMED) {
         line += content[from..at].matches('\n').count();
         from = at;
         lines.push(line.to_string());
     }
-    let more = if places > NAMED { ", …" } else { "" };
+    let more = if count > MAX_NAMED { ", …" } else { "" };
     ToolError::failed(format!(
-        "`old` occurs {places} times in `{}`, in lines {}{more}; give more of the text around it, or set `all`",
+        "`old` occurs {count} times in `{}`, in lines {}{more}; give more of the text around it, or set `all`",
         args.path,
         lines.join(", ")
     ))

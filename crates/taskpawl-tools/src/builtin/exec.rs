@@ -17,7 +17,7 @@ use crate::sandbox::{BeforeCall, hidden_names, hint, hint_for_start, met_protect
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
 
-/// Runs a program from its argv, without a shell.
+/// Tool that runs a program from its argv, without a shell.
 #[derive(Debug)]
 pub(super) struct Exec(ToolSpec);
 
@@ -53,7 +53,7 @@ impl Tool for Exec {
     }
 }
 
-/// What `exec` and `shell` have in common.
+/// Arguments that `exec` and `shell` share.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Options {
@@ -67,7 +67,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Makes the options of a call whose fields are not arguments.
+    /// Makes options for a call that does not get them as arguments.
     pub(crate) fn new(
         cwd: Option<String>,
         env: BTreeMap<String, String>,
@@ -89,7 +89,7 @@ fn only_zero() -> Vec<i32> {
     vec![0]
 }
 
-/// Describes a tool that runs a program, which the argument `what` names.
+/// Makes the description of a tool that runs a program; `what` is the argument that names the program.
 pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Value) -> ToolSpec {
     let mut properties = json!({
         "cwd": {"type": "string", "description": "Working directory, beneath the project root."},
@@ -173,7 +173,7 @@ fn sandbox_schema() -> Value {
     })
 }
 
-/// Runs a program and turns how it ended into the result of the call. `name` is what errors call it.
+/// Runs a program and converts its end into the result of the call. Errors call the program `name`.
 pub(crate) async fn run(
     cx: &CallContext,
     name: &str,
@@ -199,6 +199,7 @@ pub(crate) async fn run(
         keep_bytes: cx.limits.keep_bytes,
         grace: cx.limits.grace,
     };
+    // Taken before the start, so that files created during the call can be told from older ones.
     let before = BeforeCall::of(cx).await?;
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
@@ -212,7 +213,7 @@ pub(crate) async fn run(
     if let Some(Value::Object(sandbox)) = report.get_mut("sandbox") {
         created.tell(cx, sandbox);
     }
-    // Where nothing can be covered, nothing is hidden: the gaps say so.
+    // Without mounts nothing is hidden; the gaps of the sandbox report that instead.
     if outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts) {
         tell_hidden(cx, &program.cwd, &hidden_names(&program), &mut report);
     }
@@ -230,14 +231,14 @@ pub(crate) async fn run(
     }
 }
 
-/// A program that reads a hidden file finds it empty, and seldom says so.
+/// Warns about hidden files on the command line. A program finds them empty and rarely reports that.
 fn tell_hidden(cx: &CallContext, cwd: &Path, names: &[String], report: &mut Map<String, Value>) {
     let Some(said) = of_hidden(&cx.closed, cwd, names) else { return };
     cx.warn(said);
     report["sandbox"]["hidden"] = json!(names);
 }
 
-/// A program may go on when it could not write what is protected, and end well with half of its work done.
+/// Warns about refused writes of a successful program: it may have skipped half of its work.
 fn tell_protected(cx: &CallContext, met: &[(PathBuf, String)], report: &mut Map<String, Value>) {
     for (_, said) in met {
         cx.warn(format!("it ended well and says that it could not write everything: {said}"));
@@ -249,6 +250,7 @@ fn tell_protected(cx: &CallContext, met: &[(PathBuf, String)], report: &mut Map<
 }
 
 fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
+    // The program may have run in part, so that this must not count as a failed start, which could be retried.
     if matches!(error, SpawnError::SupervisorLost) {
         cx.report(error.to_string());
         return ToolError::Lost { message: error.to_string() };
@@ -259,7 +261,8 @@ fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
     }
 }
 
-/// The call's own variables come last: a plan must not forge the key by which others recognise a repetition.
+/// Returns the environment of the program. Our own variables are added last: a plan must not be able to forge the key
+/// by which other systems recognise a repetition.
 fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
     let own = [
         ("TASKPAWL_TASK", cx.task.clone()),
@@ -288,7 +291,7 @@ fn report(outcome: &Outcome) -> Map<String, Value> {
     report
 }
 
-/// Says what was in force around a program, as shortly as it can be said.
+/// Formats the enforced sandbox as briefly as possible.
 fn in_force(enforcement: Option<&Enforcement>) -> Value {
     let Some(enforcement) = enforcement else { return json!({"level": "off"}) };
     let network = match enforcement.network {
@@ -331,6 +334,7 @@ fn ended(
 }
 
 fn with_json(name: &str, outcome: &Outcome, mut report: Map<String, Value>) -> Result<Value, ToolError> {
+    // The head and tail of truncated output could by chance be valid JSON of another meaning.
     let parsed = if outcome.stdout.truncated {
         Err(format!("its {} bytes are more than a result can hold", outcome.stdout.bytes))
     } else {

@@ -1,15 +1,16 @@
-//! The first of many, with memory for those alone.
+//! Bounded collection of the smallest items of a long sequence.
 
 use std::collections::BinaryHeap;
 
-/// Keeps the smallest of the items that it is offered, whatever their order: as many as fit.
+/// Keeps the smallest of the offered items within limits of number and size, independent of their order.
 #[derive(Debug)]
 pub(super) struct First<T> {
     kept: BinaryHeap<Sized<T>>,
     bytes: usize,
     most: usize,
     most_bytes: usize,
-    /// The smallest item that did not fit: nothing from it on belongs to the first.
+    /// Smallest item that did not fit. All items from it on are excluded, even if a later one would fit: otherwise the
+    /// result would have gaps.
     cut: Option<T>,
 }
 
@@ -20,32 +21,32 @@ struct Sized<T> {
 }
 
 impl<T: Ord> First<T> {
-    /// Keeps at most so many items, of so many bytes together.
+    /// Makes a collection of at most `most` items with at most `most_bytes` bytes together.
     pub(super) fn new(most: usize, most_bytes: usize) -> Self {
         Self { kept: BinaryHeap::new(), bytes: 0, most, most_bytes, cut: None }
     }
 
-    /// Returns how many items fit.
+    /// Returns the limit of items.
     pub(super) fn most(&self) -> usize {
         self.most
     }
 
-    /// Returns how many items are kept.
+    /// Returns the number of items.
     pub(super) fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Returns how many bytes of items fit.
+    /// Returns the limit of bytes.
     pub(super) fn most_bytes(&self) -> usize {
         self.most_bytes
     }
 
-    /// Returns whether an item would be among the first of those that were offered.
+    /// Returns whether an item would be kept if it was offered now.
     pub(super) fn has_room_for(&self, item: &T) -> bool {
         self.cut.as_ref().is_none_or(|cut| item < cut)
     }
 
-    /// Takes an item, which may be at the expense of a larger one.
+    /// Adds an item, which may displace larger ones.
     pub(super) fn offer(&mut self, item: T, bytes: usize) {
         if !self.has_room_for(&item) {
             return;
@@ -59,12 +60,12 @@ impl<T: Ord> First<T> {
         }
     }
 
-    /// Returns whether there were more.
+    /// Returns whether an item was excluded.
     pub(super) fn is_cut(&self) -> bool {
         self.cut.is_some()
     }
 
-    /// Returns the items in order.
+    /// Returns the items in ascending order.
     pub(super) fn into_sorted(self) -> impl Iterator<Item = T> {
         self.kept.into_sorted_vec().into_iter().map(|sized| sized.item)
     }
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_stay_whatever_the_order() {
+    fn the_smallest_items_are_kept_in_any_order() {
         assert_eq!(kept(&[3, 1, 2], 3, 100), (vec![1, 2, 3], false));
         for offered in [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]] {
             assert_eq!(kept(&offered, 2, 100), (vec![1, 2], true));

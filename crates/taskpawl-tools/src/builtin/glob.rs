@@ -71,7 +71,8 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
             gaps.hidden += 1;
             return;
         }
-        // The walk goes by names; whoever swaps a directory for a link meanwhile would have it list what lies outside.
+        // The walk uses plain paths. If a directory is swapped for a link meanwhile, it lists files outside of the
+        // root.
         if root.real_path(&found.path).ok().as_ref() == Some(&found.path) {
             let bytes = found.shown.as_os_str().len() + 8;
             paths.offer(found.shown, bytes);

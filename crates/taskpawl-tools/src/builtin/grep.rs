@@ -17,10 +17,11 @@ use crate::error::ToolError;
 use crate::root::Root;
 use crate::tool::{Hints, ToolSpec};
 
-/// A file with a longer line counts as unreadable, so that one without line ends cannot fill the memory.
+/// Longest supported line. A file with a longer one counts as unreadable, so that a file without line ends cannot fill
+/// the memory.
 const MAX_LINE_BYTES: usize = 4 << 20;
 
-/// What a match has in a result beside path and text.
+/// Size of a match in the result, in bytes, apart from its path and text.
 const MATCH_BYTES: usize = 40;
 
 const MAX_TEXT_CHARS: usize = 500;
@@ -97,7 +98,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
         if !filter.admits(&found.shown) || !search.has_room_for(&found) {
             return;
         }
-        // Opened through the root once more: the walk went by names, and a name may mean something else by now.
+        // Opened once more through the root: the walk used plain paths, and a path may lead elsewhere by now.
         match root.read(&found.path) {
             Ok(file) => gaps.unreadable += u64::from(search.file(found, file).is_err()),
             Err(ToolError::Closed { .. }) => gaps.hidden += 1,
@@ -113,7 +114,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
 
 fn compile(pattern: &str) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
-    // A line ends where its file says; `^` and `$` mean those of the line.
+    // `^` and `$` match at line ends, also in files with `\r\n`.
     builder.multi_line(true).crlf(true).size_limit(10 << 20);
     builder.build(pattern).map_err(|error| invalid("grep", "pattern", problem(&error.to_string())))
 }
@@ -122,7 +123,7 @@ fn problem(error: &str) -> String {
     if error.contains("size limit") {
         return "is too big a regular expression".to_owned();
     }
-    // The last line says what is wrong, those before draw where.
+    // The last line is the message; the lines before it show the position in the pattern.
     let what = crate::text::last_line(error);
     format!("is no regular expression: {}", what.trim_start_matches("error: "))
 }
@@ -144,10 +145,10 @@ impl Filter {
     }
 }
 
-/// A line that matches; they are ordered by path and line.
+/// Matching line: path, line number, text. The order of the fields is the sort order.
 type Match = (PathBuf, u64, Line);
 
-/// The text of a line, and whether it is whole.
+/// Text of a line, and `true` if it is complete.
 type Line = (String, bool);
 
 struct Search<'a> {
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
         Self { cx, pattern, searcher, matches: First::new(limit, cx.limits.keep_bytes) }
     }
 
-    /// Returns whether a match in this file would be among the first.
+    /// Returns whether a match in this file would still be kept.
     fn has_room_for(&self, found: &Found) -> bool {
         self.matches.has_room_for(&(found.shown.clone(), 0, Line::default()))
     }
@@ -200,7 +201,7 @@ fn bytes_of((path, _, (text, _)): &Match) -> usize {
     path.as_os_str().len() + text.len() + MATCH_BYTES
 }
 
-/// A file whose reader stops when the call shall end.
+/// Reader that fails when the call is cancelled or late. The searcher offers no other way to interrupt it.
 struct Cancelled<'a> {
     cx: &'a CallContext,
     file: File,
@@ -213,11 +214,12 @@ impl Read for Cancelled<'_> {
     }
 }
 
-/// The lines of one file that match. They count only when it is known that the file is text.
+/// Matching lines of one file. They are collected first, for a NUL byte at its end may still show that the file is
+/// binary.
 struct Hits<'a> {
     path: PathBuf,
     first: &'a First<Match>,
-    /// How many characters of a line are shown.
+    /// Characters shown per line.
     most_chars: usize,
     found: Vec<Match>,
     bytes: usize,
@@ -237,7 +239,7 @@ impl Sink for Hits<'_> {
         }
         self.bytes += bytes_of(&found);
         self.found.push(found);
-        // One more than fits is enough to know that it does not.
+        // One match more than fits is enough to set the truncated flag.
         Ok(self.found.len() <= self.first.most() && self.bytes <= self.first.most_bytes())
     }
 
@@ -249,7 +251,7 @@ impl Sink for Hits<'_> {
     }
 }
 
-/// Tells which lines are shortened; where they are many, that the matches are.
+/// Reports the shortened lines as cut; if they are many, all matches.
 fn report_cut_lines(cx: &CallContext, matches: &[Match]) {
     const MAX_NAMED: usize = 20;
     let cut = |(number, (_, _, (_, is_whole))): (usize, &Match)| (!is_whole).then_some(number);
@@ -265,7 +267,7 @@ fn report_cut_lines(cx: &CallContext, matches: &[Match]) {
 fn line_of(line: &[u8], most_chars: usize) -> Line {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    // No character has more than four bytes: what is cut off here is not shown.
+    // A character has at most four bytes, so that the part cut off here is never shown.
     let text =
         String::from_utf8_lossy(&line[..line.len().min(most_chars.saturating_add(1).saturating_mul(4))]);
     match text.char_indices().nth(most_chars) {

@@ -36,10 +36,10 @@ use net::{Guard, System};
 use redirect::Hop;
 use target::Target;
 
-/// How long a request may take where the call has no deadline.
+/// Time limit of a request if the call has no deadline.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Headers that say how the connection is used: whoever sets them could mean another host or two requests.
+/// Headers that control the connection. With them a caller could address another host, or smuggle a second request.
 const RESERVED: &[&str] = &[
     "connection",
     "content-length",
@@ -54,7 +54,8 @@ const RESERVED: &[&str] = &[
     "upgrade",
 ];
 
-/// Sends an HTTP request to a host that may be reached. Proxies of the environment are not used.
+/// Tool that sends an HTTP request to an allowed host. Proxies from the environment are not used: they would hide the
+/// address that is checked.
 #[derive(Debug)]
 pub(super) struct HttpRequest {
     spec: ToolSpec,
@@ -133,7 +134,7 @@ fn get() -> String {
     "GET".to_owned()
 }
 
-/// Keeps `null`, which can be sent too, apart from nothing.
+/// Distinguishes `null`, which is a valid body, from an absent field.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -156,7 +157,7 @@ impl Tool for HttpRequest {
         let args: Args = parse("http_request", args)?;
         let guard = self.guard.clone();
         let agent = Agent::with_parts(config(), guard.connector(), guard.clone());
-        // Ends the request, which blocks on a thread of its own, when this future ends or is dropped.
+        // Aborts the request, which blocks on another thread, when this future completes or is dropped.
         let _hang_up = HangUp(agent.clone());
         let work = blocking(cx.clone(), move |cx| send(cx, &guard, &agent, &args));
         cx.until_interrupted(work).await?
@@ -176,7 +177,7 @@ impl Drop for HangUp {
     }
 }
 
-/// Redirects are followed here, so that each is checked.
+/// Returns the configuration of the client. Its own redirects are off, so that each target is checked here.
 fn config() -> ureq::config::Config {
     let config = Agent::config_builder().http_status_as_error(false).allow_non_standard_methods(true);
     let config = config.proxy(None).max_redirects(0);
@@ -187,11 +188,11 @@ fn send(cx: &CallContext, guard: &Guard, agent: &Agent, args: &Args) -> Result<V
     let end = cx.deadline.unwrap_or_else(|| Instant::now() + TIMEOUT);
     let mut hop = request(cx, args)?;
     let mut target = Target::of(&hop.uri).map_err(|problem| invalid("http_request", "url", problem))?;
-    // What has been sent cannot be taken back because the answer has no place.
+    // Checked before sending: the effects of a request cannot be undone if its response has no place to go.
     if let Some(path) = &args.save_to {
         Root::open(cx)?.check_replaceable(Path::new(path))?;
     }
-    for followed in 0..=redirect::MOST {
+    for followed in 0..=redirect::MAX_REDIRECTS {
         cx.check()?;
         guard.check_target(&target)?;
         let response = exchange(agent, &hop, end).map_err(|error| no_answer(args, error))?;
@@ -202,12 +203,12 @@ fn send(cx: &CallContext, guard: &Guard, agent: &Agent, args: &Args) -> Result<V
         };
         (hop, target) = (next, to);
     }
-    let problem = format!("it redirects more than {} times", redirect::MOST);
+    let problem = format!("it redirects more than {} times", redirect::MAX_REDIRECTS);
     Err(ToolError::Http { url: args.url.clone(), problem })
 }
 
 fn exchange(agent: &Agent, hop: &Hop, end: Instant) -> Result<Response<Body>, ureq::Error> {
-    // An empty body would still announce itself by its length.
+    // An empty body would still be sent as `content-length: 0`.
     match &hop.body {
         Some(body) => run(agent, hop.head().map(|()| body), end),
         None => run(agent, hop.head(), end),
@@ -234,6 +235,7 @@ fn request(cx: &CallContext, args: &Args) -> Result<Hop, ToolError> {
         headers.insert(name, value);
     }
     if !method.is_safe() && !headers.contains_key("idempotency-key") {
+        // The key is the same for every attempt of the call, so that the server can drop a repetition.
         let key = HeaderValue::try_from(&cx.idempotency_key).ok().filter(|key| !key.is_empty());
         headers.extend(key.map(|key| (HeaderName::from_static("idempotency-key"), key)));
     }
@@ -267,7 +269,7 @@ fn no_answer(args: &Args, error: ureq::Error) -> ToolError {
         return ToolError::Timeout { result: None };
     }
     let problem = error.to_string();
-    // What was refused where the connection is made says so itself.
+    // A refusal by our connector arrives wrapped; it already has the right message.
     if let ureq::Error::Other(error) = error
         && let Ok(error) = error.downcast::<ToolError>()
     {
@@ -309,7 +311,7 @@ fn answer(
     Err(ToolError::HttpStatus { url: args.url.clone(), status, result: Box::new(result.into()) })
 }
 
-/// A header that comes several times becomes one, as HTTP allows.
+/// Converts headers to JSON. Repeated ones are joined with a comma, as HTTP permits.
 fn headers(headers: &HeaderMap) -> Value {
     let value = |name: &HeaderName| {
         let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -318,7 +320,7 @@ fn headers(headers: &HeaderMap) -> Value {
     Value::Object(headers.keys().map(|name| (name.as_str().to_owned(), value(name))).collect())
 }
 
-/// Reads the body; returns what keeps it from being read as JSON, apart from its not being JSON.
+/// Reads the body into the result. It returns the reason why a body that is valid JSON cannot be represented.
 fn read(
     cx: &CallContext,
     args: &Args,
@@ -342,7 +344,7 @@ fn read(
         match taskpawl_json::read(&bytes) {
             Ok(json) => _ = result.insert("json".to_owned(), json),
             Err(JsonError::Fault(found)) => fault = Some(found),
-            // Servers send pages of errors under this type, too: the body is kept as text.
+            // Servers also send HTML error pages with this type, so that the body is kept as text.
             Err(JsonError::Syntax(_)) => {}
         }
     }

@@ -17,7 +17,7 @@ use crate::tool::{Hints, ToolSpec};
 
 const MAX_ENTRIES: usize = 10_000;
 
-/// What an entry has in a result beside its name.
+/// Size of an entry in the result, in bytes, apart from its name.
 const ENTRY_BYTES: usize = 48;
 
 pub(super) fn tool() -> Blocking {
@@ -90,7 +90,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     Ok(json!(result))
 }
 
-/// Returns nothing for a file that has disappeared since its name was read.
+/// Returns one entry; `None` if it has disappeared since its name was read.
 fn entry(dir: &OwnedFd, name: &CStr) -> Result<Option<Value>, Errno> {
     let stat = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,

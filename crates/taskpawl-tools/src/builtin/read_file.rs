@@ -76,7 +76,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
         cx.report_cut("/content");
     }
     let bytes = content.len();
-    // Where the content was cut, a character may be cut, too.
+    // A cut may also split a character, which is no encoding error.
     let is_wrong = |error: std::str::Utf8Error| error.error_len().is_some() || !truncated;
     let not_utf8 = std::str::from_utf8(&content).is_err_and(is_wrong);
     let content = String::from_utf8_lossy(&content);
@@ -94,7 +94,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Appends a line to `content`, which holds at most `max_bytes` then, and returns whether there was any.
+    /// Appends a line to `content`, which then holds at most `max_bytes`. Returns `false` at the end of the file.
     fn read_one(&mut self, content: &mut Vec<u8>, max_bytes: usize) -> Result<bool, ToolError> {
         let start = content.len();
         let room = max_bytes.saturating_sub(start) as u64;
@@ -104,7 +104,8 @@ impl Lines<'_> {
         Ok(read > 0)
     }
 
-    /// Skips a line and returns whether there was any. A line may be as long as a disk is large: the call can end within it.
+    /// Skips a line. Returns `false` at the end of the file. A line can be as long as the file, so that each buffer
+    /// checks for cancellation.
     fn skip_one(&mut self, cx: &CallContext) -> Result<bool, ToolError> {
         let mut has_read = false;
         loop {

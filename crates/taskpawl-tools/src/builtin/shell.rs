@@ -10,7 +10,8 @@ use crate::error::ToolError;
 use crate::text::one_line;
 use crate::tool::{Tool, ToolSpec};
 
-/// Runs a command line. A shell costs as much as a small program, so it is used only where the command needs one.
+/// Tool that runs a command line. Starting a shell costs as much as a small program, so that it is only used if the
+/// command needs one.
 #[derive(Debug)]
 pub(super) struct Shell(ToolSpec);
 

@@ -1,4 +1,4 @@
-//! `sleep`, `log` and `fail`.
+//! The tools `sleep`, `log` and `fail`.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Tool for Sleep {
     }
 }
 
-/// Reads a duration such as `10ms`.
+/// Parses a duration such as `10ms`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|char: char| char.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);

@@ -1,4 +1,4 @@
-//! What `glob` and `grep` have in common: walking over the files that are not ignored.
+//! Walk over the files that are not ignored, shared by `glob` and `grep`.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
 
-/// A file that was found.
+/// File from a walk.
 pub(super) struct Found {
-    /// Absolute.
+    /// Absolute path.
     pub(super) path: PathBuf,
-    /// From the directory in which the call runs.
+    /// Path relative to the working directory of the call.
     pub(super) shown: PathBuf,
 }
 
-/// What stopped a walk short or made it incomplete.
+/// Reasons for which the result of a walk is incomplete.
 #[derive(Default)]
 pub(super) struct Gaps {
     pub(super) is_truncated: bool,
     pub(super) unreadable: u64,
-    /// Files that were wanted and directories, which are closed to tools.
+    /// Number of matching files, and of directories, that are excluded for tools.
     pub(super) hidden: u64,
 }
 
 impl Gaps {
-    /// Adds to a result what the caller has to know about its completeness.
+    /// Adds these facts to a result.
     pub(super) fn tell(&self, mut result: Map<String, Value>) -> Value {
         if self.is_truncated {
             result.insert("truncated".to_owned(), true.into());
@@ -47,12 +47,13 @@ impl Gaps {
     }
 }
 
-/// The largest ignore file that is obeyed: what is made of one takes many times its size in memory.
-const MOST_IGNORE_BYTES: u64 = 256 << 10;
+/// Largest supported ignore file, in bytes: its compiled form takes many times its size in memory.
+const MAX_IGNORE_BYTES: u64 = 256 << 10;
 
-/// Visits the files from `start` on, in no order: sorting a directory would take as much memory as somebody puts names into it. Links
-/// are not followed; `.git`, what ignore files name and directories that are closed to tools are left out, files whose name begins
-/// with a dot are not.
+/// Visits the files beneath `start` in no particular order. Sorting a directory would take memory for all of its names,
+/// whose number is unlimited.
+///
+/// Links are not followed. `.git`, ignored files and excluded directories are left out; hidden files are included.
 pub(super) fn files(
     cx: &CallContext,
     root: &Root,
@@ -61,22 +62,23 @@ pub(super) fn files(
     gaps: &mut Gaps,
     mut visit: impl FnMut(Found, &mut Gaps),
 ) -> Result<(), ToolError> {
-    // The walker reads ignore files from the root of the file system down to where it is.
+    // The walker also reads the ignore files of all parent directories.
     if let Some(above) = start
         .ancestors()
         .take_while(|above| above.starts_with(root.real()))
         .find(|above| has_unfit_ignore_file(above))
     {
         let problem = format!(
-            "an ignore file in `{}` has more than {MOST_IGNORE_BYTES} bytes, or is none",
+            "an ignore file in `{}` has more than {MAX_IGNORE_BYTES} bytes, or is none",
             above.display()
         );
         return Err(ToolError::failed(problem));
     }
     root.check_shown(start, start.strip_prefix(dir).unwrap_or(start))?;
-    let left_out = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-    let (counts, closed) = (Arc::clone(&left_out), root.closed().clone());
+    let skipped = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let (counts, closed) = (Arc::clone(&skipped), root.closed().clone());
     let mut builder = WalkBuilder::new(start);
+    // Results must not depend on the user's global git configuration.
     builder.hidden(false).require_git(false).git_global(false);
     builder.filter_entry(move |entry| {
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
@@ -104,24 +106,24 @@ pub(super) fn files(
         let shown = path.strip_prefix(dir).unwrap_or(&path).to_owned();
         visit(Found { path, shown }, gaps);
     }
-    let [unfit, hidden] = &*left_out;
+    let [unfit, hidden] = &*skipped;
     gaps.unreadable += unfit.load(Ordering::Relaxed);
     gaps.hidden += hidden.load(Ordering::Relaxed);
     cx.check()
 }
 
-/// Returns whether a directory has an ignore file that must not be read: what is made of a large one fills the memory, and a link to a
-/// device or a named pipe never ends.
+/// Returns whether a directory has an ignore file that must not be read. A large one could fill the memory, and a link
+/// to a device or a named pipe never ends.
 pub fn has_unfit_ignore_file(directory: &Path) -> bool {
     let is_unfit = |name: &&str| {
         let metadata = std::fs::metadata(directory.join(name));
-        let is_fine = |data: &Metadata| data.is_dir() || data.is_file() && data.len() <= MOST_IGNORE_BYTES;
+        let is_fine = |data: &Metadata| data.is_dir() || data.is_file() && data.len() <= MAX_IGNORE_BYTES;
         metadata.is_ok_and(|metadata| !is_fine(&metadata))
     };
     [".gitignore", ".ignore", ".git/info/exclude"].iter().any(is_unfit)
 }
 
-/// Compiles a pattern in which `*` stays within one directory and `**` does not.
+/// Compiles a pattern; `*` matches within one directory, `**` across several.
 pub(super) fn matcher(tool: &str, field: &str, pattern: &str) -> Result<GlobMatcher, ToolError> {
     let compiled = GlobBuilder::new(pattern).literal_separator(true).build();
     let compiled: Glob =

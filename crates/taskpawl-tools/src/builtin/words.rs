@@ -1,7 +1,7 @@
-//! Which commands need no shell.
+//! Detects command lines that need no shell.
 
-/// What a shell does itself, differently from a program of the same name or without there being one. `true` and
-/// `false` are left out: they are the same everywhere.
+/// Words that a shell handles itself, differently from a program of that name or without such a program. `true` and
+/// `false` are missing here, since they are the same everywhere.
 const BUILTINS: &[&str] = &[
     ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "do", "done",
     "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "fc", "fg", "fi", "for", "function",
@@ -10,8 +10,8 @@ const BUILTINS: &[&str] = &[
     "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
-/// Returns the words of a command if starting them directly does just what a shell would do, else `None`. Whatever is
-/// not known to be plain counts as not plain: a shell is only slower.
+/// Returns the words of a command if starting them directly has the same effect as a shell would; otherwise `None`. In
+/// doubt the answer is `None`: a shell is only slower.
 pub(super) fn plain_words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -21,7 +21,7 @@ pub(super) fn plain_words(command: &str) -> Option<Vec<String>> {
             ' ' | '\t' => words.extend(word.take()),
             '\'' => word.get_or_insert_default().push_str(&quoted(&mut chars, '\'', &[])?),
             '"' => word.get_or_insert_default().push_str(&quoted(&mut chars, '"', &['$', '`', '\\'])?),
-            // An assignment in front of a command.
+            // An assignment before the command.
             '=' if words.is_empty() => return None,
             _ if is_plain(char) => word.get_or_insert_default().push(char),
             _ => return None,
@@ -42,7 +42,8 @@ fn is_plain(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=')
 }
 
-/// What is split is split again into the same words when each is quoted; so nothing of a word gets out of it.
+/// Checks that splitting is stable: the quoted words split into the same words again, so that no part of a word can
+/// escape from it.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn command(text: &str) -> bool {
     let Some(words) = plain_words(text) else { return false };
@@ -132,7 +133,7 @@ mod tests {
     };
 
     #[test]
-    fn hostile_commands_panic_nothing() {
+    fn hostile_commands_cause_no_panic() {
         COMMAND.fuzz(command);
     }
 

@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};
 use crate::tool::{Hints, Tool, ToolSpec};
 
-/// Writes a file as a whole, or appends to it.
+/// Tool that writes a whole file, or appends to one.
 #[derive(Debug)]
 pub(super) struct WriteFile(ToolSpec);
 
@@ -39,7 +39,7 @@ impl WriteFile {
             "additionalProperties": false,
         });
         let spec = ToolSpec::new("write_file", "Writes a text file in one step, or appends to one.", args);
-        // Not idempotent as such, because of `append`.
+        // Not idempotent in general, because of `append`; `is_repeatable` decides by the arguments.
         Self(spec.with_result(result).with_hints(Hints { destructive: true, ..Hints::default() }))
     }
 }

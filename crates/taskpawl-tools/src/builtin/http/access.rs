@@ -1,4 +1,4 @@
-//! Which hosts may be reached.
+//! Rules for the hosts that requests may reach.
 
 use std::net::IpAddr;
 
@@ -8,28 +8,30 @@ use super::address::special;
 use super::target::{Host, Target};
 use crate::error::{BlockReason, ToolError};
 
-/// Which hosts the tool `http_request` may reach. By default: every public one.
+/// Hosts that the tool `http_request` may reach. By default these are all public ones.
 ///
-/// A host is written as `api.example.com`, `*.example.org` (all names beneath it, not itself), `192.0.2.7`, `[2001:db8::1]`, `localhost`,
-/// or `*` for everything public, each with or without a port (`localhost:8080`). Addresses that are not public (loopback, private,
-/// link-local and the like) are reached only where they are listed as such, by their numbers or as `localhost`; a name that leads to
-/// one is reached if both are listed.
+/// A host is written as `api.example.com`, `*.example.org` (all names beneath it, but not itself), `192.0.2.7`,
+/// `[2001:db8::1]`, `localhost`, or `*` for everything public. Each may have a port (`localhost:8080`).
+///
+/// Addresses that are not public (loopback, private, link-local and the like) are only reached if they are listed by
+/// number or as `localhost`. A name that resolves to such an address is reached if both the name and the address are
+/// listed.
 #[derive(Clone, Debug, Default)]
 pub struct HttpAccess {
-    /// `None` is every public host.
+    /// `None` means all public hosts.
     granted: Option<Vec<Pattern>>,
-    /// Each list leaves of the former what it matches too.
+    /// Further lists; a host must be in each of them as well.
     narrowed: Vec<Vec<Pattern>>,
 }
 
-/// A text is no host as [`HttpAccess`] takes it.
+/// Error for a text that is not a host in the syntax of [`HttpAccess`].
 #[derive(Debug, Error)]
 #[error(
     "`{host}` is no host: write `api.example.com`, `*.example.org`, `localhost:8080`, `127.0.0.1` or `[::1]:80`, without scheme and path"
 )]
 #[non_exhaustive]
 pub struct InvalidHost {
-    /// The text.
+    /// Rejected text.
     pub host: String,
 }
 
@@ -42,29 +44,29 @@ struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
     Any,
-    /// Begins with a dot.
+    /// Suffix of a name, with its leading dot.
     Beneath(String),
     One(Host),
 }
 
 impl HttpAccess {
-    /// Grants every public host.
+    /// Allows all public hosts.
     pub fn public() -> Self {
         Self::default()
     }
 
-    /// Grants these hosts and no other.
+    /// Allows these hosts and no others.
     ///
     /// # Errors
-    /// A text is no host.
+    /// A text is not a host.
     pub fn only<S: AsRef<str>>(hosts: impl IntoIterator<Item = S>) -> Result<Self, InvalidHost> {
         Ok(Self { granted: Some(patterns(hosts)?), narrowed: Vec::new() })
     }
 
-    /// Takes away what these hosts do not cover. They grant nothing that was not granted before.
+    /// Restricts access to hosts that this list covers, too. It never allows additional ones.
     ///
     /// # Errors
-    /// A text is no host.
+    /// A text is not a host.
     pub fn narrowed_to<S: AsRef<str>>(
         mut self,
         hosts: impl IntoIterator<Item = S>,
@@ -73,7 +75,7 @@ impl HttpAccess {
         Ok(self)
     }
 
-    /// Fails if a request may not go there, as far as that can be said before names are looked up.
+    /// Fails if a request to a target is not allowed, as far as that is known before name resolution.
     pub(super) fn check_target(&self, target: &Target) -> Result<(), ToolError> {
         let lists = self.granted.iter().chain(&self.narrowed);
         if !lists.into_iter().all(|list| list.iter().any(|pattern| pattern.covers(target))) {
@@ -85,7 +87,7 @@ impl HttpAccess {
         }
     }
 
-    /// Fails if a request to a target may not go to an address that the target has.
+    /// Fails if a request to a target must not use one of its addresses.
     pub(super) fn check_address(&self, target: &Target, address: IpAddr) -> Result<(), ToolError> {
         let Some(kind) = special(address) else { return Ok(()) };
         if self.granted.iter().flatten().any(|pattern| pattern.grants(target, address)) {
@@ -109,7 +111,7 @@ fn patterns<S: AsRef<str>>(hosts: impl IntoIterator<Item = S>) -> Result<Vec<Pat
 
 impl Pattern {
     fn parse(text: &str) -> Option<Self> {
-        // An IPv6 address without brackets has colons of its own.
+        // An IPv6 address without brackets contains colons, which are no separator of a port.
         if let Ok(address) = text.parse::<IpAddr>() {
             return Some(Self { host: Hosts::One(Host::Address(address)), port: None });
         }
@@ -128,7 +130,7 @@ impl Pattern {
         Some(Self { host, port })
     }
 
-    /// Returns whether the pattern is about a target. `*` is about every address, but grants none that is not public.
+    /// Returns whether the pattern covers a target. `*` covers every address, but does not allow non-public ones.
     fn covers(&self, target: &Target) -> bool {
         let host = match (&self.host, &target.host) {
             (Hosts::Any, _) => true,
@@ -139,7 +141,7 @@ impl Pattern {
         host && self.covers_port(target)
     }
 
-    /// Returns whether the pattern grants an address that is not public.
+    /// Returns whether the pattern allows a non-public address.
     fn grants(&self, target: &Target, address: IpAddr) -> bool {
         let is_listed = match &self.host {
             Hosts::Any | Hosts::Beneath(_) => false,
@@ -156,7 +158,8 @@ impl Pattern {
     }
 }
 
-/// Returns whether an address in a pattern is spelled as everybody does: a slip in it would open something else.
+/// Returns whether an address in a pattern has its usual form. In an unusual one, a typing error would allow another
+/// address.
 fn is_plain(host: &Host, text: &str) -> bool {
     matches!(host, Host::Name(_)) || text.starts_with('[') || text.parse::<IpAddr>().is_ok()
 }

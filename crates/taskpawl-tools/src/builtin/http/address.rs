@@ -1,4 +1,4 @@
-//! Which addresses are public, by the registries of special-purpose addresses.
+//! Classification of public addresses by the IANA registries of special-purpose addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ const fn v6(a: u16, b: u16, c: u16) -> Ipv6Addr {
 const PRIVATE: &str = "a private address";
 const DOCUMENTATION: &str = "an address for documentation";
 
-/// Network, bits of its prefix, and what its addresses are.
+/// Networks with the length of their prefix and the kind of their addresses.
 const SPECIAL_V4: &[(Ipv4Addr, u32, &str)] = &[
     (v4(0, 0, 0, 0), 8, "an address of this machine's own network"),
     (v4(10, 0, 0, 0), 8, PRIVATE),
@@ -33,7 +33,8 @@ const SPECIAL_V4: &[(Ipv4Addr, u32, &str)] = &[
     (v4(240, 0, 0, 0), 4, "a reserved address"),
 ];
 
-/// The first network that holds an address counts. `2002::/16` is not here: it is as special as what it embeds.
+/// Networks as above; the first one that contains an address counts. `2002::/16` is missing, for it is judged by the
+/// IPv4 address that it embeds.
 const SPECIAL_V6: &[(Ipv6Addr, u32, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, "the unspecified address"),
     (Ipv6Addr::LOCALHOST, 128, "a loopback address"),
@@ -52,7 +53,7 @@ const SPECIAL_V6: &[(Ipv6Addr, u32, &str)] = &[
     (v6(0xff00, 0, 0), 8, "a multicast address"),
 ];
 
-/// Returns what an address is if it is not public.
+/// Returns the kind of an address that is not public.
 pub(super) fn special(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),
@@ -74,7 +75,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     if first == 0x2002 {
         return special_v4(Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b)));
     }
-    // Only these have been given out so far.
+    // Only this block has been allocated so far.
     if is_in(v6(0x2000, 0, 0), 3) { None } else { Some("an address that nobody has been given") }
 }
 
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_edges_of_every_network_are_special_and_what_lies_beyond_is_not() {
+    fn the_edges_of_every_network_are_special_and_their_neighbours_are_public() {
         for address in [
             "1.0.0.0",
             "9.255.255.255",

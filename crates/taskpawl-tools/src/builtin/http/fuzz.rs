@@ -1,4 +1,4 @@
-//! Hostile input at what reads URLs, hosts and redirects.
+//! Fuzzing of the parsers for URLs, hosts and redirects.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ pub(crate) fn url(text: &str) -> bool {
     host.is_some() | access | target.is_some() | redirect(text)
 }
 
-/// Follows a redirect, whose target has to be what its URL says.
+/// Follows a redirect and checks that its target agrees with its URL.
 fn redirect(location: &str) -> bool {
     let uri = Uri::from_static("http://a.example:8080/b/c?d");
     let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static("x"))]);

@@ -16,24 +16,24 @@ use super::access::HttpAccess;
 use super::target::{Host, Target};
 use crate::error::ToolError;
 
-/// A connection over TCP as the HTTP client knows it.
+/// TCP connection in the form of the HTTP client.
 pub(super) type Connected = Result<Option<<TcpConnector as Connector>::Out>, Error>;
 
-/// Names and connections of the machine; tests put theirs in its place.
+/// Name resolution and connections; tests replace it.
 pub(super) trait Net: Debug + Send + Sync + 'static {
     fn look_up(&self, uri: &Uri, config: &Config, timeout: NextTimeout)
     -> Result<ResolvedSocketAddrs, Error>;
 
     fn connect(&self, details: &ConnectionDetails<'_>) -> Connected;
 
-    /// Leaves out every check of addresses, for the test that shows that it would be noticed.
+    /// Disables all address checks, for the test which proves that their absence is noticed.
     #[cfg(test)]
     fn is_unchecked(&self) -> bool {
         false
     }
 }
 
-/// The real one.
+/// Name resolution and connections of the operating system.
 #[derive(Debug)]
 pub(super) struct System;
 
@@ -52,10 +52,10 @@ impl Net for System {
     }
 }
 
-/// Lets only those connections come about that are granted.
+/// Permits only allowed connections.
 ///
-/// It looks a name up once, hands on the addresses that it has checked, and checks again what it is told to connect
-/// to: nobody can answer the check with one address and the connection with another.
+/// It resolves a name once, passes on the addresses that it has checked, and checks the addresses again when
+/// connecting. A DNS server therefore cannot answer the check with one address and the connection with another.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) access: HttpAccess,
@@ -63,7 +63,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Returns connectors for plain and encrypted connections.
+    /// Returns a connector for plain and encrypted connections.
     pub(super) fn connector(&self) -> impl Connector {
         self.clone().chain(RustlsConnector::default())
     }
@@ -108,6 +108,7 @@ impl Resolver for Guard {
             }
         }
         match refused {
+            // A name with both allowed and refused addresses is reached by the allowed ones.
             Some(error) if checked.is_empty() => Err(other(error)),
             _ if checked.is_empty() => Err(Error::HostNotFound),
             _ => Ok(checked),

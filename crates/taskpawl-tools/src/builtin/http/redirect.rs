@@ -1,14 +1,14 @@
-//! Requests, and the next one where a server redirects.
+//! Requests that follow redirects.
 
 use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use ureq::http::{Method, Request, Response, StatusCode, Uri};
 
 use super::target::Target;
 
-/// How often a server may send a request on.
-pub(super) const MOST: usize = 10;
+/// Most redirects that are followed.
+pub(super) const MAX_REDIRECTS: usize = 10;
 
-/// Headers that another server gets to see as well. Every other one may be a secret that was meant for the first.
+/// Headers that are also sent to another host. Any other header may contain a secret for the first host.
 const HARMLESS: &[&str] = &[
     "accept",
     "accept-language",
@@ -19,7 +19,7 @@ const HARMLESS: &[&str] = &[
     "user-agent",
 ];
 
-/// A request that can be sent more than once.
+/// Request that can be sent several times.
 #[derive(Clone, Debug)]
 pub(super) struct Hop {
     pub(super) method: Method,
@@ -38,7 +38,7 @@ impl Hop {
         request
     }
 
-    /// Returns the request that an answer asks for, and where it leads, or what is wrong with it.
+    /// Returns the next request and its target if a response redirects. The error describes an invalid redirect.
     pub(super) fn next<T>(&self, response: &Response<T>) -> Result<Option<(Self, Target)>, String> {
         let is_redirect = matches!(
             response.status(),
@@ -60,6 +60,7 @@ impl Hop {
         }
         let keeps_method =
             matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        // A redirect other than 307 and 308 turns every method but `HEAD` into a `GET` without a body.
         if !keeps_method && !matches!(self.method, Method::GET | Method::HEAD) {
             next.method = Method::GET;
             next.body = None;
@@ -78,7 +79,7 @@ fn owned<T: Clone>((name, value): (&HeaderName, &T)) -> (HeaderName, T) {
     (name.clone(), value.clone())
 }
 
-/// Returns a header as text that can stand in a URL.
+/// Returns a header as text that is valid in a URL.
 fn escaped(location: &[u8]) -> String {
     use std::fmt::Write;
 
@@ -93,7 +94,7 @@ fn escaped(location: &[u8]) -> String {
     text
 }
 
-/// Resolves a reference against the URL that it came from.
+/// Resolves a relative reference against the URL that it came from.
 fn join(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.split('#').next().unwrap_or_default();
     let (scheme, authority) = (base.scheme_str()?, base.authority()?);
@@ -115,7 +116,7 @@ fn join(base: &Uri, reference: &str) -> Option<Uri> {
     absolute.parse().ok().filter(|uri: &Uri| uri.scheme().is_some())
 }
 
-/// Resolves `.` and `..` in a path that may have a query behind it.
+/// Resolves `.` and `..` in a path with an optional query.
 fn without_dots(path: &str) -> String {
     let (path, query) = path.find('?').map_or((path, ""), |at| path.split_at(at));
     let mut segments: Vec<&str> = Vec::new();

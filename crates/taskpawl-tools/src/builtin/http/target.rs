@@ -1,18 +1,19 @@
-//! Where a URL leads: one reading of its host, whoever spelled it.
+//! Target of a URL. Each host has one normal form, regardless of its spelling.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ureq::http::Uri;
 
-/// A host as it is compared and connected to: names in small letters without the final dot, addresses as such.
+/// Normalized host, as it is compared and connected to: names in lower case without the final dot, and parsed
+/// addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Name(String),
     Address(IpAddr),
 }
 
-/// Host and port that a URL leads to.
+/// Host and port of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) host: Host,
@@ -22,7 +23,7 @@ pub(super) struct Target {
 const PORT: &str = "has something behind its host that is no port";
 
 impl Target {
-    /// Reads the host of a URL, or says what is wrong with the URL, to be read after its name.
+    /// Parses the target of a URL. The error is worded to follow the name of the URL.
     pub(super) fn of(uri: &Uri) -> Result<Self, &'static str> {
         let authority = uri.authority().ok_or("names no host")?;
         if authority.as_str().contains('@') {
@@ -44,8 +45,8 @@ impl Target {
 }
 
 impl Host {
-    /// Reads a host. What ends in a number is an IPv4 address in one of its many spellings, as browsers read it,
-    /// and never a name: somebody's resolver would read it as an address as well.
+    /// Parses a host. Text that ends in a number is an IPv4 address in one of its many spellings, as in browsers, and
+    /// never a name: some resolvers would read it as an address as well.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(inner) = text.strip_prefix('[') {
             let address: Ipv6Addr = inner.strip_suffix(']')?.parse().ok()?;
@@ -66,7 +67,7 @@ impl Host {
     }
 }
 
-/// Reads one to four numbers, of which the last fills what the others leave.
+/// Parses one to four numbers. The last one fills all remaining bytes, so that `127.1` is `127.0.0.1`.
 fn ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut numbers: Vec<u64> = text.split('.').map(number).collect::<Option<_>>()?;
     let last = numbers.pop()?;
@@ -78,7 +79,7 @@ fn ipv4(text: &str) -> Option<Ipv4Addr> {
     u32::try_from(bits).ok().map(Ipv4Addr::from_bits)
 }
 
-/// Reads a decimal, octal (`0…`) or hexadecimal (`0x…`) number.
+/// Parses a decimal, octal (`0…`) or hexadecimal (`0x…`) number.
 fn number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some("") => return Some(0),

@@ -1,4 +1,4 @@
-//! Which of a hundred URLs are requested: the table that a check less would turn red.
+//! Table of a hundred URLs with the expected decision on each. Any missing check makes it fail.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use ureq::unversioned::transport::{ConnectionDetails, Connector, NextTimeout, Tc
 use super::net::{Connected, Guard, Net};
 use super::*;
 
-/// A world in which every address is a server of this test, which notes what was asked of whom.
+/// Simulated network in which every address is the server of this test; it records all look-ups and connections.
 #[derive(Debug)]
 struct World {
     server: SocketAddr,
@@ -23,7 +23,7 @@ struct World {
     connected: Mutex<Vec<SocketAddr>>,
 }
 
-/// Names and what they lead to, look-up by look-up; the last stays.
+/// Names with their answers, one list for each look-up; the last one repeats.
 const NAMES: &[(&str, &[&[&str]])] = &[
     ("public.test", &[&["93.184.215.14"]]),
     ("other.test", &[&["8.8.8.8", "2606:4700::1111"]]),
@@ -83,7 +83,7 @@ impl Net for World {
     }
 }
 
-/// Answers requests for ever. A path `/302/URL` redirects there; everything else shows what was asked.
+/// Serves requests forever. A path `/302/URL` redirects to `URL`; any other path returns the request itself.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -122,7 +122,7 @@ fn serve(mut stream: std::net::TcpStream) -> std::io::Result<()> {
     stream.write_all(answer.as_bytes())
 }
 
-/// A tool in a world of its own.
+/// Tool with its own simulated network.
 struct Trial {
     world: Arc<World>,
     tool: HttpRequest,
@@ -142,7 +142,7 @@ impl Trial {
         self.tool.call(cx, args).await
     }
 
-    /// Returns `sent` or the class of the error.
+    /// Returns `sent`, or the class of the error.
     async fn verdict(&self, url: &str) -> &'static str {
         self.call(json!({"url": url})).await.map_or_else(|error| error.class(), |_| "sent")
     }
@@ -152,18 +152,18 @@ impl Trial {
     }
 }
 
-/// The only addresses of the table that a request may go to.
+/// Only addresses in the table that a request may use.
 const PUBLIC: &[&str] = &["93.184.215.14", "8.8.8.8", "2606:4700::1111", "2002:808:808::1"];
 
 const SENT: &str = "sent";
 const BLOCKED: &str = "blocked_address";
-/// Never a URL, or never a host.
+/// Not a URL, or not a host.
 const INVALID: &str = "invalid_args";
-/// The same in a redirect; and names that do not exist.
+/// The same in a redirect; also names that do not exist.
 const NO_ANSWER: &str = "http";
 
 const TABLE: &[(&str, &str)] = &[
-    // What is allowed.
+    // Allowed.
     ("http://public.test/", SENT),
     ("http://public.test:8080/a?b=c", SENT),
     ("http://PUBLIC.test./", SENT),
@@ -180,7 +180,7 @@ const TABLE: &[(&str, &str)] = &[
     ("http://public.test/307//somewhere", SENT),
     ("http://public.test/?at=127.0.0.1", SENT),
     ("http://public.test/#@127.0.0.1", SENT),
-    // One look-up, whose answer is used.
+    // Resolved once; that answer is used.
     ("http://rebinding.test/", SENT),
     // Spellings of 127.0.0.1.
     ("http://127.0.0.1/", BLOCKED),
@@ -217,7 +217,7 @@ const TABLE: &[(&str, &str)] = &[
     ("http://[2002:7f00:1::]/", BLOCKED),
     ("http://[2002:c0a8:1::]/", BLOCKED),
     ("http://[2001::1]/", BLOCKED),
-    // Names that lead there.
+    // Names that resolve to non-public addresses.
     ("http://localhost/", BLOCKED),
     ("http://LOCALHOST:80/", BLOCKED),
     ("http://localhost./", BLOCKED),
@@ -270,7 +270,7 @@ const TABLE: &[(&str, &str)] = &[
     ("http://public.test/302/http://user@127.0.0.1/", NO_ANSWER),
     ("http://public.test/302/file:///etc/passwd", NO_ANSWER),
     ("http://public.test/302/gopher://127.0.0.1:25/", NO_ANSWER),
-    // What is no host, or nobody's.
+    // Invalid hosts, and unknown names.
     ("http://nowhere.test/", NO_ANSWER),
     ("http://public.test@127.0.0.1/", INVALID),
     ("http://127.0.0.1@public.test/", INVALID),
@@ -296,7 +296,7 @@ const TABLE: &[(&str, &str)] = &[
     ("http://public..test/", INVALID),
 ];
 
-/// Returns the rows that end otherwise than they should, or that have gone to an address that is not public.
+/// Returns the rows with an unexpected result, and those that connected to a non-public address.
 async fn wrong_rows(is_unchecked: bool) -> Vec<String> {
     let server = server();
     let mut wrong = Vec::new();
@@ -313,21 +313,21 @@ async fn wrong_rows(is_unchecked: bool) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_hundred_urls_end_as_they_should() {
+async fn a_hundred_urls_have_the_expected_decision() {
     assert!(TABLE.len() >= 100);
     assert_eq!(wrong_rows(false).await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn without_the_check_the_table_is_red() {
+async fn without_the_address_check_the_table_fails() {
     let wrong = wrong_rows(true).await;
     let blocked = TABLE.iter().filter(|(_, expected)| *expected == BLOCKED).count();
-    // Only a name with a public address beside it ends well without a check, as it does with one.
+    // One more row fails: without the check `mixed.test` also connects to its private address.
     assert_eq!(wrong.len(), blocked + 1, "{wrong:#?}");
 }
 
 #[tokio::test]
-async fn a_list_of_hosts_is_all_that_is_reached() {
+async fn only_listed_hosts_are_reached() {
     let server = server();
     let hosts =
         ["public.test", "*.localhost", "127.0.0.1:8080", "localhost:3000", "[::1]", "private.test:443"];
@@ -338,7 +338,7 @@ async fn a_list_of_hosts_is_all_that_is_reached() {
         ("http://127.0.0.1:8080/", SENT),
         ("http://[::1]:7/", SENT),
         ("http://localhost:3000/", SENT),
-        // Name and address are both listed, or not.
+        // The name and the address must both be listed.
         ("http://app.localhost:8080/", SENT),
         ("http://app.localhost/", BLOCKED),
         ("http://private.test:443/", BLOCKED),
@@ -356,7 +356,7 @@ async fn a_list_of_hosts_is_all_that_is_reached() {
 }
 
 #[tokio::test]
-async fn a_narrower_list_grants_nothing() {
+async fn a_narrower_list_allows_nothing_more() {
     let server = server();
     let all = ["*", "127.0.0.1:8080"];
     let granted = || HttpAccess::only(all).unwrap();
@@ -381,7 +381,7 @@ async fn a_narrower_list_grants_nothing() {
 }
 
 #[test]
-fn what_is_no_host_is_refused() {
+fn invalid_hosts_are_refused() {
     for host in [
         "",
         "http://a.example",
@@ -404,7 +404,7 @@ fn what_is_no_host_is_refused() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_would_allow_it() {
+async fn refusals_name_the_setting_that_would_allow_the_request() {
     let server = server();
     let mut errors = Vec::new();
     for (access, url) in [
@@ -479,7 +479,7 @@ async fn only_307_and_308_repeat_a_request_with_its_body() {
 }
 
 #[tokio::test]
-async fn circles_end() {
+async fn redirect_loops_end() {
     let trial = Trial::new(server(), HttpAccess::public(), false);
     let error = trial.call(json!({"url": "http://public.test/302/"})).await.unwrap_err();
     assert_eq!(
@@ -490,7 +490,7 @@ async fn circles_end() {
 }
 
 #[tokio::test]
-async fn headers_that_steer_the_connection_are_refused() {
+async fn headers_that_control_the_connection_are_refused() {
     let trial = Trial::new(server(), HttpAccess::public(), false);
     for name in ["Host", "Transfer-Encoding", "content-length", "Connection"] {
         let args = json!({"url": "http://public.test/", "headers": {name: "1"}});
