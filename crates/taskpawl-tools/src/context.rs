@@ -15,7 +15,9 @@ use crate::error::ToolError;
 use crate::sandbox::ClosedPlaces;
 use crate::vault::Vault;
 
-/// Everything a call knows about where and for whom it runs. Owned, so that a call can outlive its starter.
+/// Context of one tool call: its ids, directories, limits, and the sinks for progress and usage.
+///
+/// All fields are owned, so that a call can outlive the function that started it.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CallContext {
@@ -23,66 +25,74 @@ pub struct CallContext {
     pub task: String,
     /// Id of the call within its task; empty outside a task.
     pub call: String,
-    /// Who runs the call.
+    /// Actor that runs the call.
     pub actor: String,
-    /// What the host program attached to the run: a conversation, a session, an agent. See [`in_scope`](crate::in_scope).
+    /// Scope that the host program attached to the run, such as a conversation, a session or an agent. See
+    /// [`in_scope`](crate::in_scope).
     pub scope: Option<String>,
-    /// Which start of the call this is, from 1: a retry is 2, 3 and so on.
+    /// Number of this start of the call, from 1; the first retry is 2.
     pub attempt: u32,
-    /// How often the task of the call was claimed, from 1: all starts of one claim have the same number.
+    /// Number of the claim of the task, from 1; all starts within one claim share it.
     pub claim: u32,
-    /// The same for every attempt of one call; tools pass it on so that the other side can drop repetitions.
+    /// Key that is the same for every attempt of one call. Tools pass it on, so that the other side can drop
+    /// repetitions.
     pub idempotency_key: String,
-    /// The project's root, absolute; file tools never leave it.
+    /// Root of the project, absolute; file tools never leave it.
     pub root: PathBuf,
-    /// The directory that relative paths start from: the root, or beneath it.
+    /// Directory that relative paths are resolved against: the root or a directory beneath it.
     pub dir: PathBuf,
-    /// Where output files of the call go: the path without `.stdout` and `.stderr`.
+    /// Common prefix of the output files of the call: their path without `.stdout` and `.stderr`.
     pub output: PathBuf,
-    /// Fires when the call shall end early.
+    /// Fires when the call must end early.
     pub cancel: CancellationToken,
-    /// When the call has to be over; `None` is never.
+    /// Deadline of the call; `None` means that there is none.
     pub deadline: Option<Instant>,
-    /// How much a call may print and how gently it is ended.
+    /// Limits for the output of the call, and the grace period before it is killed.
     pub limits: CallLimits,
-    /// Who hears what the call says while it runs.
+    /// Receives progress messages and warnings while the call runs.
     pub progress: Option<ProgressSink>,
-    /// Who adds up what the call uses up.
+    /// Receives the usage that the call reports.
     pub usage: Option<UsageSink>,
-    /// Receives which parts of the result are cut. See [`report_cut`](Self::report_cut).
+    /// Receives the parts of the result that were cut. See [`report_cut`](Self::report_cut).
     pub cut: Option<CutSink>,
-    /// What starts programs, shared by the calls of one run. Without a run the call's own, with a supervisor.
+    /// Starts programs; shared by all calls of one run. Outside of a run the call has its own, with a supervisor.
     pub programs: Programs,
-    /// What the programs of the call may do. Whoever starts one hands it on; a tool that does its work in this process keeps to
-    /// [`root`](Self::root) by itself. Without a run [`Sandbox::Off`].
+    /// Sandbox for the programs of the call. A tool that starts a program passes it on.
+    ///
+    /// A tool that does its work in this process has to confine itself to [`root`](Self::root). Outside of a run this
+    /// is [`Sandbox::Off`].
     pub sandbox: Sandbox,
-    /// What of the project a tool that does its work in this process leaves alone, as programs do in their sandbox. Without a run
-    /// nothing but what is taskpawl's own.
+    /// Paths of the project that a tool working in this process must not touch; the sandbox enforces the same paths for
+    /// programs. Outside of a run only taskpawl's own files are excluded.
     pub closed: ClosedPlaces,
-    /// The variables that the programs of the call see, beside those of the call itself.
+    /// Environment variables for the programs of the call, in addition to those that the call sets itself.
     pub environment: Arc<Environment>,
-    /// The way to the plan of its task, where the call declares `planAccess`: programs find it by [`PLAN_VARIABLE`], tools within
-    /// this process open it with the library. It ends with the call.
+    /// Descriptor that gives access to the plan of the task, if the call declares `planAccess`.
+    ///
+    /// Programs find it through [`PLAN_VARIABLE`]; tools within this process open it with the library. It is closed
+    /// when the call ends.
     pub plan: Option<Arc<OwnedFd>>,
-    /// The secrets of the run, for a tool whose own configuration names some; those of the arguments are in them already. What is
-    /// asked for here is taken out of everything that the run keeps from then on. `None` outside of a run.
+    /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
+    ///
+    /// A secret that is requested here is redacted from then on in everything that the run stores. `None` outside of a
+    /// run.
     pub secrets: Option<Vault>,
 }
 
-/// The variable that tells a program by which descriptor it reaches the plan.
+/// Environment variable that holds the number of the descriptor through which a program reaches the plan.
 pub const PLAN_VARIABLE: &str = "TASKPAWL_FD";
 
-/// How much a call may print and how gently it is ended.
+/// Limits for the output of a call, and its grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Bytes that a call may write to its output files together; beyond them it is killed and fails.
+    /// Maximum of bytes in all output files of the call together; a call that exceeds it is killed and fails.
     pub output_bytes: u64,
-    /// Bytes of output that stay in the result; beyond them it holds only head and tail.
+    /// Maximum of output bytes in the result; longer output is reduced to its head and tail.
     pub keep_bytes: usize,
-    /// Whether the author of the call chose `keep_bytes`. Then other limits of a tool, such as a number of matches, that its
-    /// arguments do not name are not applied.
+    /// Set when the author of the call chose `keep_bytes`. Then defaults of a tool for other limits, such as the number
+    /// of matches, do not apply; explicit arguments still do.
     pub is_keep_chosen: bool,
-    /// Time between asking a call to end and making it.
+    /// Time between the request to end and the kill.
     pub grace: Duration,
 }
 
@@ -97,30 +107,31 @@ impl Default for CallLimits {
     }
 }
 
-/// What of a message arrives.
-const MOST_MESSAGE_BYTES: usize = 4 << 10;
+/// Longest message that is passed on, in bytes; the rest is dropped.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Something that a call says while it runs.
+/// Message that a call sends while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A line for the person who watches.
+    /// One line for an observer of the run.
     Message(String),
-    /// A line that whoever started the run has to see, also who does not watch.
+    /// One line that must reach the person who started the run, even without a live display.
     Warning(String),
 }
 
-/// Receives what a call says while it runs; it is called on the thread of the call and must not block.
+/// Receives the messages of a running call. It is called on the thread of the call and must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Receives what a call uses up: an object; numbers of the same name are added up, and `cost` counts for budgets.
+/// Receives the usage of a call: a JSON object. Numbers of the same name are added up; `cost` counts against budgets.
 pub type UsageSink = Arc<dyn Fn(Value) + Send + Sync>;
 
-/// Receives the parts of a result that are cut, as JSON Pointers.
+/// Receives the parts of a result that were cut, as JSON Pointers.
 pub type CutSink = Arc<dyn Fn(String) + Send + Sync>;
 
 impl CallContext {
-    /// Makes a context for a call in `root` without task, deadline and sink; its output files begin with `output`.
+    /// Makes a context for a call in `root`, without a task, a deadline or sinks. `output` is the prefix of its output
+    /// files.
     pub fn new(root: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self {
@@ -149,17 +160,17 @@ impl CallContext {
         }
     }
 
-    /// Returns the file for what the call's program prints to its standard output.
+    /// Returns the path of the file that captures the standard output of the call's program.
     pub fn stdout_path(&self) -> PathBuf {
         self.output_path(".stdout")
     }
 
-    /// Returns the file for what the call's program prints to its standard error.
+    /// Returns the path of the file that captures the standard error of the call's program.
     pub fn stderr_path(&self) -> PathBuf {
         self.output_path(".stderr")
     }
 
-    /// Returns what a program of the call inherits beside its streams.
+    /// Returns the descriptor that programs of the call inherit in addition to their standard streams.
     pub(crate) fn handover(&self) -> Option<Handover> {
         let descriptor = Arc::clone(self.plan.as_ref()?);
         Some(Handover { descriptor, variable: PLAN_VARIABLE })
@@ -171,38 +182,39 @@ impl CallContext {
         path.into()
     }
 
-    /// Tells whoever watches what the call is doing; nothing happens when nobody does. Of more than 4 KiB only the head arrives.
+    /// Sends a progress message to the observers, if there are any. Only the first 4 KiB are passed on.
     pub fn report(&self, message: impl Into<String>) {
         if let Some(sink) = &self.progress {
-            sink(Progress::Message(crate::text::head_of_text(message.into(), MOST_MESSAGE_BYTES)));
+            sink(Progress::Message(crate::text::head_of_text(message.into(), MAX_MESSAGE_BYTES)));
         }
     }
 
-    /// Tells whoever started the run what must not be missed; else as [`report`](Self::report).
+    /// Sends a warning that must not be missed; otherwise like [`report`](Self::report).
     pub fn warn(&self, message: impl Into<String>) {
         if let Some(sink) = &self.progress {
-            sink(Progress::Warning(crate::text::head_of_text(message.into(), MOST_MESSAGE_BYTES)));
+            sink(Progress::Warning(crate::text::head_of_text(message.into(), MAX_MESSAGE_BYTES)));
         }
     }
 
-    /// Says what the call has used up since it said so last, as an object such as `{"cost": 0.02, "tokens": 1200}`; it counts however the
-    /// call ends.
+    /// Reports the usage since the last report, as an object such as `{"cost": 0.02, "tokens": 1200}`. It counts even
+    /// if the call fails.
     pub fn report_usage(&self, usage: Value) {
         if let Some(sink) = &self.usage {
             sink(usage);
         }
     }
 
-    /// Marks a part of the result as cut: it holds less than there is, and the arguments of the call did not ask for less. A JSON
-    /// Pointer such as `/stdout` names the part; `""` is the whole result. Expressions of the plan do not read such a part
-    /// unless they say so.
+    /// Marks a part of the result as cut: it was shortened although the arguments of the call did not ask for that.
+    ///
+    /// A JSON Pointer such as `/stdout` names the part; `""` is the whole result. Expressions of the plan refuse to
+    /// read a cut part unless they accept that explicitly.
     pub fn report_cut(&self, pointer: impl Into<String>) {
         if let Some(sink) = &self.cut {
             sink(pointer.into());
         }
     }
 
-    /// Fails when the call is cancelled or its deadline has passed; for loops that do not await.
+    /// Fails if the call is cancelled or past its deadline. Loops that do not await call this regularly.
     pub fn check(&self) -> Result<(), ToolError> {
         if self.cancel.is_cancelled() {
             return Err(ToolError::Cancelled { result: None });
@@ -213,18 +225,19 @@ impl CallContext {
         }
     }
 
-    /// Waits until the call is cancelled or its deadline has passed and returns which of the two it was.
+    /// Waits until the call is cancelled or its deadline has passed, and returns the matching error.
     pub async fn interrupted(&self) -> ToolError {
         interrupted(&self.cancel, self.deadline).await
     }
 
-    /// Runs `work` until it ends or the call is cancelled or timed out, whichever comes first.
+    /// Runs `work` until it completes, or until the call is cancelled or timed out.
     ///
     /// # Cancel safety
     ///
-    /// In the latter two cases `work` is dropped where it stands.
+    /// On cancellation and timeout `work` is dropped at its current await point.
     pub async fn until_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, ToolError> {
         tokio::select! {
+            // If both are ready, the finished work wins, so that its result is not lost.
             biased;
             done = work => Ok(done),
             error = self.interrupted() => Err(error),
@@ -232,9 +245,10 @@ impl CallContext {
     }
 }
 
-/// Waits until a call is cancelled or its deadline has passed and returns which of the two it was.
+/// Waits until the call is cancelled or its deadline has passed, and returns the matching error.
 pub(crate) async fn interrupted(cancel: &CancellationToken, deadline: Option<Instant>) -> ToolError {
     tokio::select! {
+        // If both are ready, the call counts as cancelled, not as timed out.
         biased;
         () = cancel.cancelled() => ToolError::Cancelled { result: None },
         () = passed(deadline) => ToolError::Timeout { result: None },

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::sandbox::ClosedReason;
 use crate::secrets::SecretError;
 
-/// Why a tool call failed.
+/// Error of a tool call.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -20,40 +20,40 @@ pub enum ToolError {
         tool: String,
         /// Path of the field, as in `args.argv[0]`.
         field: String,
-        /// What is wrong with it, to be read after the field.
+        /// Description of the problem, worded to follow the name of the field.
         problem: String,
     },
-    /// The operating system refused something about a file.
+    /// The operating system refused a file operation.
     #[error("failed to {action} `{path}`")]
     Io {
-        /// What was tried, as a verb: `read`, `write`.
+        /// Operation as a verb: `read`, `write`.
         action: &'static str,
-        /// The file, as the call named it.
+        /// File, as the call named it.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A path leads out of the project.
     #[error("`{path}` leads out of the project root; use a path beneath it, without links that leave it")]
     OutsideRoot {
-        /// The path, as the call named it.
+        /// Path, as the call named it.
         path: PathBuf,
     },
     /// A path belongs to taskpawl itself.
     #[error("`{path}` belongs to taskpawl itself, and tools do not write there")]
     Protected {
-        /// The path, as the call named it.
+        /// Path, as the call named it.
         path: PathBuf,
     },
-    /// A path is closed to tools, as it is to programs in their sandbox.
+    /// A path is excluded for tools, as it is for programs in the sandbox.
     #[error("`{path}` {reason}")]
     Closed {
-        /// The path, as the call named it.
+        /// Path, as the call named it.
         path: PathBuf,
-        /// Why it is, and what would open it.
+        /// Reason, with the setting that would allow access.
         reason: ClosedReason,
     },
-    /// A secret that the arguments name cannot be had.
+    /// A secret that the arguments name is unavailable.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// A program could not be started.
@@ -62,126 +62,127 @@ pub enum ToolError {
     /// A program could not be started because of its sandbox.
     #[error("{source}; {hint}")]
     OutsideSandbox {
-        /// What the system said.
+        /// Error of the operating system.
         source: SpawnError,
-        /// What the sandbox has to do with it, and what would let it start.
+        /// Explanation of the part that the sandbox plays, with the setting that would let the program start.
         hint: String,
     },
-    /// A program ended with another exit code than those that count as success.
+    /// A program exited with a code that does not count as success.
     #[error("{}", exit_message(program, *code, *signal, stderr, hint.as_deref()))]
     Exit {
-        /// The program, as the call named it.
+        /// Program, as the call named it.
         program: String,
-        /// Exit code; 128 plus the number of the signal where one ended the program.
+        /// Exit code; 128 plus the number of the signal if a signal ended the program.
         code: i32,
-        /// The signal that ended the program.
+        /// Signal that ended the program.
         signal: Option<i32>,
-        /// The last line that it wrote to its standard error, fit for a terminal; may be empty.
+        /// Last line of its standard error, sanitized for a terminal; may be empty.
         stderr: String,
-        /// What of its sandbox it ran into, as far as can be told, and what would let it through.
+        /// Sandbox restriction that the program probably hit, with the setting that would lift it.
         hint: Option<String>,
-        /// What the call would have returned.
+        /// Result that the call would have returned.
         result: Box<Value>,
     },
-    /// What a program or server returned is not what the call asked for.
+    /// Output of a program or server is not JSON, although the call asked for that.
     #[error("{what} cannot be read as JSON: {problem}")]
     InvalidJson {
-        /// What was read, as in ``stdout of `jq` ``.
+        /// Name of the output, as in ``stdout of `jq` ``.
         what: String,
-        /// Why it could not be read.
+        /// Description of the parse error.
         problem: String,
-        /// What the call would have returned.
+        /// Result that the call would have returned.
         result: Box<Value>,
     },
     /// The call was not over at its deadline.
     #[error("the call was not over at its deadline")]
     Timeout {
-        /// What it had returned until then.
+        /// Partial result up to then.
         result: Option<Box<Value>>,
     },
-    /// The call was told to end.
+    /// The call was cancelled.
     #[error("the call was cancelled")]
     Cancelled {
-        /// What it had returned until then.
+        /// Partial result up to then.
         result: Option<Box<Value>>,
     },
-    /// Whoever did the work is gone, and nobody knows how far it came.
+    /// The program or server that did the work disappeared; the work may be done in part or in full.
     #[error("{message}")]
     Lost {
-        /// A lower-case fragment that says what is gone.
+        /// Lower-case fragment that names the lost party.
         message: String,
     },
-    /// The call printed more than it may.
+    /// The call wrote more output than its limit.
     #[error("the call put out more than the limit of {limit_bytes} bytes")]
     OutputLimit {
-        /// The limit, over all of its output.
+        /// Limit in bytes, over all output files together.
         limit_bytes: u64,
-        /// What it had returned until then.
+        /// Partial result up to then.
         result: Option<Box<Value>>,
     },
-    /// A request was to go where it may not.
+    /// A request was blocked because of its host or address.
     #[error("`{host}:{port}` {}", block_message(host, *port, reason))]
     BlockedAddress {
-        /// The host, as it was understood.
+        /// Host, in the form in which it was parsed.
         host: String,
-        /// The port.
+        /// Port of the request.
         port: u16,
-        /// Why it may not be reached.
+        /// Reason for the block.
         reason: BlockReason,
     },
-    /// A request got no answer.
+    /// A request got no response.
     #[error("no answer from `{url}`: {problem}")]
     Http {
-        /// Where the request went.
+        /// URL of the request.
         url: String,
-        /// Why there is no answer.
+        /// Description of the failure.
         problem: String,
     },
-    /// A server answered with an error.
+    /// A server responded with an error status.
     #[error("`{url}` answered with status {status}")]
     HttpStatus {
-        /// Where the request went.
+        /// URL of the request.
         url: String,
-        /// The status, 400 or above.
+        /// HTTP status, 400 or above.
         status: u16,
-        /// What the call would have returned.
+        /// Result that the call would have returned.
         result: Box<Value>,
     },
-    /// A server said that its tool failed.
+    /// A server reported that its tool failed.
     #[error("{message}")]
     Answered {
-        /// What it said, as one line.
+        /// Error message of the server, as one line.
         message: String,
-        /// What it returned.
+        /// Result that the server sent with the error.
         result: Box<Value>,
     },
-    /// A server could not be started or reached, or does not keep to the protocol; the call has not begun.
+    /// A server could not be started or reached, or violates the protocol. The call has not begun, so that a retry is
+    /// safe.
     #[error("{message}")]
     Server {
-        /// A lower-case fragment that says which server and what is wrong.
+        /// Lower-case fragment that names the server and the problem.
         message: String,
     },
     /// The tool panicked.
     #[error("the tool panicked: {message}")]
     Panicked {
-        /// What the panic said.
+        /// Message of the panic.
         message: String,
     },
-    /// Everything that a tool wants to say in its own words.
+    /// Any other failure, worded by the tool.
     #[error("{message}")]
     Failed {
-        /// A lower-case fragment that says what failed.
+        /// Lower-case fragment that describes the failure.
         message: String,
     },
 }
 
 impl ToolError {
-    /// Makes an error in the tool's own words: a lower-case fragment without a final period.
+    /// Makes an error with the tool's own message: a lower-case fragment without a final period.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into() }
     }
 
-    /// Returns the kind of failure as a stable word, by which failures are grouped and retries decided.
+    /// Returns the class of the failure as a stable word. Statistics group by it, and retry rules refer to it.
     pub fn class(&self) -> &'static str {
         match self {
             Self::InvalidArgs { .. } => "invalid_args",
@@ -206,7 +207,7 @@ impl ToolError {
         }
     }
 
-    /// Returns what the call had to show for itself although it failed, in the form of its result.
+    /// Returns the partial or complete result of the failed call, in the form of its normal result.
     pub fn result(&self) -> Option<&Value> {
         match self {
             Self::Exit { result, .. }
@@ -234,17 +235,17 @@ impl ToolError {
     }
 }
 
-/// Why a host may not be reached.
+/// Reason why a host is blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockReason {
-    /// There is a list of hosts, and it is not on it.
+    /// A list of allowed hosts is configured, and the host is missing there.
     Unlisted,
-    /// It is, or leads to, an address that is not public, and nobody has listed that.
+    /// The host is, or resolves to, an address that is not public and not listed explicitly.
     NotPublic {
-        /// The address.
+        /// Blocked address.
         address: IpAddr,
-        /// What it is, as in `a loopback address`.
+        /// Kind of the address, as in `a loopback address`.
         kind: &'static str,
     },
 }
@@ -257,6 +258,8 @@ fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
         }
         BlockReason::NotPublic { address, kind } => {
             let listed = SocketAddr::new(*address, port);
+            // Listing only the address would still fail for a request that uses the name, so that the message asks for
+            // both.
             let is_name = host.trim_matches(['[', ']']) != address.to_string();
             let (leads, both) = if is_name {
                 (format!("leads to `{address}`, {kind}"), " beside the name")
@@ -277,34 +280,34 @@ fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str, hin
     hint.map_or(how.clone(), |hint| format!("{how}; {hint}"))
 }
 
-/// Why a tool could not be registered.
+/// Error of registering a tool.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// Another tool has the name.
+    /// Another tool already has the name.
     #[error("a tool named `{name}` is registered already")]
     Duplicate {
-        /// The name.
+        /// Rejected name.
         name: String,
     },
-    /// The name cannot stand in a plan.
+    /// The name is not valid in a plan.
     #[error(
         "`{name}` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server"
     )]
     InvalidName {
-        /// The name.
+        /// Rejected name.
         name: String,
     },
-    /// A schema of the tool cannot be used.
+    /// A schema of the tool cannot be compiled.
     #[error("the {which} schema of tool `{name}` is invalid at `{at}`: {problem}")]
     InvalidSchema {
         /// Name of the tool.
         name: String,
         /// `args` or `result`.
         which: &'static str,
-        /// JSON pointer into the schema.
+        /// JSON Pointer into the schema.
         at: String,
-        /// What is wrong there.
+        /// Description of the problem.
         problem: String,
     },
 }

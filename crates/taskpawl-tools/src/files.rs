@@ -1,4 +1,4 @@
-//! Files that decide something, in whose place a program may have put something else.
+//! Reads files that configure taskpawl. A program may have replaced them by something that is not a regular file.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -7,16 +7,16 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a file for reading. A pipe is refused instead of waited for: maybe nobody ever writes to it.
+/// Opens a regular file for reading. A pipe is refused, since waiting for its writer could take forever.
 ///
 /// # Errors
-/// It is not there or cannot be read, or what is there is no file.
+/// The file does not exist, cannot be read, or is not a regular file.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let kind = match &opened {
         Ok(file) => file.metadata()?.file_type(),
-        // A socket is opened by nobody.
+        // A socket cannot be opened; its type gives a better error than that of the system.
         Err(_) => match path.metadata() {
             Ok(metadata) if metadata.file_type().is_socket() => metadata.file_type(),
             Ok(_) | Err(_) => return opened,
@@ -29,10 +29,10 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     Err(invalid(format!("it is no file but {kind}; put a file in its place, or move it away")))
 }
 
-/// Reads a file of text of at most `most` bytes; `None` where nothing has this name.
+/// Reads a text file of at most `most` bytes; `None` if nothing has this name.
 ///
 /// # Errors
-/// It cannot be read, or what is there is no such file: a link that leads to nothing is none.
+/// The file cannot be read, is not a regular file, or is a dangling link.
 pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<String>> {
     let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return not_dangling(path).map(|()| None),
@@ -46,7 +46,8 @@ pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Refuses a path that is not there because a link on its way leads to nothing: whoever made that meant a file.
+/// Refuses a missing path behind a dangling link: the author of the link meant an existing file, so that treating it as
+/// absent would hide a mistake.
 fn not_dangling(path: &Path) -> io::Result<()> {
     let last = path.ancestors().find(|above| above.symlink_metadata().is_ok());
     let Some(link) = last.filter(|last| !last.exists()) else { return Ok(()) };
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_is_named_and_not_waited_for() {
+    fn anything_but_a_regular_file_is_refused_without_waiting() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("file"), "text").unwrap();

@@ -1,4 +1,4 @@
-//! Tools that become known when they are first needed.
+//! Tools that are discovered on first use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,17 +9,19 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::tool::Tool;
 
-/// Finds tools that a run needs and its registry does not have: those of servers, which have to be started before anybody knows
-/// what they offer.
+/// Discovers tools that a run needs and its registry lacks: those of servers, which must be started before their tools
+/// are known.
 #[async_trait]
 pub trait ToolFinder: fmt::Debug + Send + Sync {
-    /// Returns whether it is worth looking for a tool of this name. It is asked often, and looks nowhere.
+    /// Returns whether a search for a tool of this name can succeed. It is called often and does no I/O.
     fn may_find(&self, tool: &str) -> bool;
 
-    /// Looks for a tool, and returns all tools that became known by that, with or without the one that is looked for. A run asks
-    /// once for each name, and goes on with its other tasks meanwhile; programs that are started end with the run at the latest.
+    /// Searches for a tool, and returns all tools that were discovered on the way, possibly without the wanted one.
+    ///
+    /// A run calls this once for each name and continues with other tasks in the meantime. Programs started by it end
+    /// with the run at the latest.
     ///
     /// # Errors
-    /// It cannot be told whether there is such a tool. Then the tasks that need it are left as they are.
+    /// The existence of the tool cannot be determined. The tasks that need it then stay unchanged.
     async fn find(&self, tool: &str, cx: CallContext) -> Result<Vec<Arc<dyn Tool>>, ToolError>;
 }

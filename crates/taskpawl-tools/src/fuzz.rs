@@ -1,15 +1,14 @@
-//! Readers of what comes from elsewhere, for programs that throw hostile input at them. Each function returns whether something was
-//! read.
+//! Parsers of untrusted input, exposed for fuzzing. Each function returns whether the input was valid.
 
 use crate::builtin;
 
-/// Reads a URL, a host, and where a redirect leads.
+/// Parses a URL, a host, and the target of a redirect.
 #[cfg(feature = "http")]
 pub fn url(text: &str) -> bool {
     builtin::http::fuzz::url(text)
 }
 
-/// Splits a command of a shell.
+/// Splits a shell command into words.
 pub fn command(text: &str) -> bool {
     builtin::words::command(text)
 }

@@ -11,16 +11,16 @@ use crate::context::{CallContext, interrupted};
 use crate::error::ToolError;
 use crate::registry::RegisteredTool;
 
-/// Runs one call of `tool` as everybody should: with checked arguments, held to its deadline and to the tool's own time, its panics
-/// caught.
+/// Runs a tool call with argument validation, deadline and panic handling.
 ///
-/// A tool that is cancelled or past its deadline has [`CallLimits::grace`](crate::CallLimits::grace) to end by itself
-/// (a program gets its `TERM` in this time); then its future is dropped and the call fails with
-/// [`ToolError::Cancelled`] or [`ToolError::Timeout`]. A plain future: nothing is spawned before it is polled.
+/// The deadline is the earlier one of the context and the tool. After a cancellation or at the deadline the tool has
+/// [`CallLimits::grace`](crate::CallLimits::grace) to end by itself; a program gets its `TERM` in this time. Then its
+/// future is dropped, and the call fails with [`ToolError::Cancelled`] or [`ToolError::Timeout`]. Nothing is spawned
+/// before the future is polled.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the tool's, which ends whatever the call has started.
+/// Dropping the future drops that of the tool, which ends everything that the call has started.
 pub async fn call_guarded(
     tool: RegisteredTool,
     mut cx: CallContext,
@@ -31,6 +31,7 @@ pub async fn call_guarded(
     }
     let end = tool.spec().timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     cx.deadline = [cx.deadline, end].into_iter().flatten().min();
+    // A call that is already cancelled or late must not start at all.
     cx.check()?;
     let (cancel, deadline, grace) = (cx.cancel.clone(), cx.deadline, cx.limits.grace);
     let work = AssertUnwindSafe(async { tool.tool().call(cx, args).await }).catch_unwind();
@@ -41,8 +42,10 @@ pub async fn call_guarded(
     }
 }
 
-/// Ends when the tool has had its time to react to a cancellation or its deadline. The margin covers what a
-/// tool does after it has used up the grace itself: reaping a killed program and reading its output.
+/// Completes when the tool has had its time to react to a cancellation or the deadline.
+///
+/// The margin is for the work of a tool after it has used the whole grace period itself: reaping a killed program and
+/// reading its output.
 async fn overdue(cancel: &CancellationToken, deadline: Option<Instant>, grace: Duration) -> ToolError {
     let error = interrupted(cancel, deadline).await;
     tokio::time::sleep(grace + grace / 4).await;
@@ -53,7 +56,7 @@ fn panicked(panic: &(dyn Any + Send)) -> ToolError {
     ToolError::Panicked { message: panic_text(panic) }
 }
 
-/// Returns the message of a panic in one line.
+/// Returns the message of a panic as one line.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let message = if let Some(text) = panic.downcast_ref::<&str>() {
         (*text).to_owned()

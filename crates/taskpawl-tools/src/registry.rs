@@ -10,7 +10,7 @@ use crate::error::{RegistryError, ToolError};
 use crate::schema::{Schema, SchemaError, nearest};
 use crate::tool::{Tool, ToolSpec};
 
-/// The tools that calls may name, each under a unique name.
+/// Tools by their unique names.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     tools: BTreeMap<String, RegisteredTool>,
@@ -22,11 +22,11 @@ impl Registry {
         Self::default()
     }
 
-    /// Makes a registry of the built-in tools, whose `http_request` reaches every public host.
+    /// Makes a registry of the built-in tools; `http_request` reaches every public host.
     ///
     /// # Panics
     ///
-    /// Only if a built-in tool is wrong, which the tests exclude.
+    /// Only if a built-in tool is invalid, which the tests exclude.
     pub fn builtin() -> Self {
         #[cfg(feature = "http")]
         let registry = Self::builtin_reaching(HttpAccess::public());
@@ -35,11 +35,11 @@ impl Registry {
         registry
     }
 
-    /// Makes a registry of the built-in tools, whose `http_request` reaches what `access` grants.
+    /// Makes a registry of the built-in tools; `http_request` reaches the hosts that `access` grants.
     ///
     /// # Panics
     ///
-    /// Only if a built-in tool is wrong, which the tests exclude.
+    /// Only if a built-in tool is invalid, which the tests exclude.
     #[cfg(feature = "http")]
     pub fn builtin_reaching(access: HttpAccess) -> Self {
         let mut tools = builtin::local();
@@ -55,14 +55,22 @@ impl Registry {
         registry
     }
 
-    /// Adds a tool, whose schemas are compiled here once and for all.
+    /// Adds a tool and compiles its schemas.
+    ///
+    /// # Errors
+    ///
+    /// The name is taken or invalid, or a schema cannot be compiled.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
         let args = if tool.is_foreign() { Args::later() } else { Args::now(tool.spec())? };
         self.insert(tool, args)
     }
 
-    /// Adds a tool whose schemas are known to be right, because a test has registered it otherwise: they are compiled when they are needed,
-    /// for most commands and runs need few of them.
+    /// Adds a tool whose schemas are known to be valid, since a test has passed it to [`register`](Self::register).
+    /// They are compiled on first use, for most commands and runs need only a few.
+    ///
+    /// # Errors
+    ///
+    /// The name is taken or invalid.
     pub fn register_tested(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
         self.insert(tool, Args::later())
     }
@@ -79,23 +87,23 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the tool of this name.
+    /// Returns the tool with this name.
     pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
         self.tools.get(name)
     }
 
-    /// Returns the tools in the order of their names.
+    /// Returns the tools, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &RegisteredTool> {
         self.tools.values()
     }
 
-    /// Returns the names of the tools in order.
+    /// Returns the names of the tools, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
 }
 
-/// A name, or that of a server, a slash, and what the server calls the tool.
+/// Returns whether a name is valid: a plain name, or `SERVER/TOOL` for the tool of a server.
 fn is_name(name: &str) -> bool {
     match name.split_once('/') {
         None => is_word(name, 64, b"._-"),
@@ -112,14 +120,14 @@ fn invalid(name: &str, which: &'static str, error: SchemaError) -> RegistryError
     RegistryError::InvalidSchema { name: name.to_owned(), which, at: error.at, problem: error.problem }
 }
 
-/// A tool together with the compiled schema of its arguments; cheap to clone.
+/// Registered tool with the compiled schema of its arguments; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RegisteredTool {
     tool: Arc<dyn Tool>,
     args: Arc<Args>,
 }
 
-/// The schema of arguments; one that comes from elsewhere, or is known to be right, is compiled when it is first needed, for most are not.
+/// Schema of arguments. A foreign schema, or one known to be valid, is compiled on first use, for most are never used.
 #[derive(Debug)]
 struct Args(OnceLock<Schema>);
 
@@ -143,22 +151,26 @@ impl Args {
 }
 
 impl RegisteredTool {
-    /// Returns the tool itself, to be called without any of the guards of [`call_guarded`](crate::call_guarded).
+    /// Returns the bare tool. Calling it directly skips the checks of [`call_guarded`](crate::call_guarded).
     pub fn tool(&self) -> &Arc<dyn Tool> {
         &self.tool
     }
 
-    /// Returns what the tool is called, what it takes and how it behaves.
+    /// Returns the name, the schemas and the hints of the tool.
     pub fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
 
-    /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
+    /// Returns whether a call with these arguments may be repeated when its outcome is unknown.
     pub fn is_repeatable(&self, args: &Value) -> bool {
         self.tool.is_repeatable(args)
     }
 
-    /// Refuses `planAccess` of a call that could do nothing with it.
+    /// Refuses `planAccess` for a tool that could not use it.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::InvalidArgs`] if the tool starts no program.
     pub fn check_plan_access(&self) -> Result<(), ToolError> {
         if self.tool.reaches_plan() {
             return Ok(());
@@ -171,8 +183,10 @@ impl RegisteredTool {
         })
     }
 
-    /// Checks arguments as somebody wrote them; the error names the first field that does not fit. They are held against the
-    /// schema, but for tools that [answer wrong arguments themselves](Tool::judged_args): of those a misspelt name alone is refused.
+    /// Checks the arguments in a plan; the error names the first field that does not fit.
+    ///
+    /// They are checked against the schema. A tool that [answers invalid arguments itself](Tool::judged_args) gets only
+    /// a check for misspelt names.
     pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {
         match self.tool.judged_args() {
             Some(names) => check_names(&self.spec().name, &names, args),
@@ -180,20 +194,21 @@ impl RegisteredTool {
         }
     }
 
-    /// Checks arguments as they go to the tool: as [`check_args`](Self::check_args), but a tool that answers wrong arguments itself
-    /// gets whatever there is.
+    /// Checks the arguments of a call that is about to start. This is [`check_args`](Self::check_args), but a tool that
+    /// answers invalid arguments itself gets them unchecked.
     pub fn check_call(&self, args: &Value) -> Result<(), ToolError> {
         if self.tool.judged_args().is_some() { Ok(()) } else { self.check_args(args) }
     }
 }
 
-/// Refuses the first name that is near enough to one of `names` that is free to be a slip. Others may be there: a tool passes over what
-/// it does not know.
+/// Refuses the first unknown name that is similar to an unused one of `names`. Other unknown names are accepted, for
+/// the tool ignores them.
 fn check_names(tool: &str, names: &[&str], args: &Value) -> Result<(), ToolError> {
     let Value::Object(args) = args else { return Ok(()) };
-    let free = || names.iter().copied().filter(|name| !args.contains_key(*name));
+    // A name that is already given is no candidate: a second spelling of it is not a typing error.
+    let unused = || names.iter().copied().filter(|name| !args.contains_key(*name));
     let mut unknown = args.keys().filter(|name| !names.contains(&name.as_str()));
-    let slip = unknown.find_map(|name| Some((name, nearest(name, free())?)));
+    let slip = unknown.find_map(|name| Some((name, nearest(name, unused())?)));
     slip.map_or(Ok(()), |(name, near)| {
         Err(ToolError::InvalidArgs {
             tool: tool.to_owned(),
@@ -211,8 +226,8 @@ fn check(schema: &Schema, tool: &str, args: &Value) -> Result<(), ToolError> {
     })
 }
 
-/// Checks arguments of `tool` against a schema that comes from elsewhere: what this version does not know in it is left to
-/// whoever wrote it.
+/// Checks arguments of `tool` against an external schema. Keywords that this version does not know are ignored, for the
+/// owner of the schema checks the arguments as well.
 pub fn check_foreign(tool: &str, schema: &Value, args: &Value) -> Result<(), ToolError> {
     check(&Schema::lenient(schema), tool, args)
 }

@@ -1,8 +1,9 @@
-//! Files beneath the project root.
+//! Access to files beneath the project root.
 //!
-//! Every path is resolved by the kernel in the same step that opens it (`openat2` with `RESOLVE_BENEATH`). Checking a
-//! path first and opening it then can be raced: somebody swaps a directory for a link between the two. What is closed to tools is
-//! therefore recognised by the path that the kernel says of what is open, not by the one that a call has written.
+//! The kernel resolves every path in the same step that opens it (`openat2` with `RESOLVE_BENEATH`). Checking a path
+//! first and opening it afterwards would be a race: another process can swap a directory for a link in between. For the
+//! same reason excluded paths are recognised by the path that the kernel reports for the open descriptor, not by the
+//! path in the arguments of the call.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -20,11 +21,13 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::sandbox::{ClosedPlaces, ClosedReason};
 
-/// What ties the project to its store: no tool writes there.
+/// Directory that connects the project with its store; tools never write there.
 const OWN_DIRECTORY: &str = ".taskpawl";
 
-/// Returns whether a path is not beneath the root, which has these names, whatever lies there: it starts elsewhere, or its first step
-/// leaves the root. Where links lead is found out when it is opened.
+/// Returns whether a path lies outside of the root, judged by its text alone: it is absolute and elsewhere, or its
+/// first component leaves the root. Links are not followed here; they are checked when the path is opened.
+///
+/// `names` are the known paths of the root, with and without links.
 pub(crate) fn is_surely_outside(path: &Path, names: [&Path; 2]) -> bool {
     if path.is_absolute() {
         return !names.iter().any(|name| path.starts_with(name));
@@ -32,17 +35,17 @@ pub(crate) fn is_surely_outside(path: &Path, names: [&Path; 2]) -> bool {
     path.components().find(|part| *part != Component::CurDir) == Some(Component::ParentDir)
 }
 
-/// The open root of a project, through which all files are reached.
+/// Open root of a project; all file access goes through its descriptor.
 #[derive(Debug)]
 pub(crate) struct Root {
     fd: OwnedFd,
-    /// The root as the kernel knows it, without links.
+    /// Path of the root without links, as the kernel reports it.
     real: PathBuf,
-    /// The root as the call knows it; absolute paths may begin with either.
+    /// Path of the root as the call knows it; absolute paths may begin with either of the two.
     named: PathBuf,
-    /// Where relative paths start, from the root.
+    /// Start of relative paths, relative to the root.
     dir: PathBuf,
-    /// What beneath the root is left alone.
+    /// Paths beneath the root that are excluded for tools.
     closed: ClosedPlaces,
 }
 
@@ -58,13 +61,15 @@ impl Root {
         Ok(root)
     }
 
-    /// Returns the root, absolute and without links.
+    /// Returns the absolute path of the root, without links.
     pub(crate) fn real(&self) -> &Path {
         &self.real
     }
 
-    /// Opens a file for reading. Whatever is no regular file is refused: a named pipe would hold the call for ever.
+    /// Opens a regular file for reading. Everything else is refused: reading a named pipe could block forever.
     pub(crate) fn read(&self, path: &Path) -> Result<File, ToolError> {
+        // Without `NONBLOCK` the open itself would block on a named pipe, before its type can be checked. `NOCTTY`
+        // keeps a terminal device from becoming the controlling terminal.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = File::from(self.open_beneath(&self.relative(path)?, flags, path, "read")?);
         let metadata = file.metadata().map_err(|error| io_error("read", path, error))?;
@@ -72,6 +77,7 @@ impl Root {
             return Err(no_file(path));
         }
         let real = path_of_any(&file, &metadata).map_err(|error| io_error("read", path, error))?;
+        // A hidden file may have a second name by a hard link, which only its inode number reveals.
         let reason = self.closed.hides(&real).or_else(|| self.closed.hides_other_name(&metadata));
         reason.map_or(Ok(file), |reason| Err(closed(path, reason)))
     }
@@ -85,26 +91,28 @@ impl Root {
         Ok(fd)
     }
 
-    /// Refuses what is hidden; `real` is what `path` means.
+    /// Refuses hidden paths. `real` is the resolved form of `path`.
     pub(crate) fn check_shown(&self, real: &Path, path: &Path) -> Result<(), ToolError> {
         self.closed.hides(real).map_or(Ok(()), |reason| Err(closed(path, reason)))
     }
 
-    /// Returns what beneath the root is left alone.
+    /// Returns the paths beneath the root that are excluded for tools.
     pub(crate) fn closed(&self) -> &ClosedPlaces {
         &self.closed
     }
 
-    /// Opens a file for appending, and makes it with its directories where it is missing. Whatever is no regular file is refused: the
-    /// content would go to whoever reads the pipe, or to a device.
+    /// Opens a regular file for appending, and creates it with its directories if it is missing.
+    ///
+    /// Everything else is refused: the content would end up in the reader of a pipe, or in a device.
     pub(crate) fn append(&self, path: &Path) -> Result<File, ToolError> {
         check_names_file(path)?;
         let relative = self.relative(path)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (_, _, mut new) = self.parent(&relative, path)?;
-        // Made exclusively: following a link that leads to nothing would make what it names, which may be protected.
+        // `EXCL` refuses to follow a dangling link: creating its target could create a protected file. An existing
+        // file, also one behind a link, is opened in the second step without `CREATE`.
         let opened = match self.try_open(&relative, flags | OFlags::CREATE | OFlags::EXCL) {
-            // A pipe that nobody reads.
+            // `NXIO` is the error for a named pipe without a reader.
             Err(Errno::EXIST) => match self.try_open(&relative, flags) {
                 Err(Errno::NXIO) => return Err(no_file(path)),
                 opened => opened,
@@ -125,24 +133,25 @@ impl Root {
         Ok(file)
     }
 
-    /// Returns the absolute path, without links, of something that exists.
+    /// Returns the absolute path of an existing file, without links.
     pub(crate) fn real_path(&self, path: &Path) -> Result<PathBuf, ToolError> {
         let fd = self.open_beneath(&self.relative(path)?, OFlags::PATH, path, "open")?;
         path_of(&fd).map_err(|error| io_error("open", path, error))
     }
 
-    /// Returns the directory, absolute and without links, that relative paths start from.
+    /// Returns the absolute path, without links, of the directory that relative paths start from.
     pub(crate) fn real_dir(&self) -> Result<PathBuf, ToolError> {
         self.real_path(Path::new("."))
     }
 
-    /// Puts a file in the place of `path`, or of what it links to, in one step: nobody sees it half written.
-    /// It takes over the mode of the file that it replaces, unless `mode` is given. Missing directories are made, and where the file is
-    /// not written after all, they are taken away again.
+    /// Replaces the file at `path`, or the target of a link there, in one step: readers never see it half written.
+    ///
+    /// The new file gets the mode of the old one unless `mode` is given. Missing directories are created, and removed
+    /// again if the file is not written in the end.
     ///
     /// # Durability
     ///
-    /// Once this returns, the content survives a power cut if the name does: no file of zero bytes stays behind.
+    /// After this returns, a power cut leaves either the old file or the complete new content, never an empty file.
     pub(crate) fn replace(
         &self,
         path: &Path,
@@ -157,13 +166,15 @@ impl Root {
             if let Some(mode) = mode.or(old_mode) {
                 file.set_permissions(std::fs::Permissions::from_mode(mode))?;
             }
+            // Some file systems commit a rename before the data of the file; without this a power cut could leave an
+            // empty file.
             file.sync_data()?;
             temporary.rename(&name)
         };
         finish().map_err(|error| io_error("write", path, error))
     }
 
-    /// Checks that [`replace`](Self::replace) would put a file there, as far as that is known before. Makes nothing.
+    /// Checks in advance that [`replace`](Self::replace) would succeed, as far as that is known. Creates nothing.
     #[cfg(feature = "http")]
     pub(crate) fn check_replaceable(&self, path: &Path) -> Result<(), ToolError> {
         let (target, _) = self.target(path)?;
@@ -171,18 +182,20 @@ impl Root {
         for above in target.ancestors().skip(1) {
             let directory = match self.try_open(above, OFlags::PATH | OFlags::DIRECTORY) {
                 Ok(directory) => directory,
+                // Only existing directories can be resolved; the missing ones below them would be created with exactly
+                // these names.
                 Err(Errno::NOENT) => continue,
                 Err(errno) => return Err(failed("write", path, errno)),
             };
-            let there = path_of(&directory).map_err(|error| io_error("write", path, error))?;
-            let real = there.join(target.strip_prefix(above).unwrap_or(&target));
+            let existing = path_of(&directory).map_err(|error| io_error("write", path, error))?;
+            let real = existing.join(target.strip_prefix(above).unwrap_or(&target));
             self.check_written(&real, path)?;
             return self.closed.keeps_way(&real).map_or(Ok(()), |reason| Err(closed(path, reason)));
         }
         Err(outside(path))
     }
 
-    /// Returns what a path means after following links, and the mode of the file that is there.
+    /// Returns the target of a path after following links, and the mode of the existing file.
     fn target(&self, path: &Path) -> Result<(PathBuf, Option<u32>), ToolError> {
         check_names_file(path)?;
         let relative = self.relative(path)?;
@@ -200,7 +213,7 @@ impl Root {
         Ok((target.to_owned(), Some(metadata.permissions().mode() & 0o7777)))
     }
 
-    /// Opens the directory that holds `relative`, made where it is missing, and returns the name in it.
+    /// Opens the parent directory of `relative`, creating it if needed, and returns the file name in it.
     fn parent(&self, relative: &Path, path: &Path) -> Result<(OwnedFd, PathBuf, NewDirectories), ToolError> {
         let name = relative.file_name().ok_or_else(|| no_file(path))?;
         let parent = relative.parent().unwrap_or(Path::new(""));
@@ -214,7 +227,8 @@ impl Root {
         }
     }
 
-    /// Refuses to write what is protected, hidden or taskpawl's own, be it there or not; `real` is what `path` means.
+    /// Refuses to write protected, hidden and taskpawl's own paths, whether they exist or not. `real` is the resolved
+    /// form of `path`.
     fn check_written(&self, real: &Path, path: &Path) -> Result<(), ToolError> {
         if real.starts_with(self.real.join(OWN_DIRECTORY)) {
             return Err(ToolError::Protected { path: path.to_owned() });
@@ -239,6 +253,8 @@ impl Root {
                         new.0.push((parent, name.to_owned()));
                         self.open_beneath(relative, flags, path, "write")
                     }
+                    // Another process created the directory in the meantime. It is opened through the root, for it may
+                    // be a link.
                     Err(Errno::EXIST) => self.open_beneath(relative, flags, path, "write"),
                     Err(errno) => Err(failed("write", path, errno)),
                 }
@@ -247,7 +263,7 @@ impl Root {
         }
     }
 
-    /// Returns a path as seen from the root. It may still lead out of it; the kernel refuses that on opening.
+    /// Returns a path relative to the root. It may still lead out of the root; the kernel refuses that on opening.
     fn relative(&self, path: &Path) -> Result<PathBuf, ToolError> {
         if path.is_relative() {
             return Ok(self.dir.join(path));
@@ -269,7 +285,9 @@ impl Root {
     fn try_open(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
-        // The kernel gives up with EAGAIN when something is renamed while it walks over `..`.
+        // With `..` in the path the kernel returns EAGAIN if a rename happens anywhere on the system meanwhile, for
+        // then it cannot prove that the path stayed beneath the root. The bound keeps constant renaming from holding
+        // the call forever.
         for _ in 0..100 {
             match rustix::fs::openat2(&self.fd, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
@@ -280,8 +298,9 @@ impl Root {
     }
 }
 
-/// Directories that were made for a file, each with the one that holds it, outer ones first. They disappear unless they are kept;
-/// those in which somebody else has put something stay.
+/// Directories created for a file, outer ones first, each with the descriptor of its parent.
+///
+/// They are removed on drop unless [`keep`](Self::keep) was called. Directories that are no longer empty stay.
 #[derive(Debug, Default)]
 struct NewDirectories(Vec<(OwnedFd, OsString)>);
 
@@ -294,6 +313,7 @@ impl NewDirectories {
 impl Drop for NewDirectories {
     fn drop(&mut self) {
         for (parent, name) in self.0.iter().rev() {
+            // If a directory stays because it is in use, the outer ones are not empty either.
             if rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_err() {
                 return;
             }
@@ -301,11 +321,11 @@ impl Drop for NewDirectories {
     }
 }
 
-/// A file under a name of its own that disappears unless it is renamed.
+/// Temporary file that is removed on drop unless it was renamed.
 struct Temporary {
     parent: OwnedFd,
     name: Option<String>,
-    /// Those that were made for it, which go after it.
+    /// Directories created for it; they are removed after the file, since fields are dropped after `drop` runs.
     new: NewDirectories,
 }
 
@@ -319,7 +339,7 @@ impl Temporary {
             let name = format!(".taskpawl-{}-{count}.tmp", std::process::id());
             match rustix::fs::openat(&parent, &name, flags, Mode::from_raw_mode(0o666)) {
                 Ok(fd) => return Ok((Self { parent, name: Some(name), new }, fd.into())),
-                // Left behind by a killed process that had the same id.
+                // Left over from a killed process with the same id.
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed("write", path, errno)),
             }
@@ -343,15 +363,17 @@ impl Drop for Temporary {
     }
 }
 
+// The kernel's own answer: it reflects renames and links up to this moment, unlike a path that was resolved before.
 fn path_of(fd: &impl AsRawFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
-/// Returns the path of an open file, or the one that it had when it was removed.
+/// Returns the path of an open file, or its last path if it has been removed.
 fn path_of_any(file: &File, metadata: &Metadata) -> io::Result<PathBuf> {
     const REMOVED: &[u8] = b" (deleted)";
 
     let path = path_of(file)?;
+    // A name may really end in ` (deleted)`; only the link count tells that from the mark of the kernel.
     match path.as_os_str().as_bytes().strip_suffix(REMOVED) {
         Some(before) if metadata.nlink() == 0 => Ok(Path::new(OsStr::from_bytes(before)).to_owned()),
         Some(_) | None => Ok(path),
@@ -360,6 +382,7 @@ fn path_of_any(file: &File, metadata: &Metadata) -> io::Result<PathBuf> {
 
 fn failed(action: &'static str, path: &Path, errno: Errno) -> ToolError {
     match errno {
+        // `openat2` reports an attempt to leave the root as `EXDEV`.
         Errno::XDEV => outside(path),
         _ => io_error(action, path, errno.into()),
     }
@@ -377,7 +400,7 @@ fn no_file(path: &Path) -> ToolError {
     ToolError::failed(format!("`{}` is no regular file", path.display()))
 }
 
-/// Fails for `dir/`: taken for a file, it would be one where a directory was meant.
+/// Fails for `dir/`: creating a file of that name is not what the caller meant.
 fn check_names_file(path: &Path) -> Result<(), ToolError> {
     if !path.as_os_str().as_bytes().ends_with(b"/") {
         return Ok(());
@@ -390,12 +413,12 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> 
     ToolError::Io { action, path: path.to_owned(), source }
 }
 
-/// Writes all of `content`, with the error that belongs to `path`.
+/// Writes all of `content`; errors name `path`.
 pub(crate) fn write_all(file: &mut File, content: &[u8], path: &Path) -> Result<(), ToolError> {
     file.write_all(content).map_err(|error| io_error("write", path, error))
 }
 
-/// Tells whether a path can only mean something beneath where it starts.
+/// Returns whether a path stays beneath its starting point by its text alone, without links taken into account.
 pub(crate) fn is_inner(path: &Path) -> bool {
     path.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir))
 }

@@ -1,4 +1,5 @@
-//! Bounds of scans over files: no slow or endless tree holds up the end of a call, a time-out or a signal.
+//! Time limits for scans of the file system: a slow or endless tree must not delay the end of a call, a timeout or a
+//! signal.
 
 use std::future::pending;
 use std::io;
@@ -11,21 +12,21 @@ use tokio_util::sync::CancellationToken;
 use crate::context::CallContext;
 use crate::error::ToolError;
 
-/// The longest scan before or after a call. Such a scan only reports, so a call never waits longer for it.
+/// Longest scan before or after a call. Such a scan only produces a report, so that the call never waits longer for it.
 const MAX_SCAN: Duration = Duration::from_secs(10);
 
-/// The time that a scan after a call has even if the call was cancelled or timed out: a call that was killed is the
-/// one whose changes matter most.
+/// Time for a scan after a call that was cancelled or timed out. The changes of a killed call matter most, so that it
+/// gets some time in any case.
 const MIN_SCAN: Duration = Duration::from_secs(1);
 
-/// The bounds of one scan. A scan checks them for each entry and for each block that it reads.
+/// Time limits of one scan. The scan checks them for each entry, and for each block that it reads.
 #[derive(Clone, Debug, Default)]
 pub struct ScanBounds {
     cancel: CancellationToken,
     deadline: Option<Instant>,
 }
 
-/// A scan reached its bounds: it saw only a part, from which nothing follows.
+/// Error of a scan that reached its limits. Nothing can be concluded from the part that it saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ScanStopped {
     /// The call or the run was cancelled.
@@ -52,23 +53,22 @@ impl From<ScanStopped> for io::Error {
 }
 
 impl ScanBounds {
-    /// Returns bounds that end with `cancel` and at `deadline`; `None` is no deadline.
+    /// Makes limits that end with `cancel` and at `deadline`; `None` is no deadline.
     pub fn new(cancel: CancellationToken, deadline: Option<Instant>) -> Self {
         Self { cancel, deadline }
     }
 
-    /// Returns the bounds of a call.
+    /// Returns the limits of a call.
     pub fn of_call(cx: &CallContext) -> Self {
         Self::new(cx.cancel.clone(), cx.deadline)
     }
 
-    /// Returns bounds for a scan that only reports, before a call: as those of the call, and at most ten seconds.
+    /// Returns limits for a report before a call: those of the call, and at most ten seconds.
     pub fn before_call(cx: &CallContext) -> Self {
         Self::of_call(cx).at_most(MAX_SCAN)
     }
 
-    /// Returns bounds for a scan that only reports, after a call: as [`before_call`](Self::before_call), and at least one
-    /// second.
+    /// Returns limits for a report after a call: like [`before_call`](Self::before_call), but at least one second.
     pub fn after_call(cx: &CallContext) -> Self {
         Self::of_call(cx).at_least(MIN_SCAN).at_most(MAX_SCAN)
     }
@@ -81,7 +81,7 @@ impl ScanBounds {
         self
     }
 
-    /// Extends the time to at least this from now on, also where it is cancelled already.
+    /// Extends the limits to at least `time` from now on, even if the scan is already cancelled.
     #[must_use]
     pub fn at_least(mut self, time: Duration) -> Self {
         let end = Instant::now().checked_add(time);
@@ -92,7 +92,7 @@ impl ScanBounds {
         self
     }
 
-    /// Fails once the bounds are reached.
+    /// Fails once a limit is reached.
     ///
     /// # Errors
     /// The scan is cancelled or its deadline has passed.
@@ -106,10 +106,10 @@ impl ScanBounds {
         }
     }
 
-    /// Runs a scan on a thread that may block, and returns at the bounds even where a system call of the scan hangs.
+    /// Runs a scan on a blocking thread. It returns at the limits even if a system call of the scan hangs.
     ///
     /// # Errors
-    /// The bounds were reached, or the runtime shuts down.
+    /// A limit was reached, or the runtime shuts down.
     ///
     /// # Panics
     /// The scan panicked.
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Stands for a system call on a file system that does not answer.
+    /// Simulates a system call on an unresponsive file system.
     fn hung() -> (std::sync::mpsc::Sender<()>, impl FnOnce(&ScanBounds) -> Result<(), ScanStopped> + Send) {
         let (sender, receiver) = channel::<()>();
         let scan = move |_: &ScanBounds| {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_scan_that_nobody_waits_for_any_more_ends_at_its_next_check() {
+    async fn an_abandoned_scan_ends_at_its_next_check() {
         let (sender, receiver) = channel();
         let scan = ScanBounds::default().run(move |bounds| {
             while bounds.check().is_ok() {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_scan_after_a_call_has_a_second_and_no_more_than_ten() {
+    async fn a_scan_after_a_call_has_between_one_and_ten_seconds() {
         let now = Instant::now();
         let mut cx = CallContext::new("/", "/");
         let time = |cx: &CallContext| ScanBounds::after_call(cx).deadline.map(|deadline| deadline - now);

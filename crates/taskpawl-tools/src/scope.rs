@@ -1,4 +1,4 @@
-//! The scope of calls: what a host program attaches to everything that runs for one conversation, session or agent.
+//! Scope of calls: a label that a host program attaches to all work of one conversation, session or agent.
 
 use std::future::Future;
 
@@ -6,10 +6,10 @@ tokio::task_local! {
     static SCOPE: String;
 }
 
-/// Runs `work`, for example the run of an agent, within a scope: contexts of calls that are made in it, and runs that start in it, have
-/// it in [`CallContext::scope`](crate::CallContext::scope). It ends with `work`, however that ends.
+/// Runs `work`, for example the run of an agent, within a scope.
 ///
-/// Tasks that `work` spawns begin outside of it.
+/// Contexts of calls and runs that are created in `work` carry it in [`CallContext::scope`](crate::CallContext::scope).
+/// The scope ends with `work`, even on a panic. Tasks that `work` spawns do not inherit it.
 ///
 /// ```
 /// use taskpawl_tools::{CallContext, current_scope, in_scope};
@@ -25,7 +25,7 @@ pub async fn in_scope<T>(scope: impl Into<String>, work: impl Future<Output = T>
     SCOPE.scope(scope.into(), work).await
 }
 
-/// Returns the scope that this runs in, if it runs in one.
+/// Returns the current scope, if there is one.
 pub fn current_scope() -> Option<String> {
     SCOPE.try_with(Clone::clone).ok()
 }

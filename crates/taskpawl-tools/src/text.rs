@@ -1,10 +1,10 @@
-//! Text from programs, made fit for an error message.
+//! Sanitizes text from programs for error messages.
 
 use std::fmt::Write as _;
 
 const MAX_CHARS: usize = 200;
 
-/// Returns the last line that has something on it, without escape sequences and control characters, shortened.
+/// Returns the last line that is not blank, shortened and without escape sequences and control characters.
 pub(crate) fn last_line(text: &str) -> String {
     text.lines().rev().map(one_line).find(|line| !line.is_empty()).unwrap_or_default()
 }
@@ -19,7 +19,7 @@ pub(crate) fn one_line(text: &str) -> String {
     }
 }
 
-/// Returns the beginning of a text that is longer than so many bytes, and says how long it was.
+/// Shortens a text that is longer than `most_bytes`, and appends its original length.
 pub fn head_of_text(mut text: String, most_bytes: usize) -> String {
     let bytes = text.len();
     if bytes > most_bytes {
@@ -30,7 +30,7 @@ pub fn head_of_text(mut text: String, most_bytes: usize) -> String {
     text
 }
 
-/// Removes `ESC [ … letter` and `ESC ] … BEL` whole, so that no rest such as `[31m` stays behind.
+/// Removes `ESC [ … letter` and `ESC ] … BEL` completely, so that no remainder such as `[31m` is left.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -57,7 +57,8 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     }
 }
 
-/// Characters that change the direction of what follows: they make a line read as something that it is not.
+/// Returns whether a character changes the direction of the following text, which can make a line read as something
+/// else.
 fn is_reordering(char: char) -> bool {
     matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_says_what_is_missing() {
+    fn a_shortened_text_names_its_original_length() {
         assert_eq!(head_of_text("äöü".to_owned(), 6), "äöü");
         assert_eq!(head_of_text("äöü".to_owned(), 5), "äö… (6 bytes)");
     }

@@ -9,61 +9,62 @@ use serde_json::Value;
 use crate::context::CallContext;
 use crate::error::ToolError;
 
-/// Something that a task can call.
+/// Function that a task can call.
 ///
 /// # Contract
 ///
-/// - A call runs at most once at a time per [`CallContext::call`]; different calls run at the same time.
-/// - `args` fit the schema of [`Tool::spec`]: [`call_guarded`](crate::call_guarded) has checked them, but for tools that do so
-///   themselves ([`Tool::is_foreign`], [`Tool::judged_args`]).
-/// - A call ends soon after its context is cancelled or its deadline has passed; one that does not is dropped
+/// - At most one start of a call runs at a time, by [`CallContext::call`]; different calls run in parallel.
+/// - `args` fit the schema of [`Tool::spec`]: [`call_guarded`](crate::call_guarded) has checked them. Exceptions are
+///   tools that check arguments themselves ([`Tool::is_foreign`], [`Tool::judged_args`]).
+/// - A call ends soon after its context is cancelled or its deadline has passed. One that does not is dropped
 ///   [`CallLimits::grace`](crate::CallLimits::grace) later.
 /// - Dropping the future leaves nothing running that the call has started.
-/// - Work that blocks goes to `tokio::task::spawn_blocking`: the future is polled on the dispatcher's thread.
+/// - Blocking work goes to `tokio::task::spawn_blocking`: the future is polled on the dispatcher's thread.
 #[async_trait]
 pub trait Tool: Send + Sync + Debug {
-    /// Returns what the tool is called, what it takes and how it behaves. Always the same for one tool.
+    /// Returns the name, the schemas and the hints of the tool. The value never changes for one tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does the work and returns its result.
+    /// Runs the call and returns its result.
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError>;
 
-    /// Returns whether the schemas come from elsewhere and may have changed since. Then what this version does not know in them
-    /// is passed over, and the tool itself checks the arguments of a call.
+    /// Returns whether the schemas come from an external party and may have changed since registration. Then unknown
+    /// keywords in them are ignored, and the tool itself checks the arguments of each call.
     fn is_foreign(&self) -> bool {
         false
     }
 
-    /// Returns the names that arguments may have, if the tool has answers of its own for arguments that do not fit. Then nobody
-    /// checks them before a call, and authors of plans are told of misspelt names alone: whatever else the schema would refuse is
-    /// for the tool to answer.
+    /// Returns the valid argument names, if the tool itself answers calls whose arguments do not fit.
+    ///
+    /// Then arguments are not checked before a call. Authors of plans are warned about misspelt names only; the tool
+    /// answers everything else that the schema would refuse.
     fn judged_args(&self) -> Option<Vec<&str>> {
         None
     }
 
-    /// Returns the program that a call with these arguments would run, where that follows from them: the rules of a policy about
-    /// commands are about it. `exec` and `shell` are known to the policy.
+    /// Returns the program that a call with these arguments would run, if they determine it. Command rules of a policy
+    /// apply to it. The policy knows `exec` and `shell` without this method.
     fn command(&self, args: &Value) -> Option<ToolCommand> {
         let _ = args;
         None
     }
 
-    /// Returns the file that a call with these arguments is about, if the tool reaches files beneath the root alone: where the path
-    /// alone tells that it is elsewhere, nobody is asked about the call.
+    /// Returns the file argument of a call, if the tool can only reach files beneath the root. A call whose path alone
+    /// shows that it lies outside is denied without asking for approval: it would fail anyway.
     fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
         let _ = args;
         None
     }
 
-    /// Returns whether a call that declares `planAccess` has something of it: the tool starts a program for it that gets
+    /// Returns whether `planAccess` is useful for a call: the tool starts a program that gets
     /// [`PLAN_VARIABLE`](crate::PLAN_VARIABLE), or opens [`CallContext::plan`] itself.
     fn reaches_plan(&self) -> bool {
         true
     }
 
-    /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
+    /// Returns whether a call with these arguments may be repeated when its outcome is unknown, as after a crash.
     ///
-    /// By default this follows the hints; a tool overrides it when the answer depends on the arguments.
+    /// By default this follows the hints. A tool overrides it if the answer depends on the arguments.
     fn is_repeatable(&self, args: &Value) -> bool {
         let _ = args;
         let hints = self.spec().hints;
@@ -71,42 +72,42 @@ pub trait Tool: Send + Sync + Debug {
     }
 }
 
-/// The program that a call of a tool would run.
+/// Program that a tool call would run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCommand {
-    /// The program with its arguments.
+    /// Program and its arguments.
     pub argv: Vec<String>,
-    /// What it reads from its standard input.
+    /// Text of its standard input.
     pub input: Option<String>,
-    /// Its working directory; without it the root of the project.
+    /// Working directory; `None` is the root of the project.
     pub cwd: Option<String>,
-    /// The variables that are set for it. Of a secret the name stands there.
+    /// Environment variables that the call sets. A secret appears as its reference, never as its value.
     pub env: BTreeMap<String, String>,
 }
 
-/// What a tool is called, what it takes and returns, and how it behaves.
+/// Description of a tool: its name, schemas, hints and time limit.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The name that plans use, unique in a [`Registry`](crate::Registry).
+    /// Name that plans use, unique in a [`Registry`](crate::Registry).
     pub name: String,
-    /// What the tool does, for people and for models that choose among tools.
+    /// Summary of the tool, for people and for models that choose among tools.
     pub description: String,
     /// JSON Schema (draft 2020-12) of the arguments; its `type` is `object`.
     pub args_schema: Value,
     /// JSON Schema of the result, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<Value>,
-    /// How calls behave.
+    /// Behaviour of calls.
     pub hints: Hints,
-    /// How long a call may take at most; `None` leaves it to whoever calls.
+    /// Longest duration of a call; `None` leaves the limit to the caller.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
-    /// Describes a tool without hints and without a schema of its result.
+    /// Makes the description of a tool without hints and without a result schema.
     pub fn new(name: impl Into<String>, description: impl Into<String>, args_schema: Value) -> Self {
         Self {
             name: name.into(),
@@ -125,7 +126,7 @@ impl ToolSpec {
         self
     }
 
-    /// Limits how long a call may take.
+    /// Limits the duration of a call.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -140,7 +141,7 @@ impl ToolSpec {
     }
 }
 
-/// How the calls of a tool behave; the words are those of MCP's tool annotations.
+/// Behaviour of the calls of a tool, in the terms of MCP's tool annotations.
 ///
 /// The default claims nothing: such a call is never repeated after a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -157,7 +158,7 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-/// Writes a duration as configurations do.
+/// Writes a duration in the form that configurations use, such as `90s` or `1500ms`.
 #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
 fn as_text<S: Serializer>(timeout: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     let Some(timeout) = timeout else { return serializer.serialize_none() };
