@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use taskpawl_tools::{Registry, ToolError};
 
-/// Every built-in tool without arguments, and every kind of mistake.
+/// Calls of every built-in tool without arguments, and one call for each kind of mistake.
 fn cases() -> Vec<(&'static str, Value)> {
     vec![
         ("edit_file", json!({})),

@@ -1,4 +1,4 @@
-//! What the sandbox keeps from programs is kept from file tools, too, however it is spelled.
+//! Paths that the sandbox excludes for programs are excluded for file tools, too, however they are spelled.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,11 +8,11 @@ use taskpawl_tools::{ClosedPlaces, Confinement, SandboxMode, SandboxPlaces, Sand
 
 use crate::support::Project;
 
-/// What is not read.
+/// Hidden files: neither read nor written.
 const HIDDEN: [&str; 6] =
     [".env", ".envrc", "app/.env.local", "a/b/c/d/e/f/g/h/.env", "diary/today", "state/tasks.db"];
 
-/// What is read and not written.
+/// Protected files: read, but not written.
 const PROTECTED: [&str; 6] = [
     ".git/hooks/pre-commit",
     ".git/config",
@@ -22,11 +22,11 @@ const PROTECTED: [&str; 6] = [
     "infra/main.tf",
 ];
 
-/// What of it is closed with its directory.
+/// Files that are excluded because of their directory.
 const IN_DIRECTORIES: [&str; 5] =
     ["diary/today", "state/tasks.db", ".git/hooks/pre-commit", ".vscode/settings.json", "infra/main.tf"];
 
-/// What is protected and not there.
+/// Protected paths that do not exist.
 const MISSING: [&str; 16] = [
     ".bashrc",
     ".claude/settings.json",
@@ -55,7 +55,7 @@ fn project(settings: SandboxSettings) -> Project {
     project
 }
 
-/// Returns what is closed in a project by default.
+/// Returns the paths that are excluded in a project by default.
 pub(crate) fn closed_at(project: &Project) -> ClosedPlaces {
     closed(project, SandboxSettings::default())
 }
@@ -72,7 +72,7 @@ fn closed(project: &Project, mut settings: SandboxSettings) -> ClosedPlaces {
     Confinement::new(settings, places).plain().closed
 }
 
-/// Returns other ways to write the path of a file, made in the project.
+/// Returns other spellings of the path of a file, and creates the links that they need.
 fn spellings(project: &Project, path: &str) -> Vec<String> {
     let ways = project.path("ways");
     let _ = fs::remove_dir_all(&ways);
@@ -86,7 +86,8 @@ fn spellings(project: &Project, path: &str) -> Vec<String> {
     let absolute = project.path(path).to_str().unwrap().to_owned();
     let written = [path.to_owned(), format!("./ways/../{path}"), format!(".//{path}"), absolute, directory];
     let links = ["link", "link-to-link"].map(|name| format!("ways/{name}"));
-    // A file in a closed directory is not known by another name.
+    // Only files that are excluded themselves are recognised by a hard link; files within an excluded directory are
+    // not.
     let is_closed_itself = !IN_DIRECTORIES.contains(&path);
     let hard_link = is_closed_itself.then(|| {
         fs::hard_link(project.path(path), ways.join("hard-link")).unwrap();
@@ -95,7 +96,7 @@ fn spellings(project: &Project, path: &str) -> Vec<String> {
     written.into_iter().chain(links).chain(hard_link).collect()
 }
 
-/// Everything that reads a file, and everything that writes one and need not read it for that.
+/// Calls that read a file; the second one also writes it.
 fn reading(path: &str) -> [(&'static str, Value); 3] {
     [
         ("read_file", json!({"path": path})),
@@ -104,6 +105,7 @@ fn reading(path: &str) -> [(&'static str, Value); 3] {
     ]
 }
 
+/// Calls that write a file without reading it.
 fn writing(path: &str) -> [(&'static str, Value); 2] {
     [
         ("write_file", json!({"path": path, "content": "lie"})),
@@ -111,7 +113,7 @@ fn writing(path: &str) -> [(&'static str, Value); 2] {
     ]
 }
 
-/// Returns whether a call was refused for this reason. What a search leaves out it says.
+/// Returns whether a call was refused because of an excluded path. A search instead reports that it skipped the file.
 async fn is_refused(project: &Project, tool: &str, args: &Value) -> bool {
     match project.call(tool, args.clone()).await {
         Err(error) => {
@@ -127,11 +129,11 @@ async fn is_refused(project: &Project, tool: &str, args: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_hidden_is_neither_read_nor_written_however_it_is_spelled() {
+async fn hidden_files_are_neither_read_nor_written_under_any_spelling() {
     let mut project = project(SandboxSettings::default());
     for path in HIDDEN {
         for spelling in spellings(&project, path) {
-            // What has a second name gets a file of its own when it is replaced; the one that is hidden stays as it is.
+            // Replacing a hard link creates a new file under that name; the hidden file stays unchanged.
             let replaces_a_link = spelling.ends_with("hard-link");
             let skip = usize::from(replaces_a_link);
             for (tool, args) in
@@ -146,7 +148,7 @@ async fn what_is_hidden_is_neither_read_nor_written_however_it_is_spelled() {
         assert!(is_refused(&project, "list_dir", &json!({"path": path})).await);
     }
     let names = project.call("list_dir", json!({"path": "."})).await.unwrap();
-    assert!(names.to_string().contains(".env"), "names are no secret: {names}");
+    assert!(names.to_string().contains(".env"), "hidden files are still listed: {names}");
 
     project.cx.closed = ClosedPlaces::default();
     for path in HIDDEN {
@@ -158,14 +160,14 @@ async fn what_is_hidden_is_neither_read_nor_written_however_it_is_spelled() {
 }
 
 #[tokio::test]
-async fn what_is_protected_is_read_and_not_written_however_it_is_spelled() {
+async fn protected_files_are_read_but_not_written_under_any_spelling() {
     let mut project = project(SandboxSettings::default());
     for path in PROTECTED {
         for spelling in spellings(&project, path) {
             let content = project.call("read_file", json!({"path": spelling})).await.unwrap();
             assert_eq!(content["content"], "a secret");
             let edit = reading(&spelling)[1].clone();
-            // To replace one name of a file leaves the others what they were.
+            // Replacing one hard link leaves the file behind the other ones unchanged.
             let replaces_a_link = spelling.ends_with("hard-link");
             let tried = writing(&spelling).into_iter().rev().chain([edit]);
             for (tool, args) in tried.take(if replaces_a_link { 1 } else { 3 }) {
@@ -183,7 +185,7 @@ async fn what_is_protected_is_read_and_not_written_however_it_is_spelled() {
 }
 
 #[tokio::test]
-async fn what_is_protected_and_missing_is_not_made() {
+async fn missing_protected_files_are_not_created() {
     let mut project = project(SandboxSettings::default());
     for path in MISSING {
         let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -200,11 +202,11 @@ async fn what_is_protected_and_missing_is_not_made() {
         fs::remove_file(link).unwrap();
     }
     for directory in [".idea", ".claude/commands", ".git/HOOKS", "app/.ENV"] {
-        assert!(!project.path(directory).exists(), "{directory}: nor are directories");
+        assert!(!project.path(directory).exists(), "{directory}: directories are not created either");
     }
     fs::remove_dir_all(project.path(".git")).unwrap();
     for (tool, args) in writing(".git") {
-        assert!(is_refused(&project, tool, &args).await, "a file `.git` says where the hooks are: {args}");
+        assert!(is_refused(&project, tool, &args).await, "a file `.git` can redirect the hooks: {args}");
     }
     project.cx.closed = ClosedPlaces::default();
     for path in MISSING {
@@ -215,7 +217,7 @@ async fn what_is_protected_and_missing_is_not_made() {
 }
 
 #[tokio::test]
-async fn searches_leave_out_what_is_hidden_and_say_so() {
+async fn searches_skip_hidden_files_and_report_that() {
     let project = project(SandboxSettings::default());
     let found = project.call("grep", json!({"pattern": "secret"})).await.unwrap();
     let paths: Vec<_> =
@@ -230,7 +232,7 @@ async fn searches_leave_out_what_is_hidden_and_say_so() {
 }
 
 #[tokio::test]
-async fn what_is_named_is_open_and_nothing_above_it() {
+async fn a_named_path_is_allowed_and_its_parents_are_not() {
     let mut settings = SandboxSettings {
         read: vec![".env".into(), "app".into(), "diary".into(), "state".into()],
         write: vec![".git/hooks".into(), ".mcp.json".into()],

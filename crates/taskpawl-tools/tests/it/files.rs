@@ -20,7 +20,7 @@ async fn read_file_returns_all_or_some_lines() {
 }
 
 #[tokio::test]
-async fn read_file_says_when_it_cannot_hold_the_file() {
+async fn read_file_reports_a_truncated_file() {
     let mut project = Project::new();
     project.cx.limits.keep_bytes = 10;
     project.write("long", "x".repeat(100));
@@ -28,7 +28,7 @@ async fn read_file_says_when_it_cannot_hold_the_file() {
     assert_eq!(result, json!({"content": "xxxxxxxxxx", "bytes": 10, "lines": 1, "truncated": true}));
 }
 
-/// A pipe would hold the call until somebody writes to it, or hand the content to whoever reads it.
+/// A pipe would block the call until a writer appears, or pass the content to its reader.
 #[tokio::test]
 async fn only_regular_files_are_written_and_edited() {
     use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
@@ -55,7 +55,7 @@ async fn only_regular_files_are_written_and_edited() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_read_are_told_apart() {
+async fn unreadable_files_have_distinct_errors() {
     let project = Project::new();
     project.write("binary", b"a\0b");
     project.write("latin1", b"caf\xe9");
@@ -84,7 +84,7 @@ async fn files_that_cannot_be_read_are_told_apart() {
 }
 
 #[tokio::test]
-async fn write_file_makes_replaces_and_appends() {
+async fn write_file_creates_replaces_and_appends() {
     let project = Project::new();
     let args = json!({"path": "new/dir/a.txt", "content": "hello\n", "mode": "750"});
     let result = project.call("write_file", args).await.unwrap();
@@ -101,11 +101,11 @@ async fn write_file_makes_replaces_and_appends() {
     project.call("write_file", json!({"path": "log/b", "content": "1", "append": true})).await.unwrap();
     assert_eq!(project.read("log/b"), "1");
     let names: Vec<_> = std::fs::read_dir(project.path("new/dir")).unwrap().collect();
-    assert_eq!(names.len(), 1, "no temporary file stays behind");
+    assert_eq!(names.len(), 1, "a temporary file was left behind");
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_written_leaves_no_directories_behind() {
+async fn a_refused_write_leaves_no_directories_behind() {
     let mut project = Project::new();
     project.cx.closed = crate::closed::closed_at(&project);
     project.write("there/file", "");
@@ -120,11 +120,11 @@ async fn a_file_that_is_not_written_leaves_no_directories_behind() {
     }
     project.call("write_file", json!({"path": "new/deep/x", "content": "x"})).await.unwrap();
     project.call("write_file", json!({"path": "new/deep/.env", "content": "x"})).await.unwrap_err();
-    assert_eq!(project.read("new/deep/x"), "x", "what was there stays");
+    assert_eq!(project.read("new/deep/x"), "x", "an existing directory was removed");
 }
 
 #[tokio::test]
-async fn a_directory_is_not_taken_for_a_file() {
+async fn a_path_with_a_final_slash_is_no_file() {
     let project = Project::new();
     project.write("there/file", "x");
     for path in ["new/", "new/deep//", "there/", "there/file/"] {
@@ -140,7 +140,7 @@ async fn a_directory_is_not_taken_for_a_file() {
 }
 
 #[tokio::test]
-async fn edit_file_says_when_only_the_ends_of_lines_differ() {
+async fn edit_file_explains_different_line_ends() {
     let project = Project::new();
     project.write("dos", "one\r\ntwo\r\n");
     project.write("unix", "one\ntwo\n");
@@ -169,7 +169,7 @@ async fn write_file_follows_links_within_the_project() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_written_are_told_apart() {
+async fn unwritable_files_have_distinct_errors() {
     let project = Project::new();
     project.write("dir/file", "");
     let mut errors = Vec::new();
@@ -191,7 +191,7 @@ async fn files_that_cannot_be_written_are_told_apart() {
 }
 
 #[tokio::test]
-async fn edit_file_replaces_what_is_unambiguous() {
+async fn edit_file_replaces_unambiguous_text() {
     let project = Project::new();
     project.write("a", "one two\n\none");
     std::fs::set_permissions(project.path("a"), std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -228,13 +228,13 @@ async fn edit_file_replaces_what_is_unambiguous() {
 }
 
 #[tokio::test]
-async fn list_dir_tells_kinds_and_sizes() {
+async fn list_dir_returns_kinds_and_sizes() {
     let project = Project::new();
     project.write("b.txt", "123");
     project.write("a/inner", "");
     std::os::unix::fs::symlink("nowhere", project.path("c")).unwrap();
     let mut result = project.call("list_dir", json!({"path": "."})).await.unwrap();
-    // How large a directory is differs between file systems.
+    // The size of a directory depends on the file system.
     result["entries"][0]["size"] = 0.into();
     assert_eq!(
         result,
@@ -268,7 +268,7 @@ async fn paths_start_from_the_working_directory() {
 #[tokio::test]
 async fn edit_file_has_a_limit_in_size() {
     let project = Project::new();
-    // A hole, which takes no room on the disk.
+    // A sparse file, which takes no space on the disk.
     std::fs::File::create(project.path("huge")).unwrap().set_len((8 << 20) + 1).unwrap();
     let refusal = project.refusal("edit_file", json!({"path": "huge", "old": "a", "new": "b"})).await;
     assert_eq!(refusal, "failed: `huge` has more than 8388608 bytes");
@@ -280,7 +280,7 @@ async fn edit_file_has_a_limit_in_size() {
 }
 
 #[tokio::test]
-async fn an_ambiguous_text_is_told_with_the_first_of_its_lines() {
+async fn an_ambiguous_text_is_reported_with_its_first_lines() {
     let project = Project::new();
     project.write("many", "a\n".repeat(30));
     let refusal = project.refusal("edit_file", json!({"path": "many", "old": "a", "new": "b"})).await;
@@ -289,7 +289,7 @@ async fn an_ambiguous_text_is_told_with_the_first_of_its_lines() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_can_be_left() {
+async fn reading_an_endless_line_stops_at_the_deadline() {
     let mut project = Project::new();
     std::fs::File::create(project.path("hole")).unwrap().set_len(1 << 40).unwrap();
     project.cx.deadline = Some(tokio::time::Instant::now() + std::time::Duration::from_millis(100));
@@ -298,7 +298,7 @@ async fn a_line_without_end_can_be_left() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_utf_8_are_told_of() {
+async fn bytes_that_are_not_utf_8_are_reported() {
     let project = Project::new();
     project.write("latin1", b"caf\xe9\n");
     project.write("utf8", "café\n");

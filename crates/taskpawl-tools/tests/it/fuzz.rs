@@ -1,4 +1,4 @@
-//! Hostile input at what describes a tool, and at what such a tool is called with.
+//! Fuzzing of tool definitions and of calls of the defined tools.
 
 mod entries;
 
@@ -66,6 +66,6 @@ fn the_corpus_is_read_or_refused() {
 }
 
 #[test]
-fn hostile_descriptions_panic_nothing() {
+fn hostile_definitions_cause_no_panic() {
     DESCRIPTION.fuzz(description);
 }

@@ -1,4 +1,5 @@
-//! Hostile input at what reads a policy, and at what it judges: refused or read, never a panic, and stricter is never laxer.
+//! Fuzzing of policies and of calls under a policy: input is accepted or refused without a panic, and a stricter policy
+//! never allows more.
 
 mod entries;
 
@@ -115,11 +116,11 @@ fn the_corpus_is_read_or_refused() {
 }
 
 #[test]
-fn hostile_policies_panic_nothing() {
+fn hostile_policies_cause_no_panic() {
     FILE.fuzz_some(50_000, file);
 }
 
 #[test]
-fn hostile_commands_are_judged() {
+fn hostile_commands_get_a_decision() {
     COMMAND.fuzz(command);
 }

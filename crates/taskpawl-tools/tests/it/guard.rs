@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::support::Project;
 
-/// A tool that does what its test wants.
+/// Tool with the behaviour that its test selects.
 #[derive(Debug)]
 struct Odd {
     spec: ToolSpec,
@@ -86,7 +86,7 @@ async fn a_tool_that_ignores_its_cancellation_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_over_before_it_starts_does_nothing() {
+async fn a_call_that_is_late_or_cancelled_before_its_start_does_nothing() {
     let mut project = Project::new();
     project.cx.deadline = Some(Instant::now());
     let args = json!({"path": "a", "content": ""});
@@ -122,13 +122,13 @@ async fn sleep_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn log_reaches_whoever_watches_and_fail_fails() {
+async fn log_reaches_the_progress_sink_and_fail_fails() {
     let mut project = Project::new();
     assert_eq!(project.call("log", json!({"message": "nobody"})).await.unwrap(), Value::Null);
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&heard);
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&messages);
     project.cx.progress = Some(Arc::new(move |progress| sink.lock().unwrap().push(progress)));
     assert_eq!(project.call("log", json!({"message": "hello"})).await.unwrap(), Value::Null);
-    assert_eq!(*heard.lock().unwrap(), [Progress::Message("hello".to_owned())]);
+    assert_eq!(*messages.lock().unwrap(), [Progress::Message("hello".to_owned())]);
     assert_eq!(project.refusal("fail", json!({"message": "as planned"})).await, "failed: as planned");
 }

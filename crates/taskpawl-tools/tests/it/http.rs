@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::support::{Project, until};
 
-/// A server for one request, which it keeps.
+/// Server for one request, which it records.
 struct Server {
     url: String,
     request: Receiver<String>,
@@ -22,12 +22,12 @@ impl Server {
     fn new(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::with(move |stream| {
-            // The client may have had enough before the end.
+            // The client may close the connection before the end.
             let _ = stream.write_all(&answer);
         })
     }
 
-    /// Answers nothing and notices when the client hangs up.
+    /// Sends no response, and notices when the client closes the connection.
     fn silent() -> Self {
         Self::with(|stream| {
             let _ = stream.read(&mut [0]);
@@ -81,7 +81,7 @@ async fn a_request_returns_status_headers_and_body() {
 }
 
 #[tokio::test]
-async fn json_goes_out_and_comes_in() {
+async fn json_is_sent_and_parsed() {
     let mut project = Project::new();
     project.cx.idempotency_key = "key-1".to_owned();
     let server = Server::new(answer("201 Created", "application/vnd.x+json; charset=utf-8", "{\"a\": 1}"));
@@ -134,9 +134,9 @@ async fn large_bodies_are_cut_or_refused() {
     assert_eq!(std::fs::read_dir(project.path("")).unwrap().count(), 0);
 }
 
-/// What a request does at a server stays done: it is not sent when its answer has no place.
+/// The effects of a request cannot be undone, so that it is not sent if its response has no valid place to go.
 #[tokio::test]
-async fn nothing_is_sent_whose_answer_may_not_be_saved() {
+async fn nothing_is_sent_if_the_response_may_not_be_saved() {
     let mut project = Project::new();
     project.cx.closed = crate::closed::closed_at(&project);
     project.write("dir/file", "");
@@ -162,7 +162,7 @@ async fn nothing_is_sent_whose_answer_may_not_be_saved() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_error_of_its_own() {
+async fn an_unreachable_server_has_its_own_error_class() {
     let project = Project::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -172,7 +172,7 @@ async fn a_server_that_is_not_there_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_names_its_field() {
+async fn an_invalid_request_names_its_field() {
     let project = Project::new();
     let errors = [
         project.refusal("http_request", json!({"url": "http://a b/"})).await,
@@ -189,7 +189,7 @@ async fn what_cannot_be_sent_names_its_field() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_left_at_the_deadline() {
+async fn a_silent_server_times_out() {
     let mut project = Project::new();
     project.cx.deadline = Some(Instant::now() + Duration::from_millis(300));
     let server = Server::silent();
@@ -198,7 +198,7 @@ async fn a_silent_server_is_left_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_cancelled_request_hangs_up() {
+async fn a_cancelled_request_closes_the_connection() {
     let project = Project::new();
     let mut server = Server::silent();
     let error = {
@@ -217,13 +217,13 @@ async fn a_cancelled_request_hangs_up() {
 }
 
 #[tokio::test]
-async fn without_configuration_this_machine_is_not_reached() {
+async fn without_configuration_loopback_addresses_are_blocked() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
     let tool = Registry::builtin().get("http_request").unwrap().clone();
-    // The last is looked up by the machine itself.
+    // The last host is resolved by the machine itself.
     for host in ["127.0.0.1", "0x7f.1", "[::ffff:127.0.0.1]", "localhost"] {
         let cx = CallContext::new(dir.path(), dir.path().join("output"));
         let args = json!({"url": format!("http://{host}:{port}/")});

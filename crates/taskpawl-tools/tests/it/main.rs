@@ -1,4 +1,4 @@
-//! The registry, the guard around calls and every built-in tool.
+//! Tests of the registry, of the guard around calls, and of every built-in tool.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

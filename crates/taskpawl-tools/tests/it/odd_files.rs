@@ -1,4 +1,4 @@
-//! What is no regular file, at every place where a tool takes one: it is refused or left out, and never waited for.
+//! Special files in every position where a tool takes a file: they are refused or skipped, and no call blocks on them.
 
 use std::fmt::Write;
 use std::os::unix::fs::symlink;
@@ -11,10 +11,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::Project;
 
-/// Every kind that can be made without rights of its own.
+/// Kinds of special files that can be created without special rights.
 const KINDS: [&str; 7] = ["pipe", "socket", "directory", "dangling", "loop", "to-pipe", "to-device"];
 
-/// Makes one of each kind beneath `odd`, and returns what keeps the socket.
+/// Creates one file of each kind beneath `odd`, and returns the listener that keeps the socket open.
 fn make(project: &Project) -> UnixListener {
     let at = |name: &str| project.path("odd").join(name);
     std::fs::create_dir_all(at("directory")).unwrap();
@@ -27,9 +27,9 @@ fn make(project: &Project) -> UnixListener {
     UnixListener::bind(at("socket")).unwrap()
 }
 
-/// Returns how a call ends that takes a file.
+/// Returns the result, or the class of the error, of a call that takes a file.
 async fn outcome(project: &Project, tool: &str, args: Value) -> String {
-    match timeout(Duration::from_secs(20), project.call(tool, args)).await.expect("it waits") {
+    match timeout(Duration::from_secs(20), project.call(tool, args)).await.expect("the call ends") {
         Ok(result) => result.to_string(),
         Err(error) => {
             assert_ne!(error.class(), "timeout", "{tool}");
@@ -48,7 +48,7 @@ fn takers(path: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn no_tool_waits_for_what_is_no_regular_file() {
+async fn no_tool_blocks_on_a_special_file() {
     let mut project = Project::new();
     let _listener = make(&project);
     project.cx.deadline = Some(Instant::now() + Duration::from_secs(15));
@@ -63,7 +63,7 @@ async fn no_tool_waits_for_what_is_no_regular_file() {
 }
 
 #[tokio::test]
-async fn files_of_odd_kinds_are_replaced_by_none_that_is_written() {
+async fn special_files_are_not_overwritten() {
     let project = Project::new();
     let _listener = make(&project);
     let mut table = String::new();
@@ -77,7 +77,7 @@ async fn files_of_odd_kinds_are_replaced_by_none_that_is_written() {
 }
 
 #[tokio::test]
-async fn searches_pass_over_what_is_no_regular_file() {
+async fn searches_skip_special_files() {
     let project = Project::new();
     let _listener = make(&project);
     project.write("odd/file", "x\n");
@@ -90,7 +90,7 @@ async fn searches_pass_over_what_is_no_regular_file() {
     insta::assert_snapshot!(kinds.join(" ").replace('"', ""), @"dangling=symlink directory=dir file=file loop=symlink pipe=other socket=other to-device=symlink to-pipe=symlink");
 }
 
-/// A device can be made by root alone; elsewhere there is nothing to try.
+/// Only root can create a device; without these rights the test is skipped.
 #[tokio::test]
 async fn a_device_is_not_opened() {
     let mut project = Project::new();
@@ -109,7 +109,7 @@ async fn a_device_is_not_opened() {
 
 #[cfg(feature = "http")]
 #[tokio::test]
-async fn no_answer_is_saved_in_what_is_no_regular_file() {
+async fn no_response_is_saved_in_a_special_file() {
     let project = Project::new();
     let _listener = make(&project);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -119,6 +119,6 @@ async fn no_answer_is_saved_in_what_is_no_regular_file() {
         let args = json!({"url": url, "saveTo": format!("odd/{kind}")});
         let outcome = outcome(&project, "http_request", args).await;
         assert!(["failed", "io", "outside_root"].contains(&outcome.as_str()), "{kind}: {outcome}");
-        assert!(listener.accept().is_err(), "{kind}: nothing is asked for");
+        assert!(listener.accept().is_err(), "{kind}: no request is sent");
     }
 }

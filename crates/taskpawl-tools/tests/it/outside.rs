@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::Project;
 
-/// A project with every kind of way out, and a secret beside it.
+/// Project with every kind of link that leads out of it, and a secret beside it.
 fn project() -> Project {
     let project = Project::new();
     std::fs::create_dir(project.beside("secrets")).unwrap();
@@ -54,7 +54,7 @@ async fn no_file_tool_leaves_the_project() {
 }
 
 #[tokio::test]
-async fn a_link_to_nowhere_is_replaced_if_it_stays_inside() {
+async fn a_dangling_link_is_replaced_if_it_stays_inside() {
     let project = project();
     assert_outside(&project, "write_file", json!({"path": "dangling", "content": "x"})).await;
     symlink("nowhere", project.path("inside")).unwrap();
@@ -80,12 +80,12 @@ async fn a_working_directory_outside_is_refused() {
 }
 
 #[tokio::test]
-async fn the_error_says_what_to_do() {
+async fn the_error_has_a_hint() {
     insta::assert_snapshot!(project().refusal("read_file", json!({"path": "../secrets/key"})).await, @"outside_root: `../secrets/key` leads out of the project root; use a path beneath it, without links that leave it");
 }
 
 #[tokio::test]
-async fn no_file_tool_writes_what_ties_the_project_to_its_store() {
+async fn no_file_tool_writes_to_the_taskpawl_directory() {
     let project = project();
     project.write(".taskpawl/project.json", "{}");
     symlink(".taskpawl", project.path("link")).unwrap();

@@ -1,4 +1,4 @@
-//! Tools that are described instead of programmed.
+//! Tools that are defined by configuration.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn described(mut description: Value) -> CommandTool {
     CommandTool::new("own", &description).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Describes the fault of a description as a line.
+/// Returns the error for an invalid definition.
 fn fault(description: Value) -> String {
     let error = CommandTool::new("own", &description).expect_err("the description is refused");
     drop(description);
@@ -50,7 +50,7 @@ fn kubectl() -> CommandTool {
 }
 
 #[test]
-fn a_placeholder_is_one_argument_whatever_it_holds() {
+fn any_value_of_a_placeholder_is_one_argument() {
     for (args, argv) in [
         (json!({"kind": "pods"}), json!(["kubectl", "get", "pods", "--limit=5", "{raw}", "--"])),
         (
@@ -93,7 +93,7 @@ fn a_placeholder_is_one_argument_whatever_it_holds() {
 }
 
 #[test]
-fn a_value_does_not_become_an_option_that_nobody_wrote() {
+fn a_value_does_not_become_an_option() {
     let refusal = |tool: &CommandTool, args: Value| tool.argv(&args).unwrap_err().to_string();
     insta::assert_snapshot!(
         refusal(&kubectl(), json!({"kind": "--kubeconfig=/tmp/x"})),
@@ -111,7 +111,7 @@ fn a_value_does_not_become_an_option_that_nobody_wrote() {
 }
 
 #[test]
-fn the_schema_tells_what_the_parameters_take() {
+fn the_schema_is_made_from_the_parameters() {
     insta::assert_json_snapshot!(taskpawl_tools::Tool::spec(&kubectl()).args_schema, @r#"
     {
       "additionalProperties": false,
@@ -158,7 +158,7 @@ fn the_schema_tells_what_the_parameters_take() {
 }
 
 #[tokio::test]
-async fn a_call_has_the_result_and_the_failures_of_exec() {
+async fn a_call_has_the_results_and_errors_of_exec() {
     let project = Project::new();
     project.write("sub/file", "");
     let description = json!({
@@ -185,7 +185,7 @@ async fn a_call_has_the_result_and_the_failures_of_exec() {
 }
 
 #[tokio::test]
-async fn a_tool_holds_its_calls_to_its_limits() {
+async fn the_limits_of_a_definition_apply_to_its_calls() {
     let project = Project::new();
     let slow = json!({"argv": ["sleep", "60"], "timeout": "50ms"});
     assert_eq!(call(&project, slow, json!({})).await.unwrap_err().class(), "timeout");
@@ -195,7 +195,7 @@ async fn a_tool_holds_its_calls_to_its_limits() {
 }
 
 #[test]
-fn hints_are_what_the_description_says_and_else_the_worst() {
+fn missing_hints_default_to_the_worst_case() {
     let hints =
         |fields: Value| serde_json::to_string(&taskpawl_tools::Tool::spec(&described(fields)).hints).unwrap();
     insta::assert_snapshot!(hints(json!({"argv": ["x"]})), @r#"{"readOnly":false,"idempotent":false,"destructive":true,"openWorld":true}"#);
@@ -209,7 +209,7 @@ fn hints_are_what_the_description_says_and_else_the_worst() {
 }
 
 #[test]
-fn faults_of_a_description_name_the_field() {
+fn errors_in_a_definition_name_the_field() {
     let faults = [
         fault(json!({"argv": ["x"]})),
         fault(json!({"description": "x"})),
@@ -255,7 +255,7 @@ fn faults_of_a_description_name_the_field() {
 }
 
 #[test]
-fn a_list_where_none_was_described_is_repeated_too() {
+fn an_undeclared_list_is_repeated_too() {
     let schema = json!({"type": "object", "properties": {"a": {}, "b": {}}});
     let tool = described(json!({"argv": ["x", "{a}={b}"], "schema": schema}));
     assert_eq!(tool.argv(&json!({"a": [1, true], "b": "x"})).unwrap(), ["x", "1=x", "true=x"]);

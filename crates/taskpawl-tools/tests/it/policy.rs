@@ -1,4 +1,4 @@
-//! The policy: what runs, what asks, what never runs, and who has the last word.
+//! Tests of policies: decisions, explanations, and the precedence of layers and rules.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -29,9 +29,9 @@ fn exec(policy: &Policy, argv: &[&str], origin: CallOrigin) -> Decision {
     judge(policy, "exec", json!({ "argv": argv }), origin).0
 }
 
-/// Nobody can approve what fails all the same; what may be beneath the root is asked about.
+/// A call that fails in any case is denied without asking. A path that may be beneath the root is asked about.
 #[test]
-fn nobody_is_asked_about_a_file_outside_of_the_project() {
+fn a_file_outside_of_the_project_is_denied_without_asking() {
     let root = tempfile::tempdir().unwrap();
     let link = root.path().join("link");
     let real = root.path().join("project");
@@ -52,7 +52,11 @@ fn nobody_is_asked_about_a_file_outside_of_the_project() {
         for unknown in
             [Policy::default().in_directory(&link), Policy::default().with_tools(Registry::builtin())]
         {
-            assert_eq!(decided(&unknown, tool, "/etc/motd").0, Decision::Ask, "who does not know asks");
+            assert_eq!(
+                decided(&unknown, tool, "/etc/motd").0,
+                Decision::Ask,
+                "an unknown root or tool leads to a question"
+            );
         }
     }
     let (_, why) = decided(&policy, "write_file", "../f");
@@ -60,7 +64,11 @@ fn nobody_is_asked_about_a_file_outside_of_the_project() {
     let outside = args(json!({"path": "../f", "content": ""}));
     let call = PolicyCall { tool: "write_file", args: &outside, origin: AGENT, sandbox: None };
     let explained = policy.explain(&call);
-    assert_eq!((explained.decision, explained.in_vain), (Decision::Deny, Some(why)), "as it is decided");
+    assert_eq!(
+        (explained.decision, explained.in_vain),
+        (Decision::Deny, Some(why)),
+        "the explanation agrees with the decision"
+    );
     let need = SandboxNeed { read: vec!["../data".to_owned()], ..SandboxNeed::default() };
     let wide = |path: &str| {
         let args = args(json!({"path": path}));
@@ -72,11 +80,11 @@ fn nobody_is_asked_about_a_file_outside_of_the_project() {
     assert_eq!(
         judge(&policy, "read_file", json!({"path": "../f"}), AGENT).0,
         Decision::Allow,
-        "it fails by itself"
+        "a call that is allowed anyway fails by itself"
     );
 }
 
-/// What is wrong with a file, with the hint.
+/// Returns the error for an invalid policy, with its hint.
 fn error(text: &str) -> String {
     let error = Policy::parse(&[(LayerKind::User, text)]).unwrap_err();
     let hint = error.hint().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
@@ -86,7 +94,7 @@ fn error(text: &str) -> String {
 const AGENT: CallOrigin = CallOrigin::Agent;
 
 #[test]
-fn without_a_file_people_run_and_models_ask() {
+fn without_a_file_people_are_allowed_and_models_are_asked_about() {
     let policy = Policy::default();
     let decisions = |tool: &str, with: Value| {
         let of = |origin: &CallOrigin| format!("{origin}={}", judge(&policy, tool, with.clone(), *origin).0);
@@ -105,9 +113,9 @@ fn without_a_file_people_run_and_models_ask() {
     insta::assert_snapshot!(judge(&policy, "exec", json!({"argv": ["ls"]}), AGENT).1, @"calls that agents add ask unless a rule of the user's policy allows them, or `[origins] agent`");
 }
 
-/// What only reads is what the tools say of themselves.
+/// The read-only tools are those whose hints say so.
 #[test]
-fn built_in_tools_that_only_read_need_no_yes() {
+fn built_in_tools_that_only_read_need_no_approval() {
     let policy = Policy::default();
     for tool in Registry::builtin().iter() {
         let (name, hints) = (tool.spec().name.as_str(), tool.spec().hints);
@@ -118,7 +126,7 @@ fn built_in_tools_that_only_read_need_no_yes() {
 }
 
 #[test]
-fn a_user_may_let_models_run_what_the_sandbox_holds() {
+fn a_user_may_allow_models_inside_the_sandbox() {
     let policy = policy("[origins]\nagent = 'sandboxed'\nmcp = 'allow'\nplan = 'ask'\nlibrary = 'deny'\n");
     assert_eq!(shell(&policy, "make", AGENT), Decision::Allow);
     assert_eq!(shell(&policy, "make", CallOrigin::Plan), Decision::Ask);
@@ -156,12 +164,12 @@ match = ["rm -rf x", "/bin/rm x", "sh -c 'rm x'", "$CMD x"]
 "#;
 
 #[test]
-fn a_user_may_let_models_run_what_the_sandbox_holds_when_a_program_is_started() {
+fn a_user_may_allow_models_inside_the_sandbox_when_starting_a_program() {
     let without = Policy::default();
     let opted = without.clone().sandboxing(CallOrigin::Mcp);
     assert_eq!(exec(&without, &["ls"], CallOrigin::Mcp), Decision::Ask);
     assert_eq!(exec(&opted, &["ls"], CallOrigin::Mcp), Decision::Allow);
-    // That is for one origin, and what was approved otherwise is asked about anew.
+    // This affects one origin only, and invalidates earlier approvals.
     assert_eq!(exec(&opted, &["ls"], CallOrigin::Agent), Decision::Ask);
     assert_ne!(opted.version(), without.version());
     assert_eq!(opted.holds_back(CallOrigin::Mcp), None);
@@ -173,7 +181,7 @@ fn a_user_may_let_models_run_what_the_sandbox_holds_when_a_program_is_started() 
 }
 
 #[test]
-fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
+fn an_allow_rule_covers_exactly_its_command() {
     let policy = policy(RULES);
     for command in
         ["cargo test", "cargo test && git status", "RUST_LOG=a cargo check", "git status -s; cargo test"]
@@ -243,7 +251,7 @@ fn an_allowed_command_has_no_input_and_runs_at_the_root_unless_the_rule_says_so(
 }
 
 #[test]
-fn programs_in_variables_of_build_tools_are_known_by_pattern() {
+fn programs_in_variables_of_build_tools_are_recognised_by_pattern() {
     let policy = policy("[[rules]]\ndecision = 'deny'\nargv = ['rm']\n");
     for set in [
         "CARGO_BUILD_RUSTC_WRAPPER=rm",
@@ -264,7 +272,7 @@ fn programs_in_variables_of_build_tools_are_known_by_pattern() {
 }
 
 #[test]
-fn another_name_for_a_program_does_not_get_around_a_rule() {
+fn an_alias_does_not_bypass_a_rule() {
     let policy = policy("[[rules]]\ndecision = 'deny'\nargv = ['rm', '-rf']\n");
     for command in [
         "alias r=rm; r -rf x",
@@ -304,7 +312,7 @@ fn another_name_for_a_program_does_not_get_around_a_rule() {
 }
 
 #[test]
-fn a_relative_program_is_another_one_in_another_directory() {
+fn a_relative_program_depends_on_the_directory() {
     let policy = policy("[[rules]]\ndecision = 'allow'\nargv = './deploy'\n");
     let at = |cwd: Option<&str>| {
         let mut with = json!({"argv": ["./deploy"]});
@@ -317,7 +325,7 @@ fn a_relative_program_is_another_one_in_another_directory() {
 }
 
 #[test]
-fn a_rule_that_asks_or_denies_is_about_whatever_may_be_what_it_says() {
+fn ask_and_deny_rules_apply_to_possible_matches() {
     let policy = policy(RULES);
     for command in
         ["git push", "cargo test && git push", "git --no-pager push", "/usr/bin/git push", "git \"$X\""]
@@ -342,7 +350,7 @@ fn a_rule_that_asks_or_denies_is_about_whatever_may_be_what_it_says() {
 }
 
 #[test]
-fn an_option_that_a_rule_names_may_stand_behind_arguments() {
+fn an_option_in_a_rule_may_follow_other_arguments() {
     let deny = |argv: &str| policy(&format!("[[rules]]\ndecision = 'deny'\nargv = '{argv}'\n"));
     let force = deny("git push --force");
     for line in
@@ -359,7 +367,7 @@ fn an_option_that_a_rule_names_may_stand_behind_arguments() {
     assert_eq!(shell(&delete, "find . -name x -delete", CallOrigin::Plan), Decision::Deny);
     assert_eq!(shell(&delete, "find . -name x", CallOrigin::Plan), Decision::Allow);
     assert_eq!(shell(&deny("git log --all"), "git log -c --all", CallOrigin::Plan), Decision::Deny);
-    // Of some programs it is known which options have values.
+    // For some programs the options with values are known.
     for (rule, line) in [
         ("cargo publish", "cargo --manifest-path \"$D/Cargo.toml\" test"),
         ("kubectl delete", "kubectl -n \"$NS\" get pods"),
@@ -370,7 +378,7 @@ fn an_option_that_a_rule_names_may_stand_behind_arguments() {
 }
 
 #[test]
-fn rules_are_about_tools_and_origins_too() {
+fn rules_can_name_tools_and_origins() {
     let policy = policy(
         "[[rules]]\ndecision = 'allow'\ntool = 'github/get_*'\norigins = ['mcp']\nmatch = ['github/get_issue']\nnotMatch = ['github/create']\n
          [[rules]]\ndecision = 'deny'\ntool = '*/delete_*'\n",
@@ -382,7 +390,7 @@ fn rules_are_about_tools_and_origins_too() {
 }
 
 #[test]
-fn more_than_the_sandbox_grants_is_asked_about() {
+fn more_permissions_than_the_sandbox_has_need_an_approval() {
     let text = "[[rules]]\ndecision = 'allow'\nargv = 'cargo fetch'\nsandbox = { net = true }\n";
     let with = args(json!({"command": "cargo fetch"}));
     let judge = |policy: &Policy, need: SandboxNeed, origin| {
@@ -410,7 +418,7 @@ fn more_than_the_sandbox_grants_is_asked_about() {
 }
 
 #[test]
-fn nothing_below_lifts_what_the_ceiling_says() {
+fn no_other_layer_overrides_the_ceiling() {
     let layers = [
         (
             LayerKind::Project,
@@ -456,7 +464,7 @@ fn an_approval_is_for_one_policy_and_one_directory() {
 }
 
 #[test]
-fn files_that_are_not_there_say_nothing_and_files_that_cannot_be_read_are_refused() {
+fn missing_files_are_ignored_and_unreadable_ones_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| Some(directory.path().join(name));
     let files = PolicyFiles { ceiling: path("none"), user: path("none"), project: path("none/none") };
@@ -471,7 +479,7 @@ fn files_that_are_not_there_say_nothing_and_files_that_cannot_be_read_are_refuse
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn errors_name_the_line() {
     let cases = [
         "orgins = {}",
         "\n[origins]\nagents = 'ask'",
@@ -496,7 +504,7 @@ fn what_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
-fn the_schema_takes_what_the_reader_takes() {
+fn the_schema_has_the_keys_of_the_parser() {
     let schema = policy_schema();
     let keys =
         |at: &Value| at["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
@@ -507,7 +515,7 @@ fn the_schema_takes_what_the_reader_takes() {
     assert_eq!(rule.join(" "), "argv cwd decision env match notMatch origins reason sandbox stdin tool");
 }
 
-// What holds for every policy.
+// Properties that hold for every policy.
 
 const COMMANDS: [&str; 6] = ["git push", "git status", "rm x", "git push && rm x", "sudo rm x", "git $X > y"];
 const ARGVS: [&str; 4] = ["git", "git push", "rm", "git status"];
@@ -561,7 +569,7 @@ proptest! {
         let before = decisions(&layers);
         layers.reverse();
         prop_assert_eq!(&before, &decisions(&layers));
-        // The strictest of what each says alone counts; a ceiling and a project that say nothing allow.
+        // The strictest decision of the layers counts. A ceiling or project without a matching rule allows.
         let alone = |kind, text| decisions(&[(LayerKind::User, "[origins]\ncli = 'allow'\nagent = 'allow'\n"), (kind, text)]);
         let (ceiling, user, project) = (alone(LayerKind::Ceiling, &a), decisions(&[(LayerKind::User, &b)]), alone(LayerKind::Project, &c));
         for (position, decision) in before.iter().enumerate() {
@@ -570,7 +578,7 @@ proptest! {
     }
 
     #[test]
-    fn no_project_widens(user in file(), project in file()) {
+    fn a_project_only_restricts(user in file(), project in file()) {
         let text = |(head, rules): &(String, Vec<String>)| format!("{head}{}", rules.concat());
         let (user, project) = (text(&user), text(&project));
         let without = decisions(&[(LayerKind::User, &user)]);
@@ -579,7 +587,7 @@ proptest! {
     }
 
     #[test]
-    fn one_more_strict_rule_never_lets_more_run((head, rules) in file(), more in rule_text()) {
+    fn an_additional_strict_rule_never_allows_more((head, rules) in file(), more in rule_text()) {
         prop_assume!(!more.contains("'allow'"));
         let text = format!("{head}{}", rules.concat());
         let before = decisions(&[(LayerKind::User, &text)]);
@@ -589,24 +597,24 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_odd(text in ".{0,200}", command in "[a-z $`'\"(){};&|<>\\\\#=*~!\n-]{0,80}") {
+    fn arbitrary_text_is_handled(text in ".{0,200}", command in "[a-z $`'\"(){};&|<>\\\\#=*~!\n-]{0,80}") {
         drop(Policy::parse(&[(LayerKind::User, &text)]));
         let policy = policy(RULES);
         shell(&policy, &command, AGENT);
         shell(&policy, &text, AGENT);
     }
 
-    /// Whatever stands around it: a program that is named in plain sight is found.
+    /// A literally named program is found regardless of the text around it.
     #[test]
-    fn what_is_denied_is_found_behind_anything(before in "[a-z ]{0,8}", joint in prop::sample::select(&[";", "&&", "||", "|", "\n", "&", "$(", "`", "("][..])) {
+    fn a_denied_command_is_found_after_any_text(before in "[a-z ]{0,8}", joint in prop::sample::select(&[";", "&&", "||", "|", "\n", "&", "$(", "`", "("][..])) {
         let policy = policy(RULES);
         prop_assert_eq!(shell(&policy, &format!("{before}{joint} rm x"), CallOrigin::Plan), Decision::Deny);
     }
 }
 
-/// What `xargs` and the like put behind a command is not known.
+/// Words that `xargs` and similar programs append are unknown.
 #[test]
-fn words_that_come_from_elsewhere_may_be_what_a_rule_says() {
+fn appended_words_may_match_a_rule() {
     let deny = |argv: &str| policy(&format!("[[rules]]\ndecision = 'deny'\nargv = '{argv}'\n"));
     let push = deny("git push");
     let denied = [
@@ -660,9 +668,9 @@ fn words_that_come_from_elsewhere_may_be_what_a_rule_says() {
     assert_eq!(shell(&deny("rm"), "ls | xargs rm", CallOrigin::Cli), Decision::Deny);
 }
 
-/// Only what may follow is unknown: the command that stands there is itself.
+/// Only the appended words are unknown: a literal command in front of them is certain.
 #[test]
-fn a_command_with_words_from_elsewhere_is_no_other_command() {
+fn appended_words_do_not_change_a_literal_command() {
     let policy = policy("[[rules]]\ndecision = 'deny'\nargv = 'git push'\n");
     for line in [
         "ls | xargs cat",

@@ -1,9 +1,9 @@
-//! What a rule is about, line by line: cases around `git push`, and lines that are none.
+//! Bypass cases: lines that run `git push` in disguise, and harmless lines that only look like it.
 
 use serde_json::{Map, Value, json};
 use taskpawl_tools::{CallOrigin, Decision, LayerKind, Policy, PolicyCall};
 
-/// One decision and one line each.
+/// One expected decision and one command line per row.
 const CASES: &str = include_str!("policy/bypass-cases.txt");
 
 fn judge(policy: &Policy, tool: &str, with: Value) -> (Decision, Decision) {
@@ -11,7 +11,7 @@ fn judge(policy: &Policy, tool: &str, with: Value) -> (Decision, Decision) {
     judge_args(policy, tool, &args)
 }
 
-/// What a run decides, and what `policy check` says of it.
+/// Returns the decision of a run, and that of `policy check`.
 fn judge_args(policy: &Policy, tool: &str, args: &Map<String, Value>) -> (Decision, Decision) {
     let call = PolicyCall { tool, args, origin: CallOrigin::Plan, sandbox: None };
     (policy.judge(&call).0, policy.explain(&call).decision)
@@ -25,7 +25,7 @@ fn cases() -> impl Iterator<Item = (Decision, String)> {
 }
 
 #[test]
-fn every_way_around_a_rule_is_closed_and_nothing_else() {
+fn bypass_cases_are_denied_and_harmless_lines_are_allowed() {
     for decision in [Decision::Ask, Decision::Deny] {
         let text = format!("[[rules]]\ndecision = '{decision}'\nargv = 'git push'\n");
         let policy = Policy::parse(&[(LayerKind::User, &text)]).unwrap();
@@ -41,9 +41,9 @@ fn every_way_around_a_rule_is_closed_and_nothing_else() {
     assert!(cases().count() > 250);
 }
 
-/// The same lines as text for a shell that is an argument, and as its input.
+/// Runs the same lines as an argument of a shell, and as its input.
 #[test]
-fn a_shell_within_does_not_get_around_a_rule() {
+fn a_nested_shell_does_not_bypass_a_rule() {
     let policy =
         Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
     let denied = (Decision::Deny, Decision::Deny);
@@ -59,7 +59,7 @@ fn a_shell_within_does_not_get_around_a_rule() {
 }
 
 #[test]
-fn variables_of_a_call_count_as_those_of_its_line() {
+fn variables_of_a_call_are_handled_like_those_of_its_line() {
     let policy =
         Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
     let with = |env: Value| {

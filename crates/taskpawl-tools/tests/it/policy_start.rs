@@ -9,10 +9,10 @@ use taskpawl_tools::{
     ToolError, ToolSpec,
 };
 
-/// The words that the rule allows.
+/// Words of the allow rule.
 const WORDS: &str = "cargo test";
 
-/// A tool of an MCP server: the policy knows its name and its arguments, and no program.
+/// Tool of an MCP server: the policy knows its name and arguments, but no program.
 #[derive(Debug)]
 struct Foreign(ToolSpec);
 
@@ -53,13 +53,14 @@ fn tools() -> Registry {
     registry
 }
 
-/// A call with one field, the same call without it, the key that a rule has to have for it, and its name in explanations.
+/// Call with one field, the same call without it, the key that a rule needs for it, and the key as explanations show
+/// it.
 struct Row {
     tool: &'static str,
     args: Value,
     without: Value,
     key: &'static str,
-    /// The keys that the policy says to add; nothing where no key allows the call.
+    /// Keys that the policy suggests to add; empty if no key allows the call.
     add: &'static [&'static str],
 }
 
@@ -130,7 +131,7 @@ fn near(policy: &Policy, tool: &str, value: &Value) -> Vec<NearRule> {
 }
 
 #[test]
-fn a_field_asks_unless_the_rule_has_its_key() {
+fn a_field_needs_an_approval_unless_the_rule_has_its_key() {
     for Row { tool, args, without, key, add } in rows() {
         let decided = |keys: &str, args: &Value| decide(&policy(keys), tool, args);
         assert_eq!(decided("", &args), Decision::Ask, "{tool} {args}");
@@ -142,14 +143,14 @@ fn a_field_asks_unless_the_rule_has_its_key() {
         assert_eq!(said.len(), 1, "{tool} {args}");
         assert_eq!(said[0].line, 1, "{tool} {args}");
         assert_eq!(said[0].add, add, "{tool} {args}");
-        // The positive control: a check that does not read the field allows every one of them.
+        // Positive control: the calls are only asked about because of the field.
         assert_eq!(decided("", &without), Decision::Allow, "{tool} {without}");
         assert!(near(&policy(""), tool, &without).is_empty(), "{tool} {without}");
     }
     assert!(rows().len() > 20);
 }
 
-/// With every key that there is, these still ask.
+/// These calls need an approval under every possible key.
 #[test]
 fn no_key_allows_a_directory_outside_of_the_project() {
     let all = policy("stdin = 'any'\ncwd = ['**']\nenv = ['RUST_LOG']");
@@ -183,7 +184,7 @@ fn no_key_allows_a_directory_outside_of_the_project() {
         assert_eq!(said.len(), 1, "{tool} {args}");
         assert_eq!((said[0].add.len(), &said[0].never[..]), (0, &["it may run outside of the project"][..]));
     }
-    // `*` is the root and each directory in it, `**` all of them.
+    // `*` matches the root and its direct subdirectories, `**` all directories.
     for (cwd, by_star) in [(".", Decision::Allow), ("a", Decision::Allow), ("a/b", Decision::Ask)] {
         assert_eq!(decide(&star, "exec", &exec(json!(cwd))), by_star, "{cwd}");
         assert_eq!(decide(&all, "exec", &exec(json!(cwd))), Decision::Allow, "{cwd}");
@@ -191,7 +192,7 @@ fn no_key_allows_a_directory_outside_of_the_project() {
 }
 
 #[test]
-fn an_env_that_is_no_object_asks() {
+fn an_env_that_is_no_object_needs_an_approval() {
     let all = policy("stdin = 'any'\ncwd = ['**']\nenv = ['RUST_LOG']");
     for env in [json!("RUST_LOG=x"), json!(["RUST_LOG=x"]), json!(null), json!("${{ context.env }}")] {
         for (tool, mut call) in
@@ -205,7 +206,7 @@ fn an_env_that_is_no_object_asks() {
 }
 
 #[test]
-fn what_stands_behind_a_change_of_directory_may_run_in_both() {
+fn a_command_after_cd_may_run_in_both_directories() {
     let only = policy("cwd = ['crates/a']");
     let decided = |line: &str| decide(&only, "shell", &json!({ "command": line }));
     assert_eq!(decided("cd crates/a && cargo test && cargo test"), Decision::Allow);
@@ -214,14 +215,14 @@ fn what_stands_behind_a_change_of_directory_may_run_in_both() {
     {
         assert_eq!(decided(line), Decision::Ask, "{line}");
     }
-    // A `cd` that nothing follows needs a rule of its own, as any command does.
+    // A `cd` without a following command needs its own rule, as any command does.
     let moves = Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'allow'\nargv = 'cd'\n")]).unwrap();
     assert_eq!(decide(&moves, "shell", &json!({"command": "cd crates"})), Decision::Allow);
     assert_eq!(decide(&moves, "shell", &json!({"command": "cd crates && make"})), Decision::Ask);
 }
 
 #[test]
-fn a_relative_program_is_allowed_where_the_rule_says_that_it_runs() {
+fn a_relative_program_is_allowed_in_the_directories_of_the_rule() {
     let rule = |keys: &str| {
         let text = format!("[[rules]]\ndecision = 'allow'\nargv = './deploy'\n{keys}\n");
         Policy::parse(&[(LayerKind::User, &text)]).unwrap()
@@ -232,12 +233,12 @@ fn a_relative_program_is_allowed_where_the_rule_says_that_it_runs() {
 }
 
 #[test]
-fn a_described_tool_is_allowed_as_the_program_that_it_runs() {
+fn a_defined_tool_is_allowed_by_the_program_that_it_runs() {
     let none = policy("");
     assert_eq!(decide(&none, "plain", &json!({})), Decision::Allow);
     assert_eq!(decide(&none, "with_secret", &json!({})), Decision::Ask);
     assert_eq!(decide(&policy(ENV_KEY), "with_secret", &json!({})), Decision::Allow);
-    // A rule that denies looks into the variables of a described tool, too.
+    // A deny rule also covers the variables of a defined tool.
     let text = "[[rules]]\ndecision = 'deny'\nargv = 'rm'\n";
     let mut registry = Registry::new();
     registry.register(described("wrapped", &json!({"env": {"RUSTC_WRAPPER": "{value}"}}))).unwrap();
@@ -266,7 +267,7 @@ fn a_tool_of_a_server_is_allowed_by_its_name_alone() {
 }
 
 #[test]
-fn a_question_says_which_key_the_rule_lacks() {
+fn a_question_names_the_missing_keys_of_a_rule() {
     let why = |keys: &str, tool: &str, value: &Value| {
         let args = args(value);
         let call = PolicyCall { tool, args: &args, origin: CallOrigin::Agent, sandbox: None };

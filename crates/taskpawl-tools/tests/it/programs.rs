@@ -18,7 +18,7 @@ async fn exec_returns_exit_code_and_output() {
 }
 
 #[tokio::test]
-async fn exec_takes_directory_environment_and_input() {
+async fn exec_uses_directory_environment_and_input() {
     let mut project = Project::new();
     project.cx.task = "build".to_owned();
     project.cx.call = "build.0".to_owned();
@@ -68,7 +68,7 @@ async fn output_is_parsed_on_demand() {
 }
 
 #[tokio::test]
-async fn programs_that_cannot_be_started_are_told_apart() {
+async fn failures_to_start_have_distinct_errors() {
     let project = Project::new();
     project.write("script", "echo");
     let cases = [
@@ -92,14 +92,14 @@ async fn programs_that_cannot_be_started_are_told_apart() {
 }
 
 #[tokio::test]
-async fn shell_uses_a_shell_where_it_has_to() {
+async fn shell_starts_a_shell_only_if_needed() {
     let project = Project::new();
     let output = async |command: &str| -> Value {
         project.call("shell", json!({"command": command})).await.unwrap()["stdout"].clone()
     };
     assert_eq!(output("printf '%s-' a b | tr a-z A-Z").await, "A-B-");
     assert_eq!(output("A=1; echo \"$A\"").await, "1\n");
-    // The parent of a program that was started directly is no shell but this process.
+    // The parent of a directly started program is this process, not a shell.
     let own_id = format!("{}\n", std::process::id());
     assert_eq!(output("sh -c 'echo $PPID'").await, own_id);
     assert_ne!(output("sh -c 'echo $PPID'; true").await, own_id);
@@ -111,7 +111,7 @@ async fn shell_uses_a_shell_where_it_has_to() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_and_the_file_is_named() {
+async fn long_output_is_truncated_and_its_file_is_named() {
     let mut project = Project::new();
     project.cx.limits.keep_bytes = 100;
     let result = project.call("shell", json!({"command": "seq 1 1000; echo short >&2"})).await.unwrap();
@@ -139,13 +139,13 @@ async fn endless_output_fails_the_call() {
 }
 
 #[tokio::test]
-async fn odd_output_is_kept_as_text() {
+async fn binary_output_is_converted_to_text() {
     let mut project = Project::new();
     let result = project.call("exec", json!({"argv": ["printf", r"\377\033[1m"]})).await.unwrap();
     assert_eq!(result["stdout"], "\u{fffd}\u{1b}[1m");
     let result = project.call("exec", json!({"argv": ["true"]})).await.unwrap();
     assert_eq!(result["stdout"], "");
-    // Empty files serve the next program as long as there may be one.
+    // Empty output files are reused by the next program, as long as there may be one.
     project.cx.programs = Programs::default();
     assert!(!project.beside("output/call.stdout").exists());
 }

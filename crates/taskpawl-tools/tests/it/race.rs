@@ -1,5 +1,5 @@
-//! Somebody swaps a directory of the project for a link that leads out of it, or to what is hidden in it, over and over, while tools
-//! work in it.
+//! A thread repeatedly swaps a directory of the project for a link, while tools work in the directory. The link leads
+//! out of the project, or to a hidden directory in it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use crate::support::Project;
 const ROUNDS: usize = 2_000;
 const CHECKS: usize = 20_000;
 
-/// The names of what is swapped: the directory of the project, and the link beside it.
+/// Names that are swapped: the directory of the project, and the link beside it.
 const NAMES: [&str; 2] = ["dir", "link"];
 
-/// A project in which the link leads to `secrets`.
+/// Project in which the link leads to `secrets`.
 fn project(secrets: impl Fn(&Project) -> PathBuf) -> Project {
     let project = Project::new();
     project.write("dir/file", "inside");
@@ -29,7 +29,7 @@ fn project(secrets: impl Fn(&Project) -> PathBuf) -> Project {
     project
 }
 
-/// Does `work` while directory and link change places.
+/// Runs `work` while the directory and the link are swapped.
 fn while_swapping<T>(project: &Project, work: impl FnOnce() -> T) -> T {
     let [one, other] = NAMES.map(|name| project.path(name));
     let is_over = &AtomicBool::new(false);
@@ -39,7 +39,7 @@ fn while_swapping<T>(project: &Project, work: impl FnOnce() -> T) -> T {
                 renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        // Also when `work` panics, or the thread would go on for ever.
+        // The guard also stops the thread if `work` panics; it would run forever otherwise.
         let _over = Over(is_over);
         work()
     })
@@ -53,8 +53,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Returns whether anything outside is not what it was.
-fn is_harmed(outside: &Path) -> bool {
+/// Returns whether anything outside has changed.
+fn has_changed(outside: &Path) -> bool {
     let names = std::fs::read_dir(outside).unwrap().count();
     names != 2 || std::fs::read(outside.join("file")).unwrap() != b"secret"
 }
@@ -67,7 +67,7 @@ fn no_file_tool_is_raced_out_of_the_project() {
 }
 
 #[test]
-fn no_file_tool_is_raced_to_what_is_hidden() {
+fn no_file_tool_is_raced_to_a_hidden_file() {
     let mut project = project(|project| project.path(".env"));
     let places = SandboxPlaces { root: project.cx.root.clone(), ..SandboxPlaces::default() };
     project.cx.closed = Confinement::new(SandboxSettings::default(), places).plain().closed;
@@ -75,22 +75,22 @@ fn no_file_tool_is_raced_to_what_is_hidden() {
     println!("{}", race(&project, &hidden, |found| !found.starts_with(&hidden)));
 }
 
-/// Races tools to `secrets`, and whoever checks by `is_fine` where a path leads before it is opened; returns what came of it.
+/// Races tools against the swap, then a control that checks a path with `is_fine` before opening it. Returns a summary.
 fn race(project: &Project, secrets: &Path, is_fine: impl Fn(&Path) -> bool) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (done, refused) = while_swapping(project, || runtime.block_on(rounds(project)));
-    assert!(!is_harmed(secrets));
+    assert!(!has_changed(secrets));
     assert!(done > 0, "every one of {refused} calls was refused: nothing was tried");
     let escapes = while_swapping(project, || escapes(project, is_fine));
     if escapes == 0 {
-        return "SKIPPED the control: nobody was raced by checking first, so on this machine the race shows nothing".to_owned();
+        return "SKIPPED the control: checking first never lost the race, so that on this machine the test shows nothing".to_owned();
     }
     format!(
         "{ROUNDS} calls: 0 escapes ({done} done, {refused} refused); check first, open then: {escapes} of {CHECKS}"
     )
 }
 
-/// Calls tools by turns and returns how many calls were done and how many were refused.
+/// Calls tools in turn; returns the numbers of successful and of refused calls.
 async fn rounds(project: &Project) -> (usize, usize) {
     let (mut done, mut refused) = (0, 0);
     for round in 0..ROUNDS {
@@ -121,7 +121,7 @@ async fn rounds(project: &Project) -> (usize, usize) {
     (done, refused)
 }
 
-/// The control, which does what the tools do not: it checks where a path leads, and opens it then.
+/// Control that does what the tools must not do: it checks the target of a path first and opens the path afterwards.
 fn escapes(project: &Project, is_fine: impl Fn(&Path) -> bool) -> usize {
     let path = project.path("dir/file");
     let escapes = |_: &usize| {

@@ -22,7 +22,7 @@ fn tool(name: &str, schema: Value) -> Arc<dyn Tool> {
     Arc::new(Named(ToolSpec::new(name, "A tool.", schema)))
 }
 
-/// Checks a value against a schema by registering a tool whose argument `value` has it.
+/// Checks a value against a schema, by registering a tool whose argument `value` has that schema.
 pub(crate) fn assert_fits(schema: &Value, value: &Value) {
     let mut registry = Registry::new();
     registry.register(tool("t", json!({"type": "object", "properties": {"value": schema}}))).unwrap();
@@ -30,7 +30,7 @@ pub(crate) fn assert_fits(schema: &Value, value: &Value) {
 }
 
 #[test]
-fn built_in_tools_are_those_of_the_table() {
+fn built_in_tools_have_these_arguments_and_hints() {
     let registry = Registry::builtin();
     let lines = registry.iter().map(|tool| {
         let Hints { read_only, idempotent, destructive, open_world } = tool.spec().hints;
@@ -60,7 +60,7 @@ fn the_schemas_of_built_in_tools_can_be_compiled() {
 }
 
 #[test]
-fn what_cannot_be_registered_is_refused() {
+fn invalid_tools_are_not_registered() {
     let object = || json!({"type": "object"});
     let mut registry = Registry::builtin();
     let result = Named(ToolSpec::new("t", "A tool.", object()).with_result(json!({"type": "thing"})));
@@ -89,7 +89,7 @@ fn what_cannot_be_registered_is_refused() {
 }
 
 #[test]
-fn repeatable_calls_are_those_without_further_effect() {
+fn calls_without_further_effect_are_repeatable() {
     let registry = Registry::builtin();
     let cases = [
         ("write_file", json!({"path": "a", "content": ""}), true),

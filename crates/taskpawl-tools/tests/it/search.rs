@@ -70,7 +70,7 @@ async fn grep_can_be_narrowed() {
 }
 
 #[tokio::test]
-async fn long_lines_are_shortened_where_everybody_sees_it() {
+async fn long_lines_are_shortened_visibly() {
     let project = Project::new();
     project.write("long", "ä".repeat(600_000) + "\nnext");
     let result = project.call("grep", json!({"pattern": "ä|next"})).await.unwrap();
@@ -88,7 +88,7 @@ async fn long_lines_are_shortened_where_everybody_sees_it() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut_behind_the_first() {
+async fn only_the_first_results_are_kept() {
     let mut project = Project::new();
     project.cx.limits.keep_bytes = 400;
     for number in (0..50).rev() {
@@ -132,7 +132,7 @@ async fn text_in_other_encodings_is_searched_and_binary_files_are_not() {
 }
 
 #[tokio::test]
-async fn an_overgrown_ignore_file_is_not_obeyed() {
+async fn a_directory_with_a_huge_ignore_file_is_skipped() {
     let project = Project::new();
     project.write("a/file", "x");
     project.write("b/file", "x");
@@ -173,7 +173,7 @@ async fn bad_patterns_name_their_field() {
 }
 
 #[tokio::test]
-async fn ignore_files_count_in_every_directory() {
+async fn ignore_files_apply_in_every_directory() {
     let project = Project::new();
     project.write(".gitignore", "*.tmp\n/out/\n");
     project.write("src/.gitignore", "!keep.tmp\n");

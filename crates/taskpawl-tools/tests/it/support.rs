@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use taskpawl_tools::{CallContext, Programs, Registry, Supervision, ToolError, call_guarded};
 
-/// A project of its own for one test, with the output files beside it.
+/// Project for one test, with its output files beside it.
 pub(crate) struct Project {
     dir: tempfile::TempDir,
     pub(crate) cx: CallContext,
@@ -17,7 +17,7 @@ impl Project {
         std::fs::create_dir(dir.path().join("project")).unwrap();
         let mut cx = CallContext::new(dir.path().join("project"), dir.path().join("output/call"));
         cx.limits.grace = Duration::from_millis(200);
-        // What executes a test binary again runs its tests again.
+        // A supervisor executes its own binary again, which would run the tests again.
         cx.programs = Programs::new(Supervision::Off);
         Self { dir, cx, registry: registry() }
     }
@@ -42,7 +42,7 @@ impl Project {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Calls a built-in tool; a result has to fit the tool's own schema.
+    /// Calls a built-in tool, and checks the result against the tool's own schema.
     pub(crate) async fn call(&self, tool: &str, args: Value) -> Result<Value, ToolError> {
         let tool = self.registry.get(tool).unwrap().clone();
         let schema = tool.spec().result_schema.clone();
@@ -53,19 +53,19 @@ impl Project {
         result
     }
 
-    /// Calls a built-in tool that fails and returns class and message with the project's directory shortened.
+    /// Calls a built-in tool that fails; returns the class and the message, with the project's directory shortened.
     pub(crate) async fn refusal(&self, tool: &str, args: Value) -> String {
         let error = self.call(tool, args).await.unwrap_err();
         format!("{}: {}", error.class(), self.stable(&chain(&error)))
     }
 
-    /// Replaces what differs from run to run.
+    /// Replaces paths that differ from run to run.
     pub(crate) fn stable(&self, text: &str) -> String {
         text.replace(self.dir.path().to_str().unwrap(), "[dir]")
     }
 }
 
-/// The servers of these tests are on this machine, which has to be said.
+/// The test servers listen on loopback, which must be allowed explicitly.
 #[cfg(feature = "http")]
 fn registry() -> Registry {
     Registry::builtin_reaching(taskpawl_tools::HttpAccess::only(["127.0.0.1"]).unwrap())
@@ -86,11 +86,11 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Waits until something is so, for ten seconds at most.
+/// Waits until a condition holds, for ten seconds at most.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_so() {
-        assert!(Instant::now() < end, "it never came that {what}");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

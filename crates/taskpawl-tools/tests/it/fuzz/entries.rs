@@ -1,9 +1,9 @@
-//! What reads descriptions of tools, and what such a tool is called with.
+//! Entry points for fuzzing tool definitions and their calls.
 
 use serde_json::{Value, json};
 use taskpawl_tools::{CommandTool, Tool};
 
-/// Values that a call may bring, for every parameter the same.
+/// Arguments with the same value for every parameter.
 fn calls(tool: &CommandTool) -> Vec<Value> {
     let names = tool.spec().args_schema["properties"].as_object().cloned().unwrap_or_default();
     let values = [
@@ -21,7 +21,7 @@ fn calls(tool: &CommandTool) -> Vec<Value> {
     all.collect()
 }
 
-/// What a call brings never becomes more arguments than the template has, nor an option that the template does not have.
+/// Checks that a call never has more arguments than the template, nor options that the template lacks.
 pub(crate) fn description(text: &str) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
     let Ok(tool) = CommandTool::new("own", &value) else { return false };

@@ -1,4 +1,4 @@
-//! What reads a policy, and what it judges.
+//! Entry points for fuzzing policies and calls under a policy.
 
 use serde_json::{Map, Value, json};
 use taskpawl_tools::{CallOrigin, Decision, LayerKind, Policy, PolicyCall};
@@ -12,13 +12,13 @@ pub(crate) fn file(text: &str) -> bool {
         judge(policy, &json!({"command": "git status; rm x"}));
     }
     if let [_, Ok(_), Ok(_)] = &read[..] {
-        // What a project says beside the user's own file takes away and grants nothing.
+        // A project beside the user's own file restricts and never allows more.
         let (args, origin) = (args(&json!({"argv": ["git", "status"]})), CallOrigin::Agent);
         let call = PolicyCall { tool: "exec", args: &args, origin, sandbox: None };
         let both = Policy::parse(&[(LayerKind::User, POLICY), (LayerKind::Project, text)])
             .map(|policy| policy.judge(&call).0);
         let alone = Policy::parse(&[(LayerKind::User, POLICY)]).map(|policy| policy.judge(&call).0);
-        assert!(both.is_err() || both.ok() >= alone.ok(), "a project grants");
+        assert!(both.is_err() || both.ok() >= alone.ok(), "a project allows more");
     }
     read.iter().any(Result::is_ok)
 }
@@ -31,14 +31,14 @@ fn judge(policy: &Policy, value: &Value) -> Decision {
     let args = args(value);
     let call = PolicyCall { tool: "shell", args: &args, origin: CallOrigin::Agent, sandbox: None };
     let (decision, _) = policy.judge(&call);
-    assert_eq!(policy.explain(&call).decision, decision, "the explanation is about another decision");
+    assert_eq!(policy.explain(&call).decision, decision, "the explanation has another decision");
     decision
 }
 
 pub(crate) fn command(text: &str) -> bool {
     let policy = Policy::parse(&[(LayerKind::User, POLICY)]).unwrap();
     let decision = judge(&policy, &json!({ "command": text }));
-    // Only what is git alone, in every simple command, is allowed.
+    // A line is only allowed if every simple command in it is git.
     let is_suspicious =
         text.contains("rm") && text.split(|c: char| !c.is_alphanumeric()).any(|word| word == "rm");
     assert!(decision != Decision::Allow || text.contains("git"), "{text:?}");
