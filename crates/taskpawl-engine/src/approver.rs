@@ -4,35 +4,37 @@ use async_trait::async_trait;
 use serde_json::Value;
 use taskpawl_model::{ApprovalRequest, Map};
 
-/// Decides about tasks of a run that wait for a decision, in place of somebody who gives `approve` and `reject`.
+/// Decides about tasks of a run that wait for an approval, instead of a person who runs `approve` or `reject`.
 ///
-/// A run asks as soon as a task of its scope waits, also about those that wait when it starts, and goes on with everything else
-/// meanwhile. It asks once about each thing: what is skipped stays as it is. Several questions may be asked at a time; who can
-/// only answer one after the other lets the others wait.
+/// The run asks as soon as a task of its scope waits, including tasks that already wait when the run starts, and
+/// continues with all other tasks meanwhile. It asks once about each request; a request that is skipped keeps waiting.
+/// Up to 64 requests are pending at a time, so `decide` is called concurrently. An approver that can only handle one
+/// request at a time has to queue the others itself.
 #[async_trait]
 pub trait Approver: Send + Sync + Debug {
-    /// Decides. Only what is in `request` is approved: if something else is asked about by then, the run asks anew.
+    /// Decides about one request. The verdict covers exactly the content of `request`: if the task asks about something
+    /// else by then, the verdict is discarded and the run asks again.
     ///
     /// # Cancel safety
-    /// The future is dropped when the question has come to its end otherwise, and when the run is asked to stop.
+    /// The future is dropped when the request is settled in another way, and when the run is asked to stop.
     async fn decide(&self, request: &ApprovalRequest) -> Verdict;
 }
 
-/// What an [`Approver`] says.
+/// The decision of an [`Approver`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It may run.
+    /// The task or call may run.
     Approve {
-        /// The answer; needed where there are options, else `None` stands for yes.
+        /// The chosen answer. Required if the request has options; otherwise `None` means yes.
         answer: Option<Value>,
-        /// The arguments to run with instead of those that were asked about; only where that is one call.
+        /// Arguments that replace the ones in the request. Only valid if the request is about a single call.
         args: Option<Map>,
     },
-    /// It is cancelled.
+    /// The task is cancelled.
     Reject {
-        /// Why.
+        /// Shown to users as the reason of the cancellation.
         reason: Option<String>,
     },
-    /// It goes on waiting: somebody else may decide.
+    /// The task keeps waiting; another person or program may still decide.
     Skip,
 }

@@ -1,7 +1,9 @@
-//! What a call reaches of its plan from inside: whom it is shown to, and what it may add.
+//! Gives a running call access to its own plan: reading it, and adding to it if the call may.
 //!
-//! The store behind a door says what is asked; who asks, in which run and for which call is known here and never taken from there.
-//! Each conversation has a thread of its own: a look at the plan holds one moment of the store for as long as somebody looks.
+//! The messages that arrive on the socket only say what to read or add. The identity of the caller (actor, run, task,
+//! call) is fixed here when the call starts and is never read from the socket, so a call cannot impersonate another
+//! one. Each connection is served by its own thread, because a read of the plan holds a store snapshot open, and
+//! blocks, for as long as the client reads.
 
 #![expect(clippy::result_large_err, reason = "a refusal is rare, and is boxed where it is kept")]
 
@@ -22,49 +24,49 @@ use taskpawl_tools::Vault;
 use crate::faults::{self, Fault};
 use crate::secrets::redactor;
 
-/// How many conversations one call has at once; who comes later waits.
+/// Connections that one call may have open at once; further ones wait.
 const MOST_GUESTS: usize = 4;
 
-/// How many tasks one call adds.
+/// Tasks that one call may add.
 const MOST_TASKS: u64 = 10_000;
 
-/// How much one call says in all when it adds something, in bytes.
+/// Total size of all additions of one call, in bytes.
 const MOST_ADDED_BYTES: u64 = 16 << 20;
 
-/// How long one look may take: for as long the store cannot forget what it replaces.
+/// Time limit for one read of the plan. The store cannot discard replaced data while a snapshot is open.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
-/// How long a message may take once it has begun.
+/// Time limit for receiving the rest of a message after its first byte, and for sending one.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(10);
 
-/// The access of one start of a call. Nothing reaches the plan through it once it is dropped.
+/// Plan access of one start of a call. Dropping it ends the access.
 #[derive(Debug)]
 pub(crate) struct Broker {
     door: Door,
     desk: Arc<Desk>,
-    /// Closed to end everything: whoever waits also waits for that.
-    bell: Option<PipeWriter>,
+    /// Write end of a pipe whose read end every blocking wait also polls. Closing it wakes all of them.
+    stop_pipe: Option<PipeWriter>,
     keeper: Option<JoinHandle<()>>,
 }
 
-/// What all conversations of a call share.
+/// State that all connections of a call share.
 #[derive(Debug)]
 struct Desk {
-    /// Acts in the name of the call's actor and run, and as an agent.
+    /// Acts as the actor and run of the call, with the kind "agent".
     manager: Manager,
-    /// What must not come into the store: the call may have been given it.
+    /// Secrets to remove from additions: the call may have received them as arguments.
     vault: Vault,
     started: Start,
     welcome: Welcome,
     stopped: PipeReader,
     guests: Mutex<Guests>,
-    /// Rung when a conversation ends, and when all are to.
+    /// Notified when a connection ends, and when all have to end.
     left: Condvar,
-    /// Locked for as long as something is added: what a call adds takes turns.
+    /// Held during a whole addition, so that additions of one call run one after the other and the limits below hold.
     spent: Mutex<Spent>,
 }
 
-/// Which start of which call it is.
+/// Identifies one start of one call. The store refuses additions of an older start.
 #[derive(Debug, Clone)]
 struct Start {
     task: taskpawl_model::Key,
@@ -78,7 +80,7 @@ struct Guests {
     is_over: bool,
 }
 
-/// What a call has used up.
+/// Part of the limits that the call has consumed.
 #[derive(Debug, Default)]
 struct Spent {
     tasks: u64,
@@ -86,12 +88,13 @@ struct Spent {
 }
 
 impl Broker {
-    /// Opens the plan to a call that declares access; `None` for others. `manager` acts in the name of the run.
+    /// Opens the plan to a call that declares plan access; returns `None` for other calls. `manager` has to act as the
+    /// run.
     pub(crate) fn open(manager: &Manager, vault: &Vault, started: &StartedCall) -> io::Result<Option<Self>> {
         let call = &started.call;
         let Some(access) = call.spec.plan_access else { return Ok(None) };
         let (door, keeper) = door()?;
-        let (stopped, bell) = io::pipe()?;
+        let (stopped, stop_pipe) = io::pipe()?;
         let desk = Arc::new(Desk {
             manager: manager.clone(),
             vault: vault.clone(),
@@ -102,28 +105,28 @@ impl Broker {
             left: Condvar::new(),
             spent: Mutex::default(),
         });
-        let at_door = Arc::clone(&desk);
+        let for_listener = Arc::clone(&desk);
         let thread = thread::Builder::new().name("taskpawl-plan".to_owned());
-        let keeper = thread.spawn(move || keep(&at_door, &keeper))?;
-        Ok(Some(Self { door, desk, bell: Some(bell), keeper: Some(keeper) }))
+        let keeper = thread.spawn(move || keep(&for_listener, &keeper))?;
+        Ok(Some(Self { door, desk, stop_pipe: Some(stop_pipe), keeper: Some(keeper) }))
     }
 
-    /// Returns what the call gets.
+    /// Returns the descriptor that the tool inherits.
     pub(crate) fn descriptor(&self) -> Arc<OwnedFd> {
         self.door.descriptor()
     }
 
-    /// Ends every conversation, whatever still holds the other side, and waits for that.
+    /// Ends every connection, even if a program still holds the other end, and waits until all threads have finished.
     pub(crate) async fn close(mut self) {
         self.stop();
         if let Some(keeper) = self.keeper.take() {
-            // A panic was reported where it happened, and took nothing with it but its conversation.
+            // The panic hook has already reported a panic of a connection thread; it affected only that connection.
             let _ = tokio::task::spawn_blocking(move || keeper.join()).await;
         }
     }
 
     fn stop(&mut self) {
-        self.bell = None;
+        self.stop_pipe = None;
         lock(&self.desk.guests).is_over = true;
         self.desk.left.notify_all();
     }
@@ -135,27 +138,29 @@ impl Drop for Broker {
     }
 }
 
-/// The thread at the door: puts a channel into it, and begins a conversation when somebody has taken it and speaks.
+/// Listener thread: offers one socket at a time and serves it as soon as a client has taken it and sends data.
 fn keep(desk: &Arc<Desk>, keeper: &DoorKeeper) {
-    let mut talks: Vec<JoinHandle<()>> = Vec::new();
+    let mut connections: Vec<JoinHandle<()>> = Vec::new();
     while desk.has_room() {
         let Ok(channel) = keeper.offer() else { break };
+        // An offered socket counts as a connection only once data arrives: until then no client may have taken it.
         if channel.wait(desk.patience(None)).is_err() {
             break;
         }
-        talks.retain(|talk| !talk.is_finished());
+        connections.retain(|talk| !talk.is_finished());
         lock(&desk.guests).count += 1;
         let guest = Guest { desk: Arc::clone(desk), channel };
-        // Without a thread the guest is dropped, and finds that the conversation is over.
-        talks.extend(thread::Builder::new().name("taskpawl-plan".to_owned()).spawn(move || guest.talk()));
+        // If no thread can be spawned, the guest is dropped, which closes the socket: the client sees end of file.
+        connections
+            .extend(thread::Builder::new().name("taskpawl-plan".to_owned()).spawn(move || guest.talk()));
     }
-    for talk in talks {
+    for talk in connections {
         let _ = talk.join();
     }
 }
 
 impl Desk {
-    /// Waits until one more conversation may begin; returns false when none will.
+    /// Waits until another connection may start; returns false once the access has ended.
     fn has_room(&self) -> bool {
         let guests = lock(&self.guests);
         let is_full = |guests: &mut Guests| guests.count >= MOST_GUESTS && !guests.is_over;
@@ -168,13 +173,13 @@ impl Desk {
         self.left.notify_all();
     }
 
-    /// Returns how long to wait for something: until the end of the call, or less.
+    /// Returns the limits for a blocking wait: the end of the call, and `time` if given.
     fn patience(&self, time: Option<Duration>) -> Patience<'_> {
         let until = time.and_then(|time| Instant::now().checked_add(time));
         Patience { until, stop: Some(self.stopped.as_fd()) }
     }
 
-    /// Adds something to the plan, or says why not.
+    /// Adds something to the plan. The outer error is a failure of the store, the inner one a refusal for the client.
     fn add(&self, addition: Addition, bytes: usize) -> Result<Result<Added, Box<Refusal>>, StoreError> {
         let mut spent = lock(&self.spent);
         let growth = match self.allowed(addition, bytes, &mut spent) {
@@ -189,12 +194,14 @@ impl Desk {
         }))
     }
 
-    /// Checks what needs no look at the plan: the rules check the rest, and this once more.
+    /// Checks everything that needs no read of the plan. The model checks the access again, with the rest, inside the
+    /// transaction.
     fn allowed(&self, addition: Addition, bytes: usize, spent: &mut Spent) -> Result<Growth, Refusal> {
         if self.welcome.access != PlanAccess::Add && !faults::is_on(Fault::AddAnything) {
             let what = "this would change it".to_owned();
             return Err(Refusal::BeyondAccess { access: Some(self.welcome.access), what });
         }
+        // Refused additions count as well, so that a call cannot keep the run busy with requests that fail.
         spent.bytes += bytes as u64;
         if spent.bytes > MOST_ADDED_BYTES {
             return Err(Refusal::AddedEnough { most: MOST_ADDED_BYTES, what: "bytes" });
@@ -206,12 +213,13 @@ impl Desk {
         Ok(growth)
     }
 
-    /// Takes secrets out of what is to be added, as out of every result.
+    /// Removes secret values from an addition, as from every result of a call.
     fn without_secrets(&self, addition: Addition) -> Result<Addition, Refusal> {
         let invalid = |error: serde_json::Error| Refusal::InvalidField {
             field: "tasks".to_owned(),
             problem: format!("with its secrets taken out it cannot be read ({error})"),
         };
+        // Redaction may replace a whole string by a placeholder, so the result has to pass the parser again.
         let mut value = serde_json::to_value(addition).map_err(invalid)?;
         redactor(&self.vault).value(&mut value);
         serde_json::from_value(value).map_err(invalid)
@@ -229,7 +237,8 @@ impl Desk {
     }
 }
 
-/// Returns the command that a person would give for the same: it is not bound to what the call may do.
+/// Returns the equivalent command of a person, which is not bound to the access of the call. Used by the fault
+/// injection only.
 fn as_command(growth: &Growth) -> Option<Command> {
     Some(match growth.clone() {
         Growth::Create(task) => Command::Create(task),
@@ -248,7 +257,7 @@ fn tasks_in(growth: &Growth) -> u64 {
     }
 }
 
-/// One conversation.
+/// One connection.
 struct Guest {
     desk: Arc<Desk>,
     channel: Channel,
@@ -270,7 +279,7 @@ impl Guest {
             Err(Broken::Store(error)) => format!("the store of the run failed: {error}"),
             Err(error) => error.to_string(),
         };
-        // Who does not listen any more needs not be told.
+        // The error is ignored: a client that has closed the socket cannot be told.
         let _ = self.say(&Said::Failed(&problem));
     }
 
@@ -303,7 +312,7 @@ impl Guest {
         show(&**self.desk.manager.store(), &self.channel, self.desk.patience(Some(LONGEST_LOOK)))
     }
 
-    /// Waits for the next request, for as long as the call lasts; returns it with its size.
+    /// Waits for the next request without time limit while the call runs; returns it with its size in bytes.
     fn next(&self) -> Result<Option<(Ask, usize)>, Broken> {
         self.channel.wait(self.desk.patience(None)).map_err(Broken::Gone)?;
         let patience = self.desk.patience(Some(LONGEST_MESSAGE));
@@ -330,7 +339,7 @@ fn senseless(problem: &str) -> Broken {
     Broken::Senseless { problem: problem.to_owned() }
 }
 
-/// What is behind these locks is a count, and never half changed.
+/// Locks a mutex and ignores poisoning: these mutexes guard plain counters, which a panic cannot leave half updated.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Which files of a project changed while a call ran.
+//! Detects files of a project that change while a call runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -10,13 +10,14 @@ use ignore::WalkBuilder;
 use taskpawl_model::paths;
 use taskpawl_tools::{ScanBounds, ScanStopped, has_unfit_ignore_file};
 
-/// How many files are looked at: beyond them it is said that nothing is known.
+/// Largest number of files that a snapshot covers. For larger projects the result is "unknown".
 const MOST_FILES: usize = 50_000;
 
-/// How many changed files are named.
+/// Largest number of changed files in a report.
 const NAMED: usize = 100;
 
-/// What a file looked like.
+/// Metadata that changes whenever a file is written or replaced. The change time catches tools that set the
+/// modification time back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -25,31 +26,31 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// What the files of a project looked like, or why that is not known.
+/// The files of a project with their metadata, or the reason why they are not known.
 #[derive(Debug)]
 pub(crate) struct Snapshot(Result<BTreeMap<String, Stamp>, String>);
 
-/// What was found to have changed.
+/// The files that changed between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
-    /// The files, at most the first 100.
+    /// Paths relative to the project, at most the first 100.
     pub(crate) files: Vec<String>,
-    /// Why these are not all that is to be known.
+    /// Set if `files` is incomplete: the reason, as a text for users.
     pub(crate) unknown: Option<String>,
 }
 
 impl Snapshot {
-    /// Looks at every file of a project that its ignore files do not leave out. Blocks.
+    /// Reads the metadata of every file of a project that its ignore files do not exclude. Blocks.
     pub(crate) fn take(root: &Path, bounds: &ScanBounds) -> Self {
         Self(look(root, MOST_FILES, bounds))
     }
 
-    /// Returns a snapshot that says nothing because the scan was stopped.
+    /// Returns an empty snapshot for a scan that was stopped.
     pub(crate) fn stopped(stopped: ScanStopped) -> Self {
         Self(Err(stopped.to_string()))
     }
 
-    /// Returns what is different in `after`, but for what lies below `written`.
+    /// Returns the paths that differ in `after`, without those below `written`.
     pub(crate) fn changed(self, after: Self, written: &[String]) -> Changed {
         let (before, after) = match (self.0, after.0) {
             (Ok(before), Ok(after)) => (before, after),
@@ -71,20 +72,23 @@ impl Snapshot {
 fn look(root: &Path, most: usize, bounds: &ScanBounds) -> Result<BTreeMap<String, Stamp>, String> {
     const UNFIT: &str = "an ignore file in the project is too large, or none";
 
+    // The ignore crate reads a whole ignore file into memory. One that is a link to `/dev/zero`, for example, would
+    // never end.
     if has_unfit_ignore_file(root) {
         return Err(UNFIT.to_owned());
     }
     let mut files = BTreeMap::new();
     let is_unfit = Arc::new(AtomicBool::new(false));
-    let found = Arc::clone(&is_unfit);
+    let unfit_seen = Arc::clone(&is_unfit);
     let filter = move |entry: &ignore::DirEntry| {
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
         if is_dir && has_unfit_ignore_file(entry.path()) {
-            found.store(true, Ordering::Relaxed);
+            unfit_seen.store(true, Ordering::Relaxed);
             return false;
         }
         is_of_project(entry)
     };
+    // Hidden files count, and ignore files apply outside of Git repositories as well.
     let walk = WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(filter).build();
     for entry in walk.filter_map(Result::ok) {
         bounds.check().map_err(|stopped| stopped.to_string())?;
@@ -117,19 +121,22 @@ fn is_of_project(entry: &ignore::DirEntry) -> bool {
     !(entry.depth() == 1 && (entry.file_name() == ".git" || entry.file_name() == ".taskpawl"))
 }
 
-/// What calls that run at the same time say they write.
+/// The declared writes of all calls that run at the same time.
+///
+/// A snapshot cannot tell which of several concurrent calls changed a file. A call is therefore not blamed for paths
+/// that a concurrent call declares.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writers(Arc<Mutex<Active>>);
 
 #[derive(Debug, Default)]
 struct Active {
     next: u64,
-    /// What each writes, and what others wrote beside it.
+    /// By call: the paths that it writes, and the paths that concurrent calls write.
     calls: BTreeMap<u64, (Vec<String>, BTreeSet<String>)>,
 }
 
 impl Writers {
-    /// Takes note of a call that begins, and returns its number.
+    /// Registers a call that starts and returns its number.
     pub(crate) fn begin(&self, writes: &[String]) -> u64 {
         let writes = paths::written(writes);
         let mut active = self.lock();
@@ -143,7 +150,7 @@ impl Writers {
         number
     }
 
-    /// Takes note of its end, and returns what it and those beside it say they write.
+    /// Removes a call that ended; returns the paths that it and the calls concurrent with it declare.
     pub(crate) fn end(&self, number: u64) -> Vec<String> {
         let (mut writes, beside) = self.lock().calls.remove(&number).unwrap_or_default();
         writes.extend(beside);
@@ -166,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_changed_beyond_what_was_announced_are_named() {
+    fn changed_files_outside_the_declared_writes_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);
@@ -189,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_that_is_too_large_is_said_to_be() {
+    fn a_project_with_too_many_files_yields_an_unknown_result() {
         let root = tempfile::tempdir().unwrap();
         for number in 0..4 {
             fs::write(root.path().join(number.to_string()), "").unwrap();
@@ -202,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ignore_file_that_never_ends_is_not_read() {
+    fn an_endless_ignore_file_is_not_read() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("a")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", root.path().join("a/.gitignore")).unwrap();
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_ran_beside_each_other_share_what_they_write() {
+    fn concurrent_calls_share_their_declared_writes() {
         let writers = Writers::default();
         let texts = |text: &str| vec![text.to_owned()];
         let (one, two) = (writers.begin(&texts("a")), writers.begin(&texts("b")));

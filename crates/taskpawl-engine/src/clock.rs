@@ -1,20 +1,21 @@
-//! The clock of the machine, as runs see it.
+//! The system clock, as runs see it.
 
 use std::time::Instant;
 
 use taskpawl_manager::{Source, SystemSource};
 use taskpawl_model::Timestamp;
 
-/// The clock of the machine and random ids. Where a test pauses the time of tokio, the clock is ahead by what was skipped.
+/// System clock and random ids. While a test pauses the tokio clock, this clock is ahead by the skipped time.
 ///
-/// Timers follow the time of tokio. If due times followed another clock, a timer that ended early would be set again at once, over
-/// and over, until real time has passed.
+/// Timers follow the tokio clock. If due times followed another clock, a timer that fires early would be set again at
+/// once, over and over, until real time has passed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunSource;
 
 impl Source for RunSource {
     fn now(&self) -> Timestamp {
-        // Both read the same clock unless time is paused, the second one later: then nothing is added.
+        // Both calls read the same monotonic clock unless time is paused. The tokio instant is taken first, so the
+        // difference is then zero or negative and nothing is added.
         let tokio = tokio::time::Instant::now().into_std();
         let skipped = tokio.saturating_duration_since(Instant::now());
         SystemSource.now() + chrono::TimeDelta::from_std(skipped).unwrap_or_default()

@@ -1,13 +1,14 @@
-//! What to write where the value of an expression is of another type than a tool takes.
+//! Suggests a filter when an expression yields another type than the tool expects.
 
 use serde_json::Value;
 use taskpawl_model::Map;
 use taskpawl_model::expr::lone_expression;
 use taskpawl_tools::ToolError;
 
-/// Returns the remedy for an argument that an expression alone gave, and whose type the tool refuses.
+/// Returns the hint for an argument that consists of one expression and whose type the tool refuses.
 pub(crate) fn remedy(error: &ToolError, written: &Map) -> Option<String> {
     let ToolError::InvalidArgs { field, problem, .. } = error else { return None };
+    // The type error has no structured form: the two texts are taken from the message of the argument validation.
     let (expected, found) = problem.strip_prefix("has to be ")?.split_once(", but is ")?;
     let source = lone_expression(at(written, field.strip_prefix("args.")?)?.as_str()?)?;
     let takes = |kind: &str| expected.split(" or ").any(|one| one == kind);
@@ -26,7 +27,7 @@ pub(crate) fn remedy(error: &ToolError, written: &Map) -> Option<String> {
     Some(format!("`${{{{ {} | {filter} }}}}` makes it {kind}", operand(source)))
 }
 
-/// Returns an expression as something that a filter can follow.
+/// Returns an expression as an operand for a filter, in parentheses if it is more than a path.
 fn operand(source: &str) -> String {
     let is_path = source.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']' | '\''));
     if is_path { source.to_owned() } else { format!("({source})") }
@@ -52,26 +53,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_remedy_names_the_filter_for_what_is_expected() {
+    fn the_hint_names_the_filter_for_the_expected_type() {
         let Value::Object(written) = json!({
             "argv": ["echo", "${{ 1 + 1 }}", "${{ params.list }}", "n${{ 1 }}"],
             "env": {"N": "${{ params['n'] }}"}, "seconds": "${{ context.seconds }}", "all": "${{ params.list }}",
         }) else {
             unreachable!()
         };
-        let said = |field: &str, problem: &str| {
+        let hint = |field: &str, problem: &str| {
             let (tool, field, problem) = ("exec".to_owned(), format!("args.{field}"), problem.to_owned());
             remedy(&ToolError::InvalidArgs { tool, field, problem }, &written).unwrap_or_default()
         };
         let number = "has to be a string, but is the number `2`";
         let text = "has to be an integer, but is the string `\"2\"`";
-        assert_eq!(said("argv[1]", number), "`${{ (1 + 1) | string }}` makes it text");
-        assert_eq!(said("env.N", number), "`${{ params['n'] | string }}` makes it text");
+        assert_eq!(hint("argv[1]", number), "`${{ (1 + 1) | string }}` makes it text");
+        assert_eq!(hint("env.N", number), "`${{ params['n'] | string }}` makes it text");
         assert_eq!(
-            said("argv[2]", "has to be a string, but is an array of 2"),
+            hint("argv[2]", "has to be a string, but is an array of 2"),
             "`${{ params.list | tojson }}` makes it text"
         );
-        assert_eq!(said("seconds", text), "`${{ context.seconds | int }}` makes it a whole number");
+        assert_eq!(hint("seconds", text), "`${{ context.seconds | int }}` makes it a whole number");
         for (field, problem) in [
             ("argv[0]", number),
             ("argv[3]", number),
@@ -80,7 +81,7 @@ mod tests {
             ("seconds", "has to be at least 1, but is 0"),
             ("argv[1]", "has to be a string, but is null"),
         ] {
-            assert_eq!(said(field, problem), "", "{field} {problem}");
+            assert_eq!(hint(field, problem), "", "{field} {problem}");
         }
     }
 }

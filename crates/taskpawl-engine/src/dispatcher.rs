@@ -1,4 +1,8 @@
-//! The dispatcher: one loop that turns everything that happens into events for `schedule::step` and carries out its actions.
+//! The dispatcher: a single loop that turns everything that happens into events for `schedule::step` and carries out
+//! its actions.
+//!
+//! Because one loop owns the schedule, no state of a run needs a lock: calls, commits and signals only send messages to
+//! it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -30,10 +34,12 @@ use crate::questions::{Questions, Said};
 use crate::scans::inquire;
 use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, interruption, reason_text};
 
+// Changes of other processes are polled, because SQLite cannot notify across processes. The pause doubles while nothing
+// happens: 200 ms is the longest delay, and an idle run costs at most five reads of the revision a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(200);
 
-/// For how many tasks with `cache` files are read at once.
+/// Number of tasks with `cache` whose files are hashed at the same time.
 const FINDERS: usize = 4;
 
 type Outcomes = Result<Vec<Outcome>, StoreError>;
@@ -48,13 +54,14 @@ pub(crate) struct Dispatcher {
     state: State,
     executor: Executor,
     observer: Option<Arc<dyn Observer>>,
-    /// Futures of calls that did not end when they were first polled.
+    /// Calls that did not finish on their first poll. Dropping the set aborts them.
     calls: JoinSet<Ended>,
     questions: Questions,
     notifier: Notifier,
-    /// Calls in flight by task, as the observer knows them.
+    /// Running calls by task, with the names that observers see.
     in_flight: BTreeMap<Key, InFlight>,
-    /// Sent by the store's reply, one for each commit; received here. At most one commit is under way.
+    /// Outcomes of commits: the reply closure given to the store sends, the run loop receives. Unbounded, but never
+    /// holds more than one message, because the schedule starts a commit only after the previous one was answered.
     committed: (mpsc::UnboundedSender<Outcomes>, mpsc::UnboundedReceiver<Outcomes>),
     control: RunControl,
     stops: watch::Receiver<u32>,
@@ -63,10 +70,10 @@ pub(crate) struct Dispatcher {
     ended: BTreeMap<Status, u64>,
     ledger: Ledger,
     tool_limits: BTreeMap<String, usize>,
-    /// What is being found out about tasks with `cache`, a few at a time.
+    /// Lookups before the claim of a task with `cache`; `finders` limits their number.
     finds: JoinSet<(Key, Grant)>,
     finders: Arc<Semaphore>,
-    /// Tools that are missing and being looked for.
+    /// Searches for tools that the registry does not have.
     finding: Finding,
     cached: u64,
     changed_beyond: BTreeMap<TaskId, ChangedBeyond>,
@@ -122,7 +129,8 @@ impl Dispatcher {
 
     pub(crate) async fn run(mut self) -> Result<(RunSummary, Notifier), RunError> {
         let mut events = VecDeque::new();
-        // A request from before the run watched is no change, and nothing may start after it.
+        // A stop request from before the subscription does not count as a change of the channel, so it has to be read
+        // explicitly. It has to be handled first, because nothing may start after it.
         self.take_stops(&mut events);
         events.push_back(self.begin()?);
         loop {
@@ -150,8 +158,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns what the schedule has to hear about limits that are reached now: before what happened is taken in, so that nothing
-    /// starts because of it.
+    /// Returns the events for limits that were reached since the last call. Callers apply them before the event that
+    /// reached the limit, so that nothing starts because of that event.
     fn used_up(&mut self) -> Vec<Event> {
         let news = self.ledger.check(self.manager.source().now());
         let tell = |(event, ended)| {
@@ -163,8 +171,10 @@ impl Dispatcher {
         news.into_iter().map(tell).collect()
     }
 
-    /// Loads what is ready and the length of what is behind it.
+    /// Loads the ready tasks and the length of the dependency chains behind them.
     fn begin(&mut self) -> Result<Event, RunError> {
+        // The order matters: recovery, known tools and decisions of the policy may all make tasks ready, and the intake
+        // reads ready tasks only once.
         self.engine.recover()?;
         self.free_missing_tools()?;
         self.engine.ask_by_policy()?;
@@ -183,7 +193,7 @@ impl Dispatcher {
         Ok(Event::Ready(beginning.ready))
     }
 
-    /// Tasks that an earlier process could not run for want of a tool that this one has.
+    /// Unblocks tasks that an earlier process could not run because it lacked a tool that this process has.
     fn free_missing_tools(&self) -> Result<(), RunError> {
         let tasks = self.manager.read(|view| Ok(self.intake.tasks_with_tools(view)?))?;
         if !tasks.is_empty() {
@@ -194,6 +204,8 @@ impl Dispatcher {
 
     async fn wait_for_events(&mut self, events: &mut VecDeque<Event>) -> Result<(), RunError> {
         let alarm = self.alarm();
+        // Every future here is cancel safe: `select!` drops the losing ones on each round. Calls themselves run in the
+        // set and are never dropped here.
         tokio::select! {
             Some(outcomes) = self.committed.1.recv() => self.take_outcomes(outcomes, events)?,
             Some(ended) = self.calls.join_next(), if !self.calls.is_empty() => self.take_joined(ended, events),
@@ -210,7 +222,7 @@ impl Dispatcher {
             }
             () = tokio::time::sleep(self.pause) => self.look_for_changes(events)?,
         }
-        // What has come in meanwhile shares the next commit.
+        // Everything that has arrived meanwhile shares the next commit, and therefore one sync of the disk.
         while let Ok(outcomes) = self.committed.1.try_recv() {
             self.take_outcomes(outcomes, events)?;
         }
@@ -220,10 +232,12 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends when the first pause, the first question, or the time of the run or of a plan is over; never, if there is none.
+    /// Waits until the next due time: the end of a retry delay, of a request for approval, or of the time of the run or
+    /// a plan. Never ends if there is none.
     fn alarm(&self) -> impl Future<Output = ()> + use<> {
         let alarms = [self.state.next_alarm(), self.ledger.next_deadline(), self.questions.next_end()];
         let next = alarms.into_iter().flatten().min();
+        // A due time in the past becomes zero: the alarm fires at once.
         let left = next.map(|at| (at - self.manager.source().now()).to_std().unwrap_or_default());
         async move {
             match left {
@@ -239,7 +253,8 @@ impl Dispatcher {
             match action {
                 Action::Commit(commit) => {
                     if self.commit(*commit, actions.len() == 0) {
-                        // Nothing has waited: without this the runtime would have calls wait that could end at once.
+                        // A commit in place does not await anything. Without this yield, a current-thread runtime could
+                        // not poll calls that are ready to finish.
                         tokio::task::yield_now().await;
                     }
                 }
@@ -252,7 +267,8 @@ impl Dispatcher {
         }
     }
 
-    /// Finds out what has to be known of a task before it is claimed; reading files blocks no other task.
+    /// Looks up the information that is needed before a task is claimed. Runs as a task of its own, so that reading
+    /// files delays no other task.
     fn find(&mut self, key: Key, inquiry: Inquiry) {
         let (root, finders) = (self.engine.project.root.clone(), Arc::clone(&self.finders));
         let cancel = self.executor.cancellation();
@@ -262,7 +278,7 @@ impl Dispatcher {
         });
     }
 
-    /// Polls the call once in place: what ends at once needs no task of its own.
+    /// Starts a call. Polls it once in place: a call that finishes immediately needs no tokio task.
     async fn start(&mut self, started: StartedCall, events: &mut VecDeque<Event>) {
         self.note_start(&started);
         let deadline = self.ledger.deadline(started.plan.as_deref());
@@ -296,10 +312,10 @@ impl Dispatcher {
         }
     }
 
-    /// Returns whether it was made in place, as far as nobody else was committing: where one task ends and nothing else happens, as in a
-    /// chain.
+    /// Writes a commit. Returns true if this thread wrote it itself, which is cheaper for a chain of tasks in which one
+    /// task ends and nothing else happens.
     fn commit(&self, commit: Commit, is_last: bool) -> bool {
-        // More of them are committed beside the calls that they start: handing over is worth it then.
+        // Larger commits go to the writer thread, so that the calls that they start overlap with the sync.
         let is_single = commit.reports.len() + commit.claims.len() <= 1;
         let is_idle = self.calls.is_empty() && self.finds.is_empty();
         let is_here = self.owns_thread && is_single && is_last && is_idle;
@@ -307,7 +323,8 @@ impl Dispatcher {
         let requests = vec![self.manager.request(Command::Round(round))];
         let sender = self.committed.0.clone();
         let reply = Box::new(move |outcomes| {
-            // Nobody receives when the run was dropped: its record stays open for the next one.
+            // The receiver is gone if the run was dropped. The run record then stays open, and the next run recovers
+            // it.
             let _ = sender.send(outcomes);
         });
         if is_here {
@@ -324,6 +341,8 @@ impl Dispatcher {
             for (key, status) in std::mem::take(&mut answer.ended) {
                 self.note_end(key, status);
             }
+            // Failures count before the answer is applied: tasks that it makes ready must not start beyond
+            // `maxFailures`.
             events.extend(self.used_up());
             let asked = std::mem::take(&mut answer.asked);
             self.take_answer(answer, events)?;
@@ -332,7 +351,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Looks at tasks that ask something now, and at those that others have changed.
+    /// Updates the pending approvals: tasks that have just started to wait for one, and tasks that other processes
+    /// changed.
     fn look_at_questions(&mut self, mut changed: Vec<Key>) -> Result<(), RunError> {
         changed.extend(self.intake.take_changed());
         if changed.is_empty() {
@@ -343,7 +363,7 @@ impl Dispatcher {
         self.tell_asked(news)
     }
 
-    /// Tells everybody who wants to know it which tasks wait for a decision.
+    /// Tells the notifier and the observer which tasks wait for an approval.
     fn tell_asked(&mut self, asked: Vec<Key>) -> Result<(), RunError> {
         for key in asked {
             if let Some(request) = self.questions.request(key)? {
@@ -369,17 +389,17 @@ impl Dispatcher {
         }
     }
 
-    /// Takes in tools that were looked for, and what was left because of them.
+    /// Registers tools that a search returned, and considers the tasks again that were left out without them.
     fn take_found(
         &mut self,
-        found: Result<Vec<Arc<dyn Tool>>, ToolError>,
+        tools: Result<Vec<Arc<dyn Tool>>, ToolError>,
         events: &mut VecDeque<Event>,
     ) -> Result<(), RunError> {
-        let found = found.unwrap_or_else(|error| {
+        let tools = tools.unwrap_or_else(|error| {
             self.warn(error.to_string());
             Vec::new()
         });
-        let (registry, names) = with_found(&self.engine.tools, found);
+        let (registry, names) = with_found(&self.engine.tools, tools);
         if !names.is_empty() {
             self.engine.tools = Arc::new(registry);
             self.executor.take_tools(Arc::clone(&self.engine.tools));
@@ -390,7 +410,8 @@ impl Dispatcher {
 
     fn take_answer(&mut self, answer: Answer, events: &mut VecDeque<Event>) -> Result<(), RunError> {
         let missing: Vec<String> = answer.missing_tools.iter().map(|(_, name)| name.clone()).collect();
-        // What was found while the commit was under way is not missing any more.
+        // A search may have ended while the commit was under way. Its tools are not missing any more, and no further
+        // search will report them.
         let is_found = missing.iter().any(|name| self.engine.tools.get(name).is_some());
         self.finding.look_for(missing, &self.executor);
         self.take_in(answer, events)?;
@@ -401,6 +422,8 @@ impl Dispatcher {
     }
 
     fn take_in(&mut self, answer: Answer, events: &mut VecDeque<Event>) -> Result<(), RunError> {
+        // The plain path needs no read of the store. It applies if no other process committed in between and all ready
+        // tasks are known.
         if self.intake.is_plain(&answer) {
             events.push_back(self.intake.take_plain(answer));
         } else {
@@ -411,9 +434,9 @@ impl Dispatcher {
 
     fn note_end(&mut self, key: Key, status: Status) {
         *self.ended.entry(status).or_default() += 1;
-        let known = self.ledger.close(key);
-        if let (Some((task, spec)), Status::Done) = (&known, status) {
-            // All that there is to say is known without a look at the store.
+        let closed = self.ledger.close(key);
+        if let (Some((task, spec)), Status::Done) = (&closed, status) {
+            // The common case of a run: everything to report is known, so that the store is not read once per task.
             if let Some(observer) = &self.observer {
                 let (task, name) = (task.clone(), spec.name.clone());
                 observer.event(&RunEvent::TaskEnded { task, name, status, error: None });
@@ -446,11 +469,13 @@ impl Dispatcher {
     fn take_joined(&mut self, joined: Result<Ended, tokio::task::JoinError>, events: &mut VecDeque<Event>) {
         match joined {
             Ok(ended) => self.take_ended(ended, events),
+            // Tasks of the set are never aborted while the dispatcher exists, so that an error can only be a panic.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
 
     fn take_ended(&mut self, ended: Ended, events: &mut VecDeque<Event>) {
+        // The account has to be charged before `used_up` below is asked.
         self.ledger.note_end(ended.key, ended.plan.as_deref(), ended.spent, ended.usage.as_ref());
         self.note_changes(&ended);
         let Ended { key, attempt, call, end, took, usage, cut, changed, inputs_changed, .. } = ended;
@@ -469,7 +494,7 @@ impl Dispatcher {
         events.push_back(Event::Ended(Box::new(report)));
     }
 
-    /// Tells which files changed that the task does not say it writes.
+    /// Reports files that changed although the task does not declare that it writes them.
     fn note_changes(&mut self, ended: &Ended) {
         let (Some(task), false) = (self.in_flight.get(&ended.key), ended.changed == Changed::default())
         else {
@@ -481,13 +506,14 @@ impl Dispatcher {
             let (files, unknown) = (files.clone(), unknown.clone());
             observer.event(&RunEvent::ChangedBeyond { task, call, files, unknown });
         }
+        // Memory stays bounded: further tasks are reported to the observer, but not kept for the summary.
         if self.changed_beyond.len() < LISTED || self.changed_beyond.contains_key(&task.id) {
             let new = || ChangedBeyond { task: task.id.clone(), files: Vec::new(), unknown: None };
-            let known = self.changed_beyond.entry(task.id.clone()).or_insert_with(new);
-            known.files.extend(files);
-            known.files.sort();
-            known.files.dedup();
-            known.unknown = unknown.or(known.unknown.take());
+            let listed = self.changed_beyond.entry(task.id.clone()).or_insert_with(new);
+            listed.files.extend(files);
+            listed.files.sort();
+            listed.files.dedup();
+            listed.unknown = unknown.or(listed.unknown.take());
         }
     }
 
@@ -511,6 +537,8 @@ impl Dispatcher {
     fn take_stops(&mut self, events: &mut VecDeque<Event>) {
         let requests = *self.stops.borrow_and_update();
         for request in self.stops_seen..requests {
+            // The first request stops starting calls, a later one ends running ones. A request may arrive while others
+            // are pending, so each gets its event.
             events.push_back(Event::Stop);
             self.questions.stop();
             if let Some(observer) = &self.observer {
@@ -521,9 +549,10 @@ impl Dispatcher {
         self.stops_seen = requests;
     }
 
-    /// Looks whether others wrote; the longer nothing happens, the less often.
+    /// Checks if other processes wrote. The longer nothing happens, the less often this is called.
     fn look_for_changes(&mut self, events: &mut VecDeque<Event>) -> Result<(), RunError> {
         self.questions.expire()?;
+        // A timeout of zero only reads the current revision.
         let revision = self.manager.store().wait_change(self.intake.seen(), Duration::ZERO)?;
         if revision > self.intake.seen() {
             events.extend(self.manager.read(|view| self.intake.take_foreign(view, revision))?);
@@ -535,23 +564,24 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Returns whether others hold tasks of the scope: live runs, and with `wait` also agents and people; or wrote what is
-    /// not known here yet.
+    /// Returns whether new work may still appear: live runs hold tasks of the scope, with `wait` agents and people do,
+    /// or a change has not been read yet.
     fn more_may_come(&mut self) -> Result<bool, RunError> {
         if self.state.stop() != Stop::No {
             return Ok(false);
         }
-        // What others hold is given back by tasks that may be none of the scope.
+        // A task outside of the scope may hold the resource that a task of the scope waits for.
         let waits = self.state.waits_for_others();
         let prospects = self.manager.read(|view| {
-            let found = if waits {
+            let prospects = if waits {
                 self.intake.prospects_anywhere(view, self.wait)
             } else {
                 self.intake.prospects(view, self.wait)
             };
-            Ok(found?)
+            Ok(prospects?)
         })?;
         let dead = prospects.runs.iter().any(|run| !liveness::is_alive(&self.engine.project.files, run));
+        // Dead runs release nothing by themselves. Without this recovery the run would wait for them forever.
         if dead {
             self.engine.recover()?;
         }
@@ -561,7 +591,7 @@ impl Dispatcher {
         Ok(prospects.more_may_come() || self.finding.is_looking() || self.may_be_decided()?)
     }
 
-    /// Returns whether somebody may yet decide about a task: the approver, and with `wait` others.
+    /// Returns whether a pending approval may still be decided: by the approver, or with `wait` by other processes.
     fn may_be_decided(&mut self) -> Result<bool, RunError> {
         self.manager.read(|view| Ok(self.questions.look_again(view)?))?;
         Ok(self.questions.is_asking() || (self.wait && self.questions.is_any_open()))
@@ -594,18 +624,18 @@ impl Dispatcher {
     }
 }
 
-/// A task that ended.
+/// A finished task, as observers see it.
 struct EndedTask {
     task: TaskId,
     name: String,
     plan: Option<String>,
-    /// Why it did not end well.
+    /// Set if the task did not succeed.
     error: Option<String>,
     is_cached: bool,
 }
 
-/// Returns what an observer hears of a task that ended. Its calls and edges are not read, for there may be many, unless one was
-/// interrupted.
+/// Returns the observer's view of a finished task. Does not read its calls and edges, of which there may be many,
+/// unless a call was interrupted.
 fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
     let Some(task) = view.task(key)? else { return Ok(None) };
     let error = match &task.body.state {
@@ -627,7 +657,7 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
     }))
 }
 
-/// Returns what a task waits for that others hold.
+/// Describes the resources and paths that a task needs and other runs hold.
 fn held_text(needs: &Needs) -> String {
     let resources = needs.resources.keys().map(|name| format!("resource `{name}`"));
     let paths = needs.paths();

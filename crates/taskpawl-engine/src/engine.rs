@@ -30,10 +30,10 @@ use crate::secrets::Reported;
 use crate::summary::RunSummary;
 use crate::written::ProjectPaths;
 
-/// Runs plans: what is ready, in parallel, until nothing more can be done.
+/// Runs plans: starts everything that is ready, in parallel, until nothing more can be done.
 ///
-/// Cheap to clone. It installs no signal handler and keeps no global state; several engines work side by side, on one store or
-/// on many, on a current-thread runtime too.
+/// Cheap to clone. Installs no signal handler and keeps no global state. Several engines work side by side, on one
+/// store or on many, and on a current-thread runtime as well.
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(crate) manager: Manager,
@@ -45,81 +45,85 @@ pub struct Engine {
     sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
 }
 
-/// Where the calls of an engine run, and where their output goes.
+/// Directories and identity of the project that an engine works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// Where the first part of idempotency keys comes from.
+    /// Source of the prefix of idempotency keys.
     pub keys: KeySource,
-    /// The root, beneath which tools work.
+    /// Root directory of the project; tools work below it.
     pub root: PathBuf,
-    /// The directory for run locks and output files, outside everything that tools may write.
+    /// Directory for run locks and output files. Has to be outside of everything that tools may write.
     pub files: PathBuf,
-    /// The machine's name, for the record.
+    /// Name of the machine, stored in run records.
     pub host: String,
 }
 
-/// How a run goes.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct RunOptions {
-    /// What it is restricted to; nothing stands for everything.
+    /// Restricts the run to these tasks; empty means everything.
     pub only: Vec<Selector>,
-    /// How many calls run at once; `None` stands for the number of cores plus two.
+    /// Number of calls that run at the same time; `None` means the number of cores plus two.
     pub jobs: Option<usize>,
-    /// Whether it also waits for agents and people.
+    /// Wait for tasks that agents and people hold, too.
     pub wait: bool,
-    /// Its id, which no other run has or had; without one it gets a new random one.
+    /// Id of the run, which must be unique; `None` means a new random id.
     pub id: Option<RunId>,
-    /// What the host program attaches to the calls. Without it the scope in which the run starts: see
+    /// Value that the host program attaches to the calls. `None` takes it over from the surrounding scope: see
     /// [`in_scope`](taskpawl_tools::in_scope).
     pub scope: Option<String>,
-    /// Who is told what happens.
+    /// Receives the events of the run.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Who is asked about tasks that wait for a decision. Without one they wait for somebody who gives `approve` or `reject`.
+    /// Decides about tasks that wait for an approval. Without one they wait for `approve` or `reject`.
     pub approver: Option<Arc<dyn Approver>>,
-    /// A program with its arguments that is run when tasks wait for a decision, when tasks have failed and when the run is over.
-    /// It finds what happened as JSON on its standard input, and the kind of it in `TASKPAWL_EVENT`; it may take 30 seconds, and
-    /// what becomes of it does not change what becomes of the run. Plans may name others for their own tasks.
+    /// Program with arguments that runs when a task waits for an approval, when tasks have failed and when the run is
+    /// over.
+    ///
+    /// It reads the details as JSON from standard input, and the kind of event from `TASKPAWL_EVENT`. It has 30
+    /// seconds, and its result does not affect the run. Plans may name further programs for their own tasks.
     pub notify: Vec<String>,
-    /// Whether that program is held to the sandbox of the calls, because somebody else named it than the user. Those that plans name
-    /// always are.
+    /// Run `notify` inside the sandbox of the calls, because it was not chosen by the user. Programs that plans name
+    /// always run inside.
     pub notify_in_sandbox: bool,
-    /// How long it may take. Then nothing more starts, and what runs fails with the class `timeout`. Without it plans say so for
-    /// their own tasks; likewise the next two.
+    /// Time limit of the run. Then nothing more starts, and running calls fail with the class `timeout`. `None` leaves
+    /// the limit to each plan, for its own tasks. The same holds for `max_failures` and `budget`.
     pub timeout: Option<Period>,
-    /// How many tasks may fail before nothing more starts.
+    /// Number of failed tasks after which nothing more starts.
     pub max_failures: Option<u64>,
-    /// What it may use up before nothing more starts.
+    /// Consumption after which nothing more starts.
     pub budget: Option<Budget>,
-    /// The retries of calls where neither they nor their tasks say anything.
+    /// Retries for calls if neither they nor their tasks specify any.
     pub retry: Option<Retry>,
-    /// The longest that each attempt of a task may take that says nothing; without it each of its calls may take ten minutes.
+    /// Time limit for each attempt of a task that has none of its own. `None` leaves the default of ten minutes per
+    /// call.
     pub task_timeout: Option<Period>,
-    /// How much there is of resources; it comes before what plans say.
+    /// Capacities of resources. They override those of plans.
     pub resources: BTreeMap<String, u32>,
-    /// How many calls of a tool run at once.
+    /// Number of calls that run at the same time, by tool.
     pub tool_limits: BTreeMap<String, usize>,
-    /// Whether nothing else is done by the thread that drives the run. Then the commit of a single task, beside which nothing happens, is made there,
-    /// which is cheaper than to hand it to another thread and wait for it; tasks of other kinds would stand still meanwhile.
+    /// The thread that drives the run does nothing else. The commit of a single task is then written on that thread if
+    /// nothing else runs, which is cheaper than handing it to another thread. Other futures of the thread are blocked
+    /// meanwhile.
     pub owns_thread: bool,
-    /// Whether tasks with `cache` run although nothing that they depend on has changed.
+    /// Run tasks with `cache` even if their inputs have not changed.
     pub no_cache: bool,
-    /// How it is asked to stop.
+    /// Stops the run on request.
     pub control: RunControl,
-    /// The parameters, for the record.
+    /// Parameters, stored in the run record.
     pub params: Map,
 }
 
-/// Asks a run to stop: once to let what runs end, twice to end it.
+/// Handle that asks a run to stop. One request lets running calls finish; a second one ends them.
 #[derive(Debug, Clone)]
 pub struct RunControl {
     requests: Arc<watch::Sender<u32>>,
-    /// The exit code of a run that is stopped.
+    /// Exit code of a stopped run.
     exit: Arc<AtomicU8>,
 }
 
 impl RunOptions {
-    /// Returns what holds for all tasks of the run.
+    /// Returns the rules that apply to all tasks of the run.
     pub(crate) fn rules(&self) -> RunRules {
         RunRules {
             capacities: self.resources.clone(),
@@ -129,14 +133,14 @@ impl RunOptions {
         }
     }
 
-    /// Returns how many calls run at once.
+    /// Returns the number of calls that run at the same time, at least 1.
     pub fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.jobs.unwrap_or_else(|| cores() + 2).max(1)
     }
 }
 
-/// The exit code of a run that was asked to stop, unless it is said which.
+/// Default exit code of a stopped run: 128 plus the number of SIGINT.
 const STOPPED: u8 = 130;
 
 impl Default for RunControl {
@@ -147,23 +151,24 @@ impl Default for RunControl {
 }
 
 impl RunControl {
-    /// Asks the run to stop. The first time nothing more starts and what runs may end; the second time what runs is ended.
+    /// Asks the run to stop. After the first request nothing more starts and running calls may finish; the second one
+    /// ends them.
     pub fn stop(&self) {
         self.requests.send_modify(|count| *count += 1);
     }
 
-    /// Asks the run to stop, as [`stop`](Self::stop) does, for a reason that has an exit code of its own: that of a signal.
+    /// Asks the run to stop like [`stop`](Self::stop), with the exit code that belongs to the received signal.
     pub fn stop_with(&self, exit: u8) {
         self.exit.store(exit, Ordering::Relaxed);
         self.stop();
     }
 
-    /// Returns the exit code of the run if it was asked to stop.
+    /// Returns the exit code that the run has if it was asked to stop.
     pub(crate) fn exit(&self) -> u8 {
         self.exit.load(Ordering::Relaxed)
     }
 
-    /// Returns how often the run was asked to stop.
+    /// Returns the number of stop requests so far.
     pub fn requests(&self) -> u32 {
         *self.requests.borrow()
     }
@@ -174,14 +179,16 @@ impl RunControl {
 }
 
 impl Engine {
-    /// Returns an engine that runs the plan behind `manager` with `tools`. The manager that it offers knows which runs live.
+    /// Returns an engine that runs the plan behind `manager` with `tools`. The manager of the engine can detect dead
+    /// runs.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let manager = recovery::watchful(manager, &tools, &project.files, &secrets);
         Self::of_another(manager, tools, project)
     }
 
-    /// Returns an engine for a plan whose runs are somebody else's, out of reach of this process: each counts as alive.
+    /// Returns an engine for a plan whose runs belong to a process that cannot be inspected from here. All of its runs
+    /// count as alive.
     pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
@@ -190,7 +197,7 @@ impl Engine {
         Self { manager, tools, project, secrets, finder: None, supervision: Supervision::default(), sandbox }
     }
 
-    /// Sets where the values of secrets come from that arguments name as `${secret:NAME}`. Without it there are none.
+    /// Sets the source of the secrets that arguments name as `${secret:NAME}`. Without it there are none.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
         let manager = recovery::watchful(self.manager, &self.tools, &self.project.files, &secrets);
@@ -199,75 +206,75 @@ impl Engine {
         self
     }
 
-    /// Sets who finds tools that a run needs and the registry does not have. Without it they are missing.
+    /// Sets the finder of tools that a run needs and the registry does not have. Without it such tools are missing.
     #[must_use]
     pub fn with_finder(mut self, finder: Arc<dyn ToolFinder>) -> Self {
         self.finder = Some(finder);
         self
     }
 
-    /// Returns whether runs find tools that the registry does not have.
+    /// Returns whether runs search for tools that the registry does not have.
     pub fn finds_tools(&self) -> bool {
         self.finder.is_some()
     }
 
-    /// Sets who starts and owns the programs of a run.
+    /// Sets the way in which the programs of a run are started and owned.
     #[must_use]
     pub fn with_supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = supervision;
         self
     }
 
-    /// Sets what the programs of calls may do. Without it they may do whatever the user may. Of `places` the temporary directory is
-    /// the engine's business: each run has its own.
+    /// Sets the sandbox of the programs of calls. Without it they have all rights of the user. The temporary directory
+    /// in `places` is ignored: each run has its own.
     #[must_use]
     pub fn with_sandbox(mut self, settings: SandboxSettings, places: SandboxPlaces) -> Self {
         self.sandbox = Arc::new((settings, places));
         self
     }
 
-    /// Acts in the name of another actor.
+    /// Acts as another actor.
     #[must_use]
     pub fn with_actor(mut self, actor: impl Into<String>) -> Self {
         self.manager = self.manager.with_actor(actor);
         self
     }
 
-    /// Acts as an actor of this kind; runs act as runs all the same.
+    /// Acts as an actor of this kind. Runs still act as runs.
     #[must_use]
     pub fn with_kind(mut self, kind: ActorKind) -> Self {
         self.manager = self.manager.with_kind(kind);
         self
     }
 
-    /// Returns every command on the plan.
+    /// Returns the manager, which offers every command on the plan.
     pub fn manager(&self) -> &Manager {
         &self.manager
     }
 
-    /// Returns the tools.
+    /// Returns the registered tools.
     pub fn tools(&self) -> &Arc<Registry> {
         &self.tools
     }
 
-    /// Returns where the calls run.
+    /// Returns the project.
     pub fn project(&self) -> &Project {
         &self.project
     }
 
-    /// Returns the output files of calls.
+    /// Returns access to the output files of calls.
     pub fn output(&self) -> Output {
         Output::new(&self.project.files)
     }
 
-    /// Runs everything that is ready, and what becomes ready by it, until nothing more can be done.
+    /// Runs everything that is ready, and everything that becomes ready by it, until nothing more can be done.
     ///
     /// # Errors
-    /// The store failed, or a selector names nothing. Failed tasks are no error: the summary has them.
+    /// The store failed, or a selector matches nothing. Failed tasks are no error: they are in the summary.
     ///
     /// # Cancel safety
-    /// Dropping the future ends what runs, like a second [`RunControl::stop`], but leaves the record open: the next run
-    /// recovers it.
+    /// Dropping the future ends running calls, like a second [`RunControl::stop`], but leaves the run record open. The
+    /// next run recovers it.
     pub async fn run_all_ready(&self, mut options: RunOptions) -> Result<RunSummary, RunError> {
         let guarded = options.observer.take().map(|observer| Arc::new(GuardedObserver::new(observer)));
         options.observer = guarded.clone().map(|observer| observer as Arc<dyn Observer>);
@@ -275,6 +282,8 @@ impl Engine {
         let manager = self.manager.clone().with_run(id.clone());
         manager.read(|view| refuse_empty(view, &options.only))?;
         let temporary = self.temporary_base();
+        // The lock is taken before the record is written. In the other order, another process could see the record
+        // without a lock and recover the run as dead.
         let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
         let confinement = Arc::new(self.confinement(live.temporary()));
         let keys = self.start_run(&manager, self.record(&id, &manager, &options))?;
@@ -288,7 +297,7 @@ impl Engine {
         }
         let notifier = self.notifier(&id, &programs, &confinement, &options);
         let held = Held { programs, confinement, vault, keys };
-        // Boxed, so that whoever holds the future of a run does not hold all of this.
+        // Boxed to keep the future of `run_all_ready` small for its callers.
         let run =
             Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());
         let (mut summary, notifier) = run.await?;
@@ -298,6 +307,7 @@ impl Engine {
                 observer.event(&RunEvent::Warning { message });
             }
         }
+        // All programs have to be gone before the record says that the run is finished, and the lock is released last.
         live.programs().close().await;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         drop(live);
@@ -306,16 +316,17 @@ impl Engine {
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::Summary(Box::new(summary.clone())));
         }
+        // Read again, because the observer may have failed on the summary event itself.
         summary.observer_error = observer_error();
         Ok(summary)
     }
 
-    /// Runs one task with all below it, when its dependencies are finished; else it is blocked with the reason.
+    /// Runs one task with its subtasks if its dependencies are finished; otherwise blocks it with the reason.
     ///
     /// # Errors
-    /// As of [`run_all_ready`](Self::run_all_ready), and where the state of the task does not allow it.
+    /// Those of [`run_all_ready`](Self::run_all_ready), and a refusal if the status of the task does not allow it.
     pub async fn execute_task(&self, id: &str, mut options: RunOptions) -> Result<RunSummary, RunError> {
-        // A task that a dead run still holds is free again.
+        // Releases the task if a dead run still holds it.
         self.recover()?;
         let task = self.manager.get(id)?;
         let missing_tool = self.missing_tool(&task);
@@ -329,11 +340,12 @@ impl Engine {
         self.run_all_ready(options).await
     }
 
-    /// Tries the sandbox of programs for real, and returns what of it can be enforced here; `None` where there is to be none. Blocks
-    /// for the time that it takes to start and end a process.
+    /// Starts and ends a process in the sandbox, and returns the parts of it that can be enforced here; `None` if the
+    /// sandbox is off. Blocks meanwhile.
     ///
     /// # Errors
-    /// It cannot be enforced, so no program would be started; the error says what is missing and how to go on.
+    /// The sandbox cannot be enforced, so that no program would be started. The error says which part is missing and
+    /// how to proceed.
     pub fn probe_sandbox(&self) -> Result<Option<Enforcement>, SpawnError> {
         match self.confinement(None).plain().sandbox {
             Sandbox::On(profile) => probe(&self.supervision, &profile).map(Some),
@@ -341,11 +353,11 @@ impl Engine {
         }
     }
 
-    /// Tries the strict sandbox for real, whether or not programs are to be in it, as [`probe_sandbox`](Self::probe_sandbox) does: returns
-    /// what makes it, with its version, and what of it is in force.
+    /// Tests the strict sandbox, even if it is not configured, in the way of [`probe_sandbox`](Self::probe_sandbox).
+    /// Returns the program that implements it, with its version, and the parts that are enforced.
     ///
     /// # Errors
-    /// It is not possible here; the error says what is missing and how to go on.
+    /// The strict sandbox is not possible here. The error says which part is missing and how to proceed.
     pub fn probe_strict(&self) -> Result<(String, Enforcement), SpawnError> {
         let (settings, places) = &*self.sandbox;
         let settings = SandboxSettings { mode: SandboxMode::Strict, ..settings.clone() };
@@ -357,7 +369,8 @@ impl Engine {
         }
     }
 
-    /// Returns where runs make their directories for temporary files; `None` is nowhere, because programs use those of the user.
+    /// Returns the directory in which runs create their temporary directories. `None` if the sandbox is off, because
+    /// programs then use the temporary directory of the user.
     fn temporary_base(&self) -> Option<PathBuf> {
         let (settings, places) = &*self.sandbox;
         let named = places.variables.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
@@ -371,7 +384,7 @@ impl Engine {
         Confinement::new(settings.clone(), SandboxPlaces { temporary, ..places.clone() })
     }
 
-    /// Lets the policy of now decide what waits since it was another one.
+    /// Lets the current policy decide again about tasks that wait because of another version of it.
     pub(crate) fn ask_by_policy(&self) -> Result<(), RunError> {
         let Some(gatekeeper) = self.manager.gatekeeper() else { return Ok(()) };
         let tasks = self.manager.read(|view| Ok(questions_of_policy(view, gatekeeper.version())?))?;
@@ -399,7 +412,8 @@ impl Engine {
         Notifier::new(place, options.notify.clone(), options.notify_in_sandbox)
     }
 
-    /// Returns a tool that a task needs and no run here can have; what may yet be found is looked for by the run.
+    /// Returns a tool that a task needs and that no run of this process can have. Tools that a search may find do not
+    /// count: the run searches for them.
     fn missing_tool(&self, task: &Task) -> Option<String> {
         let left = task.metadata.tool_calls.iter().filter(|call| !call.status.is_settled());
         let mut names = left.map(|call| call.tool_name.clone());
@@ -425,7 +439,7 @@ impl Engine {
     }
 }
 
-/// Refuses selectors that select nothing, before there is a record of the run. The run itself finds what they select.
+/// Refuses selectors that match nothing, before the run is recorded. The run itself resolves the selectors again.
 fn refuse_empty(view: &dyn View, selectors: &[Selector]) -> Result<(), DecideError> {
     selectors.iter().try_for_each(|selector| refuse_one_empty(view, selector, selectors))
 }
@@ -437,5 +451,7 @@ fn refuse_one_empty(view: &dyn View, selector: &Selector, beside: &[Selector]) -
         Selector::Task(id) => return resolve_among(view, beside, id).map(drop),
     };
     let is_empty = view.find(&Query { limit: 1, ..some })?.is_empty();
+    // Resolving a selector reads all of its tasks, so it is only done here, to tell a misspelled name from a plan
+    // without tasks.
     if is_empty { selector.keys(view).map(drop) } else { Ok(()) }
 }

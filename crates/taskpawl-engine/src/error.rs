@@ -4,21 +4,22 @@ use std::path::PathBuf;
 use taskpawl_manager::Error;
 use taskpawl_store::StoreError;
 
-/// A run could not start or go on. What it had started is ended; the next run goes on from what was recorded.
+/// The run could not start or continue. Everything that it had started is ended; the next run continues from the
+/// recorded status.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// A command of the run was refused, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
-    /// The directory for locks and output files cannot be used.
+    /// The directory for locks and output files is unusable.
     #[error("failed to {action} `{}`", .path.display())]
     Files {
-        /// What was tried, as a verb.
+        /// Verb for the message, such as `create`.
         action: &'static str,
-        /// The file or directory.
+        /// Affected file or directory.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Looking for what runs and calls left behind, and taking it back.
+//! Checks for leftovers of runs and calls, and repairs them: the engine's part of `doctor`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,12 +16,13 @@ use crate::engine::Engine;
 use crate::liveness;
 
 impl Engine {
-    /// Looks for runs that died, leases that have ended, and files that runs and calls left behind. With `mend`, takes them back;
-    /// what may be wanted again stays.
+    /// Reports dead runs, expired leases, and files that runs and calls left behind. With `mend`, repairs them, except
+    /// for files that an undo may still need.
     ///
     /// # Errors
-    /// The store failed, or a file cannot be looked at, changed or removed.
+    /// The store failed, or a file cannot be inspected, changed or removed.
     pub fn examine(&self, mend: bool) -> Result<Vec<Finding>, Error> {
+        // The report is taken before the recovery, which would leave nothing to report.
         let mut found = findings(&self.left_behind()?);
         if mend {
             self.recover()?;
@@ -40,6 +41,7 @@ impl Engine {
                 mark_mended(found.last_mut());
             }
         }
+        // Runs after the removals, so that a mode is not reported for a file that is gone.
         for path in everything_below(files)? {
             found.extend(wide_mode(&path));
             if mend {
@@ -52,7 +54,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns findings about output and results of tasks that do not exist.
+    /// Reports output files and results whose task no longer exists. These are never removed: undoing a deletion brings
+    /// the task back.
     fn files_of_nobody(&self) -> Result<Vec<Finding>, Error> {
         let output = self.project().files.join("output");
         let files = entries(&output)?;
@@ -130,7 +133,7 @@ fn mark_mended<'a>(findings: impl IntoIterator<Item = &'a mut Finding>) {
     findings.into_iter().for_each(|finding| finding.is_mended = true);
 }
 
-/// Returns files that nobody needs: locks of runs that are over, and results whose writers died.
+/// Returns files that can be removed: locks of runs that are over, and partial results whose writers died.
 fn removable(files: &Path) -> Result<Vec<(PathBuf, Finding)>, Error> {
     let mut found = Vec::new();
     for path in entries(&files.join("runs"))? {
@@ -155,7 +158,8 @@ fn run_of_lock(path: &Path) -> Option<RunId> {
     name(path).strip_suffix(".lock").map(RunId::new)
 }
 
-/// The name is `SHA256.PROCESS-NUMBER.part`. A process that is not ours may have taken the number: then the file waits.
+/// Parses `SHA256.PROCESS-NUMBER.part`. If an unrelated process has reused the process id, the file is kept until a
+/// later check.
 fn writer_lives(path: &Path) -> bool {
     let process = name(path).rsplit('.').nth(1).and_then(|middle| middle.split('-').next());
     process.is_some_and(|process| Path::new("/proc").join(process).exists())
@@ -167,7 +171,7 @@ fn results_of_calls(view: &dyn View) -> ViewResult<BTreeSet<OsString>> {
     let mut wanted = BTreeSet::new();
     for key in keys {
         let results = view.calls(key)?.into_iter().filter_map(|call| call.body.into_inner().result);
-        // The name is what counts: a store may have been moved since.
+        // Only the file name is compared, because the store may have been moved since the path was recorded.
         let file =
             |result: Value| Path::new(result.get("resultFile")?.as_str()?).file_name().map(OsString::from);
         wanted.extend(results.filter_map(file));
@@ -175,7 +179,7 @@ fn results_of_calls(view: &dyn View) -> ViewResult<BTreeSet<OsString>> {
     Ok(wanted)
 }
 
-/// Returns the task that an output file is of.
+/// Returns the task id in the name of an output file, `TASK@CALL@START.STREAM`.
 fn task_of(path: &Path) -> Option<&str> {
     let (task, call) = name(path).split_once('@')?;
     call.contains('@').then_some(task)
@@ -185,7 +189,7 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Returns what is in a directory, in order; nothing if it is not there.
+/// Returns the entries of a directory, sorted; none if it does not exist.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let list = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
     match list() {
@@ -198,7 +202,7 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// Returns a directory and all that is in it; nothing if it is not there.
+/// Returns a directory with everything below it; nothing if it does not exist. Does not follow symbolic links.
 fn everything_below(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_owned()];

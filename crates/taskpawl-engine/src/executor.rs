@@ -1,4 +1,4 @@
-//! Starts one call: everything that a tool sees, and how its end is written down.
+//! Executes a single call: prepares the context that its tool sees, and records the result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,22 +29,22 @@ use crate::output::{KEPT_BYTES, Kept, Output};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
 
-/// How long a call may take where neither it nor its task says so.
+/// Time limit of a call if neither the call, its task nor its tool has one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What of an error's text is kept, in bytes.
+/// Largest error message that is stored, in bytes.
 const MOST_ERROR_BYTES: usize = 16 << 10;
 
-/// How many parts of a result may be named as cut.
+/// Largest number of result parts that are recorded as cut.
 const MAX_CUT_PARTS: usize = 32;
 
-/// The longest name of a part.
+/// Longest JSON Pointer of such a part, in bytes.
 const MAX_POINTER_BYTES: usize = 256;
 
-/// The largest report of what a call uses up that is kept, in bytes.
+/// Largest usage record that is stored, in bytes.
 const MOST_USAGE_BYTES: usize = 4096;
 
-/// How a call ended, with what the dispatcher needs to report it.
+/// Result of a call, with everything that the dispatcher needs to report it.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) key: Key,
@@ -52,33 +52,33 @@ pub(crate) struct Ended {
     pub(crate) call: CallId,
     pub(crate) end: CallEnd,
     pub(crate) took: Duration,
-    /// The same by the clock that stands in records.
+    /// Duration by the clock of the records. Tests control that clock; `took` is always real time.
     pub(crate) spent: Duration,
     pub(crate) plan: Option<SharedText>,
     pub(crate) usage: Option<Value>,
-    /// The parts of the result that were cut.
+    /// Parts of the result that were cut, as JSON Pointers.
     pub(crate) cut: Vec<String>,
     pub(crate) changed: Changed,
-    /// Files that the success of the task depends on are not what they were when it was claimed.
+    /// Set if the files that the cache of the task covers have changed since the claim. The success is then not cached.
     pub(crate) inputs_changed: bool,
 }
 
-/// What starts the programs of a run, and what holds them.
+/// Resources that a run holds for its calls.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) programs: Programs,
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) vault: Vault,
-    /// The first part of the keys of its calls.
+    /// Prefix of the idempotency keys of the calls.
     pub(crate) keys: KeySpace,
 }
 
-/// Makes calls out of what the store recorded as started.
+/// Turns calls that the store has recorded as started into futures.
 #[derive(Debug)]
 pub(crate) struct Executor {
     engine: Engine,
     run: RunId,
-    /// What every call knows; each gets a copy, and beside it what is its own.
+    /// Template for the context of a call; each call gets a copy with its own fields filled in.
     context: CallContext,
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
@@ -86,10 +86,10 @@ pub(crate) struct Executor {
     around: Arc<Around>,
 }
 
-/// What the calls of a run share.
+/// State that all calls of a run share.
 #[derive(Debug)]
 struct Around {
-    /// Acts in the name of the run, for what its calls add to their plans.
+    /// Acts as the run with the kind "agent", for everything that calls add to their plans.
     growing: Manager,
     source: Arc<dyn Source>,
     output: Output,
@@ -98,11 +98,11 @@ struct Around {
     writers: Writers,
 }
 
-/// Why a call may take no longer than it does.
+/// The limit that determines the deadline of a call. Used to explain a timeout.
 #[derive(Debug)]
 enum Limit {
     Own(Period),
-    /// Nobody says how long.
+    /// No limit is configured anywhere.
     Default,
     OfTool(Period),
     OfServer(String, Period),
@@ -124,7 +124,7 @@ impl fmt::Display for Limit {
 }
 
 impl Executor {
-    /// Returns an executor whose calls start their programs as `held` says.
+    /// Returns an executor whose calls use the resources in `held`.
     pub(crate) fn new(
         engine: &Engine,
         (run, manager): (RunId, &Manager),
@@ -152,8 +152,8 @@ impl Executor {
         }
     }
 
-    /// Returns the future of the call, which ends at `deadline` at the latest, whose limit that is; nothing happens before it is
-    /// polled.
+    /// Returns the future of a call. It ends at `deadline` at the latest; the text in `deadline` names the limit.
+    /// Nothing happens before the first poll.
     pub(crate) fn call(
         &mut self,
         started: StartedCall,
@@ -169,6 +169,8 @@ impl Executor {
         let scans = CallScans::of(&started, &context, &around.writers);
         async move {
             let Around { growing, source, output, held: Held { confinement, vault, .. }, .. } = &*around;
+            // The clock starts after the snapshot of the files, so that the scan does not count as run time of the
+            // call.
             let before = match &scans {
                 Some(scans) => scans.before(&started.spec.writes).await,
                 None => None,
@@ -189,6 +191,8 @@ impl Executor {
                 (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), Vec::new()),
             };
             let cut = cut_parts(&cut, &call.spec, stand_in);
+            // The plan access ends before the call is reported, so that nothing can be added in the name of a finished
+            // call.
             if let Ok(Some(broker)) = broker {
                 broker.close().await;
             }
@@ -197,6 +201,7 @@ impl Executor {
                 Some(scans) => scans.after(before, cache, &end).await,
                 None => Default::default(),
             };
+            // Usage comes from the tool and may contain a secret, like a result.
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(usage) = &mut usage {
                 redactor(vault).value(usage);
@@ -206,7 +211,8 @@ impl Executor {
         }
     }
 
-    /// Returns the context in which tools are looked for, as the calls of the run have theirs. `number` tells the searches apart.
+    /// Returns the context for a search for tools. Its processes belong to the run, as those of calls do. `number`
+    /// distinguishes searches.
     pub(crate) fn context_of_search(
         &self,
         number: usize,
@@ -219,7 +225,7 @@ impl Executor {
         async move { confined(context, &around.held.confinement, Widening::default()).await }
     }
 
-    /// Takes in tools that became known while the run goes on.
+    /// Replaces the registry by one with tools that became known during the run.
     pub(crate) fn take_tools(&mut self, tools: Arc<Registry>) {
         self.engine.tools = tools;
     }
@@ -238,6 +244,7 @@ impl Executor {
         context.attempt = call.body.attempts;
         context.claim = started.attempt;
         context.idempotency_key = self.idempotency_key(started);
+        // All calls of a task share one token, so that a task can be ended without the rest of the run.
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
         context.deadline = tokio::time::Instant::now().checked_add(time);
         context.progress = self.progress(started);
@@ -249,8 +256,8 @@ impl Executor {
         context
     }
 
-    /// Returns how long a call may take: its own time, and no longer than its tool may and what is left of its task's and of the run's; and what
-    /// is said when that is over.
+    /// Returns the time that a call has left, which is the minimum of its own, its tool's, its task's and the run's
+    /// limit. The second value explains the limit if it is exceeded.
     fn time_left(&self, started: &StartedCall, deadline: Option<(Timestamp, String)>) -> (Duration, Limit) {
         let now = self.engine.manager.source().now();
         let until = |end: Timestamp| (end - now).to_std().unwrap_or_default();
@@ -264,6 +271,7 @@ impl Executor {
         let name = &started.call.spec.tool_name;
         let of_tool = self.engine.tools.get(name).and_then(|tool| tool.spec().timeout);
         let of_tool = of_tool.map(|time| (time, of_tool_limit(name, Period(time))));
+        // The limit of the tool replaces the default, but not an explicit `timeout` of the call.
         let own = own.filter(|_| of_tool.is_none() || started.call.spec.timeout.is_some());
         let ends = [own, of_tool, of_task, of_run].into_iter().flatten();
         ends.min_by_key(|(time, _)| *time).unwrap_or((Duration::ZERO, Limit::Default))
@@ -296,7 +304,7 @@ impl Executor {
         }))
     }
 
-    /// Returns what fires when everything is to end.
+    /// Returns the token that cancels all calls of the run.
     pub(crate) fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()
     }
@@ -317,13 +325,14 @@ impl Executor {
 }
 
 impl Around {
-    /// Returns what every call knows.
+    /// Returns the template for the contexts of calls.
     fn context(&self, actor: &str, scope: Option<String>, cancel: &CancellationToken) -> CallContext {
         let mut context = CallContext::new(&self.root, PathBuf::new());
         actor.clone_into(&mut context.actor);
         context.scope = scope;
         context.cancel = cancel.clone();
-        // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
+        // The limit is a bit below that of a result: a tool that cuts its output to this size has room for the other
+        // fields, and the result is not cut a second time.
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.programs = self.held.programs.clone();
         context.secrets = Some(self.held.vault.clone());
@@ -331,7 +340,8 @@ impl Around {
     }
 }
 
-/// Says whose the time of a tool is: that of a tool of a server stands in the configuration of the server.
+/// Returns the limit for a tool. The timeout of an MCP tool, whose name is `server/tool`, comes from the configuration
+/// of the server.
 fn of_tool_limit(name: &str, time: Period) -> Limit {
     match name.split_once('/') {
         Some((server, _)) => Limit::OfServer(server.to_owned(), time),
@@ -339,14 +349,14 @@ fn of_tool_limit(name: &str, time: Period) -> Limit {
     }
 }
 
-/// Returns what a call may do that was allowed what it asks for.
+/// Converts the approved sandbox request of a call.
 fn widening(allowed: Option<SandboxRequest>) -> Widening {
     let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
     let paths = |texts: Vec<String>| texts.into_iter().map(PathBuf::from).collect();
     Widening { net, read: paths(read), write: paths(write) }
 }
 
-/// Returns the context of a call that may do what `widening` says beside what everyone may.
+/// Adds the sandbox to a context. `widening` extends the rules that apply to every call.
 async fn confined(
     mut context: CallContext,
     confinement: &Arc<Confinement>,
@@ -358,7 +368,7 @@ async fn confined(
     Ok(context)
 }
 
-/// Adds up what a call says it uses up. Of what is too large to be kept with a task only the cost is.
+/// Collects the usage reports of a call as a sum. Of a report that is too large to store only the cost is kept.
 fn usage_sink(usage: &Arc<Mutex<Option<Value>>>) -> UsageSink {
     let usage = Arc::clone(usage);
     Arc::new(move |more| {
@@ -366,19 +376,19 @@ fn usage_sink(usage: &Arc<Mutex<Option<Value>>>) -> UsageSink {
         let more = if is_small { more } else { json!({"cost": cost(&more)}) };
         let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
         add_usage(&mut usage, more);
-        // Every report may bring other names.
+        // The sum may become too large although each report is small, because every report may add new names.
         if let Some(total) = usage.as_mut().filter(|total| total.to_string().len() > MOST_USAGE_BYTES) {
             *total = json!({"cost": cost(total)});
         }
     })
 }
 
-/// Collects which parts of a result its tool has cut.
+/// Collects the parts of a result that its tool has cut.
 fn cut_sink(cut: &Arc<Mutex<Vec<String>>>) -> CutSink {
     let cut = Arc::clone(cut);
     Arc::new(move |pointer| {
         let mut cut = cut.lock().unwrap_or_else(PoisonError::into_inner);
-        // A tool that names more is taken to mean all.
+        // Beyond these limits the whole result, which is the empty pointer, is marked as cut.
         if cut.len() >= MAX_CUT_PARTS || pointer.len() > MAX_POINTER_BYTES {
             *cut = vec![String::new()];
         } else if !cut.contains(&pointer) {
@@ -387,7 +397,8 @@ fn cut_sink(cut: &Arc<Mutex<Vec<String>>>) -> CutSink {
     })
 }
 
-/// Returns the parts of the result of a call that hold less than there is. What its author asked for is not cut.
+/// Returns the parts of a result that are incomplete. Parts that are shorter because the author asked for less with
+/// `keep` do not count.
 fn cut_parts(by_tool: &Mutex<Vec<String>>, spec: &CallSpec, stand_in: Vec<String>) -> Vec<String> {
     if !stand_in.is_empty() {
         return stand_in;
@@ -397,7 +408,7 @@ fn cut_parts(by_tool: &Mutex<Vec<String>>, spec: &CallSpec, stand_in: Vec<String
     if is_asked_for { Vec::new() } else { cut }
 }
 
-/// Runs a call, and returns how it ended, and the parts of its result that are cut because it is kept in a file.
+/// Runs a call. Returns how it ended, and the parts of its result that are cut because the whole result is in a file.
 async fn run(
     tool: RegisteredTool,
     context: CallContext,
@@ -411,6 +422,7 @@ async fn run(
     let (cancel, files) = (context.cancel.clone(), context.output.clone());
     let names = ShellNames::of(&tool, &args);
     let is_reachable = spec.plan_access.map_or(Ok(()), |_| tool.check_plan_access());
+    // Checked first: a call that is refused resolves no secrets.
     let filled = match is_reachable {
         Ok(()) => secrets::fill(vault, &tool, &spec.args, args).await,
         Err(error) => Err(error),
@@ -442,7 +454,8 @@ async fn run(
             }
             Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
         },
-        // A tool that says so without having been asked has failed: started again, it would say so again.
+        // A tool that reports a cancellation without being cancelled counts as failed. As an interrupted call it would
+        // be started again, and report the same again.
         Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::interrupted(repeatable),
         Err(ToolError::Lost { message }) => {
             let message = redactor.text(&message).into_owned();
@@ -467,7 +480,8 @@ async fn run(
     (end, stand_in)
 }
 
-/// A program that was not waited for leaves its output as it wrote it.
+/// Removes secrets from the output files of a call whose program may not have been waited for. After the excluded
+/// errors the program has ended, and its output was filtered.
 async fn clean_left_output(error: &ToolError, files: PathBuf, vault: &Vault) {
     let is_over = matches!(
         error,
@@ -475,17 +489,18 @@ async fn clean_left_output(error: &ToolError, files: PathBuf, vault: &Vault) {
     );
     if !is_over {
         let vault = vault.clone();
-        // What cannot be cleaned now stays as it is: nobody could be told of it who can do something about it.
+        // The error is ignored: the call has failed anyway, and no reader of its error could do anything about the
+        // output file.
         let _ = tokio::task::spawn_blocking(move || secrets::clean_output(&files, &vault)).await;
     }
 }
 
-/// A value that is nested too deep to be read again is kept as its text.
+/// Returns the result, or its text if it is nested too deep to be parsed again by the store.
 fn flat_enough(result: Value) -> Value {
     if is_too_deep(&result) { json!({"tooDeep": true, "text": result.to_string()}) } else { result }
 }
 
-/// Returns the end of a call whose tool was not started for want of a sandbox.
+/// Returns the result of a call that was not started because its sandbox could not be set up.
 fn not_started(error: &SandboxError, limit: &Limit) -> CallEnd {
     let SandboxError::Stopped(stopped) = *error else { return failed("sandbox", error.to_string(), None) };
     if stopped == ScanStopped::Cancelled {

@@ -1,41 +1,42 @@
-//! Ways to break an engine on purpose: tests switch one on and must then see what the engine otherwise keeps from happening.
+//! Deliberate faults. A test enables one and then has to observe the failure that the engine normally prevents: the
+//! positive control of the crash and security tests.
 //!
-//! They are compiled only with the feature `faults`, which nothing but tests turns on.
+//! They are only compiled with the feature `faults`, which only tests enable.
 
 #[cfg(feature = "faults")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What is left out or done wrong.
+/// A protection that is switched off.
 #[cfg_attr(not(feature = "faults"), expect(unreachable_pub, reason = "public with the feature `faults`"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Every start of a call gets an idempotency key of its own.
+    /// Every start of a call gets a new idempotency key.
     FreshKeys,
-    /// Whatever a dead run had started is started again, whether that is safe or not.
+    /// Every call that a dead run had started is started again, even if that is unsafe.
     RepeatEverything,
-    /// Whatever a call asks of its plan is done as if a person had asked for it.
+    /// Everything that a call adds to its plan is done as if a person had asked for it.
     AddAnything,
-    /// What calls give back is kept as it is, with every secret in it.
+    /// Results of calls are stored with their secrets.
     KeepSecrets,
 }
 
-/// One bit for each fault.
+/// One bit per fault.
 #[cfg(feature = "faults")]
 static ENABLED: AtomicU8 = AtomicU8::new(0);
 
-/// Breaks every engine of this process from now on.
+/// Enables a fault for all engines of this process, permanently.
 #[cfg(feature = "faults")]
 pub fn enable(fault: Fault) {
     ENABLED.fetch_or(1 << fault as u8, Ordering::SeqCst);
 }
 
-/// Returns whether a fault is on.
+/// Returns whether a fault is enabled.
 #[cfg(feature = "faults")]
 pub(crate) fn is_on(fault: Fault) -> bool {
     ENABLED.load(Ordering::Relaxed) & (1 << fault as u8) != 0
 }
 
-/// Returns whether a fault is on: without the feature, none is.
+/// Returns false: without the feature there are no faults.
 #[cfg(not(feature = "faults"))]
 pub(crate) const fn is_on(_: Fault) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Tools that a run needs and nobody has registered: they are looked for while it goes on.
+//! Searches for tools that a run needs and the registry does not have, while the run continues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use tokio::task::JoinSet;
 
 use crate::executor::Executor;
 
-/// What is looked for in a run, and what was.
+/// The searches of a run, running and finished.
 #[derive(Debug)]
 pub(crate) struct Finding {
     finder: Option<Arc<dyn ToolFinder>>,
-    /// The names that were asked for: each is once.
+    /// Names that were searched for. Each name is searched once per run.
     asked: BTreeSet<String>,
-    /// Dropped with the run, whose programs end then.
+    /// Dropping the set with the run cancels the searches, and with them their programs.
     searches: JoinSet<Result<Vec<Arc<dyn Tool>>, ToolError>>,
 }
 
@@ -23,7 +23,7 @@ impl Finding {
         Self { finder, asked: BTreeSet::new(), searches: JoinSet::new() }
     }
 
-    /// Begins to look for tools, where there is hope.
+    /// Starts a search for each tool that the finder may know.
     pub(crate) fn look_for(&mut self, names: impl IntoIterator<Item = String>, executor: &Executor) {
         let Some(finder) = &self.finder else { return };
         for name in names {
@@ -38,15 +38,15 @@ impl Finding {
         }
     }
 
-    /// Returns whether something is being looked for.
+    /// Returns whether a search is running.
     pub(crate) fn is_looking(&self) -> bool {
         !self.searches.is_empty()
     }
 
-    /// Returns what a search has found; never, while nothing is looked for.
+    /// Returns the tools of the next search that ends; never, if no search is running.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
+    /// No result is lost when the future is dropped.
     pub(crate) async fn found(&mut self) -> Result<Vec<Arc<dyn Tool>>, ToolError> {
         match self.searches.join_next().await {
             Some(Ok(found)) => found,
@@ -57,13 +57,13 @@ impl Finding {
     }
 }
 
-/// Returns the tools with those that were found, and the names that are new.
+/// Returns a registry extended by `found`, and the names that are new in it.
 pub(crate) fn with_found(known: &Registry, found: Vec<Arc<dyn Tool>>) -> (Registry, Vec<String>) {
     let mut registry = known.clone();
     let mut names = Vec::new();
     for tool in found {
         let name = tool.spec().name.clone();
-        // What has no name that can be called, or is known, is left out.
+        // Tools with an invalid name or with a name that is already taken are ignored.
         if registry.register(tool).is_ok() {
             names.push(name);
         }

@@ -1,4 +1,5 @@
-//! What the success of a task with `cache` depends on, as one number: its work, and the contents of its files.
+//! Fingerprint of everything that the success of a task with `cache` depends on: its work, and the contents of its
+//! files.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Read as _};
@@ -11,15 +12,15 @@ use sha2::{Digest, Sha256};
 use taskpawl_model::{CacheInputs, paths};
 use taskpawl_tools::{ScanBounds, open_file};
 
-/// How many files are looked at, and how deep: links can make a few directories look like many.
+/// Limits for the number of files and the depth. Symbolic links can make a few directories appear as many.
 const ENTRIES: usize = 1_000_000;
 const DEPTH: usize = 1_000;
 
-/// The bits of a mode that say what something is.
+/// Mask of the file type in a mode, `S_IFMT`.
 const KIND: u32 = 0o170_000;
 
-/// Returns the fingerprint of a task in the project at `root`; `None` where a file could not be read, or changed while it was: then
-/// nothing may be concluded, as where the scan reached its bounds. Blocks.
+/// Returns the fingerprint of a task in the project at `root`. Returns `None` if a file could not be read, a file
+/// changed meanwhile or the scan reached its bounds; nothing may be concluded then. Blocks.
 pub(crate) fn fingerprint(root: &Path, inputs: &CacheInputs, bounds: &ScanBounds) -> Option<String> {
     let mut hash = Sha256::new();
     let mut patterns: Vec<&String> = inputs.files.iter().collect();
@@ -42,33 +43,35 @@ pub(crate) fn fingerprint(root: &Path, inputs: &CacheInputs, bounds: &ScanBounds
     Some(format!("{}.{:x}", inputs.work, hash.finalize()))
 }
 
+// The length prefix keeps the names `ab`, `c` apart from `a`, `bc`.
 fn add_text(hash: &mut Sha256, text: &[u8]) {
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
 }
 
-/// A pattern of files beneath the project.
+/// A glob for files below the project root.
 struct Pattern {
     text: String,
     glob: GlobMatcher,
 }
 
 impl Pattern {
-    /// Returns nothing for what leads out of the project, or is no pattern.
+    /// Returns `None` for an invalid pattern, or one that leads out of the project.
     fn of(text: impl AsRef<str>) -> Option<Self> {
         let text = paths::beneath(text.as_ref())?;
         let glob = GlobBuilder::new(&text).literal_separator(true).build().ok()?;
         Some(Self { glob: glob.compile_matcher(), text })
     }
 
-    /// Returns whether it matches a file or a directory above it.
+    /// Returns whether the pattern matches the path or one of its parent directories.
     fn is_about(&self, path: &Path) -> bool {
         self.glob.is_match(path) || path.starts_with(&self.text)
     }
 }
 
-/// Returns the files that a pattern matches, in order; of a directory, all below it.
+/// Returns the files that a pattern matches, sorted. A directory matches with everything below it.
 fn matching(root: &Path, pattern: &Pattern, bounds: &ScanBounds) -> io::Result<Vec<PathBuf>> {
+    // The walk starts at the fixed prefix of the pattern, so that `src/**` does not read the whole project.
     let start = PathBuf::from(paths::written(std::slice::from_ref(&pattern.text)).pop().unwrap_or_default());
     match fs::symlink_metadata(root.join(&start)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -90,13 +93,13 @@ fn matching(root: &Path, pattern: &Pattern, bounds: &ScanBounds) -> io::Result<V
     Ok(walk.found)
 }
 
-/// A walk over the files of a project. Links to directories of the project are followed, for what lies in them is found by this name,
-/// too; all other links are files that say where they lead.
+/// A walk over the files of a project. Symbolic links to directories inside the project are followed, because patterns
+/// may name files through them. All other links are leaves, represented by their target.
 struct Walk<'a> {
     root: &'a Path,
     real: PathBuf,
     bounds: &'a ScanBounds,
-    /// The directories that the walk is in, by device and inode: a link to one of them would lead on for ever.
+    /// The open directories by device and inode. A link back to one of them would make the walk endless.
     above: Vec<(u64, u64)>,
     left: usize,
     found: Vec<PathBuf>,
@@ -112,6 +115,8 @@ impl Walk<'_> {
         };
         let id = (directory.dev(), directory.ino());
         if self.above.contains(&id) || self.above.len() > DEPTH {
+            // A link to a directory that is being visited, or one that is too deep, becomes a leaf: the fingerprint
+            // still depends on it.
             self.found.push(path.to_owned());
             return Ok(());
         }
@@ -126,13 +131,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns what is known of a directory, or of one of the project that a link leads to.
+    /// Returns the metadata of a directory, also if `path` is a link to a directory inside the project; `None` for
+    /// everything else.
     fn directory(&self, path: &Path) -> io::Result<Option<Metadata>> {
         let path = self.root.join(path);
         let metadata = fs::symlink_metadata(&path)?;
         if !metadata.is_symlink() {
             return Ok(Some(metadata).filter(Metadata::is_dir));
         }
+        // Links out of the project and into `.git` are leaves: only their target is hashed.
         let real = path.canonicalize().ok().filter(|real| real.starts_with(&self.real));
         let is_of_git = |real: &PathBuf| real.components().any(|part| part.as_os_str() == ".git");
         let real = real.filter(|real| !is_of_git(real));
@@ -140,8 +147,9 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the SHA-256 of a file, of where a link to something else leads, or of the kind of what is no file: a pipe would have to be
-/// waited for, and a device may do something when it is opened. `None` if the file changed meanwhile.
+/// Returns the SHA-256 of the contents of a file, of the target of a link that leads to no regular file, or of the type
+/// of a special file. Returns `None` if the file changed meanwhile. Special files are never opened: opening a pipe may
+/// block, and opening a device may have effects.
 fn content(path: &Path, bounds: &ScanBounds) -> io::Result<Option<Vec<u8>>> {
     bounds.check()?;
     let mut hash = Sha256::new();
@@ -154,7 +162,7 @@ fn content(path: &Path, bounds: &ScanBounds) -> io::Result<Option<Vec<u8>>> {
         }
         return Ok(Some(hash.finalize().to_vec()));
     }
-    // What has taken the place of the file since is refused, not waited for.
+    // The file may have been replaced since the check above. `open_file` fails for special files instead of blocking.
     let mut file = open_file(path)?;
     let before = file.metadata()?;
     let mut buffer = vec![0; 64 * 1024];
@@ -165,6 +173,7 @@ fn content(path: &Path, bounds: &ScanBounds) -> io::Result<Option<Vec<u8>>> {
             count => hash.update(&buffer[..count]),
         }
     }
+    // By path, not by descriptor: this also detects that the file was replaced by another one.
     let after = fs::metadata(path)?;
     Ok((stamp(&before) == stamp(&after)).then(|| hash.finalize().to_vec()))
 }
@@ -184,12 +193,12 @@ mod tests {
         CacheInputs { work: "work".to_owned(), files, recorded: None }
     }
 
-    fn found_by(root: &Path, pattern: &str) -> Vec<PathBuf> {
+    fn matched(root: &Path, pattern: &str) -> Vec<PathBuf> {
         matching(root, &Pattern::of(pattern).unwrap(), &ScanBounds::default()).unwrap()
     }
 
     #[test]
-    fn contents_and_names_count_and_times_do_not() {
+    fn fingerprint_depends_on_contents_and_names_but_not_on_times() {
         let root = tempfile::tempdir().unwrap();
         let path = |name: &str| root.path().join(name);
         fs::create_dir(path("src")).unwrap();
@@ -201,8 +210,8 @@ mod tests {
         fs::write(path("src/b.txt"), "changed").unwrap();
         assert_eq!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file.clone()));
         assert_ne!(of(&["src"]), dir);
-        assert_eq!(found_by(root.path(), "x/../src//./a.rs"), [Path::new("src/a.rs")]);
-        assert_eq!(found_by(root.path(), ".").len(), 2);
+        assert_eq!(matched(root.path(), "x/../src//./a.rs"), [Path::new("src/a.rs")]);
+        assert_eq!(matched(root.path(), ".").len(), 2);
         fs::write(path("src/a.rs"), "b").unwrap();
         assert_ne!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file));
         fs::rename(path("src/a.rs"), path("src/c.rs")).unwrap();
@@ -210,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_counts_and_what_cannot_be_read_says_nothing() {
+    fn missing_files_change_the_fingerprint_and_invalid_patterns_yield_none() {
         let root = tempfile::tempdir().unwrap();
         let of = |files: &[&str]| fingerprint(root.path(), &inputs(files), &ScanBounds::default());
         let missing = of(&["a"]).unwrap();
@@ -226,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_counts_by_its_kind_and_is_not_opened() {
+    fn a_pipe_is_hashed_by_its_type_and_not_opened() {
         let root = tempfile::tempdir().unwrap();
         let of = || fingerprint(root.path(), &inputs(&["src"]), &ScanBounds::default()).unwrap();
         fs::create_dir(root.path().join("src")).unwrap();
@@ -240,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_odd_kind_counts_by_its_kind_and_none_is_waited_for() {
+    fn special_files_are_hashed_by_their_type_without_blocking() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("src")).unwrap();
         let at = root.path().join("src/odd");
@@ -254,7 +263,7 @@ mod tests {
             }
             let bounds = ScanBounds::default().at_most(std::time::Duration::from_secs(20));
             let found = fingerprint(root.path(), &inputs(&["src"]), &bounds).expect(kind);
-            // An empty directory has no files, as nothing has none.
+            // An empty directory contributes no files, and so has the fingerprint of a missing path.
             if let Some(other) = seen.insert(found, kind) {
                 assert_eq!((other, kind), ("nothing", "directory"));
             }
@@ -263,7 +272,8 @@ mod tests {
         assert!(seen.len() >= 7, "{seen:?}");
     }
 
-    /// Returns whether one of this kind could be made; of other names, a link that leads there.
+    /// Creates a file of this kind and returns whether that was possible; any other name is the target of a symbolic
+    /// link.
     fn make(kind: &str, at: &Path) -> bool {
         let run = |program: &str, args: &[&str]| {
             std::process::Command::new(program).arg(at).args(args).status().unwrap().success()
@@ -272,9 +282,9 @@ mod tests {
             "nothing" => true,
             "file" => fs::write(at, "").is_ok(),
             "pipe" => run("mkfifo", &[]),
-            // Its name stays when the listener is gone.
+            // The socket file remains after the listener is closed.
             "socket" => std::os::unix::net::UnixListener::bind(at).is_ok(),
-            // By root alone.
+            // Only root may create device files.
             "device" => run("mknod", &["c", "1", "5"]),
             "directory" => fs::create_dir(at).is_ok(),
             to => std::os::unix::fs::symlink(to, at).is_ok(),
@@ -297,12 +307,12 @@ mod tests {
         assert_eq!(of(), before);
         fs::write(path("real/x"), "2").unwrap();
         assert_ne!(of(), before);
-        let found = found_by(root.path(), "src/**");
+        let found = matched(root.path(), "src/**");
         assert!(found.contains(&"src/linked/x".into()) && found.contains(&"src/outside".into()), "{found:?}");
     }
 
     #[test]
-    fn names_count_by_their_bytes_and_excluded_files_do_not_count() {
+    fn names_are_compared_as_bytes_and_excluded_files_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let odd = |byte: u8| root.path().join(std::ffi::OsStr::from_bytes(&[b'x', byte, b'.', b't']));
         let of = |files: &[&str]| fingerprint(root.path(), &inputs(files), &ScanBounds::default()).unwrap();

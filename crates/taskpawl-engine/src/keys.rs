@@ -1,4 +1,4 @@
-//! The first part of idempotency keys: the id of the project, else an id that the store keeps.
+//! Prefix of idempotency keys: the id of the project, or else an id that the store keeps.
 
 use std::path::{Path, PathBuf};
 
@@ -9,24 +9,24 @@ use taskpawl_store::{Location, open};
 use crate::engine::Engine;
 use crate::error::RunError;
 
-/// Where the first part of idempotency keys comes from.
+/// Source of the prefix of idempotency keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySource {
-    /// The id of the project; without one the store keeps a random id of its own.
+    /// Id of the project. `None` uses a random id that the store keeps.
     pub project: Option<String>,
-    /// The store, as it is opened: a store that lies elsewhere than before may be a copy.
+    /// Location of the store as it was opened. If it differs from the recorded one, the store may be a copy.
     pub location: Location,
-    /// The name under which the store was asked for. Stores without a recorded id took it for one.
+    /// Name under which the store was requested. Stores of old versions have no recorded id and used this name.
     pub name: String,
 }
 
 impl KeySource {
-    /// Returns a source that takes the id of a project.
+    /// Returns a source that uses the id of a project.
     pub fn of_project(id: impl Into<String>) -> Self {
         Self { project: Some(id.into()), location: Location::Memory, name: String::new() }
     }
 
-    /// Returns what to record, where the store has recorded `known`. `fresh` is an id that nobody has.
+    /// Returns the request to record for a store that has recorded `known`. `fresh` has to be an unused id.
     fn request(&self, known: Option<&KeySpace>, fresh: &str) -> KeyRequest {
         let path = self.location.path().map(|path| path.to_string_lossy().into_owned());
         let copied = known.filter(|_| self.project.is_none()).and_then(|known| self.original_of(known));
@@ -39,14 +39,15 @@ impl KeySource {
         }
     }
 
-    /// Returns the store of which this one is a copy: it lies where this one lay before, and its keys begin alike. A store that was
-    /// moved left nothing there.
+    /// Returns the original if this store is a copy. That is the case if a store with the same key prefix exists at the
+    /// recorded location. A store that was moved left no file there.
     fn original_of(&self, known: &KeySpace) -> Option<PathBuf> {
         let before = PathBuf::from(known.path.as_ref()?);
         if self.location.path()? == before || !before.is_file() {
             return None;
         }
-        // What cannot be read may still be the original: sharing its keys would be worse than an id of its own.
+        // An unreadable file counts as the original: two stores with equal keys would be worse than an unnecessary new
+        // id.
         let read = open(&self.at(&before)).view(|view| view.key_space());
         let is_other = matches!(read, Ok(Some(other)) if other.project != known.project);
         (!is_other).then_some(before)
@@ -59,8 +60,8 @@ impl KeySource {
 }
 
 impl Engine {
-    /// Gives a store that is a copy of another one an id of its own, as its next run would, and returns the original. Calls that have
-    /// started keep their keys. A store that is no copy is not written to.
+    /// Gives a store that is a copy an id of its own, as its next run would do, and returns the path of the original.
+    /// Calls that have already started keep their keys. Does not write to a store that is no copy.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -74,10 +75,10 @@ impl Engine {
         Ok(known.and_then(|known| known.path).map(PathBuf::from))
     }
 
-    /// Records that a run starts, and returns the keys that hold for its calls.
+    /// Records the start of a run and returns the key prefix for its calls.
     pub(crate) fn start_run(&self, manager: &Manager, run: RunRecord) -> Result<KeySpace, RunError> {
         let known = manager.read(|view| Ok(view.key_space()?))?;
-        // The id of a run is random: the first run of a store gives it its id.
+        // The id of a run is random, so the first run of a store can lend its id to the store.
         let request = self.project.keys.request(known.as_ref(), run.id.as_str());
         let keys = (!request.is_settled(known.as_ref())).then_some(request);
         let settled = known.filter(|_| keys.is_none());

@@ -1,4 +1,4 @@
-//! What a run may use up, what it has used, and when enough is enough.
+//! Accounts for the consumption of a run and compares it with the limits of the run and its plans.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,68 +13,68 @@ use taskpawl_model::{
 
 use crate::engine::RunOptions;
 
-/// How many tasks of those that used up most are listed.
+/// Number of tasks with the highest consumption that are listed.
 const LISTED: usize = 50;
 
-/// Why a run, or what it ran of a plan, ended before everything was started that could have been.
+/// A limit because of which a run, or the part of it that belongs to a plan, started nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedEarly {
-    /// The plan of whose tasks nothing more was started; absent where nothing at all was.
+    /// The plan whose tasks were not started any more; absent if the limit applied to the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What was used up: `timeout`, `maxFailures`, `budget.calls`, `budget.duration` or `budget.cost`.
+    /// Name of the limit: `timeout`, `maxFailures`, `budget.calls`, `budget.duration` or `budget.cost`.
     pub limit: &'static str,
-    /// How much of it there was.
+    /// Configured value of the limit, formatted as in a plan.
     pub value: String,
 }
 
-/// What a run has used up.
+/// Consumption of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spent {
-    /// How many calls were started.
+    /// Number of started calls.
     pub calls: u64,
-    /// How long they ran, added up, in milliseconds.
+    /// Total run time of the calls, in milliseconds. Concurrent calls count separately.
     pub millis: u64,
-    /// What their tools reported, added up.
+    /// Sum of the usage that tools reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
-    /// The tasks that used up most: by cost, then by time.
+    /// The 50 tasks with the highest consumption: by cost, then by time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskSpent>,
 }
 
-/// What the calls of a task have used up in a run.
+/// Consumption of the calls of one task in a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskSpent {
-    /// The task.
+    /// The task whose calls these are.
     pub task: TaskId,
-    /// How many calls were started.
+    /// Number of started calls.
     pub calls: u64,
-    /// How long they ran, added up, in milliseconds.
+    /// Total run time of the calls, in milliseconds.
     pub millis: u64,
-    /// What their tools reported, added up.
+    /// Sum of the usage that their tools reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
 }
 
-/// Keeps the books of a run.
+/// Accounts of a run and of its plans.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     started_at: Timestamp,
     run: Account,
     plans: BTreeMap<String, Account>,
-    /// Limits of plans that those of the run come before.
+    /// Limits that the run sets itself; they override those of plans.
     is_set: IsSet,
     usage: Option<Value>,
-    /// Tasks of which calls were started and that are not over.
+    /// Unfinished tasks with started calls.
     open: BTreeMap<Key, OpenTask>,
     most: Vec<TaskSpent>,
 }
 
-/// A task that is not over.
+/// An unfinished task.
 #[derive(Debug)]
 struct OpenTask {
     spec: Shared<TaskSpec>,
@@ -88,7 +88,7 @@ struct IsSet {
     budget: bool,
 }
 
-/// The limits of a run, or of the tasks of a plan, with what was used of them.
+/// Limits of a run, or of the tasks of a plan, together with the consumption.
 #[derive(Debug, Default)]
 struct Account {
     deadline: Option<(Timestamp, Period)>,
@@ -141,7 +141,7 @@ impl Account {
         Some(EndedEarly { plan, limit, value })
     }
 
-    /// Returns whether it is used up and was not before.
+    /// Returns true only once, when the first limit is reached.
     fn ends_now(&mut self, now: Timestamp) -> bool {
         if self.ended.is_some() {
             return false;
@@ -170,13 +170,14 @@ impl Ledger {
         }
     }
 
-    /// Takes in the limits that plans have for their own tasks, where those of the run do not come before them.
+    /// Adds the limits that plans set for their own tasks, as far as the run does not override them.
     pub(crate) fn take_plans(&mut self, plans: Vec<PlanRecord>) {
         for plan in plans {
             let field = |name: &str| plan.header.get(name).cloned();
             let timeout = field("timeout").filter(|_| !self.is_set.timeout);
             let max_failures = field("maxFailures").filter(|_| !self.is_set.max_failures);
             let budget = field("budget").filter(|_| !self.is_set.budget);
+            // An invalid value counts as absent: such a plan is refused when it is applied.
             let account = Account::new(
                 self.started_at,
                 timeout.and_then(|value| serde_json::from_value(value).ok()),
@@ -189,13 +190,14 @@ impl Ledger {
         }
     }
 
-    /// Returns what the schedule has to keep to by itself: other limits end a run after they were reached.
+    /// Returns the limits that the schedule enforces before it starts a call. The other limits can only be noticed
+    /// after they are exceeded.
     pub(crate) fn limits(&self) -> Limits {
         let plans = self.plans.iter().filter_map(|(name, plan)| Some((name.clone(), plan.budget.calls?)));
         Limits { calls: self.run.budget.calls, plan_calls: plans.collect(), ..Limits::default() }
     }
 
-    /// Returns when the time of the tasks of a plan is over, and whose time that is.
+    /// Returns the deadline for a task of a plan, and a text that names the limit.
     pub(crate) fn deadline(&self, plan: Option<&str>) -> Option<(Timestamp, String)> {
         let of_run = self.run.deadline.map(|(end, time)| (end, format!("the {time} of the run are over")));
         let of_plan = plan.and_then(|plan| {
@@ -205,7 +207,7 @@ impl Ledger {
         of_run.into_iter().chain(of_plan).min_by_key(|(end, _)| *end)
     }
 
-    /// Returns when the first time is over that is not yet.
+    /// Returns the earliest deadline that is still ahead.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         let accounts = [&self.run].into_iter().chain(self.plans.values());
         let open = accounts.filter(|account| account.ended.is_none());
@@ -242,18 +244,20 @@ impl Ledger {
         self.accounts(plan, |account| account.failures += 1);
     }
 
-    /// A task is over: only of those that used up most is kept what that was. Returns its id and its name if calls of it were started.
+    /// Closes the account of a finished task; details are only kept for the tasks with the highest consumption. Returns
+    /// the id and specification of the task if calls of it were started.
     pub(crate) fn close(&mut self, key: Key) -> Option<(TaskId, Shared<TaskSpec>)> {
         let OpenTask { spec, spent } = self.open.remove(&key)?;
         let task = spent.task.clone();
         self.most.push(spent);
+        // Cutting only at eight times the size makes the cost per task constant.
         if self.most.len() > 8 * LISTED {
             self.cut();
         }
         Some((task, spec))
     }
 
-    /// Leaves those that used up most, in any order.
+    /// Keeps the tasks with the highest consumption, in any order.
     fn cut(&mut self) {
         if self.most.len() > LISTED {
             self.most.select_nth_unstable_by(LISTED, most_first);
@@ -268,7 +272,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what is used up since this was asked last, with what the schedule has to hear of it.
+    /// Returns the limits that were reached since the last call, each with the event for the schedule.
     pub(crate) fn check(&mut self, now: Timestamp) -> Vec<(Event, EndedEarly)> {
         let mut news = Vec::new();
         if self.run.is_limited() && self.run.ends_now(now) {
@@ -283,7 +287,7 @@ impl Ledger {
         news
     }
 
-    /// Returns what was used up of the limits, and what was spent.
+    /// Returns the limits that were reached, and the consumption.
     pub(crate) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
         self.most.extend(std::mem::take(&mut self.open).into_values().map(|task| task.spent));
         self.cut();
@@ -296,7 +300,7 @@ impl Ledger {
     }
 }
 
-/// The order of what tasks used up: most cost, then most time; no two are equal.
+/// Orders by cost, then time, both descending, then by task id, so that the list is deterministic.
 fn most_first(one: &TaskSpent, other: &TaskSpent) -> Ordering {
     let weight = |task: &TaskSpent| task.usage.as_ref().map_or(0.0, cost);
     let by_cost = weight(other).total_cmp(&weight(one));

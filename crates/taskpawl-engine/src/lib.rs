@@ -1,8 +1,8 @@
-//! Runs the tool calls of ready tasks: one dispatcher loop around [`taskpawl_model::schedule::step`], with executors that start
-//! tools and observers that are told what happens.
+//! Runs the tool calls of ready tasks. One dispatcher loop drives [`taskpawl_model::schedule::step`]; executors start
+//! tools, and observers receive events.
 //!
-//! The dispatcher writes only through the manager. It starts a call after the store has it on record as started, and writes
-//! the end of a task together with what that makes ready and what is claimed next.
+//! The dispatcher writes only through the manager. It starts a call only after the store has recorded it as started.
+//! The end of a task, the tasks that become ready by it and the next claims are written in one commit.
 
 mod approver;
 mod broker;

@@ -1,4 +1,4 @@
-//! Whether a run is alive: its lock tells, not a clock.
+//! Crash detection: a run is alive as long as it holds its file lock. No timeouts are involved.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,14 +13,14 @@ use taskpawl_tools::{Programs, Supervision, keep_owner_rights, make_private_dire
 use crate::error::RunError;
 use crate::temporary;
 
-/// How long a run that is dropped waits for the end of its programs. They are killed, and so gone in no time; one that hangs in
-/// the kernel must not hold up its host.
+/// Time that dropping a run waits for its killed programs. A process that hangs in the kernel must not block the host
+/// program.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A run for as long as it lives: its lock, and its programs, of which none outlives it.
+/// A running run: its lock, and its programs, none of which outlives it.
 ///
-/// The kernel frees the lock when the last process that has it open ends, however that happens. The supervisor of the programs
-/// has it open too: a run counts as alive until the last of its programs is gone.
+/// The kernel releases the lock when the last process that has the file open ends, however that happens. The supervisor
+/// of the programs has it open as well, so that a run counts as alive until the last of its programs is gone.
 #[derive(Debug)]
 pub(crate) struct LiveRun {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct LiveRun {
 }
 
 impl LiveRun {
-    /// Starts a run. Its programs may have temporary files beneath `temporary`, if that is given.
+    /// Starts a run: takes the lock, and creates a directory for temporary files below `temporary` if that is given.
     pub(crate) fn start(
         files: &Path,
         run: &RunId,
@@ -39,7 +39,7 @@ impl LiveRun {
         let path = lock_path(files, run);
         let failed = |action, path: &Path, source| RunError::Files { action, path: path.to_owned(), source };
         if let Some(directory) = path.parent() {
-            // Output may hold what only its owner should read.
+            // Output may contain data that only its owner should read.
             make_private_directories(directory).map_err(|source| failed("create", directory, source))?;
         }
         let mut file = locked(&path)?;
@@ -51,7 +51,7 @@ impl LiveRun {
         Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)), temporary })
     }
 
-    /// Returns the directory for the temporary files of its programs.
+    /// Returns the directory for the temporary files of the run's programs.
     pub(crate) fn temporary(&self) -> Option<&Path> {
         self.temporary.as_deref()
     }
@@ -63,8 +63,9 @@ impl LiveRun {
 
 impl Drop for LiveRun {
     fn drop(&mut self) {
-        // Without its file the run counts as over, and a file that stays behind is harmless: it is locked for as long as
-        // anything of the run is alive, and leads whoever recovers the run to its temporary files.
+        // A missing lock file means that the run is over, so it is only removed once all programs are gone. A file that
+        // stays behind is harmless: it is locked while anything of the run is alive, and leads the recovery to the
+        // temporary files.
         if self.programs.close_within(PATIENCE)
             && self.temporary.as_deref().is_none_or(|path| temporary::remove(path).is_ok())
         {
@@ -73,17 +74,18 @@ impl Drop for LiveRun {
     }
 }
 
-/// Returns whether the run still holds its lock. Where that cannot be told, it counts as alive: waiting is safe.
+/// Returns whether the run still holds its lock. If that cannot be determined the run counts as alive, because waiting
+/// is safe.
 pub(crate) fn is_alive(files: &Path, run: &RunId) -> bool {
     let file = match OpenOptions::new().read(true).write(true).open(lock_path(files, run)) {
         Ok(file) => file,
         Err(error) => return error.kind() != io::ErrorKind::NotFound,
     };
-    // Shared: several may ask at once, and none takes the other for the run.
+    // The lock is shared, so that concurrent checks do not take each other for the run.
     file.try_lock_shared().is_err()
 }
 
-/// Removes the lock of a run that is over; leaves it where it is held after all.
+/// Removes the lock file of a finished run; does nothing if the lock is held after all.
 pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
     let path = lock_path(files, run);
     let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
@@ -91,7 +93,7 @@ pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
         Ok(file) => file,
         Err(error) => return gone(error),
     };
-    // Held until the file is gone: a run that begins meanwhile notices.
+    // Held until the file is removed: a run that starts meanwhile waits in `locked` and then detects the removal.
     if file.try_lock().is_err() {
         return Ok(());
     }
@@ -99,14 +101,15 @@ pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
     std::fs::remove_file(&path).or_else(gone)
 }
 
-/// Removes the temporary files of runs that died. What cannot be removed now is left to the next one who looks.
+/// Removes the temporary files of dead runs. Failures are left to the next recovery.
 pub(crate) fn clear_up(files: &Path) {
     let locks = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
     for path in
         locks.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "lock"))
     {
         let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
-        // Who looks whether the run lives takes this lock for the run's, so it is taken only where there is something to do.
+        // Another process that checks this run would mistake our exclusive lock for the run's, so it is only taken if
+        // there is work to do.
         let has_some = file.metadata().is_ok_and(|data| data.len() > 0);
         if has_some && file.try_lock().is_ok() {
             let _ = temporary::remove_by(&mut file);
@@ -114,7 +117,7 @@ pub(crate) fn clear_up(files: &Path) {
     }
 }
 
-/// Makes the lock file of a run and takes the lock.
+/// Creates the lock file of a run and locks it.
 fn locked(path: &Path) -> Result<File, RunError> {
     let failed = |action, source| RunError::Files { action, path: path.to_owned(), source };
     loop {
@@ -123,7 +126,8 @@ fn locked(path: &Path) -> Result<File, RunError> {
         let file = file.map_err(|source| failed("create", source))?;
         keep_owner_rights(&file).map_err(|source| failed("create", source))?;
         file.lock().map_err(|source| failed("lock", source))?;
-        // Whoever took it for a leftover before it was locked has removed it: then nobody would see this lock.
+        // Another process may have removed the file as a leftover between the open and the lock. The link count is then
+        // zero, and a lock on the unlinked file would be invisible to others.
         if file.metadata().is_ok_and(|data| data.nlink() > 0) {
             return Ok(file);
         }

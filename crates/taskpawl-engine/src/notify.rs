@@ -1,7 +1,7 @@
-//! Telling somebody outside what happens in a run: a program is run for it.
+//! Runs the notification programs of a run.
 //!
-//! While one of these programs runs, what happens is gathered, so that a thousand failures are not a thousand programs. What
-//! becomes of them never changes what becomes of the run.
+//! While a program runs, further events are collected, so that a thousand failures do not start a thousand programs.
+//! The results of the programs never affect the run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 use crate::scans::sandbox_of;
 use crate::summary::RunSummary;
 
-/// How long such a program may take, and how long a run waits for the last of them.
+/// Time limit for a notification program, and for the run to wait for the last of them.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many tasks one of them is told by name.
+/// Number of tasks that one message lists; its count includes all.
 const LISTED: usize = 50;
 
-/// What somebody is told.
+/// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Waiting,
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// What one program is to be told.
+/// One message for one program.
 #[derive(Debug)]
 struct Message {
     argv: Vec<String>,
@@ -56,34 +56,35 @@ struct Message {
     more: Map<String, Value>,
 }
 
-/// Where such programs run.
+/// Environment of the notification programs.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) run: RunId,
     pub(crate) manager: Manager,
     pub(crate) programs: Programs,
-    /// What holds the programs that others named than the user.
+    /// Sandbox for programs that were not chosen by the user.
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) root: PathBuf,
-    /// The directory for what they print, as long as they run.
+    /// Directory for the output of the programs; removed when each program ends.
     pub(crate) files: PathBuf,
 }
 
-/// Runs programs that tell somebody what happens, one at a time.
+/// Runs notification programs, one at a time.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     place: Place,
-    /// The program of the run, which is told everything; empty for none.
+    /// Program of the run, which receives all events; empty for none.
     argv: Vec<String>,
-    /// Whether it is held to the sandbox, as those of plans are.
+    /// True if that program runs in the sandbox, as the programs of plans always do.
     is_held: bool,
-    /// The programs of plans, which are told about their tasks, as far as these were met; empty for none.
+    /// Programs of plans, which receive the events of their own tasks; empty for none. Filled when a plan is first
+    /// encountered.
     plans: BTreeMap<String, Vec<String>>,
     queue: VecDeque<Message>,
-    /// What is still to be said about programs of plans that are not run.
+    /// Pending warnings about programs of plans that must not run.
     refused: VecDeque<String>,
     count: u64,
-    /// At most one; it ends with what went wrong.
+    /// At most one program. Its result is a warning if something failed.
     running: JoinSet<Option<String>>,
 }
 
@@ -93,26 +94,26 @@ impl Notifier {
         Self { place, argv, is_held, plans, queue, refused: VecDeque::new(), count: 0, running }
     }
 
-    /// Tells that a task waits for a decision.
+    /// Queues a message about a task that waits for an approval.
     pub(crate) fn waiting(&mut self, request: &ApprovalRequest) {
         for argv in self.targets(request.plan.as_deref()) {
             self.add(argv, Kind::Waiting, json!(request));
         }
     }
 
-    /// Tells that a task has failed.
+    /// Queues a message about a failed task.
     pub(crate) fn failed(&mut self, task: &str, name: &str, plan: Option<&str>, error: Option<&str>) {
         for argv in self.targets(plan) {
             self.add(argv, Kind::Failed, json!({"task": task, "name": name, "plan": plan, "error": error}));
         }
     }
 
-    /// Tells that the run is over, and waits for the programs that are still to tell something, for a while. Returns what went
-    /// wrong.
+    /// Queues the messages about the end of the run, and waits up to 30 seconds for all programs. Returns the warnings.
     pub(crate) async fn finish(mut self, summary: &RunSummary) -> Vec<String> {
         let mut targets: Vec<Vec<String>> = self.plans.values().cloned().collect();
         targets.push(self.argv.clone());
         targets.retain(|argv| !argv.is_empty());
+        // A program that several plans name is run once.
         targets.sort();
         targets.dedup();
         for argv in targets {
@@ -133,7 +134,7 @@ impl Notifier {
         warnings
     }
 
-    /// Takes note that the run has to do with a plan: it is told of the end.
+    /// Registers a plan, whose program then receives the end of the run.
     pub(crate) fn note_plan(&mut self, plan: &str) {
         if !self.plans.contains_key(plan) {
             let argv = self.argv_of(plan);
@@ -145,7 +146,7 @@ impl Notifier {
         !self.queue.is_empty() || !self.running.is_empty() || !self.refused.is_empty()
     }
 
-    /// Returns the programs to tell about a task of this plan.
+    /// Returns the programs that receive events about a task of this plan.
     fn targets(&mut self, plan: Option<&str>) -> Vec<Vec<String>> {
         let mut targets = vec![self.argv.clone()];
         if let Some(plan) = plan {
@@ -156,11 +157,12 @@ impl Notifier {
         targets
     }
 
-    /// Returns the program of a plan, as far as it may run. A plan that cannot be read now is found out elsewhere.
+    /// Returns the program of a plan if it may run. A plan that cannot be read is ignored here; the run reports that
+    /// error itself.
     fn argv_of(&mut self, plan: &str) -> Vec<String> {
         let record = self.place.manager.store().view(|view| view.plan(plan)).ok().flatten();
         let Some(notify) = record.as_ref().and_then(PlanRecord::notify) else { return Vec::new() };
-        // Who names the program of the run is told with it, and starts nothing by that.
+        // A plan that names the program of the run needs no decision: that program receives the event anyway.
         if notify.argv != self.argv
             && let Some(why) = self.against(&notify)
         {
@@ -181,7 +183,8 @@ impl Notifier {
         notify.argv
     }
 
-    /// Says why the program of a plan may not run. Nobody is asked about it.
+    /// Returns the reason why the program of a plan must not run. A decision "ask" counts as no, because nobody can be
+    /// asked here.
     fn against(&self, notify: &PlanNotify) -> Option<String> {
         if is_by_model(notify) && self.place.confinement.is_off() {
             return Some("a model wrote it, and the sandbox is off".to_owned());
@@ -192,7 +195,7 @@ impl Notifier {
         }
     }
 
-    /// Adds a task to what is to be told, and starts telling if nothing else is being told.
+    /// Adds a task to the queued message of the same kind and program, or queues a new message.
     fn add(&mut self, argv: Vec<String>, kind: Kind, task: Value) {
         match self.queue.iter_mut().find(|message| message.kind == kind && message.argv == argv) {
             Some(message) => message.tasks.push(task),
@@ -200,11 +203,11 @@ impl Notifier {
         }
     }
 
-    /// Waits for the end of a program, and returns what went wrong with it, or nothing. Starts the next one. Never returns while
-    /// there is nothing to tell.
+    /// Starts the next program if none runs, waits for its end, and returns a warning or an empty string. Never returns
+    /// while there is nothing to do.
     ///
     /// # Cancel safety
-    /// Nothing is lost when it is dropped.
+    /// Nothing is lost when the future is dropped: the program is kept in a set.
     pub(crate) async fn next(&mut self) -> String {
         if let Some(refused) = self.refused.pop_front() {
             return refused;
@@ -231,7 +234,8 @@ impl Notifier {
         let variables =
             [("TASKPAWL_EVENT", message.kind.as_str()), ("TASKPAWL_RUN", self.place.run.as_str())];
         let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        // A plan that names the program of the run is told with it, and gets no more by that.
+        // A plan that names the program of the run gets no more rights by that: it is started once, as the program of
+        // the run.
         let is_free = message.argv == self.argv && !self.is_held;
         let mut program = Program {
             argv: message.argv,
@@ -244,6 +248,7 @@ impl Notifier {
         };
         let programs = self.place.programs.clone();
         if is_free {
+            // A program outside of the sandbox must not be found in a directory that sandboxed calls can write to.
             let search = SearchPath::outside(&self.place.confinement.writable());
             let path = [(OsString::from("PATH"), search.as_os_str().to_owned())];
             program.environment = program.environment.with(path);
@@ -268,7 +273,8 @@ impl Notifier {
     }
 }
 
-/// Runs a program in the sandbox, and returns what went wrong and what it made that others obey.
+/// Runs a program in the sandbox. Returns a warning about failures, and about files that it created and that other
+/// programs execute or read automatically.
 async fn tell_held(
     confinement: &Arc<Confinement>,
     programs: &Programs,
@@ -285,11 +291,11 @@ async fn tell_held(
     let look = Look::before(&program.cwd, held.closed).await?;
     let problem = tell(programs, &program).await;
     let made = look.after(&program).await;
-    let said: Vec<String> = problem.into_iter().chain(made).collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    let warnings: Vec<String> = problem.into_iter().chain(made).collect();
+    (!warnings.is_empty()).then(|| warnings.join("; "))
 }
 
-/// A look at what others obey without being asked, before and after one of these programs.
+/// Comparison of such files before and after a program.
 struct Look {
     cx: CallContext,
     before: BeforeCall,
@@ -297,7 +303,7 @@ struct Look {
 }
 
 impl Look {
-    /// Returns nothing where the runtime shuts down.
+    /// Returns `None` while the runtime shuts down.
     async fn before(root: &Path, closed: ClosedPlaces) -> Option<Self> {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&said);
@@ -311,7 +317,7 @@ impl Look {
         Some(Self { before: BeforeCall::of(&cx).await.ok()?, cx, said })
     }
 
-    /// Returns what the program has made, as far as somebody has to know it.
+    /// Returns a warning about the files that the program created, if any.
     async fn after(self, program: &Program) -> Option<String> {
         self.before.created(&self.cx, Vec::new()).await.tell(&self.cx, &mut Map::new());
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).join("; ");
@@ -324,13 +330,13 @@ fn is_by_model(notify: &PlanNotify) -> bool {
     matches!(notify.origin, Origin::Mcp | Origin::Agent)
 }
 
-/// Runs a program and returns what went wrong.
+/// Runs a program and returns a warning if it failed.
 async fn tell(programs: &Programs, program: &Program) -> Option<String> {
     let limits =
         Limits { deadline: Some(Instant::now() + PATIENCE), output_bytes: 1 << 20, ..Limits::default() };
     let outcome = programs.run(program, &limits, &CancellationToken::new()).await;
     for path in [&program.output.stdout, &program.output.stderr] {
-        // There is none where nothing was printed.
+        // The file does not exist if the program printed nothing.
         let _ = std::fs::remove_file(path);
     }
     let problem = match outcome {
@@ -353,6 +359,6 @@ fn problem(outcome: &Outcome) -> Option<String> {
         End::Cancelled => "stopped".to_owned(),
         End::OutputLimit => "it printed more than 1 MiB".to_owned(),
     };
-    let said = outcome.stderr.text.lines().rev().find(|line| !line.trim().is_empty());
-    Some(said.map_or(problem.clone(), |said| format!("{problem}: {}", said.trim())))
+    let last_line = outcome.stderr.text.lines().rev().find(|line| !line.trim().is_empty());
+    Some(last_line.map_or(problem.clone(), |last_line| format!("{problem}: {}", last_line.trim())))
 }

@@ -9,16 +9,17 @@ use taskpawl_model::{ApprovalRequest, CallId, CallStatus, RunId, Status, TaskId}
 use crate::ledger::EndedEarly;
 use crate::summary::RunSummary;
 
-/// Is told what happens in a run, in order, on the dispatcher's thread: it must be short and must not block.
+/// Receives the events of a run, in order, on the thread of the dispatcher. Implementations have to be fast and must
+/// not block.
 ///
-/// An observer that panics hears nothing more. The run goes on, and its summary says why
+/// An observer that panics receives no further events. The run continues, and its summary contains the panic message
 /// ([`observer_error`](RunSummary::observer_error)).
 pub trait Observer: Send + Sync + Debug {
-    /// Takes in one event.
+    /// Handles one event.
     fn event(&self, event: &RunEvent);
 }
 
-/// An observer whose panics do not reach the run: after the first one it hears nothing more.
+/// Wraps an observer so that its panics do not reach the run.
 #[derive(Debug)]
 pub(crate) struct GuardedObserver {
     observer: Arc<dyn Observer>,
@@ -31,7 +32,7 @@ impl GuardedObserver {
         Self { observer, is_dropped: AtomicBool::new(false), error: OnceLock::new() }
     }
 
-    /// Returns why it was dropped, if it was.
+    /// Returns the panic message, if the observer has panicked.
     pub(crate) fn error(&self) -> Option<String> {
         self.error.get().cloned()
     }
@@ -42,7 +43,8 @@ impl Observer for GuardedObserver {
         if self.is_dropped.load(Ordering::Relaxed) {
             return;
         }
-        // What the observer keeps may be half changed after a panic: it is not called again.
+        // `AssertUnwindSafe` is sound because the observer, which may be in an inconsistent state after a panic, is
+        // never called again.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.observer.event(event))) {
             self.is_dropped.store(true, Ordering::Relaxed);
             self.error.get_or_init(|| taskpawl_tools::panic_text(panic.as_ref()));
@@ -50,101 +52,101 @@ impl Observer for GuardedObserver {
     }
 }
 
-/// Something that happened in a run.
+/// Something that happened in a run. Hosts receive it as JSON, tagged by `type`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The run is on record.
+    /// The run is recorded.
     RunStarted {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// How many calls run at once.
+        /// Number of calls that run at the same time.
         jobs: usize,
     },
-    /// A call starts.
+    /// A call is started.
     CallStarted {
-        /// The task.
+        /// The task of the call.
         task: TaskId,
-        /// The name of the task.
+        /// Name of the task.
         name: String,
-        /// The call.
+        /// Id of the call, unique within its task.
         call: CallId,
-        /// Its tool.
+        /// Name of the tool.
         tool: String,
-        /// Which start of the call this is, from 1.
+        /// Number of this start of the call, from 1.
         attempt: u32,
-        /// How often the task was claimed, from 1.
+        /// Number of the claim of the task, from 1.
         claim: u32,
     },
-    /// A call says something while it runs.
+    /// A running call reports progress.
     Progress {
-        /// The task.
+        /// The task of the call.
         task: TaskId,
-        /// The call.
+        /// Id of the call.
         call: CallId,
-        /// What it says.
+        /// Text of the report, with secrets removed.
         message: String,
     },
     /// A call ended.
     CallEnded {
-        /// The task.
+        /// The task of the call.
         task: TaskId,
-        /// The call.
+        /// Id of the call.
         call: CallId,
-        /// Its tool.
+        /// Name of the tool.
         tool: String,
-        /// How.
+        /// Final status of the call.
         status: CallStatus,
-        /// Why it failed, or what is known of how it was interrupted.
+        /// Error message of a failed call, or the known reason of an interruption.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         millis: u64,
     },
     /// A task ended, or can no longer start.
     TaskEnded {
-        /// The task.
+        /// Id of the task.
         task: TaskId,
-        /// Its name.
+        /// Name of the task.
         name: String,
-        /// What became of it.
+        /// New status of the task.
         status: Status,
-        /// Why, where it did not end well.
+        /// Reason, if the task did not succeed.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A task, or a call of it, waits for a decision.
+    /// A task, or a call of it, waits for an approval.
     Asked(Box<ApprovalRequest>),
-    /// Something went wrong that does not change what becomes of the run.
+    /// A problem that does not affect the result of the run.
     Warning {
-        /// What.
+        /// Text for users.
         message: String,
     },
-    /// A task has ended without running: nothing that it depends on has changed since its last success.
+    /// A task succeeded without running, because its inputs have not changed since its last success.
     Cached {
-        /// The task.
+        /// Id of the task.
         task: TaskId,
     },
-    /// Files changed while a call ran although its task does not say that it writes them.
+    /// Files changed while a call ran, although its task does not declare that it writes them.
     ChangedBeyond {
-        /// The task.
+        /// The task of the call.
         task: TaskId,
-        /// The call.
+        /// Id of the call.
         call: CallId,
-        /// The files; at most the first 100.
+        /// Paths relative to the project, at most the first 100.
         files: Vec<String>,
-        /// Why these are not all that is to be known.
+        /// Set if `files` is incomplete: the reason.
         #[serde(skip_serializing_if = "Option::is_none")]
         unknown: Option<String>,
     },
-    /// Nothing more starts in the run, or of a plan, because a limit was reached; what runs may end.
+    /// A limit was reached: nothing more starts in the run, or of one plan. Running calls may finish.
     EndedEarly(EndedEarly),
-    /// Somebody asked the run to stop.
+    /// The run was asked to stop.
     Stopping {
-        /// Whether what runs is ended, too.
+        /// True if running calls are ended as well.
         hard: bool,
-        /// How many calls still run.
+        /// Number of calls that still run.
         running: usize,
     },
     /// The run is over.

@@ -1,4 +1,4 @@
-//! The output files of calls, and results that are too large for a task.
+//! Output files of calls, and results that are too large for a task.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,21 +15,22 @@ use taskpawl_tools::{keep_owner_rights, make_private_directories};
 
 use crate::error::RunError;
 
-/// What of a result stays in the task, in bytes; the whole is kept in a file.
+/// Size up to which a result is stored in the task, in bytes. Larger ones are kept in a file.
 pub(crate) const KEPT_BYTES: usize = 256 * 1024;
 
-/// The most that the text of a result may have that a call keeps whole: JSON writes a control character as six.
+/// Largest JSON text of a result that is stored whole because of `keep`. JSON escapes a control character as six bytes,
+/// so the text may be much longer than the value.
 const MAX_TEXT_BYTES: usize = 48 << 20;
 
-/// What of a result stays in the task.
+/// The part of a result that is stored in the task.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) value: Value,
-    /// The parts that were cut, as JSON Pointers.
+    /// Parts that were cut, as JSON Pointers.
     pub(crate) cut: Vec<String>,
 }
 
-/// Where calls of a project leave their output.
+/// The output directory of a project.
 #[derive(Debug, Clone)]
 pub struct Output {
     directory: PathBuf,
@@ -38,15 +39,15 @@ pub struct Output {
 /// An output file of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPart {
-    /// Which start of the call it is from, counted from 1.
+    /// Number of the start of the call, from 1.
     pub start: u32,
     /// `stdout` or `stderr`.
     pub stream: &'static str,
-    /// The file.
+    /// Absolute path of the file.
     pub path: PathBuf,
 }
 
-/// A file below the directory of outputs.
+/// A file in the output directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputFile {
     pub(crate) path: PathBuf,
@@ -55,14 +56,14 @@ pub(crate) struct OutputFile {
     pub(crate) kind: OutputKind,
 }
 
-/// What a file is.
+/// Kind of a file in the output directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OutputKind {
-    /// What a start of a call printed to one of its streams.
+    /// Output of one start of a call on one of its streams.
     Stream { task: TaskId, call: CallId, start: u32 },
-    /// A large result, by the name that the task keeps.
+    /// A large result, with the SHA-256 that the task refers to.
     Result(String),
-    /// A piece of one that was not written to its end.
+    /// A partial result or output whose writer did not finish.
     Scrap,
 }
 
@@ -71,9 +72,10 @@ impl Output {
         Self { directory: files.join("output") }
     }
 
-    /// Returns the path of the output files of one start of a call, without `.stdout` and `.stderr`.
+    /// Returns the path of the output files of one start of a call, without `.stdout` or `.stderr`.
     pub fn stem(&self, task: &TaskId, call: &CallId, start: u32) -> PathBuf {
-        // No id has an `@`: names cannot meet, nor lead elsewhere as `..` would. One directory for all saves each call two.
+        // Ids contain no `@`, so names of different calls cannot collide, and cannot lead elsewhere as `..` would. A
+        // flat directory saves creating two directories per call.
         let (directory, [task, call]) = (self.directory.as_os_str(), [task.as_str(), call.as_str()]);
         let room = directory.len() + task.len() + call.len() + "/@@4294967295.stdout".len();
         let mut path = PathBuf::with_capacity(room).into_os_string();
@@ -86,12 +88,12 @@ impl Output {
         path.into()
     }
 
-    /// Returns the path of what programs print that a run starts to find tools, as of [`stem`](Self::stem).
+    /// Returns the path prefix for the output of programs that a run starts to find tools, as in [`stem`](Self::stem).
     pub(crate) fn stem_of_search(&self, run: &RunId, number: usize) -> PathBuf {
         self.directory.join(format!("{run}@tools@{number}"))
     }
 
-    /// Returns the output files that there are of a call, by start and stream. Calls that printed nothing have none.
+    /// Returns the existing output files of a call, by start and stream. Calls that printed nothing have none.
     pub fn parts(&self, task: &TaskId, call: &CallId, starts: u32) -> Vec<OutputPart> {
         let mut parts = Vec::new();
         for start in 1..=starts {
@@ -107,7 +109,7 @@ impl Output {
         parts
     }
 
-    /// Returns every file that calls left. Files of other names are none of ours.
+    /// Returns every file that calls left. Files with other names are ignored.
     pub(crate) fn files(&self) -> io::Result<Vec<OutputFile>> {
         let mut files = list(&self.directory, stream_of)?;
         files.extend(list(&self.results(), result_of)?);
@@ -122,20 +124,21 @@ impl Output {
         self.directory.join("results")
     }
 
-    /// Keeps large results from being written, so that none that is needed is taken for one that is not.
+    /// Blocks writers of large results. Otherwise a result that is written during a prune might be removed as unused.
     pub(crate) fn lock_results(&self) -> io::Result<File> {
         let file = open_lock(&self.results())?;
         file.lock()?;
         Ok(file)
     }
 
-    /// Returns what of a result stays in the task: all of it where it is short enough; else head and tail, and the name of the
-    /// file with the whole.
+    /// Returns the part of a result that is stored in the task: all of it if it is short; otherwise its head and tail,
+    /// and the path of a file with the whole result.
     ///
-    /// A call with `keep` has so much of its own in the task, and not in the file alone: conditions, lists and arguments are
-    /// evaluated inside a transaction of the store, which sees nothing but the store, and the file may be pruned.
+    /// A call with `keep` has that amount stored in the task and not only in the file. Conditions, lists and arguments
+    /// are evaluated inside a store transaction, which can only read the store; besides, the file may be pruned.
     pub(crate) fn bounded(&self, result: Value, keeps: Option<ByteSize>) -> io::Result<Kept> {
         let whole = |value| Ok(Kept { value, cut: Vec::new() });
+        // Estimates first: serializing every small result to measure it would be waste.
         if !is_longer(&result, KEPT_BYTES, &mut 0) {
             return whole(result);
         }
@@ -154,19 +157,21 @@ impl Output {
     }
 }
 
-/// Returns which parts of a stand-in are cut: all, and beside that the fields that the result has itself, which mean its own there.
+/// Returns the parts of a stand-in that are cut: the whole result, and those of its own fields that the fields of the
+/// stand-in hide.
 fn cut_of_stand_in(result: &Value) -> Vec<String> {
     let own = ["truncated", "sha256", "resultFile"].into_iter().filter(|field| result.get(field).is_some());
     std::iter::once(String::new()).chain(own.map(|field| format!("/{field}"))).collect()
 }
 
-/// Returns whether a call keeps a result whole. Its tool has kept to `keep` in one or two fields: there is room for the others.
+/// Returns whether a result is stored whole. The tool has applied `keep` to one or two of its fields; the margin is for
+/// the others.
 fn fits_keep(result: &Value, keep: Option<ByteSize>) -> bool {
     let Some(keep) = keep.and_then(|keep| usize::try_from(keep.0).ok()) else { return false };
     !is_longer(result, keep + keep / 8 + KEPT_BYTES / 8, &mut 0)
 }
 
-/// Adds up lengths only as far as needed, so that a small result costs nothing.
+/// Adds up lengths and stops at the limit, so that the check is cheap for large results, too.
 fn is_longer(value: &Value, most: usize, sum: &mut usize) -> bool {
     *sum += match value {
         Value::String(text) => text.len(),
@@ -185,7 +190,7 @@ fn is_longer(value: &Value, most: usize, sum: &mut usize) -> bool {
     }
 }
 
-/// Returns the files of a directory, if there is one, that `kind` knows by their names.
+/// Returns the files of a directory whose names `kind` recognizes; none if the directory does not exist.
 fn list(directory: &Path, kind: fn(&str) -> Option<OutputKind>) -> io::Result<Vec<OutputFile>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -196,7 +201,7 @@ fn list(directory: &Path, kind: fn(&str) -> Option<OutputKind>) -> io::Result<Ve
         let entry = entry?;
         let Some(kind) = entry.file_name().to_str().and_then(kind) else { continue };
         let (path, data) = match entry.metadata() {
-            // Somebody was faster.
+            // Another process may have removed the file since it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             data => (entry.path(), data?),
         };
@@ -207,7 +212,7 @@ fn list(directory: &Path, kind: fn(&str) -> Option<OutputKind>) -> io::Result<Ve
     Ok(files)
 }
 
-/// Understands `TASK@CALL@START.stdout` and its like, and what was to take the place of one.
+/// Parses `TASK@CALL@START.stdout` or `.stderr`; with `.part` appended it is an unfinished replacement.
 fn stream_of(name: &str) -> Option<OutputKind> {
     if let Some(whole) = name.strip_suffix(".part") {
         return stream_of(whole).map(|_| OutputKind::Scrap);
@@ -227,7 +232,7 @@ fn result_of(name: &str) -> Option<OutputKind> {
 }
 
 fn open_lock(results: &Path) -> io::Result<File> {
-    // It may hold what only its owner should read.
+    // Results may contain data that only the owner should read.
     make_private_directories(results)?;
     let file =
         File::options().write(true).create(true).truncate(false).mode(0o600).open(results.join("lock"))?;
@@ -235,11 +240,13 @@ fn open_lock(results: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes the whole of a result, also over one that is there: so none is old that something is about to refer to.
+/// Writes a result to its file. An existing file is replaced, which renews its modification time: prune ignores
+/// recently modified files because a task may be about to refer to them.
 fn keep(path: &Path, text: &str) -> io::Result<()> {
     let _lock = match path.parent() {
         Some(directory) => {
             let file = open_lock(directory)?;
+            // Shared among writers; prune takes it exclusively.
             file.lock_shared()?;
             Some(file)
         }
@@ -248,13 +255,14 @@ fn keep(path: &Path, text: &str) -> io::Result<()> {
     let part = part_of(path);
     let done = write_synced(&part, text).and_then(|()| fs::rename(&part, path));
     if done.is_err() {
-        // What went wrong first is what counts; nobody else knows the name of the rest.
+        // The first error is the one to report. The unique name of the partial file means that no other process uses
+        // it.
         let _ = fs::remove_file(&part);
     }
     done
 }
 
-/// Returns a name that nobody else writes to: two calls may have the same large result at once.
+/// Returns a unique name for the partial file: two calls may produce the same large result at the same time.
 fn part_of(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -265,6 +273,7 @@ fn write_synced(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     keep_owner_rights(&file)?;
     file.write_all(text.as_bytes())?;
+    // Without the sync, a crash could leave a recorded result whose file is empty.
     file.sync_all()
 }
 
@@ -281,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_kept_whole_also_over_what_a_crash_left_and_from_several_at_once() {
+    fn a_large_result_is_written_whole_over_leftovers_and_by_concurrent_writers() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results").join("a.json");
         let text = "x".repeat(KEPT_BYTES);

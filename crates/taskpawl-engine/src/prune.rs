@@ -1,4 +1,4 @@
-//! Removing what runs left that are over: their records, and the output files of their calls.
+//! Removes leftovers of finished runs: their records, and the output files of their calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,37 +16,38 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::output::{OutputFile, OutputKind};
 
-/// What nothing in the store refers to is left alone for so long: a run may be about to write that it needs it.
+/// Age below which files are kept even if the store does not refer to them: a run may be about to record that it needs
+/// them.
 const GRACE: Duration = Duration::from_hours(1);
 
-/// What is to be removed. Runs that go on, and tasks that are still open, keep all of their output.
+/// Criteria of a prune. Open runs and open tasks always keep all of their output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneOptions {
-    /// Forget runs that ended longer ago, with their output.
+    /// Remove the records of runs that ended longer ago than this, and their output.
     pub older_than: Option<Duration>,
-    /// Remove the output of the runs that ended first until the rest has at most so many bytes.
+    /// Remove the output of the runs that ended first until the rest has at most this many bytes.
     pub quota: Option<u64>,
-    /// Only say what would be removed.
+    /// Only report, without removing anything.
     pub dry_run: bool,
 }
 
-/// What was removed, or would be.
+/// Result of a prune, or of its dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PruneReport {
-    /// Runs that are forgotten.
+    /// Runs whose records are removed.
     pub runs: Vec<RunId>,
-    /// Other runs whose output is removed.
+    /// Other runs, whose output is removed.
     pub outputs: Vec<RunId>,
-    /// How many commands cannot be undone any more.
+    /// Number of commands that cannot be undone any more.
     pub commands: u64,
-    /// How many requests are not remembered any more: one that comes again is done again.
+    /// Number of idempotent requests that are forgotten. Repeating one of them executes it again.
     pub requests: u64,
-    /// How many files are removed.
+    /// Number of removed files.
     pub files: u64,
-    /// How many bytes these have.
+    /// Total size of the removed files.
     pub bytes: u64,
-    /// How many bytes of output stay.
+    /// Total size of the remaining output.
     pub bytes_left: u64,
 }
 
@@ -59,13 +60,14 @@ impl PruneReport {
 }
 
 impl Engine {
-    /// Removes the records of old runs and the output files of their calls. The history stays.
+    /// Removes the records of old runs and the output files of their calls. The history of the tasks stays.
     ///
     /// # Durability
-    /// The store forgets first, then the files go: what a crash leaves of them is found by the next prune.
+    /// The store is written first, then the files are removed. Files that remain after a crash are removed by the next
+    /// prune.
     ///
     /// # Concurrency
-    /// Runs may go on meanwhile: a call is on record before it has a file, and what belongs to a run that is not over stays.
+    /// Runs may be active meanwhile. A call is recorded before its files exist, and files of open runs are kept.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, RunError> {
         let output = self.output();
         let files = output.files().map_err(|source| output.error("list", source))?;
@@ -84,19 +86,20 @@ impl Engine {
         let commands = plan.until;
         let prune = Prune { runs, outputs, commands, before, files, bytes };
         self.manager().command(Command::Prune(Box::new(prune)))?;
+        // Partial results are in the same directory, so they need the lock as well.
         let has_results = plan.remove.iter().any(|file| !matches!(file.kind, OutputKind::Stream { .. }));
         let lock = has_results.then(|| output.lock_results()).transpose();
         let _lock = lock.map_err(|source| output.error("lock", source))?;
         let mut result = Ok(());
         for file in &plan.remove {
-            // One that cannot be removed does not save the others; the next prune tries again.
+            // A file that cannot be removed does not stop the others; the next prune tries again.
             result = result.and(remove(file));
         }
         result.map(|()| report)
     }
 }
 
-/// Removes a file unless it was written to since it was looked at.
+/// Removes a file unless it was modified since it was listed.
 fn remove(file: &OutputFile) -> Result<(), RunError> {
     let removed = fs::metadata(&file.path).and_then(|data| {
         if data.modified()? == file.modified { fs::remove_file(&file.path) } else { Ok(()) }
@@ -109,25 +112,25 @@ fn remove(file: &OutputFile) -> Result<(), RunError> {
     }
 }
 
-/// Whose a file is.
+/// The owner of a file, which decides if it may be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Owner {
-    /// Of a run that goes on, or of a task that is open, or something refers to it.
+    /// An open run, an open task, or a reference in the store.
     InUse,
-    /// Of a run that is over.
+    /// A finished run.
     Run(RunId),
-    /// Of a run whose output is to be gone: a crash left it, or its task was open at that time.
+    /// A run whose output was already pruned. A crash left this file, or its task was still open at that time.
     Forgotten,
-    /// Nobody's: its task is deleted, or nothing refers to it any more.
+    /// No owner: the task was deleted, or nothing refers to the file any more.
     Nobody,
 }
 
-/// What goes.
+/// Everything that a prune removes.
 #[derive(Debug, Default)]
 struct Plan {
     runs: Vec<RunId>,
     outputs: Vec<RunId>,
-    /// Commands up to this revision cannot be undone any more, and how many these are.
+    /// Commands up to this revision, `commands` in number, cannot be undone any more.
     until: Option<u64>,
     commands: u64,
     requests: u64,
@@ -152,7 +155,7 @@ impl Plan {
             if revision <= until {
                 plan.commands += 1;
             } else {
-                // An undo would bring them back.
+                // The command can still be undone, which would restore these results.
                 owners.results.extend(results_of(&image));
             }
         };
@@ -186,7 +189,8 @@ impl Plan {
         self.runs.extend(old);
     }
 
-    /// Takes the output of one run after the other, those first that ended first, until the rest fits.
+    /// Removes the output of one run after another, in the order in which they ended, until the rest is within the
+    /// quota.
     fn take_above(&mut self, runs: &BTreeMap<RunId, RunRecord>, quota: u64, grace: Timestamp) {
         if self.bytes_left() > quota {
             self.take(|file, owner| match owner {
@@ -196,6 +200,7 @@ impl Plan {
             });
         }
         let mut by_end: Vec<&RunRecord> = runs.values().filter(|run| !run.is_open()).collect();
+        // The id makes the order deterministic for runs that ended at the same time.
         by_end.sort_by_key(|run| (run.ended_at(), run.id.clone()));
         for run in by_end {
             if self.bytes_left() <= quota {
@@ -234,21 +239,21 @@ impl Plan {
     }
 }
 
-/// Tells whose files are.
+/// Determines the owners of files.
 struct Owners {
     runs: BTreeMap<RunId, RunRecord>,
-    /// Names of large results that something refers to.
+    /// Names of large results that the store refers to.
     results: BTreeSet<String>,
-    /// Whether there are any large results at all.
+    /// True if any file is a large result. If not, no task needs to be read for references.
     has_results: bool,
-    /// What is known of the tasks that files name; `None` where there is no such task.
+    /// Cache by task id; `None` if the task does not exist.
     tasks: BTreeMap<TaskId, Option<Starts>>,
 }
 
-/// The calls of a task that is there.
+/// The calls of an existing task.
 struct Starts {
     is_open: bool,
-    /// Which run made each start of each call.
+    /// The run that made each start of each call.
     runs: BTreeMap<(CallId, u32), RunId>,
 }
 
@@ -289,14 +294,14 @@ fn starts(view: &dyn View, task: &TaskId) -> ViewResult<Option<Starts>> {
     let mut runs = BTreeMap::new();
     for event in view.events(0, Some(key), 0)? {
         if let (EventKind::CallStarted { call, start, .. }, Some(run)) = (event.kind, event.run) {
-            // A call that took the place of another one may have its id: the last one has the file.
+            // A replaced call may have the same id as its predecessor. The files belong to the last one.
             runs.insert((call, start), run);
         }
     }
     Ok(Some(Starts { is_open: !is_over, runs }))
 }
 
-/// Returns the names of all large results that tasks have.
+/// Returns the names of all large results that tasks refer to.
 fn results_in_use(view: &dyn View) -> ViewResult<BTreeSet<String>> {
     let (mut keys, mut names) = (Vec::<Key>::new(), BTreeSet::new());
     view.each_node(&mut |node| keys.push(node.key))?;
@@ -312,7 +317,7 @@ fn results_of(image: &Image) -> impl Iterator<Item = String> {
     deleted.chain(changed).filter_map(result_name)
 }
 
-/// Returns the last revision before a time.
+/// Returns the last revision before a point in time.
 fn last_before(view: &dyn View, time: Timestamp) -> ViewResult<u64> {
     let first = EventQuery { since: Some(time), limit: 1, ..EventQuery::default() };
     match view.find_events(&first)?.first() {

@@ -1,4 +1,4 @@
-//! The decisions that tasks of a run wait for: who is asked, and what becomes of questions that nobody answers.
+//! Pending approvals of a run: asks the approver, and expires requests that are not answered in time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::approver::{Approver, Verdict};
 
-/// How many questions an approver is asked at a time.
+/// Number of requests that the approver handles at the same time.
 const MOST_ASKED: usize = 64;
 
-/// The open questions of a run's scope.
+/// The pending approvals in the scope of a run.
 #[derive(Debug)]
 pub(crate) struct Questions {
     manager: Manager,
     approver: Option<Arc<dyn Approver>>,
-    /// What waits, by task.
+    /// All pending approvals, by task.
     open: BTreeMap<Key, Question>,
-    /// Questions that the approver is to be asked, or has to be asked anew.
+    /// Approvals that the approver has not been asked about, or not about their current content.
     unasked: BTreeSet<Key>,
     asking: BTreeMap<Key, AbortHandle>,
     verdicts: JoinSet<Said>,
@@ -34,7 +34,7 @@ struct Question {
     expires_at: Option<Timestamp>,
 }
 
-/// What the approver said about what.
+/// Decision of the approver about one request.
 #[derive(Debug)]
 pub(crate) struct Said {
     key: Key,
@@ -43,7 +43,7 @@ pub(crate) struct Said {
 }
 
 impl Questions {
-    /// Returns the questions of a run. `manager` decides in the name of a person: a run cannot.
+    /// Returns an empty set. `manager` must not act as the run, because runs cannot approve.
     pub(crate) fn new(manager: Manager, approver: Option<Arc<dyn Approver>>) -> Self {
         Self {
             manager,
@@ -55,13 +55,13 @@ impl Questions {
         }
     }
 
-    /// Looks for the first time, and returns what waits.
+    /// Loads all pending approvals of the scope and returns their tasks.
     pub(crate) fn begin(&mut self, view: &dyn View, scope: Option<&BTreeSet<Key>>) -> ViewResult<Vec<Key>> {
         let keys: Vec<Key> = open_questions(view)?.into_iter().map(|(key, _)| key).collect();
         self.look(view, scope, &keys)
     }
 
-    /// Looks at tasks that changed, and returns those of them of which it is news that they wait.
+    /// Updates the given tasks, and returns those that have started to wait or that now wait for something else.
     pub(crate) fn look(
         &mut self,
         view: &dyn View,
@@ -71,6 +71,7 @@ impl Questions {
         let mut news = Vec::new();
         for key in changed {
             let question = question(view, *key)?.filter(|_| scope.is_none_or(|scope| scope.contains(key)));
+            // An equal hash means equal content: the approver is not asked twice.
             if question.as_ref() == self.open.get(key) {
                 continue;
             }
@@ -84,7 +85,7 @@ impl Questions {
         Ok(news)
     }
 
-    /// Looks whether the questions still stand.
+    /// Removes approvals that are no longer pending.
     pub(crate) fn look_again(&mut self, view: &dyn View) -> ViewResult<()> {
         let mut over = Vec::new();
         for key in self.open.keys() {
@@ -106,17 +107,17 @@ impl Questions {
         }
     }
 
-    /// Returns whether something waits.
+    /// Returns whether any approval is pending.
     pub(crate) fn is_any_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Returns whether an approver has yet to decide.
+    /// Returns whether the approver has not yet decided about a request.
     pub(crate) fn is_asking(&self) -> bool {
         !self.asking.is_empty() || (self.approver.is_some() && !self.unasked.is_empty())
     }
 
-    /// Asks the approver, as far as it is asked so much at a time.
+    /// Passes requests to the approver, as many as it handles at the same time.
     pub(crate) fn ask(&mut self) -> Result<(), Error> {
         let Some(approver) = self.approver.clone() else { return Ok(()) };
         while self.asking.len() < MOST_ASKED
@@ -133,7 +134,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Asks nobody any more.
+    /// Stops asking the approver and cancels its open requests.
     pub(crate) fn stop(&mut self) {
         self.approver = None;
         self.unasked.clear();
@@ -141,10 +142,10 @@ impl Questions {
         self.verdicts.abort_all();
     }
 
-    /// Waits for what the approver says. Never returns while nobody is asked.
+    /// Waits for the next decision of the approver. Never returns while it is not asked anything.
     ///
     /// # Cancel safety
-    /// Nothing is lost when it is dropped.
+    /// No decision is lost when the future is dropped.
     pub(crate) async fn said(&mut self) -> Said {
         loop {
             match self.verdicts.join_next().await {
@@ -155,16 +156,19 @@ impl Questions {
         }
     }
 
-    /// A question that was taken back is no matter; an approver that panics says nothing, and its question goes on waiting.
+    /// Handles a failed request. A cancelled one was already removed; after a panic of the approver the task keeps
+    /// waiting.
     fn take_broken(&mut self, error: &JoinError) {
         if error.is_panic() {
             self.asking.retain(|_, asking| !asking.is_finished());
         }
     }
 
-    /// Carries out what the approver said. Returns what is wrong with it where it cannot be.
+    /// Carries out a decision. Returns a warning if the decision itself is invalid.
     pub(crate) fn carry_out(&mut self, said: Said) -> Result<Option<String>, Error> {
         let Said { key, request, verdict } = said;
+        // The request was withdrawn after the approver had decided: its decision is about a state that no longer
+        // exists.
         if self.asking.remove(&key).is_none() {
             return Ok(None);
         }
@@ -179,7 +183,8 @@ impl Questions {
         match outcome {
             Ok(_) => Ok(None),
             Err(Error::Refused(refusal)) => {
-                // Somebody was faster, or it asks about something else by now: that is seen when its change is read.
+                // Other refusals are expected races: another process decided first, or the request has changed. The
+                // change feed reports both.
                 let is_answer = matches!(
                     *refusal,
                     taskpawl_model::Refusal::WrongAnswer { .. }
@@ -193,7 +198,7 @@ impl Questions {
         }
     }
 
-    /// Lets questions go the way of their plan whose time is over.
+    /// Expires the pending approvals whose time is over, which then follow the setting of their plan.
     pub(crate) fn expire(&mut self) -> Result<bool, Error> {
         if !self.open.values().any(|question| question.expires_at.is_some()) {
             return Ok(false);
@@ -205,6 +210,7 @@ impl Questions {
         if tasks.is_empty() {
             return Ok(false);
         }
+        // Cleared first, so that the alarm does not fire again before the change is read.
         for key in &tasks {
             if let Some(question) = self.open.get_mut(key) {
                 question.expires_at = None;
@@ -214,12 +220,12 @@ impl Questions {
         Ok(true)
     }
 
-    /// Returns when the time of the first question is over.
+    /// Returns the time at which the next approval expires.
     pub(crate) fn next_end(&self) -> Option<Timestamp> {
         self.open.values().filter_map(|question| question.expires_at).min()
     }
 
-    /// Returns what a task asks.
+    /// Returns the pending request of a task.
     pub(crate) fn request(&self, key: Key) -> Result<Option<ApprovalRequest>, Error> {
         self.manager.read(|view| approval_request(view, key))
     }

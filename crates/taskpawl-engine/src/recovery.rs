@@ -1,4 +1,4 @@
-//! What a run does about tasks that a run left behind which is no longer alive: it carries out the plan of the rules.
+//! Recovery of tasks that dead runs left behind: carries out the recovery plan of the model.
 
 use std::cell::OnceCell;
 use std::io;
@@ -19,10 +19,11 @@ use crate::output::Output;
 use crate::secrets::{self, Removed};
 
 impl Engine {
-    /// Takes back what dead runs and ended leases left behind, in one commit, and returns what that was.
+    /// Takes back the tasks of dead runs and the claims with expired leases, in one commit, and returns a summary.
     ///
-    /// A call whose end nobody knows is started again only where that is safe; else its task is blocked until somebody decides. Runs
-    /// do this when they start. What dead runs left of temporary files goes as well. Two processes may do it at once.
+    /// A call with an unknown end is only started again if that is safe. Otherwise its task is blocked until a person
+    /// or agent decides. Every run does this at its start. Temporary files of dead runs are removed as well. Several
+    /// processes may recover at the same time.
     ///
     /// # Errors
     /// The store failed.
@@ -32,7 +33,7 @@ impl Engine {
         Ok(recovered)
     }
 
-    /// Returns what [`recover`](Self::recover) would take back now.
+    /// Returns the summary of [`recover`](Self::recover) without changing anything.
     pub(crate) fn left_behind(&self) -> Result<Recovered, Error> {
         Ok(self.recovery().plan(&self.manager, None)?.summary())
     }
@@ -46,7 +47,8 @@ impl Engine {
     }
 }
 
-/// What it takes to recover: whose locks to look at, and which tools may be started again.
+/// Everything that a recovery needs: the directory of the run locks, the tools that know which calls are repeatable,
+/// and the secrets.
 #[derive(Debug)]
 struct Recovery {
     files: PathBuf,
@@ -54,7 +56,7 @@ struct Recovery {
     secrets: Arc<dyn SecretSource>,
 }
 
-/// Returns the manager of an engine: one that knows which runs live.
+/// Returns a manager that can detect dead runs and recover their tasks.
 pub(crate) fn watchful(
     manager: Manager,
     tools: &Arc<Registry>,
@@ -76,7 +78,7 @@ impl Liveness for Recovery {
 }
 
 impl Recovery {
-    /// Recovers everything, or `tasks` alone.
+    /// Recovers everything, or only `tasks`.
     fn carry_out(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Recovered, Error> {
         let plan = self.plan(manager, tasks)?;
         if plan.is_empty() {
@@ -87,13 +89,13 @@ impl Recovery {
             Some(run) => manager.clone().with_run(run).request(command),
             None => manager.request(command),
         });
-        // What is refused was done by another process that was faster.
+        // Refusals are ignored: another process has recovered the same task first.
         manager.store().write(requests.collect())?;
         Ok(plan.summary())
     }
 
-    /// Takes secrets out of what programs of dead runs printed: nobody waited for them. It is done before the store says that these
-    /// calls are over, which makes their output readable to everybody.
+    /// Removes secrets from the output of programs of dead runs, which no process has filtered. This has to happen
+    /// before the store records that the calls are over, because their output becomes readable then.
     fn clean_output(&self, manager: &Manager, plan: &Plan) -> Result<(), Error> {
         let left = manager.read(|view| {
             let mut left = Vec::new();
@@ -106,6 +108,7 @@ impl Recovery {
         let output = Output::new(&self.files);
         let mut vault = None;
         for (task, call) in left {
+            // Only the last start can be unfinished; the output of earlier ones was filtered when they ended.
             let stem = output.stem(&task, &call.id, call.body.attempts);
             if output
                 .parts(&task, &call.id, call.body.attempts)
@@ -116,6 +119,8 @@ impl Recovery {
                 let args = call.body.args.as_ref().unwrap_or(&call.spec.args);
                 let cleaned = match vault.resolve(&secret_names(args)) {
                     Ok(_) => secrets::clean_output(&stem, vault),
+                    // The secrets of the call are not available, so their values cannot be recognized in the output: it
+                    // is removed as a whole.
                     Err(error) => secrets::clean_output(&stem, &Removed::because(&error)),
                 };
                 cleaned.map_err(|source| not_cleaned(stem, source))?;
@@ -131,7 +136,8 @@ impl Recovery {
         manager.read(|view| Ok(Plan::new(view, tasks, &|run| self.is_alive(run), &is_repeatable, now)?))
     }
 
-    /// A process that only gives commands has left the built-in tools out; what they are known for is the same everywhere.
+    /// Returns whether a call may be started again. Falls back to the built-in tools, because a process that only gives
+    /// commands does not register them, and their answer is the same everywhere.
     fn is_repeatable(&self, call: &CallRecord, builtin: &OnceCell<Registry>) -> bool {
         let args = Value::Object(call.spec.args.clone());
         let name = &call.spec.tool_name;

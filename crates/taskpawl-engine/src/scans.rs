@@ -1,5 +1,5 @@
-//! Scans of the project around a call: which files change, and whether the inputs of its cache do. None of them blocks the run loop or
-//! outlasts its bounds.
+//! Scans of the project around a call: changed files, and changed cache inputs. No scan blocks the run loop or exceeds
+//! its bounds.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use crate::changes::{Changed, Snapshot, Writers};
 use crate::fingerprint::fingerprint;
 use crate::written::resolve;
 
-/// The longest fingerprint before a task is claimed: the task has no time-out yet, and without a fingerprint it just runs.
+/// Time limit for a fingerprint before a claim. The task has no timeout yet at that point; without a fingerprint it
+/// simply runs.
 const MAX_FINGERPRINT: Duration = Duration::from_mins(10);
 
-/// The longest search for links in paths that a task writes.
+/// Time limit for resolving links in the paths that a task writes.
 const MAX_RESOLVE: Duration = Duration::from_secs(10);
 
 /// Scans before and after one call.
 #[derive(Debug)]
 pub(crate) struct CallScans {
-    /// Of the call, for its project, its cancellation and its deadline.
+    /// Context of the call, for its project, cancellation and deadline.
     cx: CallContext,
     writers: Writers,
 }
@@ -35,7 +36,7 @@ pub(crate) struct BeforeWrites {
 }
 
 impl CallScans {
-    /// Returns nothing for a call that needs no scan, as most do.
+    /// Returns `None` for a call that needs no scan, which is the usual case.
     pub(crate) fn of(started: &StartedCall, cx: &CallContext, writers: &Writers) -> Option<Self> {
         let is_needed = !started.spec.writes.is_empty() || started.cache.is_some();
         is_needed.then(|| Self::new(cx, writers))
@@ -45,20 +46,21 @@ impl CallScans {
         Self { cx: cx.clone(), writers: writers.clone() }
     }
 
-    /// Takes a snapshot of the project, if the task says which files it writes.
+    /// Takes a snapshot of the project if the task declares the files that it writes.
     pub(crate) async fn before(&self, writes: &[String]) -> Option<BeforeWrites> {
         if writes.is_empty() {
             return None;
         }
         let bounds = ScanBounds::before_call(&self.cx);
-        // The snapshot knows files by their real paths. The written ones count, too: the call may replace a link by what it writes.
+        // Snapshots contain real paths, so the resolved paths are needed. The declared ones count as well, because the
+        // call may replace a link by a file.
         let ResolvedWrites { asked, paths } = resolve_within(bounds, &self.cx.root, writes.to_vec()).await;
         let number = self.writers.begin(&[asked, paths].concat());
         let snapshot = self.snapshot(ScanBounds::before_call(&self.cx)).await;
         Some(BeforeWrites { snapshot, number })
     }
 
-    /// Returns which files changed that none of the calls says it writes, and whether the inputs of the cache did.
+    /// Returns the changed files that no concurrent call declares, and whether the cache inputs have changed.
     pub(crate) async fn after(
         &self,
         before: Option<BeforeWrites>,
@@ -69,9 +71,10 @@ impl CallScans {
         (self.changed(before).await, inputs_changed)
     }
 
-    /// Returns which files changed that none of the calls says it writes.
+    /// Returns the changed files that no concurrent call declares.
     async fn changed(&self, before: Option<BeforeWrites>) -> Changed {
         let Some(BeforeWrites { snapshot, number }) = before else { return Changed::default() };
+        // The snapshot comes first: calls that start until then are registered as concurrent.
         let after = self.snapshot(ScanBounds::after_call(&self.cx)).await;
         snapshot.changed(after, &self.writers.end(number))
     }
@@ -82,9 +85,10 @@ impl CallScans {
         taken.unwrap_or_else(Snapshot::stopped)
     }
 
-    /// Returns whether files are not any more what they were when the task was claimed; then its success is not recorded. A
-    /// fingerprint takes as long as its files are large, so that its bounds are those of the call.
+    /// Returns whether the cache inputs differ from those at the time of the claim. The success is not cached then.
+    /// Reading large files takes time, so the bounds are those of the call.
     async fn inputs_changed(&self, inputs: Option<CacheInputs>, end: &CallEnd) -> bool {
+        // A failed call is never cached, so its inputs need not be read.
         let (Some(inputs), CallEnd::Succeeded(_)) = (inputs, end) else { return false };
         let recorded = inputs.recorded.clone();
         let bounds = ScanBounds::of_call(&self.cx).at_least(Duration::from_secs(1));
@@ -93,8 +97,8 @@ impl CallScans {
     }
 }
 
-/// Finds out what has to be known of a task before it is claimed. Where `cancel` fires or the scan takes too long there is no
-/// fingerprint, and paths stay as they are written.
+/// Looks up the information that is needed to claim a task. If `cancel` fires or a scan takes too long, there is no
+/// fingerprint, and the declared paths are used unresolved.
 pub(crate) async fn inquire(cancel: CancellationToken, root: PathBuf, inquiry: Inquiry) -> Grant {
     let Inquiry { cache, writes } = inquiry;
     let resolved = ScanBounds::new(cancel.clone(), None).at_most(MAX_RESOLVE);
@@ -115,8 +119,8 @@ async fn fingerprint_within(bounds: ScanBounds, root: PathBuf, inputs: CacheInpu
     bounds.run(move |bounds| Ok(fingerprint(&root, &inputs, bounds))).await.ok().flatten()
 }
 
-/// Returns the sandbox of a call that may do what `widening` says beside what every call may. The project is searched for what
-/// programs must not see, once for each widening.
+/// Returns the sandbox of a call with the given widening. For the first use of each widening the project is searched
+/// for paths that programs must not see; later uses are cached.
 pub(crate) async fn sandbox_of(
     confinement: &Arc<Confinement>,
     widening: Widening,
@@ -141,9 +145,10 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_mins(1);
 
-    /// A project whose input takes minutes to read, and a call in it that is out of time.
+    /// Returns a project whose input would take minutes to read, and the context of a call whose deadline has passed.
     fn slow_project() -> (tempfile::TempDir, CallContext, CacheInputs) {
         let root = tempfile::tempdir().unwrap();
+        // A sparse file of 4 TiB takes no disk space.
         File::create(root.path().join("sparse")).unwrap().set_len(1 << 42).unwrap();
         let mut cx = CallContext::new(root.path(), root.path());
         cx.deadline = Some(Instant::now());
@@ -152,16 +157,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_huge_input_does_not_outlast_the_time_of_its_call() {
+    async fn fingerprint_of_a_huge_input_stops_at_the_deadline_of_the_call() {
         let (_root, cx, inputs) = slow_project();
         let scans = CallScans::new(&cx, &Writers::default());
         let end = CallEnd::Succeeded(Value::Null);
         let changed = timeout(PATIENCE, scans.inputs_changed(Some(inputs), &end)).await;
-        assert_eq!(changed, Ok(true), "its success is not recorded");
+        assert_eq!(changed, Ok(true), "an unfinished fingerprint must not be recorded as a success");
     }
 
     #[tokio::test]
-    async fn a_huge_input_of_a_call_that_failed_is_not_read() {
+    async fn inputs_of_a_failed_call_are_not_read() {
         let (_root, mut cx, inputs) = slow_project();
         cx.deadline = None;
         let scans = CallScans::new(&cx, &Writers::default());
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_huge_input_before_a_claim_ends_with_the_run() {
+    async fn fingerprint_before_a_claim_stops_with_the_run() {
         let (root, cx, inputs) = slow_project();
         let cancel = cx.cancel.clone();
         let inquiry = Inquiry { cache: Some(inputs), writes: Vec::new() };
@@ -181,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_snapshot_that_was_stopped_says_that_changes_are_unknown() {
+    async fn a_stopped_snapshot_reports_unknown_changes() {
         let (root, cx, _) = slow_project();
         let scans = CallScans::new(&cx, &Writers::default());
         let before = scans.before(&["out".to_owned()]).await;

@@ -1,4 +1,4 @@
-//! Secrets at the border of a call: put into its arguments at the last moment, taken out of everything that comes back.
+//! Secrets of a call: inserted into its arguments at the last moment, and removed from everything that it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,21 +18,21 @@ use taskpawl_tools::{
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
 
-/// What the variables are called through which a shell gets the values.
+/// Prefix of the environment variables through which a shell receives secret values.
 const VARIABLE: &str = "TASKPAWL_SECRET_";
 
-/// What stands where a secret was.
+/// Beginning of the placeholder for a removed secret.
 const MARK: &str = "[redacted:";
 
 impl Engine {
-    /// Returns a vault of the secrets that can be had here, with what is at hand.
+    /// Returns a vault of the available secrets, preloaded with those that need no command.
     pub fn vault(&self) -> Vault {
         Vault::open(Arc::clone(&self.secrets))
     }
 }
 
-/// Takes secrets out of what people and agents report. It knows what is at hand when somebody reports: a value that a command would have to
-/// print is not asked for.
+/// Removes secrets from everything that people and agents report. Only uses values that are already available at that
+/// time: commands that print a secret are not run for it.
 #[derive(Debug)]
 pub(crate) struct Reported(Arc<dyn SecretSource>);
 
@@ -48,7 +48,7 @@ impl Redact for Reported {
     }
 }
 
-/// Returns what takes out everything that a vault knows.
+/// Returns a redactor for all secrets that a vault knows.
 pub(crate) fn redactor(vault: &Vault) -> Redactor {
     if faults::is_on(Fault::KeepSecrets) { Redactor::off() } else { vault.redactor() }
 }
@@ -56,7 +56,8 @@ pub(crate) fn redactor(vault: &Vault) -> Redactor {
 /// Returns arguments with the values of the secrets that they name.
 ///
 /// # Errors
-/// A secret cannot be had, or the arguments do not fit the tool: said without the value of any secret.
+/// A secret is not available, or the arguments do not match the schema of the tool. The message never contains a secret
+/// value.
 pub(crate) async fn fill(
     vault: &Vault,
     tool: &RegisteredTool,
@@ -72,19 +73,20 @@ pub(crate) async fn fill(
     let values = values(vault, names).await?;
     let filled = Filler { tool: name, values: &values }.args(args.clone())?;
     if let Err(error) = tool.check_call(&filled) {
-        // What a schema says about a value shows the beginning of it.
+        // A schema error quotes the beginning of the value. The check without secrets yields a precise message for
+        // faults of other fields; otherwise the quoted value has to go.
         tool.check_call(&args)?;
         return Err(without_value(error));
     }
     Ok(filled)
 }
 
-/// What the variables stand for through which a shell gets the secrets of a command, by their numbers.
+/// The names of the secrets in a shell command, by the number of their environment variable.
 #[derive(Debug)]
 pub(crate) struct ShellNames(Vec<String>);
 
 impl ShellNames {
-    /// Returns those of the command in the arguments of a call; none for other tools than `shell`.
+    /// Returns those of the command in the arguments of a call; none for tools other than `shell`.
     pub(crate) fn of(tool: &RegisteredTool, args: &Value) -> Self {
         let command = args["command"].as_str().filter(|_| tool.spec().name == "shell");
         let command = command.filter(|command| mentions_secret(command)).unwrap_or_default();
@@ -97,9 +99,9 @@ impl ShellNames {
         Self(names)
     }
 
-    /// Returns a text about the command with what its author wrote in the places of the variables.
+    /// Returns a text about the command, with the variables replaced by the notation of its author.
     pub(crate) fn as_written(&self, mut text: String) -> String {
-        // From the last on: the names of the first begin those of later ones.
+        // In descending order, because `TASKPAWL_SECRET_1` is a prefix of `TASKPAWL_SECRET_10`.
         for (number, name) in self.0.iter().enumerate().rev() {
             let (variable, written) = (format!("{VARIABLE}{number}"), format!("${{secret:{name}}}"));
             for form in [format!("'\"${{{variable}}}\"'"), format!("${{{variable}}}"), variable] {
@@ -110,10 +112,10 @@ impl ShellNames {
     }
 }
 
-/// Returns the number of a name among those that are there, where it comes to stand if it is none of them.
+/// Returns the position of a name in `names`, and appends it if it is new.
 fn number_of(names: &mut Vec<String>, name: &str) -> usize {
-    let known = names.iter().position(|known| known == name);
-    known.unwrap_or_else(|| {
+    let position = names.iter().position(|known| known == name);
+    position.unwrap_or_else(|| {
         names.push(name.to_owned());
         names.len() - 1
     })
@@ -123,12 +125,13 @@ async fn values(vault: &Vault, names: BTreeSet<String>) -> Result<BTreeMap<Strin
     if names.is_empty() || vault.knows(&names) {
         return Ok(vault.resolve(&names)?);
     }
+    // A secret source may run a command, which would block the run loop.
     let vault = vault.clone();
     match tokio::task::spawn_blocking(move || vault.resolve(&names)).await {
         Ok(values) => Ok(values?),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shut down before anything was asked.
+            // The runtime shut down before the task started.
             Err(_) => Err(ToolError::Cancelled { result: None }),
         },
     }
@@ -139,7 +142,8 @@ fn without_value(error: ToolError) -> ToolError {
     ToolError::InvalidArgs { tool, field, problem: "does not fit with the secret in it".to_owned() }
 }
 
-/// What was taken out of a result must not be written over what it was read from.
+/// Refuses to write a text with placeholders into a file: an agent that edits a result it has read would replace the
+/// secrets in the file. Allowed if the author of the plan wrote the placeholder.
 fn refuse_marks(tool: &str, written: &Map<String, Value>, args: &Value) -> Result<(), ToolError> {
     let has_mark = |text: &str| text.contains(MARK);
     let writes = matches!(tool, "write_file" | "edit_file");
@@ -163,7 +167,7 @@ fn any_text(value: &Value, is_so: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Puts values in the places of their names.
+/// Replaces secret names by their values.
 struct Filler<'a> {
     tool: &'a str,
     values: &'a BTreeMap<String, String>,
@@ -187,8 +191,8 @@ impl Filler<'_> {
         Ok(Value::Object(args))
     }
 
-    /// A shell gets values through its environment: it reads them as text, whatever is in them, and nobody sees them in the list of
-    /// processes.
+    /// Passes secrets to a shell through environment variables: the shell does not interpret their contents, and they
+    /// do not appear in the list of processes.
     fn command(&self, command: &str, variables: &mut Map<String, Value>) -> Result<String, ToolError> {
         let mut names: Vec<String> = Vec::new();
         let variable = |name: &str| format!("{VARIABLE}{}", number_of(&mut names, name));
@@ -233,8 +237,8 @@ impl Filler<'_> {
     }
 }
 
-/// Takes secrets out of the output files of a start whose program nobody could wait for. `stem` is the path of both without
-/// `.stdout` and `.stderr`.
+/// Removes secrets from the output files of a start whose program could not be waited for. `stem` is the common path
+/// without `.stdout` and `.stderr`.
 pub(crate) fn clean_output(stem: &Path, filter: &dyn OutputFilter) -> io::Result<()> {
     if faults::is_on(Fault::KeepSecrets) {
         return Ok(());
@@ -252,12 +256,12 @@ pub(crate) fn clean_output(stem: &Path, filter: &dyn OutputFilter) -> io::Result
     Ok(())
 }
 
-/// Leaves nothing of a file but why.
+/// Filter that replaces a whole file by a note.
 #[derive(Debug)]
 pub(crate) struct Removed(String);
 
 impl Removed {
-    /// Returns what is left of output of which nobody can tell what has to be taken out.
+    /// Returns the filter for output whose secrets are unknown, so that nothing of it may be kept.
     pub(crate) fn because(error: &SecretError) -> Self {
         Self(format!("[removed: this was not over when its run was killed, and {error}]\n"))
     }

@@ -1,4 +1,4 @@
-//! What a run leaves behind: the state of its scope, and what to do next.
+//! Summary of a run: the status of its scope, and suggestions for the next step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,35 +12,35 @@ use taskpawl_model::{
 
 use crate::ledger::{EndedEarly, Spent};
 
-/// How many of several tasks that wait get a command.
+/// Number of waiting tasks for which a command is suggested if several wait.
 const NAMED: usize = 5;
 
-/// How many tasks of each kind are listed by name; the counts have all.
+/// Number of tasks that each list names; the counts include all.
 pub(crate) const LISTED: usize = 50;
 
-/// The state of a run's scope when it is over.
+/// Status of the scope of a run at its end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSummary {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The exit code: 0 all finished, 1 a task failed, 3 something waits for an approval, an agent or a decision, 4 blocked
-    /// otherwise, 130 stopped.
+    /// Exit code: 0 all tasks finished, 1 a task failed, 3 a task waits for an approval, an agent or a decision, 4
+    /// blocked for another reason, 130 stopped.
     pub exit: u8,
-    /// How many tasks the scope has in each state.
+    /// Number of tasks of the scope by status.
     pub counts: BTreeMap<String, u64>,
-    /// What became of tasks during the run.
+    /// Number of tasks that ended during the run, by final status.
     pub ended: BTreeMap<String, u64>,
-    /// What failed, grouped by tool and class of error.
+    /// Failed tasks, grouped by tool and error class.
     pub failures: Vec<FailureGroup>,
-    /// Tasks that wait for an agent, a person or a decision; of ready and of held ones the first 50 each.
+    /// Tasks that wait for an agent, a person or a decision. Lists at most 50 ready and 50 claimed tasks.
     pub waiting: Vec<Waiting>,
-    /// How many more wait than are listed.
+    /// Number of waiting tasks that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub waiting_unlisted: u64,
-    /// Tasks that are blocked for another reason than a failure before them; the first 50.
+    /// Tasks that are blocked for a reason other than a failed dependency, at most the first 50.
     pub blocked: Vec<Waiting>,
-    /// How many more are blocked than are listed.
+    /// Number of blocked tasks that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub blocked_unlisted: u64,
     /// Tasks that this run could not start.
@@ -48,18 +48,18 @@ pub struct RunSummary {
     /// Limits of the run and of plans because of which nothing more was started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended_early: Vec<EndedEarly>,
-    /// What the run has used up.
+    /// Consumption of the run.
     pub spent: Spent,
-    /// How many tasks ended without running, because nothing that they depend on had changed.
+    /// Number of tasks that succeeded without running, because their inputs had not changed.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached: u64,
-    /// Tasks that changed files, or beside which files changed, that they do not say they write; the first 50.
+    /// Tasks during which files changed that the task does not declare, at most the first 50.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<ChangedBeyond>,
-    /// The panic of the observer, which heard nothing of the run after it.
+    /// Panic message of the observer, which received no events afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observer_error: Option<String>,
-    /// Commands that go on from here.
+    /// Suggested commands for the next step.
     pub next_actions: Vec<Advised>,
 }
 
@@ -67,68 +67,68 @@ pub struct RunSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureGroup {
-    /// The tool; empty for tasks none of whose calls failed.
+    /// Name of the tool; empty for tasks that failed without a failed call.
     pub tool: String,
-    /// The class of the error; without a tool `expression`, `rounds`, or `reported` by somebody.
+    /// Error class of the tool. Without a tool: `expression`, `rounds`, or `reported` by a person or agent.
     pub class: String,
-    /// How many.
+    /// Number of tasks, including the unlisted ones.
     pub count: u64,
-    /// The tasks, with the error of each; the first 50.
+    /// The tasks with their errors, at most the first 50.
     pub tasks: Vec<FailedTask>,
-    /// How many tasks cannot start because of them.
+    /// Number of tasks that cannot start because of these failures.
     pub blocks: u64,
 }
 
-/// A task that failed.
+/// A failed task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedTask {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// Why, with the last line of what its program said.
+    /// Error message, with the last line of the program's output if there is one.
     pub error: String,
 }
 
-/// A task that waits.
+/// A waiting or blocked task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// Its name.
+    /// Name of the task.
     pub name: String,
-    /// For what.
+    /// Text for users: the thing that it waits for.
     pub reason: String,
-    /// The commands that go on with it.
+    /// Suggested commands for the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Advised>,
 }
 
-/// A task that could not be started here.
+/// A task that could not be started by this run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotRun {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// Why.
+    /// Text for users.
     pub reason: String,
 }
 
-/// Files that changed while a task ran although it does not say that it writes them.
+/// Files that changed while a task ran although the task does not declare that it writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedBeyond {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// The files.
+    /// Paths relative to the project, sorted.
     pub files: Vec<String>,
-    /// Why these are not all that is to be known.
+    /// Set if `files` is incomplete: the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
 
 impl Waiting {
-    /// Returns the one command that is most to the point: a look, where there is a choice.
+    /// Returns the most useful single command. If there is a choice to make, that is the command that shows the task.
     fn command(&self) -> Advised {
         let count =
             |is: fn(&Advice) -> bool| self.commands.iter().filter(|advised| is(advised.advice())).count();
@@ -141,25 +141,25 @@ impl Waiting {
     }
 }
 
-/// Gathers the summary of a run.
+/// Data of a finished run from which the summary is built.
 pub(crate) struct Summarizer {
     pub(crate) run: RunId,
     pub(crate) scope: Option<BTreeSet<Key>>,
     pub(crate) ended: BTreeMap<String, u64>,
     pub(crate) missing_tools: BTreeMap<Key, String>,
     pub(crate) never_fits: BTreeMap<Key, String>,
-    /// Tasks that did not get what others hold, with what they need.
+    /// Ready tasks that lack resources which other runs hold, with a text about them.
     pub(crate) unmet: BTreeMap<Key, String>,
     pub(crate) ended_early: Vec<EndedEarly>,
     pub(crate) spent: Spent,
     pub(crate) cached: u64,
     pub(crate) changed_beyond: Vec<ChangedBeyond>,
     pub(crate) stop: Stop,
-    /// The exit code if it was asked to stop.
+    /// Exit code for a run that was asked to stop.
     pub(crate) stopped_with: u8,
-    /// The actor who is advised, at the end of the run.
+    /// Actor and time for which the suggestions have to be valid.
     pub(crate) asker: Context,
-    /// The restriction as words of a command line, with a space before each.
+    /// Restriction of the run, repeated in suggested commands.
     pub(crate) only: Vec<Selector>,
 }
 
@@ -183,15 +183,17 @@ impl Summarizer {
         let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
         let exit = match self.stop {
             Stop::Soft | Stop::Hard => self.stopped_with,
+            // The first match wins: a failure outweighs tasks that wait or are blocked.
             Stop::No | Stop::Early if has(Status::Failed) => 1,
             Stop::No | Stop::Early if !blocked.is_empty() || !not_run.is_empty() => 4,
             Stop::No | Stop::Early if !waiting.is_empty() || has(Status::InProgress) => 3,
             Stop::No | Stop::Early if has(Status::Todo) || has(Status::Blocked) => 4,
             Stop::No | Stop::Early => 0,
         };
-        // They count as what they are, and the reason is said.
+        // These tasks do not affect the exit code, because they are already counted by their own status. The list only
+        // adds the reason.
         not_run.extend(self.waits_outside(view)?);
-        // A limit that was reached by the last task has cost nothing.
+        // A limit that was reached with the last task has prevented nothing.
         let ended_early = if exit == 0 { Vec::new() } else { self.ended_early };
         let first_failed = failures.iter().find_map(|group| group.tasks.first()).map(|task| &task.task);
         let next = Next {
@@ -252,7 +254,7 @@ impl Summarizer {
         Ok(counts)
     }
 
-    /// Returns what failed, and the tasks that cannot start because of that.
+    /// Returns the groups of failed tasks, and all tasks that cannot start because of them.
     fn failures(&self, view: &dyn View) -> ViewResult<(Vec<FailureGroup>, BTreeSet<Key>)> {
         let mut all = BTreeSet::new();
         let mut groups: BTreeMap<(String, String), (FailureGroup, BTreeSet<Key>)> = BTreeMap::new();
@@ -297,7 +299,7 @@ impl Summarizer {
         Ok(not_run)
     }
 
-    /// Returns the tasks that wait for others which the restriction of the run leaves out.
+    /// Returns the tasks that wait for tasks outside of the scope of the run.
     fn waits_outside(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
         let Some(scope) = self.scope.as_ref().filter(|_| matches!(self.stop, Stop::No)) else {
             return Ok(Vec::new());
@@ -324,7 +326,8 @@ impl Summarizer {
         Ok(waiting)
     }
 
-    /// Returns what waits for somebody, and what is blocked for another reason than the failures that these tasks are `behind`.
+    /// Returns the tasks that wait for a person or agent, and those that are blocked by something else than a failure.
+    /// `behind` contains the tasks that are blocked by failures.
     fn unfinished(&self, view: &dyn View, behind: &BTreeSet<Key>) -> ViewResult<Unfinished> {
         let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
         let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
@@ -351,6 +354,7 @@ impl Summarizer {
             let Some(task) = read_task(view, key)? else { continue };
             let Some(reason) = &task.blocked_reason else { continue };
             match reason {
+                // The request has expired, but no process has recorded that yet: it can no longer be approved.
                 BlockedReason::Approval { expires_at: Some(end), .. } if *end <= self.asker.now => {
                     waiting.push(self.explained(view, key, &task, reason)?);
                 }
@@ -374,12 +378,12 @@ impl Summarizer {
         Ok(Unfinished { waiting, waiting_unlisted: unlisted as u64, blocked, blocked_unlisted })
     }
 
-    /// Keeps the advice that the rules accept.
+    /// Returns those commands that the model would accept now.
     fn offers(&self, view: &dyn View, advice: Vec<Advice>) -> ViewResult<Vec<Advised>> {
         Ok(all_offered(view, advice, &self.asker)?.into_iter().map(Advised::from).collect())
     }
 
-    /// Returns a task that is blocked, with what clears the first cause.
+    /// Returns a blocked task, with the commands that resolve its first cause.
     fn explained(
         &self,
         view: &dyn View,
@@ -389,6 +393,7 @@ impl Summarizer {
     ) -> ViewResult<Waiting> {
         let means = Means::default();
         let asker = Some(&self.asker);
+        // Every run counts as alive: this run has recovered the dead ones before it ended.
         let facts = Facts { now: self.asker.now, is_alive: &|_| true, means: &means, asker };
         let Explanation { chain, first_cause, next_actions, .. } = explain(view, key, &facts)?;
         let mut reason_text = reason_text(reason);
@@ -423,7 +428,7 @@ fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> 
     }))
 }
 
-/// Returns the tool of what failed, if a call did, and the class of its error.
+/// Returns the tool of the failed call, or an empty string if no call failed, and the error class.
 fn failure_kind(task: &Task) -> (String, String) {
     let failed = task.metadata.tool_calls.iter().find(|call| call.status == CallStatus::Failed);
     match (task.error_class, failed) {
@@ -432,13 +437,13 @@ fn failure_kind(task: &Task) -> (String, String) {
     }
 }
 
-/// Returns whether there is anything to be read of what the calls of a task said.
+/// Returns whether any call of a task was started, so that there may be logs.
 fn has_logs(view: &dyn View, id: &TaskId) -> ViewResult<bool> {
     let Some(key) = view.key(id.as_str())? else { return Ok(false) };
     Ok(view.calls(key)?.iter().any(|call| call.body.attempts > 0))
 }
 
-/// Adds the tasks behind a failed one that cannot start because of it; what lies behind those that `seen` has is not read again.
+/// Adds the tasks that cannot start because of a failed one. Tasks that are already in `seen` are not visited again.
 fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> ViewResult<()> {
     let mut queue = vec![key];
     while let Some(key) = queue.pop() {
@@ -454,17 +459,17 @@ fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> Vi
     Ok(())
 }
 
-/// Returns why a task is blocked, where a call of it was interrupted and something is known of how that came.
+/// Returns the reason of a blocked task if a call of it was interrupted and a cause is recorded.
 pub(crate) fn interruption(view: &dyn View, key: Key, reason: &BlockedReason) -> ViewResult<Option<String>> {
     let BlockedReason::Interrupted { call } = reason else { return Ok(None) };
     let why = why_interrupted(view, key, call)?;
     Ok(why.map(|why| format!("call `{call}` was interrupted: {why}; {DECIDE}")))
 }
 
-/// What there is to be done about an interrupted call.
+/// Advice about an interrupted call.
 const DECIDE: &str = "look, then `done`, `fail`, or `unblock` to start it again";
 
-/// Returns why a task is blocked, for people and models.
+/// Returns the reason why a task is blocked, as a text for people and models.
 pub(crate) fn reason_text(reason: &BlockedReason) -> String {
     let list = |ids: &[TaskId]| ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     match reason {
@@ -491,12 +496,12 @@ fn question_text(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -
     if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
 }
 
-/// Returns what a person or an agent can do about a manual task.
+/// Returns the commands for a manual task.
 fn by_hand(task: &TaskId, assignee: Option<&str>) -> Vec<Advice> {
     Advice::to_end(task, assignee)
 }
 
-/// Returns what decides about a task.
+/// Returns the commands that settle a blocked task.
 fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<Advice> {
     if let BlockedReason::Approval { options, .. } = reason {
         Advice::decisions(task, options)
@@ -505,7 +510,7 @@ fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<Advice> {
     }
 }
 
-/// Returns the tasks outside of `scope` that a task waits for: its dependencies, and those of the tasks that it is below.
+/// Returns the unfinished tasks outside of `scope` that a task depends on, directly or through its parents.
 fn unfinished_outside(view: &dyn View, key: Key, scope: &BTreeSet<Key>) -> ViewResult<Vec<TaskId>> {
     let (mut outside, mut at) = (Vec::new(), Some(key));
     while let Some(task) = at {
@@ -520,13 +525,13 @@ fn unfinished_outside(view: &dyn View, key: Key, scope: &BTreeSet<Key>) -> ViewR
     Ok(outside)
 }
 
-/// What there is to go on with.
+/// Input for the suggested commands.
 struct Next<'s> {
-    /// Whether the run ended before it had done what it could.
+    /// True if the run stopped before everything possible was done.
     is_unfinished: bool,
     only: &'s [Selector],
     first_failed: Option<&'s TaskId>,
-    /// Whether calls of that one have run.
+    /// True if calls of the first failed task were started.
     has_logs: bool,
     waiting: &'s [Waiting],
     blocked: &'s [Waiting],
@@ -534,7 +539,7 @@ struct Next<'s> {
 }
 
 impl Next<'_> {
-    /// Adds what to do about what waits: all of it for a single task, else one thing for each of the first.
+    /// Adds commands for waiting tasks: all of them if only one task waits, otherwise one for each of the first five.
     fn wait_for(&self, actions: &mut Vec<Advised>) {
         match self.waiting {
             [] => return,
@@ -550,7 +555,7 @@ impl Next<'_> {
         }
     }
 
-    /// Returns what goes on.
+    /// Returns the suggested commands, the most urgent first.
     fn actions(&self) -> Vec<Advised> {
         let mut actions = Vec::new();
         if let Some(first) = self.first_failed {

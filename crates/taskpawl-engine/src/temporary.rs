@@ -1,4 +1,4 @@
-//! The directory for the temporary files of a run: made when it starts, gone when it has ended.
+//! Directory for the temporary files of a run: created at its start and removed at its end.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -10,28 +10,30 @@ use sha2::{Digest, Sha256};
 use taskpawl_model::RunId;
 use taskpawl_tools::make_private_directory;
 
-/// How long the part of the name is that tells runs apart: sockets in the directory have paths of 107 bytes at most.
+/// Length of the part of the name that is specific to the run. Short, because the path of a Unix socket in the
+/// directory is limited to 107 bytes.
 const NAME: usize = 10;
 
-/// Makes the directory of a run beneath `base`. `lock`, which is the run's, knows its name before it exists, so that whoever finds
-/// the lock of a dead run finds the directory too.
+/// Creates the directory of a run below `base`. Its path is written to `lock`, the lock file of the run, before the
+/// directory is created: a recovery that finds the lock of a dead run can then always find the directory.
 pub(crate) fn make(base: &Path, lock: &mut File, lock_path: &Path, run: &RunId) -> io::Result<PathBuf> {
     let mut count = 0_u32;
     loop {
-        // Ids of runs may be counted from one; the path of the lock belongs to one store.
-        let known = format!("{}\0{run}\0{count}", lock_path.display());
-        let name = format!("{:x}", Sha256::digest(known));
+        // Run ids may be counted from one in every store, so the path of the lock file is part of the hash.
+        let seed = format!("{}\0{run}\0{count}", lock_path.display());
+        let name = format!("{:x}", Sha256::digest(seed));
         let path = base.join(format!("taskpawl-{}", &name[..NAME]));
         note(lock, &path)?;
         match make_private_directory(&path) {
-            // Somebody was there first. A directory of somebody else's must not be used, whatever it looks like.
+            // The name is taken, possibly by an attacker, since `/tmp` is shared. A directory of another user must
+            // never be used, so another name is tried.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && count < 100 => count += 1,
             made => return made.map(|()| path),
         }
     }
 }
 
-/// Removes the directory of the run whose lock this is, if it has one that is left.
+/// Removes the temporary directory that is recorded in the lock file of a run, if there is one.
 pub(crate) fn remove_by(lock: &mut File) -> io::Result<()> {
     let mut path = Vec::new();
     lock.rewind()?;
@@ -40,10 +42,11 @@ pub(crate) fn remove_by(lock: &mut File) -> io::Result<()> {
         return Ok(());
     }
     remove(Path::new(&std::ffi::OsString::from_vec(path)))?;
+    // An empty lock file means that nothing is left to remove.
     lock.set_len(0)
 }
 
-/// Removes the directory of a run with everything in it. Tools may have left directories that nothing can be removed from.
+/// Removes the directory of a run with all contents. Tools may have left directories without write permission.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
     fs::remove_dir_all(path).or_else(|error| {
@@ -55,7 +58,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Lets every directory beneath `path` be changed by its owner. Links are not followed.
+/// Makes `path` and every directory below it writable for the owner. Does not follow symbolic links.
 fn unlock(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(path)? {
@@ -80,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lock_of_a_run_leads_to_its_directory() {
+    fn the_lock_file_records_the_temporary_directory() {
         let dir = tempfile::tempdir().unwrap();
         let lock_path = dir.path().join("lock");
         let mut lock = OpenOptions::new().read(true).write(true).create_new(true).open(&lock_path).unwrap();
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_already_is_not_used() {
+    fn an_existing_directory_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let lock_path = dir.path().join("lock");
         let mut lock = OpenOptions::new().read(true).write(true).create_new(true).open(&lock_path).unwrap();

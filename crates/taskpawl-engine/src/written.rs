@@ -1,4 +1,4 @@
-//! Paths that tasks write, as they are on the disk: two names of one place are one path.
+//! Resolves the paths that tasks write, so that different names of one file compare as equal.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use taskpawl_manager::Paths;
 use taskpawl_model::paths;
 use taskpawl_tools::follow;
 
-/// Follows links beneath the directory of a project.
+/// Resolves symbolic links below the root of a project.
 #[derive(Debug)]
 pub(crate) struct ProjectPaths {
     root: PathBuf,
@@ -24,12 +24,13 @@ impl Paths for ProjectPaths {
     }
 }
 
-/// Returns the paths that `writes` name in the project at `root`, without links. A path that does not exist, or only in part, is
-/// resolved as far as it does; a link that leads to nothing names what it leads to. Blocks.
+/// Returns the paths in `writes` relative to the project at `root`, with symbolic links resolved. A path that does not
+/// exist is resolved as far as it does. A dangling link yields its target. Blocks.
 pub(crate) fn resolve(root: &Path, writes: &[String]) -> Vec<String> {
     let real = follow(root).end;
     let resolved = |path: &String| {
-        // The beginning of a pattern, and no `..`: a path is compared as its author means it, not by what its links make of `..`.
+        // Uses the fixed prefix of a pattern, and removes `..` textually: the author means the parent in the written
+        // path, even if a link leads elsewhere.
         let path = paths::written(std::slice::from_ref(path)).pop().unwrap_or_default();
         let end = follow(&real.join(path)).end;
         match end.strip_prefix(&real) {
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_one_place_are_one_path() {
+    fn different_names_of_one_path_are_equal() {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = |name: &str| root.path().join(name);
         fs::create_dir_all(at("out/deep")).unwrap();
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_behind_a_link_has_the_same_paths() {
+    fn paths_are_the_same_if_the_project_root_is_a_link() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("real/out")).unwrap();
         symlink("real", dir.path().join("project")).unwrap();

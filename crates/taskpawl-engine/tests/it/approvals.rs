@@ -1,4 +1,4 @@
-//! Decisions while a run goes on: who is asked, who is told, and what nobody answers in time.
+//! Approvals during a run: the approver, notifications, and requests that expire.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,7 +20,7 @@ use tokio::join;
 
 use crate::support::{Lab, within};
 
-/// Answers as it was told beforehand; without more to say it never answers.
+/// An approver with prepared verdicts. When they are used up it never answers.
 #[derive(Debug, Default)]
 struct Oracle {
     verdicts: Mutex<VecDeque<Verdict>>,
@@ -86,7 +86,7 @@ async fn an_approver_is_asked_while_everything_else_goes_on() {
             starts.push(lab.next_start().await);
         }
         starts.sort();
-        assert_eq!(starts, ["a/c1", "a/c2", "a/d", "b/c1"], "b still runs");
+        assert_eq!(starts, ["a/c1", "a/c2", "a/d", "b/c1"], "b runs while a waits for the approval");
         lab.release(1);
     });
     assert_eq!((lab.states(), summary.exit), ("a=done b=done".into(), 0));
@@ -95,7 +95,7 @@ async fn an_approver_is_asked_while_everything_else_goes_on() {
 }
 
 #[tokio::test]
-async fn without_anybody_to_ask_a_run_ends_and_the_next_one_goes_on() {
+async fn without_an_approver_the_run_ends_and_the_next_one_continues() {
     let lab = Lab::new(
         "tasks: [{id: a, calls: [{id: c, toolName: ok, approval: {ask: 'Which one?', options: [it's, b]}}]}]",
     );
@@ -117,7 +117,7 @@ async fn without_anybody_to_ask_a_run_ends_and_the_next_one_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_skipped_waits_and_what_is_rejected_is_cancelled() {
+async fn skipped_requests_wait_and_rejected_tasks_are_cancelled() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {ok: {n: 1}}, approval: required}, {id: b, call: {ok: {n: 2}}, approval: required}]",
     );
@@ -128,7 +128,7 @@ async fn what_is_skipped_waits_and_what_is_rejected_is_cancelled() {
     assert_eq!(
         oracle.asked(),
         ["a Some(Number(1))", "b Some(Number(2))"],
-        "what waits when a run starts is asked, too"
+        "tasks that wait when the run starts are included"
     );
     assert_eq!(lab.task("b").error.as_deref(), Some("no"));
 }
@@ -144,7 +144,7 @@ async fn an_approver_may_change_the_arguments() {
 }
 
 #[tokio::test]
-async fn what_others_decide_meanwhile_is_no_longer_asked() {
+async fn a_decision_by_another_process_withdraws_the_request() {
     let (lab, oracle) = (Lab::new(TWO), Oracle::saying([]));
     let summary = join!(lab.run_with(asking(&oracle)), async {
         oracle.until_asked().await;
@@ -156,7 +156,7 @@ async fn what_others_decide_meanwhile_is_no_longer_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_count_leaves_the_question() {
+async fn an_invalid_answer_leaves_the_request_pending() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {n: 1}}, approval: {ask: 'Which?', options: [x]}}]");
     let (oracle, ear) = (Oracle::saying([yes()]), Arc::new(Ear::default()));
     let options = RunOptions { observer: Some(ear.clone()), ..asking(&oracle) };
@@ -181,7 +181,7 @@ async fn an_approver_that_panics_decides_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_goes_on_when_somebody_decides() {
+async fn a_run_with_wait_continues_after_a_decision() {
     let lab =
         Lab::new("tasks: [{id: a, call: {ok: {}}, approval: required}, {id: b, needs: [a], call: {ok: {}}}]");
     let (summary, ()) = join!(lab.run_with(RunOptions { wait: true, ..RunOptions::default() }), async {
@@ -192,7 +192,7 @@ async fn a_run_that_waits_goes_on_when_somebody_decides() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_asked_to_stop_asks_no_more() {
+async fn a_stopped_run_asks_no_more() {
     let (lab, oracle) =
         (Lab::new("tasks: [{id: a, call: {ok: {}}, approval: required}]"), Oracle::saying([]));
     let options = asking(&oracle);
@@ -204,7 +204,7 @@ async fn a_run_that_is_asked_to_stop_asks_no_more() {
     assert_eq!((summary.exit, lab.states()), (130, "a=blocked{approval}".into()));
 }
 
-/// A clock that is set by hand.
+/// A clock that is set by the test.
 #[derive(Debug, Default)]
 struct Clock(AtomicI64);
 
@@ -219,7 +219,7 @@ impl Source for Clock {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_lets_questions_expire() {
+async fn requests_expire_during_a_run_with_wait() {
     let plan = "tasks: [{id: a, calls: [{id: c, exec: {argv: ['true']}, approval: {ask: Go?, expires: 1h, onExpiry: approve}}]}]";
     let (engine, _files) = engine_with(plan, Arc::new(Clock::default()));
     let clock = engine.manager().source().clone();
@@ -228,7 +228,7 @@ async fn a_run_that_waits_lets_questions_expire() {
             while engine.manager().waiting_for_decision().unwrap().is_empty() {
                 tokio::task::yield_now().await;
             }
-            // Every id that is asked for is a second.
+            // Each requested id advances the clock by one second.
             (0..3600).for_each(|_| drop(clock.new_id()));
         });
     assert_eq!(summary.unwrap().exit, 0);
@@ -237,7 +237,7 @@ async fn a_run_that_waits_lets_questions_expire() {
 }
 
 #[tokio::test]
-async fn the_next_run_takes_note_of_what_expired() {
+async fn the_next_run_handles_expired_requests() {
     let plan = "tasks: [{id: a, call: {exec: {argv: ['true']}}, approval: {ask: Go?, expires: 1h}}]";
     let (engine, _files) = engine_with(plan, Arc::new(Clock::default()));
     let run = || async { within(engine.run_all_ready(RunOptions::default())).await.unwrap() };
@@ -259,7 +259,7 @@ fn engine_with(plan: &str, source: Arc<dyn Source>) -> (Engine, tempfile::TempDi
     (engine.with_supervision(Supervision::Off), files)
 }
 
-/// Keeps what a run warns of.
+/// An observer that records the warnings of a run.
 #[derive(Debug, Default)]
 struct Ear(Mutex<Vec<String>>);
 
@@ -291,7 +291,7 @@ async fn notified(lab: &Lab, script: &str) -> (RunSummary, Vec<String>) {
 }
 
 #[tokio::test]
-async fn somebody_outside_is_told_what_waits_what_failed_and_the_end() {
+async fn the_notification_program_receives_approvals_failures_and_the_end() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {ok: {}}, approval: required}, {id: b, call: {bad: {}}}, {id: c, call: {bad: {}}}]",
     );
@@ -308,7 +308,7 @@ async fn somebody_outside_is_told_what_waits_what_failed_and_the_end() {
     let told = |event: &str| -> Vec<Value> {
         let lines = said.iter().filter(|line| line["event"] == event);
         let tasks = lines.flat_map(|line| line["tasks"].as_array().cloned().unwrap_or_default());
-        // What fails at once is told in any order.
+        // The two failures may be reported in either order.
         let mut ids: Vec<Value> = tasks.map(|task| task["task"].clone()).collect();
         ids.sort_by_key(Value::to_string);
         ids
@@ -320,11 +320,11 @@ async fn somebody_outside_is_told_what_waits_what_failed_and_the_end() {
         (&json!("finished"), &json!(1), &json!(summary.run))
     );
     let left = std::fs::read_dir(lab.files.path().join("files/notify")).unwrap().count();
-    assert_eq!(left, 0, "what these programs print is not kept");
+    assert_eq!(left, 0, "the output of notification programs is not kept");
 }
 
 #[tokio::test]
-async fn a_plan_tells_its_own_program_of_the_end() {
+async fn the_program_of_a_plan_receives_the_end() {
     let files = tempfile::tempdir().unwrap();
     let path = files.path().join("said");
     let plan = format!(
@@ -336,7 +336,7 @@ async fn a_plan_tells_its_own_program_of_the_end() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "finished\n");
 }
 
-/// Denies what a model wrote.
+/// A policy that asks about everything that a model wrote.
 #[derive(Debug)]
 struct NoModels;
 
@@ -353,7 +353,7 @@ impl Gatekeeper for NoModels {
 }
 
 #[tokio::test]
-async fn the_program_that_a_model_names_in_a_plan_does_not_run_and_a_person_makes_it_run() {
+async fn a_notification_program_named_by_a_model_runs_only_after_a_person_applies_it() {
     let lab = Lab::new("tasks: [{id: a}]");
     let path = lab.files.path().join("said");
     let plan = format!(
@@ -378,19 +378,19 @@ async fn the_program_that_a_model_names_in_a_plan_does_not_run_and_a_person_make
     );
     assert!(said.contains("a model wrote it, and the sandbox is off"), "{said}");
     assert!(!path.exists());
-    // No author says who wrote it.
+    // The origin cannot be set in a plan file.
     let forged = parse_plan(&format!("notifyOrigin: cli\n{plan}")).unwrap_err().to_string();
     assert!(forged.contains("notifyOrigin"), "{forged}");
     apply(Origin::Plan, &plan);
     assert_eq!(warnings().await, "");
     assert!(path.exists());
-    // A model that leaves it as it is takes it from nobody.
+    // A model that applies the plan unchanged does not become the author.
     assert!(apply(Origin::Mcp, &plan).header.is_empty());
     assert_eq!(warnings().await, "");
 }
 
 #[test]
-fn the_program_of_a_plan_is_judged_as_a_call_by_who_wrote_it() {
+fn the_program_of_a_plan_is_authorized_by_its_author() {
     let record = |origin: Value| {
         let header = json!({"notify": ["sh", "x"], "notifyOrigin": origin}).as_object().cloned().unwrap();
         PlanRecord { header, ..PlanRecord::default() }.notify().unwrap()
@@ -412,7 +412,7 @@ async fn a_plan_limits_its_own_failures() {
 }
 
 #[tokio::test]
-async fn telling_somebody_never_fails_a_run() {
+async fn a_failing_notification_program_never_fails_the_run() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
     let (summary, warnings) = notified(&lab, "echo first >&2; echo the line is busy >&2; exit 3").await;
     assert_eq!(summary.exit, 0);

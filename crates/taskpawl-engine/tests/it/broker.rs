@@ -1,4 +1,4 @@
-//! Calls that look at their plan from inside and add to it.
+//! Calls that read their plan from inside and add to it.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSp
 
 use crate::support::within;
 
-/// What a call does with its plan; without access with nothing.
+/// The action of a call, which receives the plan access if the call has any.
 type Act = dyn Fn(Option<Door>) -> Result<(), String> + Send + Sync;
 
-/// Does as the test says, on a thread that may block.
+/// A tool that performs the action of the test, on a thread that may block.
 struct Agent {
     spec: ToolSpec,
     act: Arc<Act>,
@@ -89,7 +89,7 @@ impl Scene {
     }
 }
 
-/// Returns what a program within the call has. Whoever it says it is, nobody believes it.
+/// Returns the manager that a program within the call would use. The false actor and origin have to be ignored.
 fn inside(door: Option<Door>) -> Manager {
     Manager::new(open(&Location::Call(door.unwrap())), "mallory").with_origin(Origin::Cli)
 }
@@ -119,14 +119,14 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_plan_grows_while_it_runs_in_the_name_of_the_call() {
+async fn a_call_adds_tasks_to_its_running_plan_under_its_own_name() {
     let plan = "tasks:
 - {id: agent, call: {agent: {}, planAccess: add}}
 - {id: last, needs: [agent], call: {log: {message: bye}}}";
     let scene = Scene::new(plan, |door| {
         let plan = inside(door);
         plan.create(NewTask { calls: vec![log()], ..task("first") }).map_err(said)?;
-        // It runs beside the call that has added it.
+        // The new task runs while the call that added it is still active.
         wait_until("the new task runs at once", || plan.get("first").unwrap().status.as_str() == "done");
         let more = "tasks: [{id: second, needs: [first], call: {log: {message: x}}, subtasks: [{name: below, call: {log: {message: x}}}]}]";
         let more = parse_plan(more).unwrap();
@@ -153,7 +153,7 @@ async fn a_plan_grows_while_it_runs_in_the_name_of_the_call() {
     assert_eq!((made.actor.as_str(), made.run), ("ann", Some(summary.run)));
 }
 
-/// Everything that a manager offers, on tasks of every kind.
+/// Calls every method of a manager, on tasks of all kinds.
 fn attempts(plan: &Manager) -> Vec<(&'static str, Result<(), Error>)> {
     let ids = |id: &str| vec![id.to_owned()];
     let file = |text: &str| parse_plan(text).unwrap();
@@ -207,7 +207,7 @@ fn attempts(plan: &Manager) -> Vec<(&'static str, Result<(), Error>)> {
     ]
 }
 
-/// Returns what becomes of everything that a call tries which declares this access.
+/// Returns the results of all attempts by a call with this access, as a table.
 async fn table(access: &str) -> String {
     let lines = Arc::new(Mutex::new(String::new()));
     let written = Arc::clone(&lines);
@@ -247,14 +247,14 @@ async fn what_a_call_may_do_with_its_plan_is_looking_and_adding_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_a_call_leaves_behind_reaches_its_plan_no_more() {
+async fn access_to_the_plan_ends_with_the_call() {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&kept);
     let plan = "tasks: [{id: a, call: {agent: {}, planAccess: add, retry: {attempts: 2}}}]";
     let scene = Scene::new(plan, move |door| {
         let mut kept = keep.lock().unwrap();
         for plan in kept.iter() {
-            // That of the first attempt, with a conversation that is under way.
+            // The access of the first attempt, whose connection is still open.
             let plan: &Manager = plan;
             assert!(matches!(plan.get("a").unwrap_err(), Error::Store(StoreError::CallOver)));
         }
@@ -264,7 +264,7 @@ async fn what_a_call_leaves_behind_reaches_its_plan_no_more() {
         if kept.len() == 1 { Err("the first time".to_owned()) } else { Ok(()) }
     });
     let summary = scene.run().await;
-    // What it has added is for people.
+    // The added tasks are manual, so the run waits for people.
     assert_eq!((summary.exit, scene.error_of("a")), (3, None));
     for plan in kept.lock().unwrap().iter() {
         assert!(matches!(plan.get("a").unwrap_err(), Error::Store(StoreError::CallOver)));
@@ -275,7 +275,7 @@ async fn what_a_call_leaves_behind_reaches_its_plan_no_more() {
 }
 
 #[tokio::test]
-async fn one_call_adds_only_so_much() {
+async fn additions_of_one_call_are_limited() {
     let scene = Scene::new("tasks: [{id: a, call: {agent: {}, planAccess: add}}]", |door| {
         let plan = inside(door);
         let many =
@@ -295,7 +295,7 @@ async fn one_call_adds_only_so_much() {
         let text = "x".repeat(1 << 19);
         let error = (0..40).find_map(|_| plan.note("a", &*text).err()).unwrap();
         assert_eq!(error.to_string(), "this call has added all that one call may: 16777216 bytes");
-        // It can still look.
+        // Reading is still possible.
         plan.get("t1").map_err(said)?;
         Ok(())
     });
@@ -304,7 +304,7 @@ async fn one_call_adds_only_so_much() {
     assert_eq!(scene.manager.get("a").unwrap().status.as_str(), "done");
 }
 
-/// Says what makes no sense, in every way that a program could.
+/// Sends random valid and invalid messages over several connections.
 fn babble(door: &Door, seed: u64) {
     let mut random = seed;
     let mut next = move || {
@@ -333,13 +333,13 @@ fn babble(door: &Door, seed: u64) {
     }
 }
 
-/// The other side may have closed the conversation long ago.
+/// Sends a message and ignores errors: the other side may already have closed the connection.
 fn say(channel: &Channel, bytes: &[u8]) {
     let _ = channel.send(bytes, Patience::default());
 }
 
 #[tokio::test]
-async fn whatever_a_call_says_the_run_goes_on() {
+async fn invalid_messages_of_a_call_do_not_disturb_the_run() {
     let plan = "tasks:
 - {id: a, call: {agent: {}, planAccess: add}}
 - {id: b, forEach: {in: [1, 2, 3, 4, 5, 6, 7, 8]}, call: {log: {message: x}}}";
@@ -353,7 +353,7 @@ async fn whatever_a_call_says_the_run_goes_on() {
                 std::thread::spawn(move || babble(&door, seed))
             })
             .collect();
-        // Somebody looks and does not go on; he keeps nobody but himself waiting.
+        // A client that starts a read and does not continue blocks only its own connection.
         let looks = door.enter(Patience::default()).unwrap().unwrap();
         say(&looks, br#"{"hello":{"version":1}}"#);
         say(&looks, b"\"look\"");

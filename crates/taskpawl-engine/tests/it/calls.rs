@@ -1,4 +1,4 @@
-//! The calls of one task.
+//! Calls of a single task: order, retries, results and arguments.
 
 use std::sync::{Arc, Mutex};
 
@@ -55,7 +55,7 @@ async fn parallel_calls_beyond_the_jobs_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn a_failing_call_stops_a_sequential_task_and_retry_goes_on_there() {
+async fn a_failed_call_stops_a_sequential_task_and_retry_resumes_there() {
     let lab = Lab::new(
         "tasks: [{id: a, calls: [{toolName: ok}, {toolName: flaky}, {toolName: ok}]}, {id: b, needs: [a], call: {ok: {}}}]",
     );
@@ -82,7 +82,7 @@ async fn a_tool_that_panics_is_a_failed_call() {
 }
 
 #[tokio::test]
-async fn a_tool_that_says_cancelled_unasked_has_failed_and_is_not_started_for_ever() {
+async fn a_tool_that_reports_a_cancellation_by_itself_has_failed() {
     let lab = Lab::new("tasks: [{id: a, toolCalls: [{toolName: quits, idempotent: true}]}]");
     let summary = lab.run().await;
     assert_eq!((lab.states().as_str(), lab.starts().as_str()), ("a=failed", "a/c1:1"));
@@ -90,7 +90,7 @@ async fn a_tool_that_says_cancelled_unasked_has_failed_and_is_not_started_for_ev
 }
 
 #[tokio::test]
-async fn a_result_that_is_nested_too_deep_is_kept_as_text() {
+async fn a_result_that_is_nested_too_deep_is_stored_as_text() {
     let lab = Lab::new("tasks: [{id: a, call: {deep: {}}}]");
     assert_eq!(lab.run().await.exit, 0);
     let result = lab.task("a").result.unwrap();
@@ -99,7 +99,7 @@ async fn a_result_that_is_nested_too_deep_is_kept_as_text() {
 }
 
 #[tokio::test]
-async fn a_large_result_stays_in_a_file_with_head_and_tail_in_the_task() {
+async fn a_large_result_goes_to_a_file_and_its_head_and_tail_to_the_task() {
     let lab = Lab::new("tasks: [{id: a, call: {big: {}}}]");
     lab.run().await;
     let result = lab.task("a").result.unwrap();
@@ -114,7 +114,7 @@ async fn a_large_result_stays_in_a_file_with_head_and_tail_in_the_task() {
 }
 
 #[tokio::test]
-async fn a_call_has_its_own_time_or_that_of_its_task() {
+async fn a_call_has_its_own_timeout_or_that_of_its_task() {
     let lab = Lab::new(
         "tasks: [{id: a, calls: [{toolName: hold, timeout: 1ms}]}, {id: b, timeout: 1ms, calls: [{toolName: hold}]}]",
     );
@@ -124,7 +124,7 @@ async fn a_call_has_its_own_time_or_that_of_its_task() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_fail_the_call_and_name_the_field() {
+async fn invalid_arguments_fail_the_call_and_name_the_field() {
     let lab = Lab::new("tasks: [{id: a, call: {write_file: {content: x}}}]");
     let summary = lab.run().await;
     assert_eq!(summary.failures[0].class, "invalid_args");
@@ -132,7 +132,7 @@ async fn arguments_that_do_not_fit_fail_the_call_and_name_the_field() {
 }
 
 #[tokio::test]
-async fn an_expression_of_the_wrong_type_is_told_with_the_filter_that_converts_it() {
+async fn a_type_error_suggests_the_filter_that_converts_the_value() {
     let lab = Lab::new("tasks: [{id: a, call: {write_file: {path: x, content: '${{ 1 + 1 }}'}}}]");
     lab.run().await;
     let error = lab.task("a").error.unwrap();
@@ -140,7 +140,7 @@ async fn an_expression_of_the_wrong_type_is_told_with_the_filter_that_converts_i
 }
 
 #[tokio::test]
-async fn the_idempotency_key_stays_until_the_task_is_reopened() {
+async fn the_idempotency_key_changes_only_when_the_task_is_reopened() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
     lab.run().await;
     assert_eq!(lab.task("a").result.unwrap()["key"], "project/a/c1/0");
@@ -149,7 +149,7 @@ async fn the_idempotency_key_stays_until_the_task_is_reopened() {
     assert_eq!(lab.task("a").result.unwrap()["key"], "project/a/c1/1");
 }
 
-/// Keeps how calls ended.
+/// An observer that records the ends of calls.
 #[derive(Debug, Default)]
 struct Ends(Mutex<Vec<String>>);
 
@@ -162,7 +162,7 @@ impl Observer for Ends {
 }
 
 #[tokio::test]
-async fn what_is_known_of_how_a_call_was_lost_is_kept_with_it() {
+async fn the_reason_of_an_interruption_is_stored_with_the_call() {
     let lab =
         Lab::new("tasks: [{id: a, call: {lost: {}}}, {id: b, calls: [{toolName: lost, idempotent: true}]}]");
     let ends = Arc::new(Ends::default());
@@ -176,7 +176,7 @@ async fn what_is_known_of_how_a_call_was_lost_is_kept_with_it() {
         (call.status, call.error.as_deref()),
         (CallStatus::Interrupted, Some("its server ended: no disk"))
     );
-    // What may be repeated is, and has nothing of it left when it went well.
+    // A repeatable call is started again, and keeps no error after its success.
     let call = &lab.task("b").metadata.tool_calls[0];
     assert_eq!((call.status, call.attempts, call.error.as_deref()), (CallStatus::Succeeded, 2, None));
     let mut ends = ends.0.lock().unwrap().clone();
@@ -184,12 +184,12 @@ async fn what_is_known_of_how_a_call_was_lost_is_kept_with_it() {
     let lost = "interrupted: its server ended: no disk";
     assert_eq!(ends, [format!("a {lost}"), format!("b {lost}"), "b succeeded: -".to_owned()]);
     let history = lab.manager.history(None, 0, 1000).unwrap();
-    let told = serde_json::to_string(&history).unwrap().matches("its server ended: no disk").count();
-    assert!(told >= 2, "{history:?}");
+    let mentions = serde_json::to_string(&history).unwrap().matches("its server ended: no disk").count();
+    assert!(mentions >= 2, "{history:?}");
 }
 
 #[tokio::test]
-async fn access_to_the_plan_is_refused_to_a_tool_that_has_no_use_for_it() {
+async fn plan_access_is_refused_for_tools_that_cannot_use_it() {
     let lab = Lab::new(
         "tasks: [{id: a, calls: [{toolName: log, planAccess: read, args: {message: hi}}]}, {id: b, calls: [{toolName: ok, planAccess: read}]}]",
     );

@@ -1,4 +1,4 @@
-//! Results that hold less than there is: no expression reads one as if it were whole.
+//! Results that are incomplete: no expression may read a cut value as if it were whole.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use taskpawl_store::{Location, Outcome, Reply, Store, StoreError, open};
 
 use crate::support::Lab;
 
-/// A tool call whose result is cut, and the part that is.
+/// Calls whose result is cut: name, call, and the path of the part that is cut.
 const PRODUCERS: &[(&str, &str, &str)] = &[
     ("exec", "{exec: {argv: [seq, -f, 'line %01000g', '1', '400']}}", ".stdout"),
     ("shell", "{shell: {command: \"seq -f 'line %01000g' 1 400 >&2\"}}", ".stderr"),
@@ -29,7 +29,7 @@ const PRODUCERS: &[(&str, &str, &str)] = &[
     ("http", "{http_request: {url: 'SERVER'}}", ".body"),
 ];
 
-/// Ways of a value into an expression: fields of a task, with `@` for the value.
+/// All positions in which an expression can use a value: fields of a task, with `@` for the value.
 const WAYS: &[(&str, &str)] = &[
     ("argument", "call: {log: {message: '${{ @ | string }}'}}"),
     ("text", "call: {log: {message: 'n ${{ @ | length }}'}}"),
@@ -43,7 +43,7 @@ const WAYS: &[(&str, &str)] = &[
     ("until", "repeat: {until: '${{ @ | length > 0 }}', max: 1}, call: {ok: {}}"),
 ];
 
-/// The names under which the result of a call of task `P` is known to other tasks.
+/// Names by which other tasks refer to the result of a call of task `P`.
 const NAMES: &[(&str, &str)] =
     &[("r", "tasks.P.result"), ("c", "tasks.P.context.c1"), ("l", "tasks.P.results[0]")];
 
@@ -60,7 +60,8 @@ fn make_files(root: &Path) {
     }
 }
 
-/// A server on loopback whose answers are larger than a result; it answers as often as it is asked to.
+/// Starts a server on the loopback interface that sends the given number of responses, each larger than a stored
+/// result.
 fn serve(answers: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -71,14 +72,15 @@ fn serve(answers: usize) -> String {
             let _ = stream.read(&mut [0; 4096]).unwrap();
             let head =
                 format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-            // The client reads no more than it keeps.
+            // The client closes the connection once it has read as much as it keeps.
             let _ = stream.write_all((head + &body).as_bytes());
         }
     });
     url
 }
 
-/// Returns a plan with every way of every value of every producer; `as_read` makes the expression of a value's path.
+/// Returns a plan that uses every value of every producer in every position. `as_read` turns the path of a value into
+/// an expression.
 fn plan(as_read: impl Fn(&str) -> String) -> (String, Vec<String>) {
     let url = serve(2);
     let (mut plan, mut ids) = ("tasks:\n".to_owned(), Vec::new());
@@ -104,7 +106,7 @@ fn plan(as_read: impl Fn(&str) -> String) -> (String, Vec<String>) {
     (plan, ids)
 }
 
-/// Returns what a failed task says, and the class of its failure.
+/// Returns the error class and the message of a failed task.
 fn failure(task: &Task) -> Option<(String, String)> {
     let call = task.metadata.tool_calls.iter().find(|call| call.error_class.is_some());
     let class = task.error_class.map(|class| class.to_string());
@@ -113,7 +115,7 @@ fn failure(task: &Task) -> Option<(String, String)> {
 }
 
 #[tokio::test]
-async fn no_way_into_an_expression_hands_on_a_cut_value() {
+async fn no_expression_passes_on_a_cut_value() {
     let (text, ids) = plan(str::to_owned);
     let lab = Lab::new(&text);
     make_files(lab.files.path());
@@ -128,7 +130,7 @@ async fn no_way_into_an_expression_hands_on_a_cut_value() {
 }
 
 #[tokio::test]
-async fn each_of_them_hands_on_a_part_that_says_so() {
+async fn every_expression_passes_on_a_part_that_is_declared_partial() {
     let (text, ids) = plan(|path| format!("({path} | partial)"));
     let lab = Lab::new(&text);
     make_files(lab.files.path());
@@ -136,9 +138,9 @@ async fn each_of_them_hands_on_a_part_that_says_so() {
     assert_hands_on(&lab, &ids);
 }
 
-/// The control: without the marks, each way hands a part on as if it were the whole.
+/// Positive control: without the marks in the store, every position passes on the part as if it were the whole.
 #[tokio::test]
-async fn without_the_marks_each_way_hands_on_a_part() {
+async fn without_the_marks_every_expression_passes_on_a_cut_value() {
     let (text, ids) = plan(str::to_owned);
     let lab = Lab::on(Arc::new(Unmarked(open(&Location::Memory))), &text);
     make_files(lab.files.path());
@@ -147,7 +149,7 @@ async fn without_the_marks_each_way_hands_on_a_part() {
 }
 
 fn assert_hands_on(lab: &Lab, ids: &[String]) {
-    // What stands for a result that is kept in a file has fields of its own.
+    // The stand-in for a result that is kept in a file has its own fields instead of those of the result.
     let (without, with): (Vec<&String>, Vec<_>) = ids.iter().partition(|id| id.starts_with("own-"));
     for id in with {
         assert_eq!(lab.task(id).status, Status::Done, "{id}: {:?}", failure(&lab.task(id)));
@@ -157,7 +159,7 @@ fn assert_hands_on(lab: &Lab, ids: &[String]) {
     }
 }
 
-/// A store that forgets which results were cut.
+/// A store that loses the information which results were cut.
 #[derive(Debug)]
 struct Unmarked(Arc<dyn Store>);
 
@@ -215,7 +217,7 @@ tasks:
 ";
 
 #[tokio::test]
-async fn what_a_call_keeps_is_read_whole() {
+async fn a_result_within_keep_is_read_whole() {
     let lab = Lab::new(KEPT);
     make_files(lab.files.path());
     assert_eq!(lab.run().await.exit, 0, "{}", lab.states());
@@ -230,7 +232,7 @@ async fn what_a_call_keeps_is_read_whole() {
 }
 
 #[tokio::test]
-async fn a_limit_that_the_plan_wrote_is_no_cut() {
+async fn a_limit_that_the_author_wrote_does_not_count_as_cut() {
     let lab = Lab::new(
         "
         tasks:
@@ -250,7 +252,7 @@ async fn a_limit_that_the_plan_wrote_is_no_cut() {
 }
 
 #[tokio::test]
-async fn more_than_a_call_keeps_is_cut() {
+async fn a_result_beyond_keep_is_cut() {
     let lab = Lab::new(
         "
         tasks:
@@ -267,7 +269,7 @@ async fn more_than_a_call_keeps_is_cut() {
 }
 
 #[tokio::test]
-async fn what_is_true_of_a_cut_result_can_be_read() {
+async fn intact_parts_of_a_cut_result_can_be_read() {
     let lab = Lab::new(
         "
         tasks:
@@ -292,7 +294,7 @@ async fn what_is_true_of_a_cut_result_can_be_read() {
 }
 
 #[tokio::test]
-async fn results_of_items_and_results_from_the_cache_keep_their_marks() {
+async fn results_of_items_and_cached_results_stay_marked_as_cut() {
     let lab = Lab::new(
         "
         tasks:

@@ -1,4 +1,4 @@
-//! How runs end: exit codes, summaries, scopes, and one task alone.
+//! Ends of runs: exit codes, summaries, scopes, and runs of a single task.
 
 use taskpawl_engine::RunOptions;
 use taskpawl_manager::Ending;
@@ -6,7 +6,7 @@ use taskpawl_manager::Ending;
 use crate::support::{Lab, within};
 
 #[tokio::test]
-async fn the_exit_code_tells_the_state_of_the_scope() {
+async fn the_exit_code_reflects_the_status_of_the_scope() {
     let cases = [
         ("tasks: [{id: a, call: {ok: {}}}, {id: m, milestone: true, needs: [a]}]", 0),
         ("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], trigger: any_failed, call: {ok: {}}}]", 0),
@@ -23,7 +23,7 @@ async fn the_exit_code_tells_the_state_of_the_scope() {
 }
 
 #[tokio::test]
-async fn states_made_by_hand_tell_too() {
+async fn tasks_blocked_or_cancelled_by_hand_affect_the_exit_code() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], call: {ok: {}}}]");
     lab.manager.block(&["a".to_owned()], "not now").unwrap();
     let summary = lab.run().await;
@@ -37,12 +37,12 @@ async fn states_made_by_hand_tell_too() {
     assert_eq!(
         summary.next_actions,
         ["taskpawl explain b", "taskpawl history a", "taskpawl retry a"],
-        "what clears it is said"
+        "the summary suggests how to unblock it"
     );
 }
 
 #[tokio::test]
-async fn what_is_blocked_behind_failures_is_not_listed_again() {
+async fn tasks_blocked_by_a_failure_are_not_listed_as_blocked() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {bad: {}}}, {id: b, needs: a, call: {ok: {}}}, {id: s, when: 'false', call: {ok: {}}},
                  {id: t, needs: s, trigger: any_done, call: {ok: {}}}]",
@@ -58,7 +58,7 @@ async fn what_is_blocked_behind_failures_is_not_listed_again() {
 }
 
 #[tokio::test]
-async fn what_failed_without_a_call_is_not_said_to_be_reported() {
+async fn failures_without_a_call_have_their_own_class() {
     let cases = [
         ("when: 'tasks.x.result.n > 1', call: {ok: {}}", "expression", "taskpawl explain a"),
         ("forEach: {in: tasks.x.result.key}, call: {ok: {}}", "expression", "taskpawl explain a"),
@@ -79,7 +79,7 @@ async fn what_failed_without_a_call_is_not_said_to_be_reported() {
 }
 
 #[tokio::test]
-async fn each_of_several_that_wait_has_a_command() {
+async fn a_command_is_suggested_for_each_waiting_task() {
     let lab = Lab::new(
         "tasks: [{id: m}, {id: n}, {id: q, call: {ok: {}}, approval: required},
                  {id: r, call: {ok: {}}, approval: {ask: Which?, options: [x, y]}}, {id: s}, {id: t}]",
@@ -105,7 +105,7 @@ async fn each_of_several_that_wait_has_a_command() {
 }
 
 #[tokio::test]
-async fn after_a_limit_the_next_run_goes_on() {
+async fn after_a_limit_another_run_is_suggested() {
     let lab = Lab::new("budget: {calls: 1}\ntasks: [{id: a, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
     let summary = lab.run_only("plan:p").await;
     assert_eq!((lab.states(), summary.exit), ("a=done b=todo".into(), 4));
@@ -113,7 +113,7 @@ async fn after_a_limit_the_next_run_goes_on() {
 }
 
 #[tokio::test]
-async fn a_task_whose_tool_is_missing_stays_and_the_summary_says_so() {
+async fn a_task_with_a_missing_tool_stays_todo_and_is_reported() {
     let lab =
         Lab::new("tasks: [{id: a, calls: [{toolName: ok}, {toolName: nobody}]}, {id: b, call: {ok: {}}}]");
     let summary = lab.run().await;
@@ -125,7 +125,7 @@ async fn a_task_whose_tool_is_missing_stays_and_the_summary_says_so() {
 }
 
 #[tokio::test]
-async fn one_task_is_blocked_until_its_dependencies_are_finished_and_freed_by_itself() {
+async fn execute_task_blocks_until_the_dependencies_are_finished() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], call: {ok: {}}}, {id: m}]");
     let summary = within(lab.engine.execute_task("b", RunOptions::default())).await.unwrap();
     assert_eq!((lab.states(), summary.exit), ("a=todo b=blocked{waiting} m=todo".into(), 4));
@@ -139,7 +139,7 @@ async fn one_task_is_blocked_until_its_dependencies_are_finished_and_freed_by_it
 }
 
 #[tokio::test]
-async fn one_task_whose_tool_is_missing_is_blocked_and_may_be_asked_for_again() {
+async fn execute_task_with_a_missing_tool_can_be_repeated() {
     let lab = Lab::new("tasks: [{id: a, call: {nobody: {}}}]");
     let summary = within(lab.engine.execute_task("a", RunOptions::default())).await.unwrap();
     assert_eq!((lab.states(), summary.exit), ("a=blocked{missing_tool}".into(), 4));
@@ -148,7 +148,7 @@ async fn one_task_whose_tool_is_missing_is_blocked_and_may_be_asked_for_again() 
 }
 
 #[tokio::test]
-async fn a_run_keeps_to_its_scope() {
+async fn a_run_only_executes_its_scope() {
     let lab = Lab::new(
         "tasks: [{id: a, labels: [x], call: {ok: {}}}, {id: b, call: {bad: {}}}, {id: l, labels: [x], subtasks: [{id: m, call: {ok: {}}}]}, {id: p, subtasks: [{id: s, call: {ok: {}}}]}]",
     );
@@ -165,19 +165,19 @@ async fn a_run_keeps_to_its_scope() {
     assert_eq!(
         lab.states(),
         "a=done b=todo l=done m=done p=todo s=todo q1=done q2=done",
-        "a label stands for all below"
+        "a label includes the subtasks"
     );
     lab.run_only("p").await;
     assert_eq!(
         lab.states(),
         "a=done b=todo l=done m=done p=done s=done q1=done q2=done",
-        "an id stands for all below it"
+        "an id includes the subtasks"
     );
     assert_eq!(lab.run_only("plan:p").await.exit, 1);
 }
 
 #[tokio::test]
-async fn an_empty_plan_and_a_scope_without_tasks() {
+async fn an_empty_plan_succeeds_and_an_empty_scope_is_refused() {
     let lab = Lab::new("tasks: []");
     assert_eq!(lab.run().await.exit, 0);
     let only = vec!["nobody".parse().unwrap()];

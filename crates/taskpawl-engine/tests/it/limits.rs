@@ -1,4 +1,4 @@
-//! Tasks take turns at what there is only so much of, and pause without a place.
+//! Limits: resources, declared writes, budgets, timeouts and pauses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,8 +15,8 @@ fn one_job() -> RunOptions {
     RunOptions { jobs: Some(1), ..RunOptions::default() }
 }
 
-/// Runs a plan whose calls wait to be released, one after the other, and returns the order in which they start: those that
-/// run at once together.
+/// Runs a plan whose calls wait to be released. Returns the calls in the order of their start, grouped by the numbers
+/// in `at_once` of calls that run at the same time.
 async fn turns(lab: &Lab, at_once: &[usize]) -> Vec<Vec<String>> {
     let mut turns = Vec::new();
     let run = lab.run_jobs(8);
@@ -46,7 +46,7 @@ async fn a_lock_is_held_by_one_task_at_a_time() {
 }
 
 #[tokio::test]
-async fn resources_have_capacities_and_a_big_claim_has_its_turn() {
+async fn resources_have_capacities_and_large_claims_do_not_starve() {
     let lab = Lab::new(
         "resources: {gpu: 3}\ntasks: [{id: a, resources: gpu, call: {hold: {}}}, {id: b, resources: {gpu: 3}, call: {hold: {}}}, {id: c, resources: {gpu: 2}, call: {hold: {}}}, {id: d, resources: gpu, call: {hold: {}}}]",
     );
@@ -55,7 +55,7 @@ async fn resources_have_capacities_and_a_big_claim_has_its_turn() {
 }
 
 #[tokio::test]
-async fn what_can_never_fit_is_not_run_and_the_summary_says_so() {
+async fn a_claim_beyond_the_capacity_is_never_run_and_is_reported() {
     let lab = Lab::new("tasks: [{id: a, resources: {gpu: 2}, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
     let summary = lab.run().await;
     assert_eq!((lab.states(), summary.exit), ("a=todo b=done".into(), 4));
@@ -63,7 +63,7 @@ async fn what_can_never_fit_is_not_run_and_the_summary_says_so() {
 }
 
 #[tokio::test]
-async fn tasks_that_write_the_same_take_turns() {
+async fn tasks_with_overlapping_writes_run_one_after_the_other() {
     let lab = Lab::new(
         "tasks: [{id: a, writes: [out/x], call: {hold: {}}}, {id: b, writes: ['out/*.txt'], call: {hold: {}}}, {id: c, writes: [doc], call: {hold: {}}}]",
     );
@@ -72,7 +72,7 @@ async fn tasks_that_write_the_same_take_turns() {
 }
 
 #[tokio::test]
-async fn items_have_a_limit_of_their_own() {
+async fn the_items_of_a_list_have_their_own_concurrency_limit() {
     let lab = Lab::new(
         "tasks: [{id: a, forEach: {in: [1, 2, 3, 4, 5], concurrency: 2}, call: {hold: {}}}, {id: b, call: {hold: {}}}]",
     );
@@ -81,7 +81,7 @@ async fn items_have_a_limit_of_their_own() {
 }
 
 #[tokio::test]
-async fn calls_that_run_at_once_wait_for_places_of_their_own() {
+async fn each_parallel_call_takes_a_job_of_its_own() {
     let lab = Lab::new(
         "tasks: [{id: a, mode: parallel, calls: [{toolName: hold}, {toolName: hold}, {toolName: hold}]}, {id: b, call: {hold: {}}}]",
     );
@@ -97,7 +97,7 @@ async fn calls_that_run_at_once_wait_for_places_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_lock_is_free_while_its_task_pauses_between_two_tries() {
+async fn a_resource_is_released_during_a_retry_delay() {
     let lab = Lab::new(
         "tasks: [{id: a, resources: lock, retry: {attempts: 2, delay: 30ms, jitter: false}, call: {flaky: {}}}, {id: b, resources: lock, call: {ok: {}}}]",
     );
@@ -119,7 +119,7 @@ async fn a_budget_of_calls_is_never_exceeded() {
 }
 
 #[tokio::test]
-async fn a_budget_of_cost_ends_the_run_and_what_was_spent_is_told_by_task() {
+async fn a_cost_budget_ends_the_run_and_costs_are_reported_by_task() {
     let lab = Lab::new(THREE);
     let budget = Some(Budget { cost: Some(1.5), ..Budget::default() });
     let summary = lab.run_with(RunOptions { budget, ..one_job() }).await;
@@ -133,7 +133,7 @@ async fn a_budget_of_cost_ends_the_run_and_what_was_spent_is_told_by_task() {
 }
 
 #[tokio::test]
-async fn the_budget_of_a_plan_ends_its_own_tasks_only() {
+async fn the_budget_of_a_plan_only_stops_its_own_tasks() {
     let lab = Lab::new("budget: {calls: 1}\ntasks: [{id: a, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
     lab.apply("tasks: [{id: x, call: {ok: {}}}, {id: y, call: {ok: {}}}]", "q");
     let summary = lab.run_jobs(8).await;
@@ -142,7 +142,7 @@ async fn the_budget_of_a_plan_ends_its_own_tasks_only() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_seen_enough_failures_starts_nothing_more() {
+async fn max_failures_stops_the_start_of_further_tasks() {
     let lab =
         Lab::new("tasks: [{id: a, call: {bad: {}}}, {id: b, call: {bad: {}}}, {id: c, call: {ok: {}}}]");
     let summary = lab.run_with(RunOptions { max_failures: Some(2), ..one_job() }).await;
@@ -151,7 +151,7 @@ async fn a_run_that_has_seen_enough_failures_starts_nothing_more() {
 }
 
 #[tokio::test]
-async fn at_the_end_of_its_time_what_runs_fails() {
+async fn running_calls_fail_at_the_timeout_of_the_run() {
     let lab = Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: b, needs: a, call: {ok: {}}}]");
     let timeout = Some(Period(Duration::from_millis(40)));
     let summary = lab.run_with(RunOptions { timeout, ..RunOptions::default() }).await;
@@ -161,7 +161,7 @@ async fn at_the_end_of_its_time_what_runs_fails() {
 }
 
 #[tokio::test]
-async fn tools_have_limits() {
+async fn tools_have_concurrency_limits() {
     let lab =
         Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: b, call: {hold: {}}}, {id: c, call: {ok: {}}}]");
     let tool_limits = BTreeMap::from([("hold".to_owned(), 1)]);
@@ -179,7 +179,7 @@ async fn tools_have_limits() {
 }
 
 #[tokio::test]
-async fn a_success_stands_for_running_again_until_what_it_depends_on_changes() {
+async fn a_cached_success_is_used_until_an_input_changes() {
     let lab = Lab::new(
         "tasks: [{id: m, milestone: true}, {id: a, needs: m, cache: {inputs: ['*.txt'], key: 'tasks.m.status'}, call: {ok: {}}}]",
     );
@@ -204,7 +204,7 @@ async fn a_success_stands_for_running_again_until_what_it_depends_on_changes() {
 }
 
 #[tokio::test]
-async fn inputs_that_change_while_a_task_runs_leave_no_success_to_take() {
+async fn a_success_is_not_cached_if_inputs_change_during_the_task() {
     let lab = Lab::new("tasks: [{id: a, cache: {inputs: [in.txt]}, call: {hold: {}}}]");
     let path = lab.files.path().join("in.txt");
     for count in 1..3 {
@@ -222,7 +222,7 @@ async fn inputs_that_change_while_a_task_runs_leave_no_success_to_take() {
 }
 
 #[tokio::test]
-async fn what_a_task_changes_beyond_its_writes_is_listed_with_it() {
+async fn changes_outside_of_the_declared_writes_are_recorded() {
     let lab = Lab::new(
         "tasks: [{id: a, writes: [out], calls: [{toolName: write_file, args: {path: out/x, content: a}}, {toolName: write_file, args: {path: b.txt, content: b}}]}]",
     );
@@ -234,7 +234,7 @@ async fn what_a_task_changes_beyond_its_writes_is_listed_with_it() {
 }
 
 #[tokio::test]
-async fn two_runs_on_one_store_take_turns_at_a_lock() {
+async fn two_runs_on_one_store_share_a_resource() {
     let lab = Lab::new("tasks: [{id: a, resources: lock, call: {hold: {}}}]");
     lab.apply("tasks: [{id: b, resources: lock, call: {hold: {}}}]", "q");
     let other = lab.other_engine();
@@ -259,7 +259,7 @@ async fn two_runs_on_one_store_take_turns_at_a_lock() {
     assert_ne!(first, second);
 }
 
-/// Returns a lab whose project has `out` and a link to it that another name leads to.
+/// Returns a lab whose project contains a directory `out` and a symbolic link `link` to it.
 fn with_link(plan: &str) -> Lab {
     let lab = Lab::new(plan);
     std::fs::create_dir(lab.files.path().join("out")).unwrap();
@@ -268,7 +268,7 @@ fn with_link(plan: &str) -> Lab {
 }
 
 #[tokio::test]
-async fn names_of_one_place_are_written_by_one_task_at_a_time() {
+async fn writes_through_a_link_and_its_target_do_not_overlap() {
     let lab = with_link(
         "tasks: [{id: a, writes: [out], call: {hold: {}}}, {id: b, writes: [link], call: {hold: {}}}, {id: c, writes: [./x/../link/new], call: {hold: {}}}, {id: d, writes: [doc], call: {hold: {}}}]",
     );
@@ -277,7 +277,7 @@ async fn names_of_one_place_are_written_by_one_task_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_claim_by_hand_knows_by_which_link_another_writes_the_same() {
+async fn a_claim_by_hand_resolves_links_in_declared_writes() {
     let lab = with_link(
         "tasks: [{id: a, writes: [link/x], call: {hold: {}}}, {id: m, writes: [out]}, {id: n, writes: [doc]}, {id: o, writes: [link]}, {id: p, priority: low, writes: [out], call: {hold: {}}}]",
     );
@@ -294,13 +294,13 @@ async fn a_claim_by_hand_knows_by_which_link_another_writes_the_same() {
     let (summary, ()) = within(async { tokio::join!(lab.run_jobs(8), claims) }).await;
     assert_eq!(lab.states(), "a=done m=todo n=in_progress o=todo p=done", "{summary:?}");
     by_hand.claim("o", lease).unwrap();
-    assert!(by_hand.claim("m", lease).is_err(), "`o` holds what its link leads to");
+    assert!(by_hand.claim("m", lease).is_err(), "`o` holds the target of its link");
     by_hand.done(&["o".to_owned()], taskpawl_manager::Ending::default()).unwrap();
     by_hand.claim("m", lease).unwrap();
 }
 
 #[tokio::test]
-async fn what_a_task_writes_by_a_link_is_not_listed_as_beyond_its_writes() {
+async fn changes_through_a_declared_link_are_not_recorded() {
     let lab = with_link(
         "tasks: [{id: a, writes: [link], calls: [{toolName: write_file, args: {path: link/x, content: a}}, {toolName: write_file, args: {path: b.txt, content: b}}]}]",
     );

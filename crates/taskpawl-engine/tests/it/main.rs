@@ -1,4 +1,4 @@
-//! Tests of the engine through what it makes public.
+//! Tests of the engine through its public interface.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

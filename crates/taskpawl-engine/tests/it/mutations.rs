@@ -1,9 +1,10 @@
-//! One thing of a plan that is told otherwise than it is, for each construct.
+//! Single changes to a random plan, one kind for each construct. The positive control of the random plans: the
+//! interpreter reads the changed plan while the engine runs the original, and the comparison has to notice.
 
 use serde_json::{Value, json};
 use taskpawl_testkit::{RandomCall, RandomPlan, RandomTask, Script, Template, Verdict};
 
-/// Changes a plan; false where it has nothing of the kind.
+/// Changes a plan. Returns false if the plan has nothing to change.
 type Mutation = fn(&mut RandomPlan) -> bool;
 
 pub(crate) const MUTATIONS: &[(&str, Mutation)] = &[
@@ -27,7 +28,7 @@ pub(crate) const MUTATIONS: &[(&str, Mutation)] = &[
     ("a place below", |plan| first(plan, |task| take(&mut task.parent))),
 ];
 
-/// Changes every task that can be changed so.
+/// Applies a change to every task; returns true if any task was changed.
 fn first(plan: &mut RandomPlan, mut change: impl FnMut(&mut RandomTask) -> bool) -> bool {
     let mut has_changed = false;
     for task in &mut plan.tasks {

@@ -1,4 +1,4 @@
-//! What others do while a run goes on.
+//! Changes by other processes while a run is active.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::join;
 use crate::support::{Lab, within};
 
 #[tokio::test]
-async fn what_others_add_and_finish_is_picked_up() {
+async fn a_run_picks_up_tasks_that_others_add_and_finish() {
     let lab = Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: m}, {id: b, needs: [m], call: {ok: {}}}]");
     join!(lab.run(), async {
         assert_eq!(lab.next_start().await, "a/c1");
@@ -20,14 +20,14 @@ async fn what_others_add_and_finish_is_picked_up() {
         let spec = TaskSpec { name: "d".to_owned(), ..TaskSpec::default() };
         lab.manager.create(NewTask { id: TaskId::from("d"), spec, ..NewTask::default() }).unwrap();
         lab.manager.add_tool_call("d", parse_call("{toolName: ok}").unwrap()).unwrap();
-        assert_eq!(lab.next_start().await, "d/c1", "a manual task that got a call");
+        assert_eq!(lab.next_start().await, "d/c1", "a manual task becomes executable when it gets a call");
         lab.release(1);
     });
     assert_eq!(lab.states(), "a=done m=done b=done c=done d=done");
 }
 
 #[tokio::test]
-async fn a_task_that_somebody_cancels_is_ended_and_the_others_go_on() {
+async fn cancelling_a_running_task_ends_its_calls_and_no_others() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {exec: {argv: [sleep, '1000']}}}, {id: b, call: {hold: {}}}, {id: c, needs: [b], call: {ok: {}}}]",
     );
@@ -47,9 +47,9 @@ async fn a_task_that_somebody_cancels_is_ended_and_the_others_go_on() {
     assert_eq!((lab.states(), summary.exit), ("a=cancelled b=done c=done".into(), 0));
 }
 
-/// Its calls wait for a place, so nothing of it runs yet.
+/// With one job, the calls of the task are still queued when it is cancelled.
 #[tokio::test]
-async fn a_cancelled_task_whose_calls_wait_for_a_place_never_starts_them() {
+async fn queued_calls_of_a_cancelled_task_never_start() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {ok: {}}}, {id: b, mode: parallel, calls: [{toolName: hold}, {toolName: ok}, {toolName: ok}]}]",
     );
@@ -92,7 +92,7 @@ async fn two_runs_share_the_work_and_start_each_call_once() {
 }
 
 #[tokio::test]
-async fn a_run_waits_for_what_another_run_holds() {
+async fn a_run_waits_for_tasks_that_another_run_holds() {
     let lab = Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: b, needs: [a], call: {ok: {}}}]");
     let other = lab.other_engine();
     let (one, two, ()) =
@@ -105,7 +105,7 @@ async fn a_run_waits_for_what_another_run_holds() {
 }
 
 #[tokio::test]
-async fn a_run_gives_back_what_an_agent_held_too_long() {
+async fn a_run_releases_tasks_with_expired_leases() {
     let lab = Lab::new("tasks: [{id: m}]");
     lab.manager.claim("m", Duration::ZERO).unwrap();
     let summary = lab.run().await;
@@ -114,7 +114,7 @@ async fn a_run_gives_back_what_an_agent_held_too_long() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_agents_goes_on_when_they_are_done() {
+async fn a_run_with_wait_continues_when_an_agent_is_done() {
     let lab = Lab::new("tasks: [{id: m}, {id: b, needs: [m], call: {ok: {}}}]");
     let options = taskpawl_engine::RunOptions { wait: true, ..Default::default() };
     let (summary, ()) = join!(lab.run_with(options), async {
@@ -125,7 +125,7 @@ async fn a_run_that_waits_for_agents_goes_on_when_they_are_done() {
 }
 
 #[tokio::test]
-async fn a_run_of_one_plan_takes_what_joins_it() {
+async fn a_run_of_one_plan_includes_tasks_that_join_it() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {hold: {}}}, {id: b, needs: [a], subtasks: [{id: c, call: {ok: {}}}]}]",
     );

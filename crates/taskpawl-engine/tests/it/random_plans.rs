@@ -1,7 +1,8 @@
-//! Random plans with all constructs, run to their end: every task ends as the reference interpreter says, and every call is started as
-//! often and gives back what it says.
+//! Random plans with all constructs, run to their end. Every task has to end as the reference interpreter predicts,
+//! every call is started as often, and it returns the predicted result.
 //!
-//! Time is played: a pause costs nothing. A failing seed is printed; `SEED=17 cargo test -p taskpawl-engine random` runs that one alone.
+//! Time is simulated, so delays cost nothing. A failing seed is printed; `SEED=17 cargo test -p taskpawl-engine random`
+//! runs only that one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,10 +28,10 @@ use crate::mutations::MUTATIONS;
 
 const PLANS: u64 = 10_000;
 
-/// One plan in so many is run twice: cached tasks are not, the second time.
+/// One of this many plans is run twice, to test the cache.
 const TWICE: u64 = 8;
 
-/// What every thousand plans meet; without it they would prove nothing.
+/// Situations that have to occur in at least one of a hundred plans. Without them the test would prove nothing.
 const COVERED: &[&str] = &[
     "condition holds",
     "condition does not hold",
@@ -63,7 +64,7 @@ const COVERED: &[&str] = &[
     "cached",
 ];
 
-/// The time of the runtime, which is paused: what waits for nothing else goes on at once.
+/// The paused clock of the runtime: it advances whenever all tasks wait for a timer.
 #[derive(Debug)]
 struct PausedSource(tokio::time::Instant);
 
@@ -79,7 +80,7 @@ impl Source for PausedSource {
     }
 }
 
-/// Commits in place: while a commit is under way, paused time would run on.
+/// Commits on the calling thread. While another thread committed, the paused clock would run on.
 #[derive(Debug)]
 struct InPlace(Arc<dyn Store>);
 
@@ -105,7 +106,7 @@ impl Store for InPlace {
     }
 }
 
-/// Ends as its arguments say, after as many pauses, and writes down each start.
+/// A tool that ends as its arguments say, after the given number of yields, and logs each start.
 #[derive(Debug)]
 struct Scripted {
     spec: ToolSpec,
@@ -117,14 +118,14 @@ struct Scripted {
 #[derive(Debug, Default)]
 struct Log {
     starts: BTreeMap<CallName, u32>,
-    /// Tasks whose calls run, with how many.
+    /// Tasks with running calls, and their number.
     running: BTreeMap<String, u32>,
-    /// What used more than there is.
+    /// Violations of resource limits.
     broken: Vec<String>,
 }
 
 impl Scripted {
-    /// Returns how many rounds of the task, and how many failures of the call in this one, are behind it.
+    /// Returns the number of completed rounds of the task, and of failures of the call in this round.
     fn behind(&self, name: &CallName) -> (u32, u32) {
         let look = |view: &dyn View| {
             let key = view.key(&name.0)?.unwrap();
@@ -220,7 +221,7 @@ impl Harness {
     }
 
     async fn run_to_the_end(&mut self) {
-        // Somebody may be faster than the first run.
+        // A person may act before the first run starts.
         while self.random.chance(30) && self.act() {}
         loop {
             let jobs = Some(1 + self.random.below(4));
@@ -230,13 +231,13 @@ impl Harness {
             } else if self.asked().is_empty() {
                 return;
             } else {
-                // Nobody decides about the rest: its time ends.
+                // The remaining requests are left to expire.
                 tokio::time::advance(Duration::from_hours(2)).await;
             }
         }
     }
 
-    /// Does one of the things that people have to do; false when there is none.
+    /// Performs one of the pending actions of people; false if there is none.
     fn act(&mut self) -> bool {
         let mut ways = [Self::end_a_manual_task, Self::decide_a_question];
         if self.random.chance(50) {
@@ -245,7 +246,7 @@ impl Harness {
         ways.into_iter().any(|way| way(self))
     }
 
-    /// Ends one of the manual tasks that are ready; false when there is none.
+    /// Ends one of the ready manual tasks; false if there is none.
     fn end_a_manual_task(&mut self) -> bool {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
         let ready = self.manager.list(&query).unwrap().tasks;
@@ -262,7 +263,7 @@ impl Harness {
         true
     }
 
-    /// Returns the tasks that ask a question, and about which call.
+    /// Returns the tasks that wait for an approval, with the number of the call that it is about.
     fn asked(&self) -> Vec<(TaskId, Option<usize>)> {
         let query = Query { status: vec![Status::Blocked], ..Query::default() };
         let number = |call: &str| call[1..].parse::<usize>().unwrap();
@@ -275,7 +276,7 @@ impl Harness {
         asked
     }
 
-    /// Decides one of the questions about which anybody does; false when there is none.
+    /// Decides about one of the requests that are not meant to expire; false if there is none.
     fn decide_a_question(&mut self) -> bool {
         let mut asked = self.asked();
         let decision = |plan: &RandomPlan, id: &TaskId, call: Option<usize>| {
@@ -316,7 +317,8 @@ fn found(view: &dyn View) -> ViewResult<Found> {
     Ok(found)
 }
 
-/// Returns what comes of running a plan twice: the second time, recorded successes stand for tasks with a cache.
+/// Returns the expectation for running a plan twice. The second time, tasks with a cache are not executed if they
+/// succeeded.
 fn twice(plan: &RandomPlan, mut expected: Expected) -> Expected {
     for ((id, _), (least, most)) in &mut expected.starts {
         let is_cached = plan.task(id).is_some_and(|task| task.is_cached);
@@ -337,14 +339,14 @@ fn expected_of(seed: u64, plan: &RandomPlan) -> Expected {
     if runs_twice(seed) { twice(plan, expected) } else { expected }
 }
 
-/// Returns whether a run that ends as `expected` may be taken for one that ends as `told`.
+/// Returns whether a run that ends as `expected` also satisfies the expectation `told`.
 fn is_allowed(expected: &Expected, told: &Expected) -> bool {
     let (states, results) = (expected.states.clone(), expected.results.clone());
     let starts = expected.starts.iter().map(|(name, (least, _))| (name.clone(), *least)).collect();
     differences(told, &Found { states, starts, results }).is_empty()
 }
 
-/// Runs the plan of a seed and returns what is otherwise than the interpreter says of `told`.
+/// Runs the plan of a seed, and returns the differences from the interpretation of `told`.
 async fn check(seed: u64, told: &RandomPlan, files: &Path) -> Vec<String> {
     let mut harness = Harness::new(RandomPlan::new(seed), seed, files);
     harness.apply(false);
@@ -366,7 +368,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn ten_thousand_random_plans_end_as_the_interpreter_says() {
+fn ten_thousand_random_plans_end_as_the_interpreter_predicts() {
     let files = tempfile::tempdir().unwrap();
     #[expect(clippy::disallowed_methods, reason = "the one way to tell a test what to replay")]
     let only = std::env::var("SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
@@ -390,9 +392,9 @@ fn ten_thousand_random_plans_end_as_the_interpreter_says() {
     }
 }
 
-/// What a forecast takes as given is how those tasks ended that nobody can foresee: those that failed, and those of people.
+/// A forecast is given the outcomes that cannot be predicted: failed tasks, and manual tasks.
 #[test]
-fn a_forecast_ends_as_the_run_does() {
+fn a_forecast_predicts_the_result_of_the_run() {
     const FORETOLD: u64 = 1_000;
     let files = tempfile::tempdir().unwrap();
     block_on(async {
@@ -431,9 +433,9 @@ fn hypotheses(plan: &RandomPlan, states: &BTreeMap<String, Status>) -> Vec<Hypot
     states.iter().filter_map(hypothesis).collect()
 }
 
-/// The checks can fail: told that one thing is otherwise than it is, the interpreter disagrees with the run.
+/// Positive control: if the interpreter reads a plan with one change, the comparison has to find a difference.
 #[test]
-fn a_plan_that_is_otherwise_is_noticed() {
+fn a_changed_plan_is_noticed() {
     let files = tempfile::tempdir().unwrap();
     for (what, mutate) in MUTATIONS {
         let (mut told, mut noticed) = (0, 0);

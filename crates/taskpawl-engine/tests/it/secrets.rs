@@ -1,4 +1,4 @@
-//! Secrets from a source of the host: asked for once, given to the tool, and kept nowhere.
+//! Secrets from a source of the host program: requested once, passed to the tool, and stored nowhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use taskpawl_tools::{CallContext, Registry, SecretError, SecretSource, Tool, Too
 
 use crate::support::Lab;
 
-/// Knows one secret, and counts how often it is asked.
+/// A source with one valid secret that counts its requests.
 #[derive(Debug, Default)]
 struct Source(AtomicU32);
 
@@ -26,7 +26,7 @@ impl SecretSource for Source {
     }
 }
 
-/// Gives back what it is called with.
+/// A tool that returns its arguments.
 #[derive(Debug)]
 struct Echo(ToolSpec);
 
@@ -83,6 +83,6 @@ async fn a_source_is_asked_once_and_nothing_is_kept() {
     let table = table.join("\n");
     assert!(!table.contains("value-of-token-1"), "{table}");
     insta::assert_snapshot!(table);
-    // Once for the token, once for each of the two that cannot be had.
+    // One request for the valid secret, and one for each of the two that are not available.
     assert_eq!(source.0.load(Ordering::SeqCst), 3);
 }

@@ -6,7 +6,7 @@ use tokio::join;
 use crate::support::{Lab, with_control, within};
 
 #[tokio::test]
-async fn stopped_once_nothing_more_starts_and_what_runs_ends() {
+async fn the_first_stop_starts_nothing_more_and_lets_calls_finish() {
     let lab = Lab::new(
         "tasks: [{id: a, calls: [{toolName: hold}, {toolName: ok}]}, {id: b, call: {hold: {}}}, {id: c, needs: [b], call: {ok: {}}}]",
     );
@@ -15,7 +15,7 @@ async fn stopped_once_nothing_more_starts_and_what_runs_ends() {
         lab.next_start().await;
         lab.next_start().await;
         control.stop();
-        // The request is heard before the calls end.
+        // Lets the run receive the request before the calls end.
         tokio::task::yield_now().await;
         lab.release(2);
     });
@@ -26,7 +26,7 @@ async fn stopped_once_nothing_more_starts_and_what_runs_ends() {
 }
 
 #[tokio::test]
-async fn stopped_twice_what_runs_is_ended_and_started_again_only_where_that_is_safe() {
+async fn the_second_stop_ends_calls_and_blocks_those_that_are_not_repeatable() {
     let sleep = "calls: [{toolName: exec, args: {argv: [sleep, '1000']}";
     let lab = Lab::new(&format!(
         "tasks: [{{id: a, {sleep}}}]}}, {{id: b, {sleep}, idempotent: true}}]}}, {{id: c, call: {{hold: {{}}}}}}]"
@@ -54,7 +54,7 @@ async fn a_stop_before_the_run_starts_nothing() {
 }
 
 fn is_alive(pid: &str) -> bool {
-    // A zombie that nobody has reaped yet is as good as gone.
+    // A zombie that has not been reaped counts as ended.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
 }
@@ -89,7 +89,7 @@ async fn a_dropped_run_leaves_no_process_and_the_next_one_recovers() {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_turn_in_a_run_that_is_stopped_waits_for_nobody_else() {
+async fn queued_tasks_of_a_stopped_run_are_not_reported_as_waiting() {
     let lab = Lab::new(
         "tasks: [{id: l, forEach: {in: [1, 2, 3], concurrency: 1}, call: {hold: {}}}, {id: r, resources: lock, call: {hold: {}}}, {id: s, resources: lock, call: {hold: {}}}]",
     );
@@ -104,13 +104,13 @@ async fn what_waits_for_its_turn_in_a_run_that_is_stopped_waits_for_nobody_else(
     assert_eq!((summary.exit, &summary.waiting[..]), (143, &[][..]));
 }
 
-/// Makes an input of a cache that takes an hour to read, although it takes no room on the disk.
+/// Creates a sparse file that would take an hour to read but uses no disk space.
 fn make_endless_input(lab: &Lab) {
     std::fs::File::create(lab.files.path().join("endless")).unwrap().set_len(1 << 42).unwrap();
 }
 
 #[tokio::test]
-async fn an_input_that_is_still_read_holds_up_neither_the_time_of_a_run_nor_a_stop() {
+async fn reading_cache_inputs_before_a_claim_delays_neither_timeout_nor_stop() {
     let lab = Lab::new("tasks: [{id: a, cache: {inputs: [endless]}, call: {ok: {}}}]");
     make_endless_input(&lab);
     let timeout = taskpawl_model::Period(std::time::Duration::from_millis(50));
@@ -126,7 +126,7 @@ async fn an_input_that_is_still_read_holds_up_neither_the_time_of_a_run_nor_a_st
 }
 
 #[tokio::test]
-async fn an_input_that_is_read_after_a_call_holds_up_neither_its_time_nor_a_stop() {
+async fn reading_cache_inputs_after_a_call_delays_neither_timeout_nor_stop() {
     let plan =
         "tasks: [{id: a, TIMEOUT cache: {inputs: [made]}, call: {exec: {argv: [truncate, -s, 4T, made]}}}]";
     let lab = Lab::new(&plan.replace("TIMEOUT", "timeout: 1s,"));

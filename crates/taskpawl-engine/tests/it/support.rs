@@ -1,4 +1,4 @@
-//! A plan in memory, tools that do as they are told, and waits that have an end.
+//! Test support: a plan in memory, tools with fixed behaviour, and waits with a timeout.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,15 +16,15 @@ use taskpawl_tools::{
 };
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 
-/// Says each start; `ok`, `bad`, `panic`, `quits`, `deep`, `big` and `spend` end at once as they are called, `hold` waits for a release, `flaky` fails
-/// the first time, and `lost` is lost then.
+/// A tool that reports each start. Its behaviour follows from its name: `hold` waits for a release, `flaky` and `lost`
+/// fail only on the first start, and all others end immediately.
 #[derive(Debug)]
 struct Told {
     spec: ToolSpec,
     bench: Arc<Bench>,
 }
 
-/// What the tools of all engines of a test share.
+/// State that the tools of all engines of a test share.
 #[derive(Debug)]
 struct Bench {
     starts: Mutex<BTreeMap<String, u32>>,
@@ -79,12 +79,12 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Returns a lab with the tasks of a plan `p`.
+    /// Returns a lab whose store contains the tasks of `plan` as plan `p`.
     pub(crate) fn new(plan: &str) -> Self {
         Self::on(open(&Location::Memory), plan)
     }
 
-    /// As [`new`](Self::new), on a store that is empty.
+    /// Like [`new`](Self::new), on the given empty store.
     pub(crate) fn on(store: Arc<dyn Store>, plan: &str) -> Self {
         let files = tempfile::tempdir().unwrap();
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -107,12 +107,12 @@ impl Lab {
         self.manager.apply(plan, name, ApplyOptions::default()).unwrap();
     }
 
-    /// Returns another engine on the same store, as if of another process.
+    /// Returns another engine on the same store, which behaves like that of another process.
     pub(crate) fn other_engine(&self) -> Engine {
         new_engine(Manager::new(Arc::clone(self.manager.store()), "bob"), &self.bench, self.files.path())
     }
 
-    /// Lets `gatekeeper` judge the calls of the lab's engine.
+    /// Sets the policy of the lab's engine.
     pub(crate) fn judged_by(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.manager = self.manager.with_gatekeeper(Arc::clone(&gatekeeper));
         let manager = Manager::new(Arc::clone(self.manager.store()), "ann").with_gatekeeper(gatekeeper);
@@ -146,7 +146,7 @@ impl Lab {
         self.bench.gate.add_permits(calls);
     }
 
-    /// Returns how often each call was started.
+    /// Returns the number of starts of each call.
     pub(crate) fn starts(&self) -> String {
         let starts = self.bench.starts.lock().unwrap();
         starts.iter().map(|(call, count)| format!("{call}:{count}")).collect::<Vec<_>>().join(" ")
@@ -156,7 +156,7 @@ impl Lab {
         self.manager.get(id).unwrap()
     }
 
-    /// Returns the state of each task, with the kind of the reason of blocked ones.
+    /// Returns the status of each task; blocked tasks include the kind of their reason.
     pub(crate) fn states(&self) -> String {
         let tasks = self.manager.list(&Query::default()).unwrap().tasks;
         let words = tasks.iter().map(|task| {
@@ -170,7 +170,7 @@ impl Lab {
         self.manager.done(&[id.to_owned()], Ending::default()).unwrap();
     }
 
-    /// Waits until the task is in this state.
+    /// Waits until the task has this status.
     pub(crate) async fn until(&self, id: &str, status: &str) {
         within(async {
             while self.task(id).status.as_str() != status {
@@ -180,7 +180,7 @@ impl Lab {
         .await;
     }
 
-    /// Waits until nothing lives any more of a task that was cancelled.
+    /// Waits until all calls of a cancelled task have ended.
     pub(crate) async fn until_its_calls_ended(&self, id: &str) {
         within(async {
             while self.task(id).ended_by.is_some() {
@@ -207,7 +207,7 @@ fn new_engine(manager: Manager, bench: &Arc<Bench>, files: &Path) -> Engine {
         host: "here".to_owned(),
     };
     let engine = Engine::new(manager, Arc::new(tools), project);
-    // What executes a test binary again runs its tests again.
+    // A supervisor would execute the test binary again, which would run the tests again.
     engine.with_supervision(Supervision::Off)
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn with_control() -> (RunOptions, RunControl) {
     (RunOptions { control: control.clone(), ..RunOptions::default() }, control)
 }
 
-/// Waits with an end: a test that hangs says so.
+/// Waits for a future with a timeout, so that a test that hangs fails.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future).await.expect("it ends within a minute")
+    tokio::time::timeout(Duration::from_mins(1), future).await.expect("should end within a minute")
 }

@@ -1,4 +1,5 @@
-//! Values of models: a call that inserts one is judged as a call of that model, wherever the value stands and whichever way it came.
+//! Values written by models: a call that inserts such a value is authorized as a call of that model, wherever the value
+//! is used and however it got there.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use taskpawl_model::{
 
 use crate::support::Lab;
 
-/// Lets calls of people and their plans start, and asks about all others.
+/// A policy that allows calls of people and of their plans, and asks about all others.
 #[derive(Debug)]
 struct ByOrigin {
-    /// The control: every call counts as one of a plan.
+    /// Positive control: every call counts as one of a plan.
     drops_origin: bool,
 }
 
@@ -29,7 +30,7 @@ impl Gatekeeper for ByOrigin {
     }
 }
 
-/// The authors of a value: by the file itself, or by hand.
+/// Authors of a value: the plan file itself, or an actor who changed it later.
 const WRITERS: &[(&str, Option<(ActorKind, Origin)>)] = &[
     ("file", None),
     ("person", Some((ActorKind::Person, Origin::Cli))),
@@ -39,7 +40,7 @@ const WRITERS: &[(&str, Option<(ActorKind, Origin)>)] = &[
     ("mcp", Some((ActorKind::Agent, Origin::Mcp))),
 ];
 
-/// Ways of a value to an expression. The tasks `n` (a call) and `m` (by hand) end before.
+/// Paths of a value to an expression. The tasks `n` (a call) and `m` (manual) end before.
 const VALUES: &[(&str, &str)] = &[
     ("own", "context.v"),
     ("param", "params.v"),
@@ -51,7 +52,7 @@ const VALUES: &[(&str, &str)] = &[
     ("chosen", "'x' if tasks.m.result.v == 'x' else 'y'"),
 ];
 
-/// Places of an expression, `@`: fields of a task, and whether the value is data there.
+/// Positions of an expression `@`: fields of a task, and whether the value is only data there.
 const PLACES: &[(&str, &str, bool)] = &[
     ("argument", "call: {ok: {n: '${{ @ }}'}}", false),
     ("deep", "call: {ok: {n: [{a: 'x ${{ @ }} y'}]}}", false),
@@ -96,7 +97,7 @@ fn plan(with_secret: bool) -> (String, Vec<(String, bool)>) {
     (plan, ids)
 }
 
-/// Lets the author write all values by hand; the file has them otherwise.
+/// Lets `writer` write all values that come from outside of the plan file.
 fn write(lab: &Lab, text: &str, ids: &[(String, bool)], writer: Option<(ActorKind, Origin)>) {
     let by = |(kind, origin)| lab.manager.clone().with_kind(kind).with_origin(origin);
     let person = by((ActorKind::Person, Origin::Cli));
@@ -115,7 +116,7 @@ fn write(lab: &Lab, text: &str, ids: &[(String, bool)], writer: Option<(ActorKin
     manager.apply(plan, "p", ApplyOptions::default()).unwrap();
 }
 
-/// Returns the tasks that ask, of those that ran or ask.
+/// Runs the plan, and returns for each task if its value is only data and if it waits for an approval.
 async fn asking(
     writer: Option<(ActorKind, Origin)>,
     with_secret: bool,
@@ -139,7 +140,7 @@ async fn asking(
     ids.into_iter().map(asked).collect()
 }
 
-/// Returns whether the author of a value is a model. What is given as a parameter on the command line counts as the plan does.
+/// Returns whether the author of a value is a model. A parameter on the command line counts as part of the plan.
 fn is_of_model(writer: Option<(ActorKind, Origin)>, id: &str) -> bool {
     match writer {
         Some((ActorKind::Agent, Origin::Cli)) => !id.starts_with("param-"),
@@ -149,7 +150,7 @@ fn is_of_model(writer: Option<(ActorKind, Origin)>, id: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_call_is_judged_by_the_author_of_its_values() {
+async fn a_call_is_authorized_by_the_author_of_its_values() {
     let mut count = 0;
     for (name, writer) in WRITERS {
         for with_secret in [false, true] {
@@ -163,9 +164,10 @@ async fn a_call_is_judged_by_the_author_of_its_values() {
     assert_eq!(count, 6 * (8 * 17 + 8), "cases");
 }
 
-/// The control: without the origin of values none of these calls asks, but those with secrets, which no policy lifts.
+/// Positive control: if the policy ignores the origin, none of these calls asks. The exception are calls with secrets,
+/// which always ask.
 #[tokio::test]
-async fn a_policy_that_drops_the_origin_asks_about_none_of_them() {
+async fn a_policy_that_ignores_the_origin_asks_about_none_of_them() {
     let mcp = WRITERS.last().unwrap().1;
     assert!(asking(mcp, false, true).await.iter().all(|(_, _, asks)| !asks));
     assert!(asking(mcp, true, true).await.iter().all(|(_, _, asks)| *asks));
@@ -200,7 +202,7 @@ fn approve(lab: &Lab, id: &str) {
 }
 
 #[tokio::test]
-async fn inputs_that_a_person_trusted_once_ask_no_more() {
+async fn inputs_are_trusted_after_one_approval() {
     let lab = gated(
         "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, call: {ok: {n: '${{ tasks.m.result.v }}'}}}]",
     );
@@ -216,7 +218,7 @@ async fn inputs_that_a_person_trusted_once_ask_no_more() {
     end_m(&mcp(&lab), "two");
     lab.run().await;
     assert_eq!((states(&lab), lab.starts()), ("a=done m=done".into(), "a/c1:2".into()));
-    // Another value is no part of what was trusted, and another call is none that was.
+    // The trust is bound to the named inputs and to the call: a changed call asks again.
     mcp(&lab).update("a", Map::from_iter([("trustInputs".to_owned(), json!(["m"]))]), None).unwrap();
     let changed =
         "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, call: {ok: {o: '${{ tasks.m.result.v }}'}}}]";
@@ -228,7 +230,7 @@ async fn inputs_that_a_person_trusted_once_ask_no_more() {
 }
 
 #[tokio::test]
-async fn a_call_with_a_secret_trusts_nothing() {
+async fn a_call_with_a_secret_never_trusts_its_inputs() {
     let call = format!("{{ok: {{n: '${{{{ tasks.m.result.v }}}}', {TOKEN}}}}}");
     let lab = gated(&format!("tasks: [{{id: m}}, {{id: a, needs: m, trustInputs: m, call: {call}}}]"));
     end_m(&mcp(&lab), "one");
@@ -265,7 +267,7 @@ async fn a_list_is_trusted_as_a_whole() {
 }
 
 #[test]
-fn names_that_nothing_reads_are_refused() {
+fn trust_inputs_refuses_names_that_no_expression_reads() {
     let lab = Lab::new("tasks: [{id: m}]");
     let plan =
         "tasks: [{id: m}, {id: a, needs: m, trustInputs: mm, call: {ok: {n: '${{ tasks.m.result }}'}}}]";
@@ -275,7 +277,7 @@ fn names_that_nothing_reads_are_refused() {
 }
 
 #[tokio::test]
-async fn a_condition_and_a_list_that_a_model_writes_decide_as_its_values_do() {
+async fn conditions_and_lists_of_models_ask_like_their_values() {
     let text = "tasks: [{id: m}, {id: a, needs: m, when: 'false', call: {ok: {}}}, {id: b, needs: m, forEach: {in: [x]}, call: {ok: {n: '${{ item }}'}}}, {id: c, call: {ok: {}}}]";
     let lab = gated(text);
     let manager = mcp(&lab);
@@ -284,28 +286,28 @@ async fn a_condition_and_a_list_that_a_model_writes_decide_as_its_values_do() {
     end_m(&person(&lab), "x");
     lab.run().await;
     assert_eq!(states(&lab), "a=blocked{approval} b=blocked{approval} c=done m=done");
-    // A person who writes the same answers for it.
+    // The condition now counts as written by a person, although it means the same.
     person(&lab).update("a", Map::from_iter([("when".to_owned(), json!("1 == 1"))]), None).unwrap();
     lab.run().await;
     assert_eq!(states(&lab), "a=done b=blocked{approval} c=done m=done");
 }
 
 #[tokio::test]
-async fn a_value_that_a_person_writes_again_is_trusted() {
+async fn a_value_that_a_person_confirms_is_trusted() {
     let lab = gated("tasks: [{id: a, context: {v: x}, call: {ok: {n: '${{ context.v }}'}}}]");
     let context = |value: &str| Map::from_iter([("context".to_owned(), json!({"v": value}))]);
     mcp(&lab).update("a", context("y"), None).unwrap();
     assert_eq!(lab.task("a").origins.unwrap().context["v"], Origin::Mcp);
     person(&lab).update("a", context("y"), None).unwrap();
     assert_eq!(lab.task("a").origins, None);
-    // A model that repeats what is there did not write it.
+    // Writing the same value again does not change its author.
     mcp(&lab).update("a", context("y"), None).unwrap();
     lab.run().await;
     assert_eq!(states(&lab), "a=done");
 }
 
 #[test]
-fn an_undo_brings_the_author_back_with_the_value() {
+fn undo_restores_the_author_of_a_value() {
     let lab = gated("tasks: [{id: a, context: {v: x}, call: {ok: {n: '${{ context.v }}'}}}]");
     let context = |value: &str| Map::from_iter([("context".to_owned(), json!({"v": value}))]);
     mcp(&lab).update("a", context("y"), None).unwrap();
@@ -317,7 +319,7 @@ fn an_undo_brings_the_author_back_with_the_value() {
 }
 
 #[test]
-fn a_person_is_asked_to_end_what_is_for_persons() {
+fn a_task_for_persons_suggests_done_and_can_only_be_claimed_by_a_person() {
     let lab = Lab::new("tasks: [{id: m, assignee: person}]");
     let explained = lab.manager.explain("m", &Means::default()).unwrap();
     let text = serde_json::to_string(&explained).unwrap();
@@ -327,7 +329,7 @@ fn a_person_is_asked_to_end_what_is_for_persons() {
 }
 
 #[test]
-fn only_a_person_ends_what_is_for_persons() {
+fn only_a_person_can_end_a_task_for_persons() {
     let lab = Lab::new("tasks: [{id: m, assignee: person}, {id: a, needs: m, call: {ok: {}}}]");
     let m = ["m".to_owned()];
     for (name, manager) in [("mcp", mcp(&lab)), ("program", lab.manager.clone())] {
