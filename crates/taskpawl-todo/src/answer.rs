@@ -1,15 +1,16 @@
-//! What a dialect answers: one text, with the fields of its objects in the order in which they are declared.
+//! Answers of the dialects: a single text. The fields of JSON objects keep the order of their declaration.
 
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl_tools::ToolError;
 
-/// An answer, before it is a result or an error of a call.
+/// An answer, before it becomes the result or the error of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The call did what it is for.
+    /// The call succeeded.
     Said(String),
-    /// The call came to nothing: an error result with this text, so that a plan whose call it is does not go on as if it had worked.
+    /// The call failed. It becomes an error with this text, so that a plan that contains the call does not continue as
+    /// if it had succeeded.
     Refused(String),
 }
 
@@ -26,39 +27,39 @@ struct Flagged<'a> {
 }
 
 impl Answer {
-    /// Answers with an object.
+    /// Succeeds with an object.
     pub(crate) fn json(answer: &impl Serialize) -> Self {
         Self::Said(text(answer))
     }
 
-    /// Answers `{"ok":true}`.
+    /// Succeeds with `{"ok":true}`.
     pub(crate) fn ok() -> Self {
         Self::json(&Flagged { ok: true, error: None })
     }
 
-    /// Refuses with `{"ok":false,"error":"…"}`.
+    /// Fails with `{"ok":false,"error":"…"}`.
     pub(crate) fn not_ok(error: &str) -> Self {
         Self::Refused(text(&Flagged { ok: false, error: Some(error) }))
     }
 
-    /// Returns the same text as a result that is no error.
+    /// Turns a failure into a success with the same text.
     pub(crate) fn no_refusal(self) -> Self {
         match self {
             Self::Said(text) | Self::Refused(text) => Self::Said(text),
         }
     }
 
-    /// Refuses with `{"error":"…"}`.
+    /// Fails with `{"error":"…"}`.
     pub(crate) fn error(error: impl AsRef<str>) -> Self {
         Self::Refused(text(&Error { error: error.as_ref() }))
     }
 
-    /// Refuses with a plain line.
+    /// Fails with a plain line of text.
     pub(crate) fn line(line: impl Into<String>) -> Self {
         Self::Refused(line.into())
     }
 
-    /// Returns the result of a call that gave this answer.
+    /// Converts the answer to the result of a tool call.
     pub(crate) fn into_result(self) -> Result<Value, ToolError> {
         match self {
             Self::Said(text) => Ok(Value::String(text)),

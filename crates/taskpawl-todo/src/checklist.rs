@@ -1,4 +1,4 @@
-//! The dialect `checklist`: the whole list with every call, in memory, and told to everybody who watches.
+//! The `checklist` dialect: every call carries the whole list. The list is kept in memory and published to observers.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::args::Args;
 use crate::list::{Fault, Item, ItemId, State};
 use crate::lists::{Lists, READ_ONLY};
 
-/// The argument that names a session.
+/// Name of the argument for the session.
 pub(crate) const ARGUMENT: &str = "session_id";
 
-/// The arguments that bring a list, each by the name of one of the two tools; either takes both.
+/// Names of the argument for the list. Each of the two tools documents one of them, but accepts both.
 pub(crate) const LIST_ARGUMENTS: [&str; 2] = ["taskList", "todoList"];
 
 const NO_ARRAY: &str = "Invalid JSON array for taskList";
@@ -46,7 +46,7 @@ struct Dropped<'a> {
     title: &'a str,
 }
 
-/// Answers a call.
+/// Handles a call.
 pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer {
     let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
         return failed("session_id is required");
@@ -97,7 +97,7 @@ fn write(lists: &Lists, cx: &CallContext, scope: &str, given: &Value) -> Answer 
     }
 }
 
-/// Returns the list that a call brings, also as a text that holds one.
+/// Returns the given list. Some models send the array as a JSON string.
 fn array(given: &Value) -> Option<Vec<Value>> {
     match given {
         Value::Array(items) => Some(items.clone()),
@@ -149,17 +149,17 @@ fn status(state: State) -> ChecklistStatus {
     }
 }
 
-/// Returns an item as it is told to the world.
+/// Returns an item in the form that is published.
 pub(crate) fn shown(item: &Item) -> ChecklistItem {
     let id = match &item.id {
         ItemId::Number(number) => number.clone(),
-        // No checklist has such ids.
+        // Unreachable for lists of this dialect, whose ids are always numbers.
         ItemId::Text(_) => 0.into(),
     };
     ChecklistItem { id, title: item.title.clone(), status: status(item.state) }
 }
 
-/// Returns an item as lists have it.
+/// Converts a published item back to a list item.
 pub(crate) fn kept(item: &ChecklistItem) -> Item {
     Item { state: state(item.status), ..Item::new(ItemId::Number(item.id.clone()), item.title.clone()) }
 }

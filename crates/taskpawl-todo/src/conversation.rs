@@ -1,4 +1,4 @@
-//! The dialect `conversation`: one file for each conversation, beneath the project.
+//! The `conversation` dialect: one file per conversation, below the project.
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,10 @@ const NO_CONVERSATION: &str = "Error: Task list is not available (no conversatio
 const NO_UUID: &str = "Error: conversation id must be a UUID.";
 const CORRUPT: &str = "Error: Task file is corrupt or invalid.";
 
-/// The argument that names a conversation.
+/// Name of the argument for the conversation.
 pub(crate) const ARGUMENT: &str = "conversation_id";
 
-/// A task as it is answered.
+/// A task in the form of the answers.
 #[derive(Serialize)]
 struct Shown<'a> {
     id: &'a ItemId,
@@ -49,7 +49,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Answers a call.
+/// Handles a call.
 pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>) -> Answer {
     let Some(id) = lists.rule().named(cx, args, ARGUMENT) else { return Answer::line(NO_CONVERSATION) };
     let Some(file) = file(lists.base().unwrap_or(&cx.root), &id) else { return Answer::line(NO_UUID) };
@@ -71,15 +71,16 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
     answered.unwrap_or_else(|error| failed(cx, &file, &error))
 }
 
-/// Returns the items of a conversation; `None` where the id is no UUID.
+/// Returns the items of a conversation, or `None` if the id is not a UUID.
 pub(crate) fn items(base: &Path, id: &str) -> Option<Result<Vec<Item>, FileError>> {
     let file = file(base, id)?;
     Some(file.read().and_then(|content| Ok(list(&content)?.iter().cloned().collect())))
 }
 
-/// Returns the file of a conversation.
+/// Returns the file of a conversation, or `None` if the id is not a UUID.
 fn file(base: &Path, id: &str) -> Option<ListFile> {
     let id = Uuid::parse_str(id).ok()?;
+    // The id is written in its simple form, so that all spellings of a UUID name the same file.
     let folder = PathBuf::from(".agents/tasks");
     let place = Place { base: base.to_owned(), folder, is_private: false };
     let known = &["id", "title", "description", "done"];
@@ -136,12 +137,13 @@ fn delete(file: &ListFile, id: &str) -> Result<Answer, FileError> {
     Ok(changed.unwrap_or_else(was_gone))
 }
 
-/// A task that is not there needs no deletion: no error, for a call that is repeated after a crash finds it so.
+/// A missing task needs no deletion. This is not an error, because a call that is repeated after a crash finds the task
+/// gone.
 fn was_gone() -> Answer {
     not_found().no_refusal()
 }
 
-/// Returns the task that a call names; files of others may have numbers for ids.
+/// Returns the id in a call. Other programs may have written files with numeric ids.
 fn task_id(args: Args<'_>) -> Option<String> {
     let id = ItemId::read(args.get("taskId")?)?.to_string();
     (!id.trim().is_empty()).then_some(id)
@@ -168,7 +170,7 @@ fn list(content: &Content) -> Result<List, FileError> {
     Ok(List::of(items.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Reads a task. What is missing has a default; what is there has to be of its type.
+/// Parses a task. Missing fields get a default; a field of the wrong type is an error.
 fn read(value: &Value) -> Option<Item> {
     let mut beside = value.as_object()?.clone();
     let mut text = |name: &str| match beside.remove(name) {

@@ -1,19 +1,19 @@
-//! Which ways of keeping a to-do list there are.
+//! The supported dialects.
 
 use std::fmt;
 
-/// A way in which language models keep a to-do list: a set of tools with fixed names, parameters and answers.
+/// A style in which language models keep a to-do list: a set of tools with fixed names, parameters and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
-    /// `ListTasks`, `AddTask`, `CompleteTask`, `UncompleteTask`, `DeleteTask`: one file for each conversation.
+    /// Tools `ListTasks`, `AddTask`, `CompleteTask`, `UncompleteTask` and `DeleteTask`. One file per conversation.
     Conversation,
-    /// `manage_tasks`: the whole list with every call, in memory, drawn for people.
+    /// Tool `manage_tasks`. The whole list with every call, in memory, displayed to people.
     Checklist,
-    /// The same under its other name, `manage_todo_list`.
+    /// The checklist under its other name, `manage_todo_list`.
     TodoList,
-    /// `todowrite` and `todoread`: the whole list with every write, in memory.
+    /// Tools `todowrite` and `todoread`. The whole list with every write, in memory.
     Session,
-    /// `task`: one double-ended queue for each agent, in a file.
+    /// Tool `task`. One double-ended queue per agent, in a file.
     Queue,
 }
 
@@ -21,11 +21,11 @@ impl Dialect {
     /// The four dialects, without the second name of the checklist.
     pub const ALL: [Self; 4] = [Self::Conversation, Self::Checklist, Self::Session, Self::Queue];
 
-    /// Every word that names a dialect.
+    /// All names of dialects, as used on the command line.
     pub const WORDS: [&'static str; 5] =
         ["conversation", "checklist", "checklist:manage_todo_list", "session", "queue"];
 
-    /// Returns the word that names it on the outside.
+    /// Returns the name of the dialect.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Conversation => "conversation",
@@ -36,13 +36,13 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect that a word names.
+    /// Returns the dialect with this name.
     pub fn from_word(word: &str) -> Option<Self> {
         let all = [Self::TodoList].into_iter().chain(Self::ALL);
         all.into_iter().find(|dialect| dialect.as_str() == word)
     }
 
-    /// Returns where its guide is written unless another place is named, from the root of a project.
+    /// Returns the default path of the guide, relative to the root of a project.
     pub fn guide_path(self) -> &'static str {
         match self {
             Self::Conversation => ".agent/prompts/rules/conversation_tool_usage.md",

@@ -1,4 +1,4 @@
-//! A file that holds one list, beside fields that others may have put there.
+//! A JSON file that contains a list, next to fields of other programs, which are preserved.
 
 use std::io;
 
@@ -7,32 +7,32 @@ use serde_json::{Map, Value};
 use crate::answer;
 use crate::folder::{Folder, Place};
 
-/// Where a list is kept.
+/// Location and format of a list file.
 #[derive(Debug, Clone)]
 pub(crate) struct ListFile {
     pub(crate) place: Place,
     pub(crate) name: String,
-    /// The field that holds the list.
+    /// Name of the field that contains the list.
     pub(crate) field: &'static str,
-    /// The fields of an item that this version knows, in order.
+    /// Names of the item fields that this version supports, in the order in which they are written.
     pub(crate) known: &'static [&'static str],
 }
 
-/// What a file holds.
+/// Content of a list file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Content {
-    /// The list.
+    /// Items of the list.
     pub(crate) items: Vec<Value>,
-    /// Everything else.
+    /// All other fields of the file.
     pub(crate) beside: Map<String, Value>,
 }
 
-/// A list could not be read or written; the file is as it was.
+/// A list could not be read or written. The file is unchanged.
 #[derive(Debug)]
 pub(crate) enum FileError {
-    /// The file is not what it should be.
+    /// The file does not have the expected structure.
     Corrupt { detail: String },
-    /// The operating system refused something.
+    /// An operation of the file system failed.
     Io(io::Error),
 }
 
@@ -42,13 +42,13 @@ impl From<io::Error> for FileError {
     }
 }
 
-/// Returns an error about the shape of a file.
+/// Returns an error about the structure of a file.
 pub(crate) fn corrupt(detail: impl Into<String>) -> FileError {
     FileError::Corrupt { detail: detail.into() }
 }
 
 impl ListFile {
-    /// Reads the list; a file that is not there holds none. Makes nothing.
+    /// Reads the list. A missing file counts as an empty list; nothing is created.
     pub(crate) fn read(&self) -> Result<Content, FileError> {
         match self.place.open()? {
             Some(folder) => self.read_in(&folder),
@@ -56,7 +56,8 @@ impl ListFile {
         }
     }
 
-    /// Lets `change` change the list, while nobody else does, and writes it if that changed anything. The folder is made.
+    /// Changes the list under the lock of its folder. Creates the folder if necessary, and writes the file only if the
+    /// content changed.
     pub(crate) fn change<T>(
         &self,
         change: impl FnOnce(&mut Content) -> Result<T, FileError>,
@@ -71,7 +72,8 @@ impl ListFile {
         Ok(answer)
     }
 
-    /// As [`change`](Self::change), but makes no folder for a change that needs a list.
+    /// Like [`change`](Self::change), but returns `None` if the folder does not exist: for changes that need an
+    /// existing item.
     pub(crate) fn change_existing<T>(
         &self,
         change: impl FnOnce(&mut Content) -> Result<T, FileError>,
@@ -90,7 +92,7 @@ impl ListFile {
         }
     }
 
-    /// The list comes first, and in its items the fields that this version knows.
+    /// Serializes the content. The list comes first, and in each item the supported fields come first.
     fn text(&self, mut content: Content) -> String {
         let known = self.known;
         let items: Vec<String> = content.items.iter().map(|item| in_order(item, known)).collect();
@@ -111,7 +113,7 @@ fn in_order(item: &Value, known: &[&str]) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// Returns the fields of an object, those in `first` before all others.
+/// Returns the fields of an object: those in `first`, in that order, before all others.
 fn sorted<'a>(object: &'a Map<String, Value>, first: &[&str]) -> Vec<(&'a String, &'a Value)> {
     let place = |name: &str| first.iter().position(|known| *known == name).unwrap_or(first.len());
     let mut fields: Vec<_> = object.iter().collect();

@@ -1,7 +1,7 @@
-//! A folder beneath a base that nothing leads out of, and files in it that are replaced whole.
+//! A folder below a base directory that symbolic links cannot leave, and atomic replacement of the files in it.
 //!
-//! Whoever changes a file holds the lock of its folder: that of the kernel on the folder itself, so that no lock file lies beside the
-//! files of a project, and none stays behind when its holder is killed.
+//! Writers hold a kernel lock (`flock`) on the folder itself. So there are no lock files among the files of a project,
+//! and no lock remains when its holder is killed.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// The longest file that is read: a list of a model has a few thousand bytes.
+/// Largest file that is read, in bytes. Lists of models have a few thousand bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Where a folder is, and who may look into it.
+/// Location of a folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// What nothing leads out of.
+    /// Base directory that must not be left.
     pub(crate) base: PathBuf,
-    /// The folder, from there.
+    /// Path of the folder relative to `base`.
     pub(crate) folder: PathBuf,
-    /// Whether the folder and its files are for their owner alone.
+    /// True if the folder and its files are only accessible to their owner.
     pub(crate) is_private: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Folder {
 }
 
 impl Place {
-    /// Opens the folder if it is there.
+    /// Opens the folder; `None` if it does not exist.
     pub(crate) fn open(&self) -> io::Result<Option<Folder>> {
         let Some(base) = self.open_base()? else { return Ok(None) };
         match open_beneath(&base, &self.folder, DIRECTORY) {
@@ -44,8 +44,8 @@ impl Place {
         }
     }
 
-    /// Opens the folder, made where it is missing, and waits until nobody else holds its lock. The lock is free again when what is
-    /// returned is dropped.
+    /// Opens the folder, creates it if necessary, and waits for its lock. Dropping the returned folder releases the
+    /// lock.
     pub(crate) fn open_locked(&self) -> io::Result<Folder> {
         loop {
             let folder = self.make()?;
@@ -64,6 +64,7 @@ impl Place {
     }
 
     fn make(&self) -> io::Result<Folder> {
+        // Only a private base is created: a missing project root is an error.
         if self.is_private {
             DirBuilder::new().recursive(true).mode(0o700).create(&self.base)?;
         }
@@ -77,7 +78,8 @@ impl Place {
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 fn open_beneath(base: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    // The kernel gives up with EAGAIN when something is renamed while it walks.
+    // `RESOLVE_BENEATH` fails with EAGAIN if a rename happens anywhere during the path walk. The number of retries is
+    // bounded, because another process could rename all the time.
     for _ in 0..100 {
         match rustix::fs::openat2(base, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH) {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -96,7 +98,7 @@ fn make_beneath(base: &OwnedFd, path: &Path, mode: Mode) -> Result<OwnedFd, Errn
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
-            // The entry is durable before anything in it is said to be.
+            // The new directory entry has to be durable before anything inside is reported as durable.
             rustix::fs::fsync(&parent)?;
             open_beneath(base, path, DIRECTORY)
         }
@@ -112,7 +114,8 @@ fn named(errno: Errno, folder: &Path) -> io::Error {
 }
 
 impl Folder {
-    /// Waits for the lock; returns false for a folder that somebody has removed meanwhile.
+    /// Waits for the lock. Returns false if the folder was removed while waiting: a lock on it would then protect
+    /// nothing.
     fn lock(&self) -> io::Result<bool> {
         if faults::is_unlocked() {
             return Ok(true);
@@ -126,9 +129,10 @@ impl Folder {
         }
     }
 
-    /// Reads a file; `None` if there is none.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        // What is no file might hold the call for ever.
+        // `NONBLOCK` keeps a named pipe from blocking the open; `NOCTTY` keeps a terminal from becoming the controlling
+        // one.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = match open_beneath(&self.fd, Path::new(name), flags) {
             Ok(fd) => File::from(fd),
@@ -147,12 +151,13 @@ impl Folder {
         Ok(Some(content))
     }
 
-    /// Puts a file in the place of another in one step, for who holds the lock.
+    /// Replaces a file atomically. The caller has to hold the lock.
     ///
     /// # Durability
-    /// Once this returns the content survives the end of the machine; until then the old content does.
+    /// Once this returns, the new content survives a power failure. Until then the old content does.
     pub(crate) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        // Nobody else writes it, and what a killed process left is in nobody's way.
+        // The fixed name is safe, because only the holder of the lock writes it. It also means that the leftover of a
+        // killed process is replaced.
         let fresh = format!(".{name}.new");
         match rustix::fs::unlinkat(&self.fd, &fresh, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -161,10 +166,11 @@ impl Folder {
         let written = self.write(&fresh, content, self.mode_of(name));
         let renamed = written.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &fresh, &self.fd, name)?));
         if let Err(error) = renamed {
-            // The error is what counts.
+            // The original error is more useful than an error of the clean-up.
             let _ = rustix::fs::unlinkat(&self.fd, &fresh, AtFlags::empty());
             return Err(error);
         }
+        // The rename is only durable once the directory is synced.
         Ok(rustix::fs::fsync(&self.fd)?)
     }
 
@@ -179,14 +185,14 @@ impl Folder {
         file.sync_all()
     }
 
-    /// Returns the permissions of a file that is there.
+    /// Returns the permissions of an existing file, which its replacement inherits.
     fn mode_of(&self, name: &str) -> Option<Mode> {
         let stat = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Mode::from_raw_mode(stat.st_mode & 0o777))
     }
 }
 
-/// Switched on by the control of the harness alone: nobody waits for the lock.
+/// Fault injection for the tests: switches off the lock of all folders.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,18 +1,19 @@
-//! What people and models read about the tools: help for one, a guide for a dialect, a table of all.
+//! Documentation of the tools for people and models: help for one tool, a guide for a dialect, and a table of all
+//! tools.
 
 use std::fmt::Write as _;
 
 use crate::dialect::Dialect;
 use crate::vocabulary::{Kind, PROMOTE, Param, TOOLS, ToolText, of_dialect};
 
-/// Stands in the files for what is told of every tool.
+/// Placeholder in the guide files for the sections about the tools.
 const PLACE: &str = "{{tools}}\n";
 
-/// Begins what is said of the plan.
+/// Introduction of the section about promotion.
 const INTO_PLAN: &str = "\n## From the list into the plan\n\nWhere you have this tool, it makes tasks of the plan of items of the list.\n\n";
 
-/// Returns the guide to a dialect, in Markdown: when to use it, when not, how, and every tool of it. It is for models: as a rule of
-/// theirs, in a file, or as a prompt.
+/// Returns the guide to a dialect as Markdown: when to use it, when not, and a description of every tool. It is meant
+/// for models, as a rule file or as a prompt.
 ///
 /// ```
 /// use taskpawl_todo::{Dialect, guide};
@@ -31,7 +32,7 @@ pub fn guide(dialect: Dialect) -> String {
     if dialect == Dialect::TodoList { text.replace("manage_tasks", "manage_todo_list") } else { text }
 }
 
-/// Returns one line about a dialect, as lists of prompts show it.
+/// Returns a one-line description of the guide, for lists of prompts.
 pub fn summary(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Conversation => "How to keep the task list of a conversation",
@@ -41,7 +42,8 @@ pub fn summary(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Returns what a tool does, takes and answers, for a terminal; `None` if no dialect has a tool of this name.
+/// Returns the description, parameters and answers of a tool for a terminal; `None` if no dialect has a tool of this
+/// name.
 pub fn help(tool: &str) -> Option<String> {
     let tool = TOOLS.iter().chain([&PROMOTE]).find(|known| known.name == tool)?;
     let mut help = format!("{} ({})\n{}\n", tool.name, whose(tool), tool.summary);
@@ -64,7 +66,7 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().map(|tool| tool.name)
 }
 
-/// Returns a table of all tools with their parameters and answers, in Markdown.
+/// Returns a table of all tools with their parameters and answers, as Markdown.
 pub fn table() -> String {
     let mut table = "| dialect | tool | parameters | answers |\n| --- | --- | --- | --- |\n".to_owned();
     for tool in TOOLS.iter().chain([&PROMOTE]) {
@@ -78,12 +80,12 @@ pub fn table() -> String {
     table
 }
 
-/// Returns which dialect a tool is of.
+/// Returns the name of the dialect that a tool belongs to.
 fn whose(tool: &ToolText) -> &'static str {
     tool.dialect.map_or("all, beside the plan", Dialect::as_str)
 }
 
-/// Returns a parameter as the table shows it; what is optional has a question mark.
+/// Returns a parameter for the table; optional ones have a question mark.
 fn short(param: &Param) -> String {
     let mark = if param.required { "" } else { "?" };
     let kind = match param.kind {
@@ -95,7 +97,7 @@ fn short(param: &Param) -> String {
     format!("{}{mark}{kind}", param.name)
 }
 
-/// Returns the parameters of a tool and, one deeper, the fields of their items.
+/// Returns the parameters of a tool with their nesting depth: 0, or 1 for the fields of list items.
 fn all_params(tool: &ToolText) -> Vec<(usize, &'static Param)> {
     let mut all = Vec::new();
     for param in tool.all_params(true) {

@@ -1,24 +1,27 @@
-//! Whether the process that keeps a checklist is still there: its lock tells, not a clock, and not what it said last.
+//! Detects the end of a process that publishes checklists, by its lock file. Neither timeouts nor its last message are
+//! involved.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// As many names are tried: that of a lock is taken only where ids are counted, as in tests.
+/// Number of names that are tried. A name is only taken if ids are counted instead of random, as in tests.
 const MOST_NAMES: usize = 16;
 
-/// The lock of a process that keeps checklists. The kernel frees it when the process ends, however that happens.
+/// Liveness lock of a process that publishes checklists. The kernel releases it when the process ends, however that
+/// happens.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     name: String,
     path: PathBuf,
-    /// Locked for as long as it is open.
+    /// Keeps the lock: it is held as long as the file is open.
     _lock: File,
 }
 
 impl Keeper {
-    /// Takes a lock beneath `files` whose name begins with `id`, and removes those of keepers that were killed.
+    /// Creates and locks a file below `files` whose name begins with `id`. Also removes the lock files of processes
+    /// that were killed.
     pub(crate) fn hold(files: &Path, id: &str) -> io::Result<Self> {
         let directory = directory(files);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -33,7 +36,7 @@ impl Keeper {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Returns what others know it by.
+    /// Returns the name that is published with the checklists.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -41,26 +44,28 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // One that stays behind is free, which says the same.
+        // If the removal fails, the remaining file is unlocked and thus means the same.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Returns whether the keeper of this name has ended. Where that cannot be told, it counts as there.
+/// Returns whether the process with this lock has ended. If that cannot be determined, it counts as alive.
 pub(crate) fn is_gone(files: &Path, name: &str) -> bool {
-    // A store that somebody edited leads nowhere else.
+    // The name comes from the store, which may have been edited. It must not lead to another directory.
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_')) {
         return false;
     }
     match File::open(lock_path(&directory(files), name)) {
-        // Shared: several may ask at once, and none takes another for the keeper.
+        // The lock is shared, so that concurrent checks do not take each other for the owner.
         Ok(file) => file.try_lock_shared().is_ok(),
-        // Where there are no locks at all, as seen from within a call, those of others are elsewhere.
+        // Inside the sandbox of a call the directory of the locks is missing. That says nothing about the locks of
+        // other processes.
         Err(error) => error.kind() == io::ErrorKind::NotFound && directory(files).exists(),
     }
 }
 
-/// Makes a lock file and takes its lock; `None` where somebody else has it, or has just removed it as a leftover.
+/// Creates a lock file and locks it. Returns `None` if the name is taken, or if another process has just removed the
+/// file as a leftover.
 fn taken(path: &Path) -> io::Result<Option<File>> {
     let made = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
     let file = match made {
@@ -72,7 +77,7 @@ fn taken(path: &Path) -> io::Result<Option<File>> {
     Ok(is_mine.then_some(file))
 }
 
-/// Removes the locks that nobody holds. What cannot be removed now is left to the next one.
+/// Removes the lock files that no process holds. Failures are left to the next process.
 fn clear_up(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -82,16 +87,17 @@ fn clear_up(directory: &Path) {
     }
 }
 
-/// Removes a lock that was opened at a path, unless somebody holds it.
+/// Removes an opened lock file unless a process holds it.
 fn remove_if_free(path: &Path, file: &File) {
-    // Since it was opened, another process may have removed it, and a keeper have taken the name. While this lock is held nobody
-    // else removes the file that it is of: so what is looked at here is what is removed.
+    // After it was opened, another process may have removed the file, and a third one may have created a new file of
+    // that name. Lock first, then compare: while this lock is held no other process removes the same file, so the
+    // compared file is the one that is removed.
     if file.try_lock().is_ok() && is_at(path, file) {
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Returns whether a path leads to an open file still.
+/// Returns whether a path still leads to the open file, by device and inode.
 fn is_at(path: &Path, file: &File) -> bool {
     let (Ok(there), Ok(open)) = (std::fs::symlink_metadata(path), file.metadata()) else { return false };
     (there.dev(), there.ino()) == (open.dev(), open.ino())
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_is_there_until_it_is_dropped() {
+    fn a_keeper_is_alive_until_it_is_dropped() {
         let files = tempfile::tempdir().unwrap();
         let keeper = Keeper::hold(files.path(), "k").unwrap();
         assert!(!is_gone(files.path(), "k"));
@@ -120,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_nobody_holds_says_nothing_and_goes_with_the_next_keeper() {
+    fn an_unlocked_file_counts_as_gone_and_is_removed_by_the_next_keeper() {
         let files = tempfile::tempdir().unwrap();
         let directory = directory(files.path());
         std::fs::create_dir(&directory).unwrap();
@@ -128,18 +134,19 @@ mod tests {
         assert!(is_gone(files.path(), "killed"));
         let keeper = Keeper::hold(files.path(), "k").unwrap();
         assert!(!lock_path(&directory, "killed").exists());
-        // Where ids are counted another process may have the same.
+        // If ids are counted, another process may use the same id.
         let other = Keeper::hold(files.path(), "k").unwrap();
         assert_eq!([keeper.name(), other.name()], ["k", "k.1"]);
     }
 
     #[test]
-    fn a_keeper_that_took_the_name_of_a_leftover_keeps_its_lock() {
+    fn removing_a_leftover_spares_a_new_lock_of_the_same_name() {
         let files = tempfile::tempdir().unwrap();
         let path = lock_path(&directory(files.path()), "k");
         std::fs::create_dir(directory(files.path())).unwrap();
         std::fs::write(&path, "").unwrap();
-        // One clears up and has opened the leftover; another one does, too, and takes the name.
+        // Simulates a process that has opened the leftover for removal, while another one removes it and creates a new
+        // lock of that name.
         let leftover = File::open(&path).unwrap();
         let keeper = Keeper::hold(files.path(), "k").unwrap();
         assert_eq!(keeper.name(), "k");
@@ -150,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_no_other_place() {
+    fn a_name_with_path_separators_counts_as_alive() {
         let files = tempfile::tempdir().unwrap();
         assert!(!is_gone(files.path(), "../../k"));
     }

@@ -1,15 +1,17 @@
-//! The to-do lists that language models keep, as tools: four dialects over one list.
+//! To-do lists of language models, as tools: four dialects on top of one list type.
 //!
-//! A [`Dialect`] is a set of tools whose names, parameters and answers are fixed, because models and prompts were tuned on them.
-//! [`Lists`] keeps the lists and makes the tools; everything that calls a [`Tool`](taskpawl_tools::Tool) can be their host.
-//! [`guide`], [`help`](help()), the descriptions and the schemas are made from one vocabulary, so they cannot disagree.
+//! A [`Dialect`] is a set of tools with fixed names, parameters and answers, because models and prompts were tuned on
+//! them. [`Lists`] keeps the lists and creates the tools. Everything that can call a [`Tool`](taskpawl_tools::Tool) can
+//! host them. [`guide`], [`help`](help()), the descriptions and the schemas are generated from one vocabulary, so they
+//! cannot contradict each other.
 //!
-//! - **Whose list** a call is about is its scope: [`ScopeRule`] says where it comes from. A host that embeds the tools runs its agents
-//!   within [`in_scope`](taskpawl_tools::in_scope).
-//! - **Where lists are**: those of conversations and of queues in files that several processes may change at once; checklists and
-//!   session lists in memory. Checklists are told to other processes through the events of a store ([`Lists::mirror_to`]).
-//! - **What they are not**: nothing in a list is ever run. [`Promotion`] makes tasks of items, for agents and people; [`Lists::promoter`] is the
-//!   tool for that.
+//! - **Scope**: the conversation or session that a list belongs to. [`ScopeRule`] determines it for each call. A
+//!   program that embeds the tools runs its agents within [`in_scope`](taskpawl_tools::in_scope).
+//! - **Storage**: lists of conversations and queues are files that several processes may change at the same time.
+//!   Checklists and session lists are kept in memory. Checklists are published to other processes through the events of
+//!   a store ([`Lists::mirror_to`]).
+//! - **Not executable**: nothing in a list is ever run. [`Promotion`] turns items into tasks for agents and people;
+//!   [`Lists::promoter`] is the tool for that.
 //!
 //! ```
 //! use serde_json::json;
@@ -22,8 +24,8 @@
 //! let tool = lists.tools(Dialect::Checklist).remove(0);
 //! let args = json!({"taskList": [{"id": 1, "title": "Set up project structure", "status": "completed"}]});
 //!
-//! let said = in_scope("talk-1", async { tool.call(CallContext::new("/", "/tmp/call"), args).await });
-//! assert_eq!(said.await.unwrap(), r#"{"success":true,"message":"Task list updated: 1/1 completed"}"#);
+//! let answer = in_scope("talk-1", async { tool.call(CallContext::new("/", "/tmp/call"), args).await });
+//! assert_eq!(answer.await.unwrap(), r#"{"success":true,"message":"Task list updated: 1/1 completed"}"#);
 //! assert!(lists.prompt_block("talk-1").contains("Progress: 1/1 tasks completed"));
 //! assert_eq!(lists.prompt_block("talk-2"), "");
 //! # });

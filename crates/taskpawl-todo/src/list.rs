@@ -1,4 +1,4 @@
-//! The one list that all dialects are about.
+//! The list type behind all dialects.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -8,18 +8,18 @@ use serde_json::{Map, Number, Value};
 
 use crate::prompt::plain_title;
 
-/// What a model calls an item.
+/// Id of an item, as chosen by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ItemId {
-    /// A text.
+    /// A string.
     Text(String),
-    /// A number.
+    /// A number, which may be fractional.
     Number(Number),
 }
 
 impl ItemId {
-    /// Reads an id; other values are none.
+    /// Parses an id; only strings and numbers are valid.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Some(Self::Text(text.clone())),
@@ -28,7 +28,7 @@ impl ItemId {
         }
     }
 
-    /// Returns what two ids have in common that mean the same: `1` and `1.0` do.
+    /// Returns a form in which equal ids are equal: `1` and `1.0` are.
     fn key(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -48,27 +48,27 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// How far an item is. Each dialect has words for some of these.
+/// Status of an item. Each dialect supports a subset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
-    /// Nobody has begun it.
+    /// Not started.
     #[default]
     Open,
-    /// It is being worked on.
+    /// In progress.
     Active,
-    /// It is done.
+    /// Completed.
     Done,
-    /// It is not needed any more.
+    /// Not needed any more.
     Cancelled,
 }
 
-/// How urgent an item is.
+/// Urgency of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Urgency {
     /// Before others.
     High,
-    /// As others.
+    /// The default.
     Medium,
     /// After others.
     Low,
@@ -77,17 +77,17 @@ pub enum Urgency {
 /// An item of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What the model calls it; empty where a dialect has no ids.
+    /// Id as chosen by the model; empty in dialects without ids.
     pub id: ItemId,
-    /// What is to be done, as the model wrote it.
+    /// Title as written by the model, including Markdown.
     pub title: String,
-    /// More about it.
+    /// Further text; empty in dialects without descriptions.
     pub description: String,
-    /// How far it is.
+    /// Current status.
     pub state: State,
-    /// How urgent it is, where the dialect says that.
+    /// Urgency; `None` in dialects without one.
     pub urgency: Option<Urgency>,
-    /// Fields that this version does not know.
+    /// Fields that this version does not support, preserved when the file is written.
     pub(crate) beside: Map<String, Value>,
 }
 
@@ -98,19 +98,19 @@ impl Item {
         Self { id, title, description, state: State::Open, urgency: None, beside }
     }
 
-    /// Returns its id, where it has one, and its title without marks.
+    /// Returns the id, if there is one, and the title without Markdown.
     pub fn line(&self) -> String {
         let (id, title) = (self.id.to_string(), plain_title(&self.title));
         if id.is_empty() { title } else { format!("{id}  {title}") }
     }
 
-    /// Returns whether something is left to be done.
+    /// Returns whether the item is open or in progress.
     pub fn is_unfinished(&self) -> bool {
         matches!(self.state, State::Open | State::Active)
     }
 }
 
-/// An end of a list.
+/// End of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum End {
@@ -118,12 +118,12 @@ pub(crate) enum End {
     Back,
 }
 
-/// Why a list cannot take the place of another. Positions count from 0.
+/// Reason to refuse a new list. Positions are zero-based.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fault {
-    /// An item has the id of an earlier one.
+    /// The item has the same id as an earlier one.
     DuplicateId { position: usize },
-    /// A second item is being worked on.
+    /// The item is the second one in progress.
     SeveralActive { position: usize },
 }
 
@@ -146,7 +146,7 @@ impl List {
         self.items.len()
     }
 
-    /// Returns how many items are done.
+    /// Returns the number of completed items.
     pub(crate) fn done(&self) -> usize {
         self.iter().filter(|item| item.state == State::Done).count()
     }
@@ -172,21 +172,21 @@ impl List {
         }
     }
 
-    /// Returns the first item that is called `id`.
+    /// Returns the first item with this id.
     pub(crate) fn find(&mut self, id: &str) -> Option<&mut Item> {
         self.items.iter_mut().find(|item| item.id.to_string() == id)
     }
 
-    /// Takes the first item out that is called `id`, and returns whether there was one.
+    /// Removes the first item with this id; returns false if there is none.
     pub(crate) fn remove(&mut self, id: &str) -> bool {
         let found = self.items.iter().position(|item| item.id.to_string() == id);
         found.and_then(|position| self.items.remove(position)).is_some()
     }
 
-    /// Takes `items` instead of what there was, and returns what was unfinished and is gone.
+    /// Replaces the list, and returns the unfinished items that are missing from the new one.
     ///
     /// # Errors
-    /// Two items have the same id, or two are being worked on. Nothing is changed then.
+    /// Two items have the same id, or two are in progress. The list is unchanged then.
     pub(crate) fn replace(&mut self, items: Vec<Item>) -> Result<Vec<Item>, Fault> {
         let mut ids = BTreeSet::new();
         for (position, item) in items.iter().enumerate() {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_does_not_fit_changes_nothing() {
+    fn an_invalid_list_changes_nothing() {
         let mut list = List::of([item(1, State::Open)]);
         let before = list.clone();
         let twice = vec![item(2, State::Open), item(2, State::Done)];
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_unfinished_and_is_gone_is_told() {
+    fn replace_returns_missing_unfinished_items() {
         let mut list = List::of([item(1, State::Active), item(2, State::Done), item(3, State::Cancelled)]);
         assert_eq!(list.replace(vec![item(4, State::Open)]).unwrap(), [item(1, State::Active)]);
     }
 
     #[test]
-    fn numbers_that_are_equal_are_one_id() {
+    fn equal_numbers_are_the_same_id() {
         let of = |text: &str| ItemId::Number(text.parse().unwrap());
         assert_eq!(of("1").key(), of("1.0").key());
         assert_ne!(of("1").key(), of("1.5").key());

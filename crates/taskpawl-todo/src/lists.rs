@@ -1,4 +1,4 @@
-//! The handle that all tools share: where lists are kept, and the lists that are in memory.
+//! The handle that all tools share: storage locations, and the lists in memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use crate::tool::DialectTool;
 use crate::vocabulary::of_dialect;
 use crate::{conversation, queue};
 
-/// What a list that nobody may write answers.
+/// Error text for a write to a read-only list.
 pub(crate) const READ_ONLY: &str = "This server is read-only";
 
-/// As many earlier lists of a session are kept.
+/// Number of earlier lists that are kept per session.
 const MOST_HISTORY: usize = 100;
 
-/// The to-do lists of a program: makes the tools of each dialect, which all share what it keeps. Cheap to clone.
+/// The to-do lists of a program. Creates the tools of each dialect, which share the lists. Cheap to clone.
 ///
 /// ```
 /// use taskpawl_todo::{Dialect, Lists, ScopeRule};
@@ -39,7 +39,7 @@ const MOST_HISTORY: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Lists(Arc<Shared>);
 
-/// Says how [`Lists`] are kept. Everything has a default.
+/// Options for [`Lists`]. All of them have defaults.
 #[derive(Debug)]
 pub struct ListsBuilder {
     base: Option<PathBuf>,
@@ -53,14 +53,14 @@ pub struct ListsBuilder {
 #[derive(Debug)]
 struct Shared {
     options: ListsBuilder,
-    /// The scope of calls that share one because nobody named theirs.
+    /// Scope that calls share if neither the host nor the call names one.
     own: String,
     mirror: OnceLock<Mirror>,
     checklists: Mutex<BTreeMap<String, Checklist>>,
     sessions: Mutex<BTreeMap<String, Session>>,
 }
 
-/// A checklist with those who want to hear of it.
+/// A checklist with its subscribers.
 #[derive(Debug)]
 struct Checklist {
     list: List,
@@ -73,28 +73,28 @@ struct Session {
     history: VecDeque<List>,
 }
 
-/// Items of a list could not be had.
+/// The items of a list could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
-    /// The scope is not one of this dialect.
+    /// The scope is invalid for the dialect.
     #[error("`{scope}` is no {what}")]
     Scope {
-        /// As given.
+        /// The scope as it was given.
         scope: String,
-        /// What it should be.
+        /// The expected kind of scope, as a noun phrase.
         what: &'static str,
     },
-    /// The dialect keeps its lists elsewhere.
+    /// The dialect needs a directory that was not configured.
     #[error("no folder for queues is known here")]
     NoFolder,
-    /// The file is not what it should be; it was left as it is.
+    /// The file does not have the expected structure. It is unchanged.
     #[error("the list cannot be read: {detail}")]
     Corrupt {
-        /// What does not fit.
+        /// Description of the fault.
         detail: String,
     },
-    /// The operating system refused something.
+    /// An operation of the file system failed.
     #[error("failed to read the list")]
     Io(#[source] std::io::Error),
     /// The store could not be read.
@@ -112,50 +112,52 @@ impl From<FileError> for ListError {
 }
 
 impl ListsBuilder {
-    /// Sets the directory beneath which lists of conversations are kept, in `.agents/tasks`. Default: the root of the call.
+    /// Sets the directory for lists of conversations, which are kept in `.agents/tasks` below it. Default: the project
+    /// root of each call.
     #[must_use]
     pub fn base(mut self, base: impl Into<PathBuf>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// Sets the directory beneath which the queues of agents are kept, in `system/agents/ID/tasks.json`. Without it they are refused.
+    /// Sets the directory for queues of agents, which are kept in `system/agents/ID/tasks.json` below it. Without it,
+    /// calls of the queue dialect are refused.
     #[must_use]
     pub fn queue_root(mut self, root: impl Into<PathBuf>) -> Self {
         self.queue_root = Some(root.into());
         self
     }
 
-    /// Sets whose lists calls are about. Default: [`ScopeRule::of_call`].
+    /// Sets the rule for the scope of calls. Default: [`ScopeRule::of_call`].
     #[must_use]
     pub fn scope(mut self, rule: ScopeRule) -> Self {
         self.rule = rule;
         self
     }
 
-    /// Answers reads and refuses writes.
+    /// Allows reads and refuses writes.
     #[must_use]
     pub fn read_only(mut self, is_read_only: bool) -> Self {
         self.is_read_only = is_read_only;
         self
     }
 
-    /// Leaves the last checklists to the store when the last handle is gone, for later review. Default: they are over then, and
-    /// nobody draws them any more.
+    /// Leaves the last checklists in the store for later review when the last handle is dropped. By default they end
+    /// with it and are not displayed any more.
     #[must_use]
     pub fn keep(mut self, is_kept: bool) -> Self {
         self.is_kept = is_kept;
         self
     }
 
-    /// Takes time and ids from `source`. Default: the clock, and random ids.
+    /// Sets the source of time and ids. Default: the system clock and random ids.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn Source>) -> Self {
         self.source = source;
         self
     }
 
-    /// Returns the lists. Nothing is touched before the first call.
+    /// Returns the lists. No file is accessed before the first call.
     pub fn build(self) -> Lists {
         let own = self.source.new_id();
         let (mirror, checklists, sessions) = Default::default();
@@ -164,7 +166,7 @@ impl ListsBuilder {
 }
 
 impl Lists {
-    /// Returns a builder.
+    /// Returns a builder with default options.
     pub fn builder() -> ListsBuilder {
         ListsBuilder {
             base: None,
@@ -178,43 +180,46 @@ impl Lists {
 
     /// Returns the tools of a dialect, for a registry, a server, or any other host of tools.
     ///
-    /// A host does not check arguments against their schemas ([`judged_args`](Tool::judged_args)): each dialect has answers of its own
-    /// for wrong ones. A result is a text, in [`Value::String`](serde_json::Value): what the model is told, as it is. Refusals
-    /// are [`ToolError::Answered`](taskpawl_tools::ToolError::Answered) with such a text as their result.
+    /// Hosts must not validate arguments against the schemas ([`judged_args`](Tool::judged_args)), because each dialect
+    /// has its own answers for invalid ones. Results are texts for the model, as a
+    /// [`Value::String`](serde_json::Value). Failures are [`ToolError::Answered`](taskpawl_tools::ToolError::Answered)
+    /// with such a text as their result.
     pub fn tools(&self, dialect: Dialect) -> Vec<Arc<dyn Tool>> {
         let tool = |text| Arc::new(DialectTool::new(text, self.clone())) as Arc<dyn Tool>;
         of_dialect(dialect).map(tool).collect()
     }
 
-    /// Tells of checklists through the events of a store from now on, so that other processes draw them and may empty them. Only the
-    /// first store counts. In `files`, the directory for run locks and output files of that store, lies the lock by which others see
-    /// that this process has not been killed.
+    /// Publishes checklists through the events of a store from now on, so that other processes can display and clear
+    /// them. Only the first call has an effect.
+    ///
+    /// `files` is the directory for run locks and output files of that store. It also holds the liveness lock by which
+    /// other processes notice the end of this one.
     pub fn mirror_to(&self, manager: &Manager, files: &Path) {
         let mirror =
             Mirror::new(manager.clone(), files.to_owned(), self.0.own.clone(), self.0.options.is_kept);
-        // A second one would tell everything twice.
+        // A second mirror would publish every change twice.
         let _ = self.0.mirror.set(mirror);
     }
 
-    /// Returns the checklist of a scope and hears of every change to it.
+    /// Subscribes to the checklist of a scope. The receiver starts with the current list.
     pub fn watch(&self, scope: &str) -> watch::Receiver<Vec<ChecklistItem>> {
         let mut checklists = self.checklists();
         entry(&mut checklists, scope).heard.subscribe()
     }
 
-    /// Returns the block that tells a model how far the checklist of a scope is: see [`prompt_block`].
+    /// Returns the block that informs a model about the checklist of a scope: see [`prompt_block`].
     pub fn prompt_block(&self, scope: &str) -> String {
         let mut checklists = self.checklists();
-        // What a store that does not answer would take away stays for now.
+        // If the store cannot be read, pending requests to clear a list wait for the next call.
         let _ = self.follow(&mut checklists);
         let items = checklists.get(scope).map(|kept| kept.heard.borrow().clone());
         prompt_block(&items.unwrap_or_default())
     }
 
-    /// Empties the checklist and the session list of a scope, as at the reset of a chat.
+    /// Clears the checklist and the session list of a scope, for example when a chat is reset.
     ///
     /// # Errors
-    /// The store could not be told; the lists are empty all the same.
+    /// The store could not be informed. The lists are cleared nevertheless.
     pub fn clear(&self, scope: &str) -> Result<(), Error> {
         self.sessions().remove(scope);
         let mut checklists = self.checklists();
@@ -227,13 +232,14 @@ impl Lists {
         }
     }
 
-    /// Tells the store that the checklists of this process are over, unless they are kept for review. The last handle that is dropped does
-    /// so, too; a program whose threads may outlive its work says so itself.
+    /// Records in the store that the checklists of this process have ended, unless they are kept for review. Dropping
+    /// the last handle does the same. A program whose threads may hold handles until it exits should call this itself.
     pub fn end(&self) {
         self.0.end();
     }
 
-    /// Returns the scope of calls that share a list because nobody named theirs, and for dialects whose scope is fixed that one.
+    /// Returns the scope of calls that name none: the fixed scope if there is one, otherwise the one that all such
+    /// calls share.
     pub fn default_scope(&self) -> String {
         let cx = CallContext::new("", "");
         let args = serde_json::Value::Null;
@@ -241,11 +247,11 @@ impl Lists {
         named.unwrap_or_else(|| self.0.own.clone())
     }
 
-    /// Returns the items of a list: of a conversation or an agent from its file, of a checklist or a session from memory, and of a
-    /// checklist that is not there from the store.
+    /// Returns the items of a list. Lists of conversations and queues are read from their files, the others from
+    /// memory. A checklist of another process is read from the store.
     ///
     /// # Errors
-    /// The scope is not one of the dialect, or the list cannot be read.
+    /// The scope is invalid for the dialect, or the list cannot be read.
     pub fn items(&self, dialect: Dialect, scope: &str) -> Result<Vec<Item>, ListError> {
         let not = |what| ListError::Scope { scope: scope.to_owned(), what };
         match dialect {
@@ -265,11 +271,11 @@ impl Lists {
         }
     }
 
-    /// Returns what `ik://system/agents/ID/tasks.json` names, as `{"items":[…]}`: the queue of an agent, without what is taken from it
-    /// for a time. `None` for other addresses.
+    /// Resolves `ik://system/agents/ID/tasks.json` to `{"items":[…]}`: the queue of an agent, without items that are
+    /// currently leased. Returns `None` for other addresses.
     ///
     /// # Errors
-    /// The id would leave its folder, or the queue cannot be read.
+    /// The id would leave its directory, or the queue cannot be read.
     pub fn read_address(&self, address: &str) -> Option<Result<String, ListError>> {
         let agent = address.strip_prefix("ik://system/agents/")?.strip_suffix("/tasks.json")?;
         Some(self.items(Dialect::Queue, agent).map(|items| queue::listed(&items)))
@@ -286,7 +292,7 @@ impl Lists {
         }
     }
 
-    /// Returns the lists that a session had before the one that it has, at most 100, the latest first.
+    /// Returns the earlier lists of a session, at most 100, the latest first.
     pub fn history(&self, scope: &str) -> Vec<Vec<Item>> {
         let sessions = self.sessions();
         let lists = sessions.get(scope).map(|session| session.history.iter().rev());
@@ -325,21 +331,21 @@ impl Lists {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the checklist of a scope, after what others have asked for.
+    /// Returns the checklist of a scope, after applying requests of other processes to clear it.
     pub(crate) fn checklist(&self, cx: &CallContext, scope: &str) -> List {
         let mut checklists = self.checklists();
         self.follow_for(cx, &mut checklists);
         checklists.get(scope).map(|kept| kept.list.clone()).unwrap_or_default()
     }
 
-    /// Puts a checklist in the place of another, tells everybody, and returns it with what was unfinished and is gone.
+    /// Replaces a checklist, publishes it, and returns it together with the unfinished items that are missing from it.
     pub(crate) fn replace_checklist(
         &self,
         cx: &CallContext,
         scope: &str,
         items: Vec<Item>,
     ) -> Result<(List, Vec<Item>), Fault> {
-        // The lock is held until the store is told, so that others hear of changes in their order.
+        // The mutex is held during the write to the store, so that events appear in the order of the changes.
         let mut checklists = self.checklists();
         self.follow_for(cx, &mut checklists);
         let kept = entry(&mut checklists, scope);
@@ -354,7 +360,7 @@ impl Lists {
         Ok((list, dropped))
     }
 
-    /// Empties the lists that somebody else has asked to be emptied.
+    /// Clears the lists that other processes have asked to clear.
     fn follow(&self, checklists: &mut BTreeMap<String, Checklist>) -> Result<(), Error> {
         let Some(mirror) = self.0.mirror.get() else { return Ok(()) };
         for scope in mirror.cleared()? {
@@ -375,7 +381,7 @@ impl Lists {
         self.sessions().get(scope).map(|session| session.list.clone()).unwrap_or_default()
     }
 
-    /// Puts a session's list in the place of another, and returns it with what was unfinished and is gone.
+    /// Replaces the list of a session; returns it together with the unfinished items that are missing from it.
     pub(crate) fn replace_session(&self, scope: &str, items: Vec<Item>) -> Result<(List, Vec<Item>), Fault> {
         let mut sessions = self.sessions();
         let session = sessions.entry(scope.to_owned()).or_default();
@@ -402,11 +408,12 @@ fn entry<'a>(checklists: &'a mut BTreeMap<String, Checklist>, scope: &str) -> &'
 }
 
 impl Shared {
-    /// Without [`ListsBuilder::keep`] nobody is to go on drawing lists that are gone.
+    /// Ends the published lists, unless they are kept for review.
     fn end(&self) {
         let Some(mirror) = self.mirror.get().filter(|_| !self.options.is_kept) else { return };
         for scope in mirror.told() {
-            // There is nobody left to be told that a store does not answer.
+            // The error is ignored: during the drop there is nobody to report it to. Other processes still notice the
+            // end by the lock.
             let _ = mirror.write(&scope, Vec::new());
         }
     }

@@ -1,4 +1,4 @@
-//! The checklists of a process, told to others through the events of a store; and what others say back.
+//! Publishes the checklists of a process through the events of a store, and receives requests of other processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,59 +9,60 @@ use taskpawl_model::{ChecklistChanged, ChecklistItem, Command, Event, EventKind,
 
 use crate::keeper::{Keeper, is_gone};
 
-/// The word of the events of checklists.
+/// Name of the event kind.
 const KIND: &str = "checklist";
 
-/// How many events are read at once, where one of the latest is probably meant.
+/// Number of events that one read returns. Small, because the wanted list is usually among the latest events.
 const LATEST: usize = 50;
 
-/// A checklist, as the events of a store last told of it.
+/// A checklist, as last published in the events of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MirroredList {
-    /// Whose it is.
+    /// Scope of the list.
     pub scope: String,
-    /// Who keeps it.
+    /// Actor that keeps the list.
     pub actor: String,
-    /// When it last changed.
+    /// Time of the last change.
     pub at: Timestamp,
-    /// The revision of the store with which it did.
+    /// Revision of the store with the last change.
     pub revision: u64,
-    /// The items; never none.
+    /// Items of the list, at least one.
     pub items: Vec<ChecklistItem>,
-    /// Whether its process has ended and left it for review: nobody is at the items any more.
+    /// True if the process has ended and left the list for review.
     pub has_ended: bool,
-    /// The lock by which others see that its process is there; none where that cannot be told.
+    /// Liveness lock of the process; `None` if it could not create one.
     keeper: Option<String>,
-    /// Whether it stays when its process ends.
+    /// True if the list remains after the end of its process.
     is_kept: bool,
 }
 
 impl MirroredList {
-    /// Returns whether its process has ended: one that was killed has not said so.
+    /// Returns whether the process has ended. A killed process cannot record its end, so its lock is checked.
     fn is_left(&self, files: &Path) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| is_gone(files, keeper))
     }
 
-    /// Returns the list as it is now, or nothing where it is over: it was in the memory of its process alone, and that has ended.
+    /// Returns the list in its current state. Returns `None` if the process has ended, since the list was only in its
+    /// memory, unless the list is kept.
     fn now(self, files: &Path) -> Option<Self> {
         let has_ended = self.has_ended || self.is_left(files);
         (!has_ended || self.is_kept).then_some(Self { has_ended, ..self })
     }
 }
 
-/// What the events of a store tell of checklists: read once, and then kept in step with them.
+/// The checklists in a store, read once and then updated from new events.
 #[derive(Debug)]
 pub struct MirroredLists {
-    /// Where the locks of keepers are.
+    /// Directory that contains the liveness locks.
     files: PathBuf,
-    /// Everything that was told up to here is in the lists.
+    /// Events up to this revision are included.
     revision: u64,
-    /// By scope; never an empty one.
+    /// By scope; without empty lists.
     lists: BTreeMap<String, MirroredList>,
 }
 
 impl MirroredLists {
-    /// Reads what there is. `files` is the directory for run locks and output files of the store.
+    /// Reads the current checklists. `files` is the directory for run locks and output files of the store.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -71,7 +72,7 @@ impl MirroredLists {
         Ok(lists)
     }
 
-    /// Takes over what has been told since, and leaves out the lists of processes that have ended meanwhile.
+    /// Applies new events, and removes the lists of processes that have ended meanwhile.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -96,20 +97,20 @@ impl MirroredLists {
         }
     }
 
-    /// Returns the lists, the one that changed last at the end.
+    /// Returns the lists, ordered by their last change.
     pub fn lists(&self) -> Vec<&MirroredList> {
         let mut lists: Vec<&MirroredList> = self.lists.values().collect();
         lists.sort_by_key(|list| list.revision);
         lists
     }
 
-    /// Returns whether there is one whose end may be no event.
+    /// Returns whether the end of any list may go unrecorded, so that locks have to be polled in addition to events.
     pub fn is_held(&self) -> bool {
         self.lists.values().any(|list| list.keeper.is_some() && !list.has_ended)
     }
 }
 
-/// Returns the checklists that are not empty and not over, the one that changed last at the end: see [`MirroredLists`].
+/// Returns the checklists that are neither empty nor ended, ordered by their last change: see [`MirroredLists`].
 ///
 /// # Errors
 /// The store cannot be read.
@@ -117,8 +118,8 @@ pub fn mirrored_lists(manager: &Manager, files: &Path) -> Result<Vec<MirroredLis
     Ok(MirroredLists::read(manager, files)?.lists().into_iter().cloned().collect())
 }
 
-/// Returns the checklist of a scope, or without one that which changed last; `None` where it is empty or over. It reads no further back
-/// than that takes.
+/// Returns the checklist of a scope, or without a scope the list that changed last; `None` if it is empty or has ended.
+/// Reads events backwards, only as far as necessary.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -136,6 +137,7 @@ pub fn mirrored_list(
         until = events.first().map(|oldest| oldest.revision.saturating_sub(1));
         for (list, _) in events.into_iter().rev().filter_map(list_of) {
             let is_meant = scope.is_none_or(|scope| list.scope == scope);
+            // Only the latest event of each scope counts; earlier ones are outdated.
             if !is_meant || !overtaken.insert(list.scope.clone()) {
                 continue;
             }
@@ -150,7 +152,7 @@ pub fn mirrored_list(
     }
 }
 
-/// Empties the checklist of `scope` for everybody: who keeps it does so before the next answer.
+/// Clears the checklist of `scope` for all processes. The process that keeps it applies this before its next answer.
 ///
 /// # Errors
 /// The store cannot be written.
@@ -160,7 +162,7 @@ pub fn clear_mirrored(manager: &Manager, scope: &str) -> Result<(), Error> {
     manager.command(clear).map(drop)
 }
 
-/// Returns what an event tells of a checklist, and whether it asks for it to be emptied.
+/// Returns the checklist in an event, and whether the event is a request to clear it.
 fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     let Event { revision, at, actor, kind, .. } = event;
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds tell of no checklist")]
@@ -174,25 +176,25 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     }
 }
 
-/// The way to the store.
+/// Connection of [`Lists`](crate::Lists) to a store.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     manager: Manager,
     files: PathBuf,
-    /// What the lock of this process is called.
+    /// Preferred name of the liveness lock.
     id: String,
-    /// Whether lists stay when this process ends.
+    /// True if lists remain when this process ends.
     is_kept: bool,
-    /// Taken before the first list is told of, and given back with the last handle.
+    /// Locked before the first list is published, and released with the last handle. `None` if locking failed.
     keeper: OnceLock<Option<Keeper>>,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Up to which revision events were looked at; those before the first answer are none of ours.
+    /// Last revision whose events were processed. Events before the first call are requests to other processes.
     revision: Option<u64>,
-    /// With which revision each scope was written last: what was asked for before is overtaken.
+    /// Revision of the last write to each scope. Earlier requests to clear it are outdated.
     written: BTreeMap<String, u64>,
 }
 
@@ -206,7 +208,7 @@ impl Mirror {
         mirrored_list(&self.manager, &self.files, Some(scope))
     }
 
-    /// Tells of a list.
+    /// Publishes a list.
     pub(crate) fn write(&self, scope: &str, items: Vec<ChecklistItem>) -> Result<(), Error> {
         let scope = scope.to_owned();
         let is_over = items.is_empty();
@@ -220,7 +222,7 @@ impl Mirror {
         })?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if is_over {
-            // Nothing is left that somebody could empty.
+            // The list has ended, so there is nothing left to clear.
             seen.written.remove(&scope);
         } else {
             seen.written.insert(scope, answer.revision);
@@ -229,12 +231,13 @@ impl Mirror {
     }
 
     fn keeper(&self) -> Option<String> {
-        // Without its lock a list is drawn all the same, and if its process is killed until somebody clears it.
+        // A list is published even without a lock. If the process is then killed, the list stays visible until it is
+        // cleared.
         let keeper = self.keeper.get_or_init(|| Keeper::hold(&self.files, &self.id).ok());
         keeper.as_ref().map(|keeper| keeper.name().to_owned())
     }
 
-    /// Returns the scopes whose lists somebody else has asked to be emptied since this was asked last.
+    /// Returns the scopes that other processes have asked to clear since the last call.
     pub(crate) fn cleared(&self) -> Result<Vec<String>, Error> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (revision, events) = self.manager.store().view(|view| {
@@ -251,7 +254,7 @@ impl Mirror {
         Ok(asked.map(|(list, _)| list).filter(is_due).map(|list| list.scope).collect())
     }
 
-    /// Returns the scopes of which something was told that is not over.
+    /// Returns the scopes with a published list that has not ended.
     pub(crate) fn told(&self) -> Vec<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).written.keys().cloned().collect()
     }

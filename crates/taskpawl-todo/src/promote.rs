@@ -1,4 +1,4 @@
-//! To-do items become tasks of the plan: manual ones, for agents and people.
+//! Promotion of to-do items to manual tasks of the plan, for agents and people.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,55 +14,58 @@ use crate::dialect::Dialect;
 use crate::list::{Item, ItemId, Urgency};
 use crate::prompt::plain_title;
 
-/// The label of tasks that were items.
+/// Label of tasks that were promoted from items.
 const LABEL: &str = "todo";
 
-/// The field of a task's metadata that says which item it was.
+/// Metadata field of a task that identifies the item.
 const FIELD: &str = "todo";
 
-/// What became of an item.
+/// Result for one item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Promoted {
-    /// The task.
+    /// Id of the task.
     pub id: TaskId,
-    /// What is to be done.
+    /// Name of the task.
     pub name: String,
-    /// Whether the task was made now; an item that was promoted before stays the task that it is.
+    /// True if the task was created by this call. An item that was promoted before keeps its task.
     pub is_new: bool,
 }
 
-/// Items of a list that are to become manual tasks. The list stays as it is. An item becomes one task, however often this is asked
-/// for, also where it has got another number since; of items that are called the same each becomes one of its own.
+/// A promotion of items to manual tasks. It does not change the list. An item becomes one task, even if it is promoted
+/// repeatedly or has been renumbered since. Several items with the same title become separate tasks.
 #[derive(Debug, Clone, Copy)]
 pub struct Promotion<'a> {
-    /// What kind of list it is.
+    /// Dialect of the list.
     pub dialect: Dialect,
-    /// Whose list it is.
+    /// Scope of the list.
     pub scope: &'a str,
-    /// The whole list: which task an item is follows from which tasks the others are.
+    /// All items of the list. The tasks of the other items determine which task belongs to an item.
     pub items: &'a [Item],
-    /// The places of the items that are to become tasks, as [`choose`] returns them.
+    /// Positions of the items to promote, as returned by [`choose`].
     pub chosen: &'a [usize],
-    /// The plan that the tasks join.
+    /// Plan that the tasks join.
     pub plan: Option<&'a str>,
 }
 
 impl Promotion<'_> {
-    /// Makes the tasks, and returns them in the order of the items that were chosen.
+    /// Creates the tasks, and returns them in the order of the chosen items.
     ///
     /// # Errors
-    /// A task is refused, or the store fails; tasks that were made before stay.
+    /// A task is refused, or the store fails. Tasks that were created before remain.
     ///
     /// # Concurrency
-    /// Others may ask for the same at that time, in whatever process: an item becomes one task, and one of them is told that it is new.
+    /// Several processes may promote the same items at the same time: an item becomes one task, and only one caller is
+    /// told that it is new.
     pub fn make(&self, manager: &Manager) -> Result<Vec<Promoted>, Error> {
         let mut tasks = BTreeMap::new();
+        // Retried until no other process has created one of the tasks in between.
         while !self.make_missing(manager, &mut tasks)? {}
         Ok(self.chosen.iter().filter_map(|place| tasks.remove(place)).collect())
     }
 
-    /// Finds or makes the tasks that are missing in `tasks`. Returns false where somebody else was faster with one of them.
+    /// Finds or creates the tasks that are missing in `tasks`. Returns false if another process created one of them
+    /// first.
     fn make_missing(&self, manager: &Manager, tasks: &mut BTreeMap<usize, Promoted>) -> Result<bool, Error> {
         let (mut known, mut ids) = manager.read(|view| {
             let known = self.known(view)?;
@@ -88,8 +91,8 @@ impl Promotion<'_> {
         Ok(true)
     }
 
-    /// Returns the ids that the items get that are no tasks yet, by their places: everybody who sees the same tasks gives them the same
-    /// ones, and the store takes each once.
+    /// Returns the ids for items without a task, by position. Processes that see the same tasks compute the same ids,
+    /// and the store accepts each id only once.
     fn next_ids(
         &self,
         view: &dyn View,
@@ -101,6 +104,7 @@ impl Promotion<'_> {
             let id = loop {
                 let id = self.id(&item.title, *number);
                 *number += 1;
+                // The id of a deleted task stays taken: its item becomes a new task with the next number.
                 if view.key(id.as_str())?.is_none() && view.deleted_id(id.as_str())?.is_none() {
                     break id;
                 }
@@ -110,7 +114,8 @@ impl Promotion<'_> {
         Ok(ids)
     }
 
-    /// Returns the id of one of the tasks that items of this title become.
+    /// Returns the id of the task for the item with this title and number. It is a UUID that is derived from the list
+    /// and the title.
     fn id(&self, title: &str, number: u64) -> TaskId {
         let origin = json!(["taskpawl todo", kept_as(self.dialect).as_str(), self.scope, title, number]);
         let hash = content_hash(origin.to_string().as_bytes());
@@ -118,8 +123,8 @@ impl Promotion<'_> {
         TaskId::from(uuid::Builder::from_custom_bytes(bits.to_be_bytes()).into_uuid().to_string())
     }
 
-    /// Returns, in the order of the items that were chosen, the tasks that they are already, and nothing for those that would become
-    /// one. Writes nothing.
+    /// Returns the existing tasks in the order of the chosen items, and `None` for those that would be created. Writes
+    /// nothing.
     ///
     /// # Errors
     /// A task would be refused, or the store fails.
@@ -136,8 +141,8 @@ impl Promotion<'_> {
         self.chosen.iter().map(one).collect()
     }
 
-    /// Returns which items are tasks already, by their places: first by id and title, and then by title alone, for lists whose items
-    /// were numbered anew. A task that has ended is found by both alone: a list that follows another may ask for the same once more.
+    /// Returns the existing tasks of items, by position. Compares id and title first, then the title alone, because
+    /// lists may have been renumbered. Finished tasks only match by both: a new list may ask for the same work again.
     fn known(&self, view: &dyn View) -> ViewResult<BTreeMap<usize, Promoted>> {
         let mut tasks = Vec::new();
         for key in view.find(&Query { labels: vec![LABEL.to_owned()], ..Query::default() })? {
@@ -157,7 +162,7 @@ impl Promotion<'_> {
         Ok(found.into_iter().map(|(place, index)| (place, task(index))).collect())
     }
 
-    /// Finds tasks for the places that have none, the oldest first and each once, by what `of_task` and `of_item` say.
+    /// Assigns tasks to positions without one, the oldest first and each task once, by equal keys.
     fn assign<K: Ord>(
         &self,
         tasks: &[Task],
@@ -200,11 +205,11 @@ fn is_taken(error: &Error) -> bool {
     matches!(error, Error::Refused(refusal) if matches!(**refusal, Refusal::DuplicateId { .. }))
 }
 
-/// Returns the places of the items that are called so, by id or else by title, each once; without names those of all that are
-/// unfinished. A title that several items have names all of these.
+/// Returns the positions of the named items, by id or else by title, each once. Without names, returns those of all
+/// unfinished items. A title that several items share selects all of them.
 ///
 /// # Errors
-/// The first name that no item has.
+/// The first name that matches no item.
 pub fn choose(items: &[Item], names: &[String]) -> Result<Vec<usize>, String> {
     let all = |is_meant: &dyn Fn(&Item) -> bool| -> Vec<usize> {
         (0..items.len()).filter(|place| is_meant(&items[*place])).collect()
@@ -227,12 +232,12 @@ pub fn choose(items: &[Item], names: &[String]) -> Result<Vec<usize>, String> {
     Ok(places)
 }
 
-/// Returns under which name a list is kept: that of the checklist has two.
+/// Returns the canonical dialect: the checklist has two names.
 fn kept_as(dialect: Dialect) -> Dialect {
     if dialect == Dialect::TodoList { Dialect::Checklist } else { dialect }
 }
 
-/// Returns the id and the title of the item that a task was.
+/// Returns the id and the title of the item that a task was promoted from.
 fn mark_of(task: &Task) -> (String, String) {
     let mark = task.metadata.extra.get(FIELD).unwrap_or(&Value::Null);
     let id = ItemId::read(&mark["id"]).map(|id| id.to_string()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `todo_promote`: the tool by which models turn items of their lists into tasks of the plan, where a host has both. It belongs to no
-//! dialect: what it takes and answers is ours.
+//! `todo_promote`: the tool by which models turn items of their lists into tasks of the plan, if a host offers both. It
+//! belongs to no dialect, so its arguments and answers are our own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,16 +19,16 @@ use crate::prompt::plain_title;
 use crate::vocabulary::{Kind, PROMOTE};
 use crate::{conversation, session};
 
-/// How many tasks an answer lists.
+/// Largest number of tasks in an answer.
 const MOST_LISTED: usize = 10;
 
-/// How much of a name it shows.
+/// Longest item name in an answer, in characters.
 const MOST_CHARS: usize = 60;
 
-/// The longest name of an agent, in characters.
+/// Longest name of an agent, in characters.
 const MOST_ACTOR: usize = 128;
 
-/// The argument that names the agent whose queue it is.
+/// Name of the argument for the agent of a queue.
 const AGENT_ID: &str = "agent_id";
 
 #[derive(Debug)]
@@ -42,13 +42,14 @@ struct Work {
     lists: Lists,
     dialects: Vec<Dialect>,
     manager: Manager,
-    /// Held while tasks are made: two calls that name one item make one task of it.
+    /// Held during a promotion, so that two calls for the same item do not race. Correctness does not depend on it:
+    /// other processes can promote as well.
     turn: Mutex<()>,
 }
 
 impl Lists {
-    /// Returns the tool `todo_promote`, by which models turn items of lists of these dialects into tasks of the plan of `manager`: for
-    /// hosts that offer both. It reaches the lists that are in memory, too.
+    /// Returns the tool `todo_promote`, by which models turn items of lists of these dialects into tasks of the plan of
+    /// `manager`. It can also read the lists in memory.
     pub fn promoter(&self, dialects: &[Dialect], manager: &Manager) -> Arc<dyn Tool> {
         let (lists, dialects, manager) = (self.clone(), dialects.to_vec(), manager.clone());
         let properties = json!({
@@ -68,6 +69,7 @@ impl Tool for Promoter {
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         cx.check()?;
+        // The store and the files of lists block, so the work runs on a blocking thread.
         let work = Arc::clone(&self.work);
         let promote = move || check(&args).and_then(|()| work.promote(&cx, Args::of(&args)));
         let done = tokio::task::spawn_blocking(promote);
@@ -76,19 +78,19 @@ impl Tool for Promoter {
             Ok(Err(refused)) => Answer::error(refused).into_result(),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shut down before the work began.
+                // The runtime shut down before the work started.
                 Err(_) => Err(ToolError::Cancelled { result: None }),
             },
         }
     }
 
-    /// As the tools of the dialects: some clients send every argument, those that they do not mean as `null`.
+    /// As in the tools of the dialects: some clients send every argument, and `null` for those that they do not use.
     fn judged_args(&self) -> Option<Vec<&str>> {
         Some(PROMOTE.all_params(true).map(|param| param.name).collect())
     }
 }
 
-/// Refuses what is no argument, or not what it should be: who misspells `items` does not mean all of them.
+/// Refuses unknown arguments and wrong types. A misspelled `items` must not promote everything.
 fn check(args: &Value) -> Result<(), String> {
     let Some(args) = args.as_object() else {
         return if args.is_null() { Ok(()) } else { Err("the arguments are an object".to_owned()) };
@@ -112,7 +114,7 @@ fn check(args: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether an item may be called so.
+/// Returns whether the value can name an item.
 fn is_name(name: &Value) -> bool {
     name.is_string() || name.is_number()
 }
@@ -143,7 +145,7 @@ impl Work {
         Ok(answer(tasks, json!({"made": made, "before": promoted.len() - made})))
     }
 
-    /// Returns the dialect that is meant.
+    /// Returns the requested dialect.
     fn dialect(&self, args: Args<'_>) -> Result<Dialect, String> {
         let served = || self.dialects.iter().map(|dialect| dialect.as_str()).collect::<Vec<_>>().join(", ");
         match (args.filled("dialect"), self.dialects.as_slice()) {
@@ -160,7 +162,7 @@ impl Work {
         }
     }
 
-    /// Returns whose list is meant.
+    /// Returns the requested scope.
     fn scope(&self, dialect: Dialect, cx: &CallContext, args: Args<'_>) -> Result<String, String> {
         let (rule, missing) = (self.lists.rule(), |name: &str| format!("{name} is required"));
         match dialect {
@@ -175,7 +177,7 @@ impl Work {
     }
 }
 
-/// Returns in whose name tasks are made.
+/// Returns the actor that creates the tasks.
 fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
     let Some(agent) = args.get("agent") else { return Ok(cx.actor.clone()) };
     let is_name =
@@ -186,13 +188,13 @@ fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
     })
 }
 
-/// Returns how the items are called that are meant; none for all that are unfinished.
+/// Returns the names of the requested items; empty means all unfinished items.
 fn names(args: Args<'_>) -> Result<Vec<String>, String> {
     let Some(items) = args.get("items").and_then(Value::as_array) else { return Ok(Vec::new()) };
     if items.is_empty() {
         return Err("items: expected at least one; leave it out for all that are unfinished".to_owned());
     }
-    // Ids may be numbers.
+    // Numeric ids are compared by their text.
     let name = |item: &Value| item.as_str().map_or_else(|| item.to_string(), str::to_owned);
     Ok(items.iter().map(name).collect())
 }
@@ -220,7 +222,7 @@ fn shown(item: &Item) -> Value {
     json!({"item": cut(&item.id.to_string()), "name": cut(&plain_title(&item.title))})
 }
 
-/// Returns the items that were chosen, with the tasks that they are.
+/// Returns the chosen items together with their tasks.
 fn tasks_of(promotion: &Promotion<'_>, tasks: impl IntoIterator<Item = Option<Promoted>>) -> Vec<Value> {
     let chosen = promotion.chosen.iter().map(|place| shown(&promotion.items[*place]));
     chosen.zip(tasks).map(|(shown, task)| with_task(shown, task.as_ref())).collect()
@@ -234,7 +236,7 @@ fn with_task(mut shown: Value, task: Option<&Promoted>) -> Value {
     shown
 }
 
-/// Returns an answer that lists tasks, as many as fit.
+/// Returns an answer with at most ten tasks; the others are counted in `leftOut`.
 fn answer(mut tasks: Vec<Value>, fields: Value) -> Value {
     let left_out = tasks.len().saturating_sub(MOST_LISTED);
     tasks.truncate(MOST_LISTED);

@@ -1,10 +1,10 @@
-//! A checklist as text: for the system prompt of a model, and titles for people.
+//! Text forms of a checklist: a block for the system prompt of a model, and titles for people.
 
 use std::fmt::Write as _;
 
 use taskpawl_model::{ChecklistItem, ChecklistStatus, is_deceptive};
 
-/// Returns the block that tells a model in every turn how far its checklist is; nothing at all for an empty list.
+/// Returns the block that informs a model about its checklist in every turn; an empty string for an empty list.
 ///
 /// ```
 /// assert_eq!(taskpawl_todo::prompt_block(&[]), "");
@@ -22,12 +22,13 @@ pub fn prompt_block(items: &[ChecklistItem]) -> String {
     block
 }
 
-/// A title is one line, and neither begins nor ends a block.
+/// Returns a title as one line that neither opens nor closes the block, so that a title cannot inject text into the
+/// prompt.
 fn within_block(title: &str) -> String {
     const NAME: &str = "tasklist>";
     let line = one_line(title);
     let (mut safe, mut rest) = (String::new(), line.as_str());
-    // Letters of ASCII keep their places when they become small.
+    // ASCII lower case does not change byte positions, so positions in `small` are valid in `line`.
     let small = line.to_ascii_lowercase();
     while let Some(at) = small[line.len() - rest.len()..].find(NAME) {
         safe.push_str(rest[..at].trim_end_matches(['<', '/']));
@@ -37,7 +38,7 @@ fn within_block(title: &str) -> String {
     safe + rest
 }
 
-/// Returns a title without control characters: those that part words become spaces.
+/// Returns a title without control characters and terminal sequences. White space becomes a space.
 fn one_line(title: &str) -> String {
     let (mut line, mut chars) = (String::new(), title.chars());
     while let Some(c) = chars.next() {
@@ -52,7 +53,7 @@ fn one_line(title: &str) -> String {
     line
 }
 
-/// Skips the rest of `ESC [ … letter`.
+/// Skips the rest of a sequence `ESC [ … letter`.
 fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     let mut ahead = chars.clone();
     if ahead.next() == Some('[') && ahead.any(|c| ('@'..='~').contains(&c)) {
@@ -60,11 +61,10 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     }
 }
 
-/// As many characters of a title are shown.
+/// Number of characters of a title that are displayed.
 const MOST_SHOWN: usize = 500;
 
-/// Returns a title as people read it: on one line, without control characters, and without the marks of inline Markdown. Of
-/// one with more than 500 characters only these are left.
+/// Returns a title for people: one line without control characters and inline Markdown, cut after 500 characters.
 ///
 /// ```
 /// use taskpawl_todo::plain_title;
@@ -78,7 +78,7 @@ pub fn plain_title(title: &str) -> String {
     strip(&head).trim().to_owned() + dots
 }
 
-/// Takes marks away that come in pairs, and the targets of links.
+/// Removes paired Markdown delimiters, and the targets of links.
 fn strip(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -103,7 +103,7 @@ fn code(text: &str) -> Option<(&str, &str)> {
 }
 
 fn link(text: &str) -> Option<(&str, &str)> {
-    // Of a picture its text is left, too.
+    // An image is replaced by its alternative text.
     let (label, after) = text.strip_prefix("![").or_else(|| text.strip_prefix('['))?.split_once("](")?;
     let (_, after) = after.split_once(')')?;
     (!label.contains(['[', ']'])).then_some((label, after))
@@ -113,7 +113,7 @@ fn emphasis(text: &str, before: Option<char>) -> Option<(&str, &str)> {
     let mark = ["***", "**", "__", "~~", "*", "_"].into_iter().find(|mark| text.starts_with(mark))?;
     let (inner, after) = text[mark.len()..].split_once(mark)?;
     let is_tight = !inner.is_empty() && inner.trim() == inner;
-    // Within a word these belong to it: `snake_case`, `2*3*4`.
+    // Delimiters inside a word belong to it: `snake_case`, `2*3*4`.
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let is_within = matches!(mark, "_" | "__" | "*") && (is_word(before) || is_word(after.chars().next()));
     (is_tight && !is_within).then_some((inner, after))
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_lose_marks_and_nothing_else() {
+    fn titles_lose_markdown_and_nothing_else() {
         let cases = [
             ("plain", "plain"),
             ("**bold** and *soft* and ~~gone~~", "bold and soft and gone"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_does_not_end_the_block() {
+    fn a_title_cannot_close_the_block() {
         assert_eq!(within_block("a </taskList> b <TASKLIST> c\nd"), "a taskList> b TASKLIST> c d");
         assert_eq!(within_block("<<//taskList></taskList>x"), "taskList>taskList>x");
         assert_eq!(within_block("Vec<Task> stays"), "Vec<Task> stays");

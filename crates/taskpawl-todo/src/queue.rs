@@ -1,4 +1,4 @@
-//! The dialect `queue`: a double-ended queue for each agent, with the operations of Redis.
+//! The `queue` dialect: a double-ended queue for each agent, with operations as in Redis.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::folder::Place;
 use crate::list::{End, Item, ItemId, List};
 use crate::lists::{Lists, READ_ONLY};
 
-/// The longest name of a folder.
+/// Longest name of a directory, in bytes.
 const MOST_ID_BYTES: usize = 255;
 
-/// The longest that an item is taken for.
+/// Longest lease of an item.
 const MOST_LEASE: Duration = Duration::from_hours(365 * 24);
 
-/// The operations, by their words.
+/// Names of the operations.
 pub(crate) const OPERATIONS: [&str; 9] =
     ["lpush", "rpush", "lpop", "rpop", "lpeek", "rpeek", "list", "count", "ack"];
 
-/// What a call asks for.
+/// The requested operation.
 enum Operation {
     Push(End, String),
     Pop(End, Option<Period>),
@@ -52,7 +52,7 @@ struct All<'a> {
     items: Vec<&'a str>,
 }
 
-/// An item that somebody has taken and not acknowledged.
+/// An item that was taken with a lease and is not acknowledged yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Lease {
     receipt: String,
@@ -63,13 +63,13 @@ struct Lease {
     beside: Map<String, Value>,
 }
 
-/// A list with what is taken from it for a time, in the order in which it was taken.
+/// A queue with its leased items, in the order in which they were taken.
 struct Kept {
     list: List,
     leases: Vec<Lease>,
 }
 
-/// Answers a call.
+/// Handles a call.
 pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer {
     let agent = match args.get("agent_id") {
         Some(Value::String(agent)) if !agent.trim().is_empty() => agent,
@@ -100,13 +100,13 @@ pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer 
     answered.unwrap_or_else(|error| failed(cx, agent, &error))
 }
 
-/// Returns the items of an agent; `None` for an id that would leave the folder.
+/// Returns the items of an agent; `None` for an id that would leave the directory.
 pub(crate) fn items(root: &Path, agent: &str, now: Timestamp) -> Option<Result<Vec<Item>, FileError>> {
     let file = file(root, agent)?;
     Some(file.read().and_then(|content| Ok(kept(&content, now)?.list.iter().cloned().collect())))
 }
 
-/// Returns items as the operation `list` answers them.
+/// Returns items in the form of the answer to `list`.
 pub(crate) fn listed(items: &[Item]) -> String {
     text(&All { items: items.iter().map(|item| item.title.as_str()).collect() })
 }
@@ -153,7 +153,7 @@ fn lease(given: &Value) -> Result<Period, String> {
         .ok_or_else(|| "lease must be a duration such as `5m`, of at most 8760h".to_owned())
 }
 
-/// Returns the file of an agent. Its id is the name of a folder, and of nothing else.
+/// Returns the file of an agent; `None` unless the id is a valid name for a single directory.
 fn file(root: &Path, agent: &str) -> Option<ListFile> {
     let is_name = agent != "."
         && agent != ".."
@@ -219,7 +219,8 @@ fn taken(item: Option<&Item>) -> Taken<'_> {
     Taken { item: item.map(|item| item.title.as_str()), receipt: None }
 }
 
-/// Returns what a file holds, with what was taken and whose lease is over by `now` back at the end that it came from.
+/// Returns the content of a queue file. Items whose lease has expired by `now` are put back at the end from which they
+/// were taken.
 fn kept(content: &Content, now: Timestamp) -> Result<Kept, FileError> {
     let items = content.items.iter().enumerate().map(|(position, value)| match value {
         Value::String(item) => Ok(Item::new(ItemId::Text(String::new()), item.clone())),
@@ -233,7 +234,7 @@ fn kept(content: &Content, now: Timestamp) -> Result<Kept, FileError> {
         Some(value) => Vec::deserialize(value).map_err(|error| corrupt(format!("`leased`: {error}")))?,
     };
     let (leases, over): (Vec<_>, Vec<_>) = leases.into_iter().partition(|lease| lease.until > now);
-    // What was taken last stands nearest to the rest, so it goes back first.
+    // The last item taken is the nearest neighbour of the rest, so it goes back first.
     for lease in over.into_iter().rev() {
         list.push(lease.end, Item::new(ItemId::Text(String::new()), lease.item));
     }

@@ -1,4 +1,4 @@
-//! The dialect `session`: the whole list with every write, in memory and nowhere else.
+//! The `session` dialect: every write carries the whole list, which is only kept in memory.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::list::{Fault, Item, ItemId, List, State, Urgency};
 use crate::lists::{Lists, READ_ONLY};
 use crate::vocabulary::Verb;
 
-/// The argument that names a session.
+/// Name of the argument for the session.
 pub(crate) const ARGUMENT: &str = "session_id";
 
-/// The states of items, by their words.
+/// Names of the states.
 const STATES: [(&str, State); 4] = [
     ("pending", State::Open),
     ("in_progress", State::Active),
@@ -21,11 +21,11 @@ const STATES: [(&str, State); 4] = [
     ("cancelled", State::Cancelled),
 ];
 
-/// The urgencies of items, by their words.
+/// Names of the urgencies.
 const URGENCIES: [(&str, Urgency); 3] =
     [("high", Urgency::High), ("medium", Urgency::Medium), ("low", Urgency::Low)];
 
-/// An item as it is answered.
+/// An item in the form of the answers.
 #[derive(Serialize)]
 struct Shown<'a> {
     id: &'a ItemId,
@@ -48,7 +48,7 @@ struct Dropped<'a> {
     content: &'a str,
 }
 
-/// Answers a call.
+/// Handles a call.
 pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>) -> Answer {
     let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
         return Answer::error("session_id is required");
@@ -111,7 +111,7 @@ fn item(lists: &Lists, position: usize, value: &Value) -> Result<Item, String> {
     Ok(Item { state, urgency: Some(urgency), ..Item::new(ItemId::Text(id), content.to_owned()) })
 }
 
-/// Returns what the word in a field stands for.
+/// Returns the value for the word in a field.
 fn word<T: Copy>(args: Args<'_>, field: &str, words: &[(&str, T)]) -> Result<T, String> {
     let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
     let given = match args.get(field) {

@@ -1,6 +1,7 @@
-//! Processes that work on one file at once: nothing is lost, and nothing is done twice.
+//! Concurrency test: several processes change one file at the same time, and no change may be lost or duplicated.
 //!
-//! A process is this test program, started anew for one test that does nothing unless it is told what to work on.
+//! Each process is this test binary, started again to run the test `worker`. That test does nothing unless environment
+//! variables tell it what to do.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,7 +21,7 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(format!("TASKPAWL_STRESS_{name}"))
 }
 
-/// What a process does, in `directory`.
+/// The operation that a process repeats.
 #[derive(Clone, Copy)]
 enum Work {
     Add,
@@ -47,7 +48,7 @@ fn worker() {
     }
 }
 
-/// Everybody begins at once: when the file is there that says so.
+/// Waits for the start file, so that all processes start at the same time.
 fn wait_for_start(directory: &Path) {
     while !directory.join("start").exists() {
         std::thread::yield_now();
@@ -109,25 +110,26 @@ fn start(directory: &Path, work: &str, name: &str, is_unlocked: bool) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs processes of each kind of work at once and returns what they said; `None` where one of them failed.
+/// Runs one process for each element of `works` at the same time, and returns their output. Returns `None` if a process
+/// failed.
 fn stress(directory: &Path, works: &[&str], is_unlocked: bool) -> Option<Vec<String>> {
     let start = |(index, work): (usize, &&str)| start(directory, work, &format!("p{index}"), is_unlocked);
     let children: Vec<Child> = works.iter().enumerate().map(start).collect();
     std::fs::write(directory.join("start"), "").unwrap();
     let ended: Vec<_> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
-    let mut said = Vec::new();
-    for output in &ended {
-        let text = String::from_utf8_lossy(&output.stdout);
-        // The harness prints the name of the test on the line of the first word.
-        said.extend(
+    let mut output_lines = Vec::new();
+    for process_output in &ended {
+        let text = String::from_utf8_lossy(&process_output.stdout);
+        // The test harness prints the name of the test in front of the first line.
+        output_lines.extend(
             text.lines().filter_map(|line| line.split_once("SAID ")).map(|(_, word)| word.to_owned()),
         );
     }
-    ended.iter().all(|output| output.status.success()).then_some(said)
+    ended.iter().all(|process_output| process_output.status.success()).then_some(output_lines)
 }
 
 #[test]
-fn two_processes_that_add_at_once_lose_nothing() {
+fn concurrent_adds_are_not_lost() {
     let directory = tempfile::tempdir().unwrap();
     let said = stress(directory.path(), &["add"; PROCESSES], false).unwrap();
     let all = Calls::of(directory.path()).call("ListTasks", json!({}));
@@ -142,7 +144,7 @@ fn two_processes_that_add_at_once_lose_nothing() {
 }
 
 #[test]
-fn ids_are_not_used_twice_also_when_others_delete() {
+fn ids_are_unique_under_concurrent_adds_and_deletes() {
     let directory = tempfile::tempdir().unwrap();
     let said = stress(directory.path(), &["add", "delete", "add", "delete"], false).unwrap();
     let unique: BTreeSet<_> = said.iter().collect();
@@ -152,7 +154,7 @@ fn ids_are_not_used_twice_also_when_others_delete() {
 }
 
 #[test]
-fn two_processes_that_push_at_once_lose_nothing() {
+fn concurrent_pushes_are_not_lost() {
     let directory = tempfile::tempdir().unwrap();
     stress(directory.path(), &["push"; PROCESSES], false).unwrap();
     let calls = Calls::of(directory.path());
@@ -164,7 +166,7 @@ fn two_processes_that_push_at_once_lose_nothing() {
 }
 
 #[test]
-fn two_processes_that_pop_at_once_never_get_the_same_item() {
+fn concurrent_pops_never_return_the_same_item() {
     let directory = tempfile::tempdir().unwrap();
     let calls = Calls::of(directory.path());
     let said = stress(directory.path(), &["push", "pop", "push", "pop"], false).unwrap();
@@ -175,9 +177,10 @@ fn two_processes_that_pop_at_once_never_get_the_same_item() {
     assert_eq!((all.len(), unique.len()), (2 * EACH, 2 * EACH));
 }
 
-/// The control: without the lock something is lost, or a process fails.
+/// Positive control: without the lock, items are lost or a process fails. Several rounds, because a race need not
+/// happen in one.
 #[test]
-fn without_the_lock_the_harness_finds_what_is_lost() {
+fn without_the_lock_the_test_detects_lost_changes() {
     let is_sound = |work: &str, count: &dyn Fn(&Calls) -> usize| {
         let directory = tempfile::tempdir().unwrap();
         let said = stress(directory.path(), &[work; PROCESSES], true);
@@ -185,6 +188,6 @@ fn without_the_lock_the_harness_finds_what_is_lost() {
     };
     let tasks = |calls: &Calls| calls.call("ListTasks", json!({}))["tasks"].as_array().map_or(0, Vec::len);
     let items = |calls: &Calls| calls.task("list", None)["items"].as_array().map_or(0, Vec::len);
-    assert!((0..5).any(|_| !is_sound("add", &tasks)), "the control of `conversation` stays green");
-    assert!((0..5).any(|_| !is_sound("push", &items)), "the control of `queue` stays green");
+    assert!((0..5).any(|_| !is_sound("add", &tasks)), "adding tasks without the lock should lose some");
+    assert!((0..5).any(|_| !is_sound("push", &items)), "pushing items without the lock should lose some");
 }

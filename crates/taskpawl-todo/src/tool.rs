@@ -1,4 +1,4 @@
-//! A dialect's tool, as a host calls it.
+//! Implementation of [`Tool`] for the tools of all dialects.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::lists::Lists;
 use crate::vocabulary::{ToolText, Verb};
 use crate::{checklist, conversation, queue, session};
 
-/// One tool of a dialect.
+/// A tool of a dialect.
 #[derive(Debug)]
 pub(crate) struct DialectTool {
     text: &'static ToolText,
@@ -37,6 +37,7 @@ impl Tool for DialectTool {
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         cx.check()?;
         let (verb, lists) = (self.text.verb, self.lists.clone());
+        // Session lists are only in memory. All other dialects may block on files or the store.
         if matches!(verb, Verb::Write | Verb::Read) {
             return answer(&lists, verb, &cx, &args).into_result();
         }
@@ -44,21 +45,22 @@ impl Tool for DialectTool {
             Ok(answer) => answer.into_result(),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime shut down before the work began.
+                // The runtime shut down before the work started.
                 Err(_) => Err(ToolError::Cancelled { result: None }),
             },
         }
     }
 
-    /// The dialect says itself what is wrong with arguments, in words that models know.
+    /// Skips the validation by the host: the dialect has its own error texts, which models know.
     fn judged_args(&self) -> Option<Vec<&str>> {
         let alias = if self.text.verb == Verb::Manage { &checklist::LIST_ARGUMENTS[..] } else { &[] };
-        // The scope may also be named where another one is fixed: it is passed over.
+        // The scope argument is accepted even if the scope is fixed; it is ignored then.
         let params = self.text.all_params(true).map(|param| param.name);
         Some(params.chain(alias.iter().copied()).collect())
     }
 
     fn is_repeatable(&self, args: &Value) -> bool {
+        // Repeating `ack` is safe: a receipt that was already acknowledged is an error that changes nothing.
         let looks = ["lpeek", "rpeek", "list", "count", "ack"];
         let is_look = || Args::of(args).text("operation").is_some_and(|word| looks.contains(&word));
         self.spec.hints.idempotent || (self.text.verb == Verb::Queue && is_look())

@@ -1,5 +1,5 @@
-//! What the tools are called, what they take, answer and expect: descriptions, schemas, help, guides and the table of the README are
-//! all made from this.
+//! Texts of all tools: names, parameters, answers and rules. The descriptions, schemas, help, guides and the table in
+//! the README are generated from them.
 
 use serde_json::{Map, Value, json};
 use taskpawl_tools::{Hints, ToolSpec};
@@ -7,7 +7,7 @@ use taskpawl_tools::{Hints, ToolSpec};
 use crate::dialect::Dialect;
 use crate::{conversation, queue, session};
 
-/// What a tool does.
+/// Operation of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     ListTasks,
@@ -22,7 +22,7 @@ pub(crate) enum Verb {
     Promote,
 }
 
-/// A parameter, or a field of an item.
+/// A parameter of a tool, or a field of a list item.
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) name: &'static str,
@@ -31,14 +31,14 @@ pub(crate) struct Param {
     pub(crate) text: &'static str,
 }
 
-/// What a parameter is.
+/// Type of a parameter.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Text,
     Number,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// Yes or no.
+    /// A boolean.
     Flag,
     /// A list of ids or names.
     Names,
@@ -46,15 +46,15 @@ pub(crate) enum Kind {
     List(&'static [Param]),
 }
 
-/// A tool, in words.
+/// Documentation of a tool.
 #[derive(Debug)]
 pub(crate) struct ToolText {
     pub(crate) verb: Verb,
     pub(crate) name: &'static str,
-    /// The dialect whose it is; none for what belongs to all.
+    /// The dialect of the tool; `None` if it works with all of them.
     pub(crate) dialect: Option<Dialect>,
     pub(crate) summary: &'static str,
-    /// What models have to know before they call it.
+    /// Rules that models should know before they call it.
     pub(crate) rules: &'static [&'static str],
     pub(crate) params: &'static [Param],
     pub(crate) answers: &'static [&'static str],
@@ -82,11 +82,11 @@ const NO_TASK_ID: &str = r#"{"ok":false,"error":"taskId is required"}"#;
 const MARKED: &str = r#"{"ok":true,"task":{"id","title","description","done"}}"#;
 const TASK_ID: &[Param] = &[text("taskId", "The id of the task, as ListTasks shows it.")];
 
-/// The parameter that names a conversation, where calls may bring it.
+/// The parameter for the conversation, if calls may name it.
 const CONVERSATION: Param =
     optional(text(conversation::ARGUMENT, "The id of the conversation whose list it is: a UUID."));
 
-/// The parameter that names a session, where calls may bring it.
+/// The parameter for the session, if calls may name it.
 const SESSION: Param =
     optional(text(session::ARGUMENT, "The session whose list it is; the same in every call of a session."));
 
@@ -283,7 +283,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     },
 ];
 
-/// The tool that belongs to all dialects, where a host has the plan, too.
+/// The tool that works with all dialects, for hosts that also offer a plan.
 pub(crate) const PROMOTE: ToolText = ToolText {
     verb: Verb::Promote,
     name: "todo_promote",
@@ -322,7 +322,7 @@ pub(crate) const PROMOTE: ToolText = ToolText {
     hints: REPEATABLE,
 };
 
-/// The parameters that name whose list it is, for a tool that belongs to all dialects.
+/// The scope parameters of a tool that works with all dialects.
 const SCOPES: &[Param] = &[CONVERSATION, SESSION];
 
 /// Returns the tools of a dialect.
@@ -330,7 +330,7 @@ pub(crate) fn of_dialect(dialect: Dialect) -> impl Iterator<Item = &'static Tool
     TOOLS.iter().filter(move |tool| tool.dialect == Some(dialect))
 }
 
-/// Returns the parameter by which a call of this dialect names its scope, where calls may.
+/// Returns the scope parameter of a dialect, for rules that allow it.
 fn scope_param(dialect: Dialect) -> Option<&'static Param> {
     match dialect {
         Dialect::Conversation => Some(&CONVERSATION),
@@ -340,12 +340,12 @@ fn scope_param(dialect: Dialect) -> Option<&'static Param> {
 }
 
 impl ToolText {
-    /// Returns what models read before they choose it.
+    /// Returns the description by which models choose a tool.
     pub(crate) fn description(&self) -> String {
         std::iter::once(&self.summary).chain(self.rules).copied().collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the parameters, with the one for the scope if calls may bring it.
+    /// Returns the parameters. With `with_scope`, includes the one for the scope.
     pub(crate) fn all_params(&self, with_scope: bool) -> impl Iterator<Item = &'static Param> {
         let scope = match self.dialect {
             Some(dialect) => scope_param(dialect).map_or(&[][..], std::slice::from_ref),
@@ -354,7 +354,7 @@ impl ToolText {
         self.params.iter().chain(scope.iter().filter(move |_| with_scope))
     }
 
-    /// Returns what programs know of it.
+    /// Returns the specification for tool hosts.
     pub(crate) fn spec(&self, with_scope: bool) -> ToolSpec {
         let schema = object(self.all_params(with_scope));
         ToolSpec::new(self.name, self.description(), schema).with_hints(self.hints)

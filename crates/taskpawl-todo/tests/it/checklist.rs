@@ -1,4 +1,4 @@
-//! `checklist`: each test is a line of the contract.
+//! Contract tests of the `checklist` dialect; each test covers one line of the contract.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn the_complete_array_is_written_and_read() {
 }
 
 #[test]
-fn the_list_may_be_called_todo_list_or_be_a_string_that_holds_one() {
+fn both_argument_names_and_json_strings_are_accepted() {
     let host = Host::new();
     let said = r#"{"success":true,"message":"Task list updated: 1/3 completed"}"#;
     assert_eq!(host.call("manage_tasks", json!({"todoList": example()})), said);
@@ -63,13 +63,13 @@ fn write_is_the_default_when_a_list_is_given_and_read_when_none_is() {
 }
 
 #[test]
-fn an_empty_array_is_0_of_0() {
+fn an_empty_list_reports_0_of_0() {
     let host = Host::new();
     assert_eq!(write(&host, &json!([])), r#"{"success":true,"message":"Task list updated: 0/0 completed"}"#);
 }
 
 #[test]
-fn unfinished_items_that_were_dropped_are_told() {
+fn dropped_unfinished_items_are_reported() {
     let host = Host::new();
     write(&host, &example());
     assert_eq!(
@@ -81,7 +81,7 @@ fn unfinished_items_that_were_dropped_are_told() {
 }
 
 #[test]
-fn what_is_no_array_is_refused() {
+fn a_value_that_is_no_array_is_refused() {
     let host = Host::new();
     let said = r#"{"success":false,"error":"Invalid JSON array for taskList"}"#;
     for list in [json!("x"), json!("{}"), json!({}), json!(5), json!(true), json!("[1")] {
@@ -98,7 +98,7 @@ fn more_than_one_in_progress_is_refused() {
 }
 
 #[test]
-fn an_error_names_item_and_field_and_a_refused_call_changes_nothing() {
+fn errors_name_item_and_field_and_refused_calls_change_nothing() {
     let host = Host::new();
     write(&host, &example());
     let before = read(&host);
@@ -145,7 +145,7 @@ fn consecutive_ids_and_short_titles_are_conventions_and_not_enforced() {
 }
 
 #[test]
-fn each_accepted_write_tells_subscribers_the_new_list() {
+fn subscribers_receive_each_accepted_write() {
     let host = Host::new().scope("s");
     let mut heard = host.lists.watch("s");
     assert!(heard.borrow_and_update().is_empty());
@@ -191,7 +191,7 @@ fn another_process_reads_the_mirrored_list_that_changed_last() {
     let found = |scope| mirrored_list(&plan, host.root(), scope).unwrap().map(|list| list.scope);
     assert_eq!(found(None).as_deref(), Some("a"));
     assert_eq!([found(Some("b")), found(Some("c")), found(Some("d"))], [Some("b".to_owned()), None, None]);
-    // However far back it is.
+    // The search must reach further back than one page of events.
     for id in 0..120 {
         write(&host.scope("c"), &json!([item(id, "not-started")]));
     }
@@ -211,16 +211,16 @@ fn a_clear_from_another_process_is_applied_before_the_next_answer() {
     assert_eq!(read(&a), r#"{"success":true,"taskList":[]}"#);
     assert!(heard.borrow().is_empty());
     assert!(read(&b).contains("Build UI widget"));
-    // What was written after it stays.
+    // A write after the request stays.
     assert!(!write(&a, &example()).contains("dropped"));
     assert!(read(&a).contains("Build UI widget"));
-    // Asked for again, it is applied again; also before a write.
+    // A second request is applied as well, and also before a write.
     clear_mirrored(&plan, "a").unwrap();
     assert_eq!(write(&a, &json!([])), r#"{"success":true,"message":"Task list updated: 0/0 completed"}"#);
 }
 
 #[test]
-fn lists_are_over_with_their_process_unless_they_are_kept() {
+fn lists_end_with_their_process_unless_they_are_kept() {
     for is_kept in [false, true] {
         let (plan, files) = (plan(), tempfile::tempdir().unwrap());
         let host = Host::with(|builder| builder.keep(is_kept)).scope("s");
@@ -233,7 +233,7 @@ fn lists_are_over_with_their_process_unless_they_are_kept() {
         let left = mirrored_lists(&plan, files.path()).unwrap();
         assert_eq!(followed.lists(), left.iter().collect::<Vec<_>>());
         let has_ended: Vec<bool> = left.iter().map(|list| list.has_ended).collect();
-        assert_eq!(has_ended, [true][..usize::from(is_kept)], "who reviews it is told that nobody is at it");
+        assert_eq!(has_ended, [true][..usize::from(is_kept)], "a kept list is marked as ended");
         assert!(!followed.is_held());
         let found = mirrored_list(&plan, files.path(), Some("s")).unwrap();
         assert_eq!(found.map(|list| list.has_ended), is_kept.then_some(true));
@@ -241,13 +241,13 @@ fn lists_are_over_with_their_process_unless_they_are_kept() {
 }
 
 #[test]
-fn a_list_without_its_keeper_is_over() {
+fn a_list_of_a_killed_process_is_over() {
     let (host, plan, files) = (Host::new().scope("s"), plan(), tempfile::tempdir().unwrap());
     host.lists.mirror_to(&plan, files.path());
     write(&host, &example());
     let mut lists = MirroredLists::read(&plan, files.path()).unwrap();
     assert!(lists.is_held() && lists.lists().len() == 1);
-    // What is left when somebody is killed: a lock that nobody holds, or none.
+    // A killed process leaves an unlocked file or none.
     let keepers = files.path().join("keepers");
     for lock in fs::read_dir(&keepers).unwrap() {
         fs::remove_file(lock.unwrap().path()).unwrap();
@@ -255,13 +255,13 @@ fn a_list_without_its_keeper_is_over() {
     lists.follow(&plan).unwrap();
     assert!(lists.lists().is_empty() && !lists.is_held());
     assert!(mirrored_lists(&plan, files.path()).unwrap().is_empty());
-    // Who sees no locks at all, as a program within a call, cannot tell.
+    // Inside a call the directory is not visible, so the end of the process cannot be determined.
     fs::remove_dir(keepers).unwrap();
     assert_eq!(mirrored_lists(&plan, files.path()).unwrap().len(), 1);
 }
 
 #[test]
-fn the_prompt_block_is_this() {
+fn the_prompt_block_has_this_format() {
     let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
     let block = "\
 <taskList>
@@ -294,11 +294,11 @@ fn a_reset_of_the_chat_empties_the_list() {
     assert!(mirrored_lists(&plan, host.root()).unwrap().is_empty());
     host.lists.clear("nobody").unwrap();
     assert!(!write(&host, &example()).contains("dropped"));
-    assert!(read(&host).contains("Build UI widget"), "its own reset is not taken for one of others");
+    assert!(read(&host).contains("Build UI widget"), "the own reset must not be applied a second time");
 }
 
 #[test]
-fn a_list_for_reading_alone_answers_reads_and_refuses_writes() {
+fn a_read_only_list_answers_reads_and_refuses_writes() {
     let host = Host::with(|builder| builder.read_only(true));
     assert_eq!(read(&host), r#"{"success":true,"taskList":[]}"#);
     assert_eq!(write(&host, &json!([])), r#"{"success":false,"error":"This server is read-only"}"#);

@@ -1,4 +1,4 @@
-//! `conversation`: each test is a line of the contract.
+//! Contract tests of the `conversation` dialect; each test covers one line of the contract.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ fn write(host: &Host, content: &str) {
 }
 
 #[test]
-fn list_tasks_reads_the_file_and_no_file_is_an_empty_list_and_makes_none() {
+fn list_tasks_reads_the_file_and_creates_none() {
     let host = talk();
     assert_eq!(host.call("ListTasks", json!({})), r#"{"tasks":[]}"#);
     assert!(!host.path(".agents").exists());
@@ -37,7 +37,7 @@ fn list_tasks_reads_the_file_and_no_file_is_an_empty_list_and_makes_none() {
 }
 
 #[test]
-fn add_task_makes_a_new_id_appends_and_writes() {
+fn add_task_appends_a_task_with_a_new_id() {
     let host = talk();
     let said = host.call("AddTask", json!({"title": "Write", "description": "all of it"}));
     let id = serde_json::from_str::<Value>(&said).unwrap()["id"].as_str().unwrap().to_owned();
@@ -61,7 +61,7 @@ fn complete_task_sets_done_and_answers_the_task() {
 }
 
 #[test]
-fn uncomplete_task_takes_done_back() {
+fn uncomplete_task_clears_done() {
     let host = talk();
     let id = add(&host, "Write");
     host.call("CompleteTask", json!({"taskId": id}));
@@ -85,7 +85,7 @@ fn delete_task_removes_it() {
 }
 
 #[test]
-fn a_task_that_is_not_found_makes_no_folder() {
+fn an_unknown_task_creates_no_folder() {
     let host = talk();
     for tool in ["CompleteTask", "UncompleteTask", "DeleteTask"] {
         host.call(tool, json!({"taskId": "x"}));
@@ -131,7 +131,7 @@ fn unknown_fields_survive_a_rewrite_at_the_top_and_in_an_item() {
 }
 
 #[test]
-fn only_tasks_is_required_on_reading() {
+fn only_the_tasks_field_is_required() {
     let host = talk();
     write(&host, r#"{"tasks":[{"title":"t"},{"id":5}]}"#);
     assert_eq!(
@@ -143,7 +143,7 @@ fn only_tasks_is_required_on_reading() {
 }
 
 #[test]
-fn ids_are_never_used_twice_in_a_file_also_after_a_delete() {
+fn ids_are_never_reused_even_after_a_delete() {
     let host = talk();
     let mut ids = BTreeSet::new();
     for _ in 0..200 {
@@ -158,7 +158,7 @@ fn ids_are_never_used_twice_in_a_file_also_after_a_delete() {
 fn writes_are_atomic_and_leave_nothing_else_behind() {
     let host = talk();
     add(&host, "a");
-    // What a killed process left is in nobody's way.
+    // A killed process may leave its temporary file behind.
     fs::write(host.path(".agents/tasks/.0b2f6c1e9a4d4c558a392f6f0f5f7f10.json.new"), "half").unwrap();
     fs::set_permissions(host.path(FILE), fs::Permissions::from_mode(0o640)).unwrap();
     add(&host, "b");
@@ -183,7 +183,7 @@ fn the_id_is_a_uuid_in_any_spelling() {
 }
 
 #[test]
-fn without_a_conversation_it_says_so_and_touches_no_file() {
+fn without_a_conversation_calls_fail_and_touch_no_file() {
     let host = Host::new();
     let line = "Error: Task list is not available (no conversation context).";
     for (tool, args) in all_calls() {
@@ -204,7 +204,7 @@ fn all_calls() -> [(&'static str, Value); 5] {
 }
 
 #[test]
-fn an_id_that_is_no_uuid_is_refused() {
+fn a_conversation_id_that_is_no_uuid_is_refused() {
     let host = Host::new();
     for id in ["talk-1", "", "../../etc/passwd", "0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f1"] {
         let said = host.scope(id).answer("AddTask", json!({"title": "a"}));
@@ -249,7 +249,7 @@ fn a_corrupt_file_stays_byte_for_byte() {
 }
 
 #[test]
-fn an_io_error_is_error_and_the_message() {
+fn an_io_error_is_reported_with_its_message() {
     let host = talk();
     fs::write(host.path(".agents"), "a file").unwrap();
     let (said, is_error) = host.answer("AddTask", json!({"title": "a"}));
@@ -257,7 +257,7 @@ fn an_io_error_is_error_and_the_message() {
 }
 
 #[test]
-fn a_link_that_leads_out_of_the_project_is_not_followed() {
+fn a_link_out_of_the_project_is_not_followed() {
     let (host, outside) = (talk(), tempfile::tempdir().unwrap());
     symlink(outside.path(), host.path(".agents")).unwrap();
     let (said, _) = host.answer("AddTask", json!({"title": "a"}));
@@ -266,7 +266,7 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
 }
 
 #[test]
-fn what_is_missing_or_blank_is_named() {
+fn missing_and_blank_arguments_are_named() {
     let host = talk();
     for args in [json!({}), json!({"title": null}), json!({"title": " \n"}), json!({"title": 5}), json!(null)]
     {
@@ -281,7 +281,7 @@ fn what_is_missing_or_blank_is_named() {
 }
 
 #[test]
-fn an_argument_names_the_conversation_only_where_nothing_is_fixed() {
+fn the_scope_argument_is_only_used_if_the_scope_is_not_fixed() {
     let open = Host::with(|builder| builder.scope(ScopeRule::argument_or_own()));
     let properties = |host: &Host| host.tool("ListTasks").spec().args_schema["properties"].clone();
     assert!(properties(&open).get("conversation_id").is_some());
@@ -299,12 +299,12 @@ fn an_argument_names_the_conversation_only_where_nothing_is_fixed() {
 }
 
 #[test]
-fn a_list_for_reading_alone_refuses_writes() {
+fn a_read_only_list_refuses_writes() {
     let host = Host::with(|builder| builder.read_only(true)).scope(TALK);
     assert_eq!(host.call("ListTasks", json!({})), r#"{"tasks":[]}"#);
     let said = host.answer("AddTask", json!({"title": "a"}));
     assert_eq!(said, ("Error: This server is read-only.".to_owned(), true));
     assert!(!host.path(".agents").exists());
-    // The builder of an embedder has no scope by default.
+    // The default builder has no scope.
     assert!(Lists::builder().build().items(taskpawl_todo::Dialect::Conversation, "x").is_err());
 }

@@ -1,4 +1,4 @@
-//! What holds for every dialect.
+//! Behaviour that all dialects share.
 
 use serde_json::json;
 use taskpawl_todo::Dialect;
@@ -7,7 +7,7 @@ use taskpawl_tools::{CallContext, Registry, call_guarded, in_scope};
 use crate::support::{Host, TALK};
 
 #[test]
-fn two_scopes_never_see_each_others_items() {
+fn scopes_are_isolated() {
     let host = Host::new();
     let (a, b) = (TALK, "11111111-1111-4111-8111-111111111111");
     let calls = [
@@ -31,7 +31,7 @@ fn two_scopes_never_see_each_others_items() {
 }
 
 #[test]
-fn the_scope_is_that_of_the_run_around_a_call_and_gone_with_it() {
+fn the_scope_of_a_call_is_that_of_the_surrounding_future() {
     let host = Host::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = || async { CallContext::new(host.root(), host.path("output")) };
@@ -44,7 +44,7 @@ fn the_scope_is_that_of_the_run_around_a_call_and_gone_with_it() {
         assert_eq!(inside.unwrap(), r#"{"tasks":[]}"#);
         let outside = list(call().await).await;
         assert_eq!(outside.unwrap_err(), "Error: Task list is not available (no conversation context).");
-        // However it ends: dropped in the middle, or by a panic.
+        // The scope ends with the future, even if that is dropped half way.
         let dropped =
             tokio::time::timeout(std::time::Duration::ZERO, in_scope(TALK, std::future::pending::<()>()));
         assert!(dropped.await.is_err());
@@ -53,7 +53,7 @@ fn the_scope_is_that_of_the_run_around_a_call_and_gone_with_it() {
 }
 
 #[test]
-fn tools_are_called_through_a_registry_like_all_others() {
+fn tools_work_through_a_registry() {
     let host = Host::new();
     let mut registry = Registry::builtin();
     for tool in Dialect::ALL.into_iter().flat_map(|dialect| host.lists.tools(dialect)) {
@@ -68,14 +68,14 @@ fn tools_are_called_through_a_registry_like_all_others() {
     let beforehand = |args| add.check_args(&args).map_err(|error| error.to_string());
     assert_eq!(beforehand(json!({"description": null, "conversation_id": TALK, "other": 1})), Ok(()));
     let slip = beforehand(json!({"titel": "a"})).unwrap_err();
-    assert!(slip.contains("did you mean `title`?"), "authors of plans are told: {slip}");
-    add.check_call(&json!({"titel": "a"})).expect("what is called gets its own answer");
+    assert!(slip.contains("did you mean `title`?"), "authors of plans get a suggestion: {slip}");
+    add.check_call(&json!({"titel": "a"})).expect("a call gets the dialect's own answer");
     cx.cancel.cancel();
     assert!(runtime.block_on(call_guarded(add, cx, json!({"title": "a"}))).is_err());
 }
 
 #[test]
-fn null_for_an_optional_argument_is_its_default() {
+fn null_means_the_default_of_an_optional_argument() {
     let host = Host::new().scope(TALK);
     let calls = [
         ("AddTask", json!({"title": "a", "description": null})),
@@ -89,7 +89,7 @@ fn null_for_an_optional_argument_is_its_default() {
     }
 }
 
-/// What fails the call of a plan, in the words of each dialect.
+/// These errors let the call of a plan fail, with the text of each dialect.
 #[test]
 fn a_refused_call_is_an_error_result_in_every_dialect() {
     let host = Host::new().scope(TALK);
@@ -123,7 +123,7 @@ fn a_refused_call_is_an_error_result_in_every_dialect() {
     ] {
         assert_eq!(host.answer(tool, args.clone()), (said.to_owned(), true), "{tool} {args}");
     }
-    // What is to be gone is gone: a deletion that is repeated after a crash does not fail.
+    // A deletion that is repeated after a crash must not fail.
     let gone = host.answer("DeleteTask", json!({"taskId": "x"}));
     assert_eq!(gone, (r#"{"ok":false,"error":"Task not found"}"#.to_owned(), false));
 }

@@ -1,4 +1,4 @@
-//! Hostile arguments: a dialect may refuse them, and panics at none; what a file holds stays a list.
+//! Fuzz tests: a dialect may refuse any arguments and files but must not panic, and a list file must stay valid.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,13 +153,14 @@ impl FuzzTarget {
         })
     }
 
-    /// Returns whether a call is taken. Whatever it is, the answer is JSON or one line, and lists can be read afterwards.
+    /// Makes a call and returns whether it succeeded. In any case the answer is JSON or one line, and the lists stay
+    /// readable.
     fn take(&self, input: &str) -> bool {
         let Ok(call) = serde_json::from_str::<Value>(input) else { return false };
         let Some(said) = call["tool"].as_str().and_then(|tool| self.call(tool, call["args"].clone())) else {
             return false;
         };
-        // Lists that grow for ever would make each call dearer than the one before.
+        // Keeps the files small, so that calls do not get slower and slower.
         for file in self.files() {
             if std::fs::metadata(&file).is_ok_and(|data| data.len() > 10_000) {
                 std::fs::remove_file(&file).unwrap();
@@ -177,14 +178,14 @@ impl FuzzTarget {
     }
 }
 
-/// Where files cost nothing, if there is such a place.
+/// Returns a directory in memory if there is one, because the test writes many files.
 fn memory() -> &'static Path {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared } else { Path::new("/tmp") }
 }
 
 #[test]
-fn hostile_arguments_panic_nothing_and_leave_the_folder_alone() {
+fn hostile_arguments_cause_no_panic_and_no_other_files() {
     let target = FuzzTarget::new();
     ARGUMENTS.fuzz(|input| target.take(input));
     for entry in std::fs::read_dir(target.directory.path()).unwrap() {
@@ -195,7 +196,7 @@ fn hostile_arguments_panic_nothing_and_leave_the_folder_alone() {
 }
 
 #[test]
-fn hostile_files_panic_nothing_and_stay_as_they_are_where_they_are_refused() {
+fn hostile_files_cause_no_panic_and_refused_files_stay_unchanged() {
     let target = FuzzTarget::new();
     let files = target.files();
     for file in &files {

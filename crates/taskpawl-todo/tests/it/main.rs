@@ -1,4 +1,4 @@
-//! The contract of the four dialects, line by line, and what holds for all of them.
+//! Contract tests of the four dialects, and tests of their common behaviour.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 

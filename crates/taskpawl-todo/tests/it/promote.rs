@@ -1,4 +1,4 @@
-//! Items become tasks of the plan.
+//! Promotion of items to tasks of the plan.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ fn items(host: &Host, dialect: Dialect, scope: &str) -> Vec<Item> {
     host.lists.items(dialect, scope).unwrap()
 }
 
-/// Makes tasks of all items that are unfinished.
+/// Promotes all unfinished items.
 fn promote(plan: &Manager, dialect: Dialect, scope: &str, items: &[Item]) -> Vec<Promoted> {
     let chosen = choose(items, &[]).unwrap();
     Promotion { dialect, scope, items, chosen: &chosen, plan: None }.make(plan).unwrap()
 }
 
 #[test]
-fn items_become_manual_tasks_once() {
+fn an_item_becomes_a_manual_task_once() {
     let (host, plan) = (Host::with(|builder| builder.base("/")), plan());
     let host = host.scope("s");
     let list = json!([
@@ -47,14 +47,14 @@ fn items_become_manual_tasks_once() {
     );
     assert!(again.iter().all(|task| !task.is_new));
     assert_eq!(plan.list(&Query::default()).unwrap().tasks.len(), 2);
-    assert!(host.call("manage_tasks", json!({})).contains("Send it"), "the list stays");
+    assert!(host.call("manage_tasks", json!({})).contains("Send it"), "the list stays unchanged");
 }
 
 #[test]
-fn an_item_becomes_one_task_whoever_asks_at_the_same_time() {
+fn concurrent_promotions_create_each_task_once() {
     let (host, plan) = (Host::with(|builder| builder.base("/")), plan());
     let host = host.scope("s");
-    // Some are called the same: each becomes a task of its own.
+    // Pairs of items share a title, and each item has to become a task of its own.
     let item = |id: usize| json!({"id": id, "title": format!("Step {}", id / 2), "status": "not-started"});
     host.call("manage_tasks", json!({"taskList": (1..=30).map(item).collect::<Vec<_>>()}));
     let open = items(&host, Dialect::Checklist, "s");
@@ -73,13 +73,13 @@ fn an_item_becomes_one_task_whoever_asks_at_the_same_time() {
     });
     assert_eq!(plan.list(&Query::default()).unwrap().tasks.len(), 30);
     let new = made.iter().flatten().filter(|task| task.is_new).count();
-    assert_eq!(new, 30, "each is new to one of them");
+    assert_eq!(new, 30, "each task should be new for one caller");
     let ids = |tasks: &[Promoted]| tasks.iter().map(|task| task.id.clone()).collect::<Vec<_>>();
     assert!(made.iter().all(|tasks| ids(tasks) == ids(&made[0])));
 }
 
 #[test]
-fn what_was_promoted_and_deleted_becomes_another_task() {
+fn a_deleted_task_is_replaced_by_another_one() {
     let (host, plan) = (Host::with(|builder| builder.base("/")), plan());
     let host = host.scope("s");
     host.call("manage_tasks", json!({"taskList": [{"id": 1, "title": "Step", "status": "not-started"}]}));
@@ -110,7 +110,7 @@ fn items_of_every_dialect_become_tasks() {
     assert_eq!(seen, [("talk", "more", "medium"), ("queued", "", "medium"), ("urgent", "", "high")]);
 }
 
-/// Calls `todo_promote` as a server does, and returns what it answers or refuses.
+/// Calls `todo_promote` like a server, and returns its answer or error.
 fn ask(host: &Host, tool: &Arc<dyn Tool>, args: Value) -> Result<Value, String> {
     let mut registry = Registry::new();
     registry.register(Arc::clone(tool)).unwrap();
@@ -126,7 +126,7 @@ fn ids(plan: &Manager) -> Vec<String> {
 }
 
 #[test]
-fn a_model_promotes_what_is_in_memory() {
+fn the_tool_promotes_lists_in_memory() {
     let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::argument_or_own())), plan());
     let todo = |id: &str, status: &str| json!({"id": id, "content": format!("do {id}"), "status": status, "priority": "high"});
     let todos = json!([todo("a", "pending"), todo("b", "completed"), todo("c", "in_progress")]);
@@ -148,7 +148,7 @@ fn a_model_promotes_what_is_in_memory() {
 
     let all = ask(&host, &tool, json!({"session_id": "s"})).unwrap();
     assert_eq!((&all["made"], &all["before"]), (&json!(1), &json!(1)), "{all}");
-    assert_eq!(all["tasks"][0]["task"], ids(&plan)[1], "in the order of the list");
+    assert_eq!(all["tasks"][0]["task"], ids(&plan)[1], "tasks follow the order of the list");
     assert_eq!((&all["tasks"][1]["task"], &all["tasks"][1]["isNew"]), (&json!(task.id), &json!(false)));
     assert_eq!(ids(&plan).len(), 2);
     let empty = ask(&host, &tool, json!({"session_id": "other"})).unwrap();
@@ -156,7 +156,7 @@ fn a_model_promotes_what_is_in_memory() {
 }
 
 #[test]
-fn a_promotion_that_is_not_clear_makes_nothing_and_says_what_is() {
+fn an_ambiguous_or_invalid_promotion_creates_nothing() {
     let (host, plan) = (Host::with(|builder| builder.base("/").scope(ScopeRule::argument())), plan());
     host.call("task", json!({"agent_id": "a", "operation": "rpush", "item": "queued"}));
     let tool = host.lists.promoter(&[Dialect::Session, Dialect::Queue, Dialect::Conversation], &plan);
@@ -201,9 +201,9 @@ fn a_promotion_that_is_not_clear_makes_nothing_and_says_what_is() {
     assert!(twice <= 8_000, "{twice} bytes");
 }
 
-/// Agents that promote the same list at once make one task of each item.
+/// Concurrent calls of the tool within one process.
 #[test]
-fn agents_that_promote_at_once_double_nothing() {
+fn concurrent_tool_calls_create_each_task_once() {
     let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
     let todo = |n: usize| json!({"content": format!("do {n}"), "status": "pending", "priority": "low"});
     host.call("todowrite", json!({"todos": (0..20).map(todo).collect::<Vec<_>>()}));
@@ -217,7 +217,7 @@ fn agents_that_promote_at_once_double_nothing() {
 }
 
 #[test]
-fn an_item_that_is_named_twice_is_one_task() {
+fn an_item_that_is_named_twice_becomes_one_task() {
     let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
     host.call("manage_tasks", json!({"taskList": [{"id": 7, "title": "Look", "status": "completed"}]}));
     let tool = host.lists.promoter(&[Dialect::Checklist], &plan);
@@ -228,7 +228,7 @@ fn an_item_that_is_named_twice_is_one_task() {
 }
 
 #[test]
-fn an_item_keeps_its_task_when_it_gets_another_number() {
+fn a_renumbered_item_keeps_its_task() {
     let (host, plan) = (Host::new().scope("s"), plan());
     let write = |titles: &[(u32, &str)]| {
         let item = |(id, title): &(u32, &str)| json!({"id": id, "title": title, "status": "not-started"});
@@ -238,21 +238,21 @@ fn an_item_keeps_its_task_when_it_gets_another_number() {
     };
     let first = write(&[(1, "Look"), (2, "Build"), (3, "Look")]);
     assert_eq!(ids(&plan), first);
-    // What has kept number and title goes before what is only called the same.
+    // An item with the same number and title matches before one with only the same title.
     let moved = write(&[(1, "Build"), (2, "Look"), (3, "Look"), (4, "Send")]);
     assert_eq!(moved[..3], [first[1].clone(), first[0].clone(), first[2].clone()]);
     assert_eq!(ids(&plan).len(), 4);
-    // The same list under its other name.
+    // The same list under the second name of the dialect.
     let other = items(&host, Dialect::TodoList, "s");
     assert!(promote(&plan, Dialect::TodoList, "s", &other).iter().all(|task| !task.is_new));
-    // What was done and stands under another number in a later list is to be done once more.
+    // A finished task does not match an item with another number: that is new work.
     plan.done(&moved[3..], Ending::default()).unwrap();
-    assert_eq!(write(&[(4, "Send")]), moved[3..], "it is the item that it was");
+    assert_eq!(write(&[(4, "Send")]), moved[3..], "the unchanged item keeps its task");
     assert_ne!(write(&[(1, "Send")]), moved[3..]);
 }
 
 #[test]
-fn items_that_are_called_the_same_are_tasks_of_their_own() {
+fn items_with_equal_titles_become_separate_tasks() {
     let (host, plan) = (Host::new(), plan());
     let push = |item: &str| {
         host.call("task", json!({"agent_id": "a", "operation": "rpush", "item": item}));
@@ -263,7 +263,7 @@ fn items_that_are_called_the_same_are_tasks_of_their_own() {
     assert_eq!((made.len(), ids(&plan).len()), (3, 3));
     let again = promote(&plan, Dialect::Queue, "a", &queue());
     assert!(again.iter().zip(&made).all(|(now, then)| now.id == then.id && !now.is_new), "{again:?}");
-    assert_eq!(choose(&queue(), &["x".to_owned()]).unwrap(), [0, 2], "the title names both");
+    assert_eq!(choose(&queue(), &["x".to_owned()]).unwrap(), [0, 2], "the title selects both");
     host.call("task", json!({"agent_id": "a", "operation": "lpop"}));
     push("x");
     push("x");
@@ -272,7 +272,7 @@ fn items_that_are_called_the_same_are_tasks_of_their_own() {
 }
 
 #[test]
-fn a_look_at_a_promotion_finds_what_would_be_refused_and_writes_nothing() {
+fn a_dry_run_reports_refusals_and_writes_nothing() {
     let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
     let item = |id: u32, title: &str| json!({"id": id, "title": title, "status": "not-started"});
     host.call("manage_tasks", json!({"taskList": [item(1, "a"), item(2, "b")]}));

@@ -1,4 +1,4 @@
-//! `queue`: each test is a line of the contract.
+//! Contract tests of the `queue` dialect; each test covers one line of the contract.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,7 +17,7 @@ fn file(host: &Host) -> std::path::PathBuf {
 }
 
 #[test]
-fn operations_mean_what_they_mean_in_redis() {
+fn operations_behave_as_in_redis() {
     let host = Host::new();
     let steps = [
         ("rpush", Some("Fix authentication bug"), r#"{"count":1}"#),
@@ -37,7 +37,7 @@ fn operations_mean_what_they_mean_in_redis() {
 }
 
 #[test]
-fn pop_and_peek_on_an_empty_list_are_null_and_no_error_and_make_no_folder() {
+fn reads_and_pops_of_an_empty_queue_return_null_and_create_no_folder() {
     let host = Host::new();
     for operation in ["lpop", "rpop", "lpeek", "rpeek"] {
         let args = json!({"agent_id": "a", "operation": operation});
@@ -49,7 +49,7 @@ fn pop_and_peek_on_an_empty_list_are_null_and_no_error_and_make_no_folder() {
 }
 
 #[test]
-fn answers_have_a_constant_size_but_for_list() {
+fn all_answers_but_list_have_a_constant_size() {
     let host = Host::new();
     for count in 0..500 {
         task(&host, "rpush", Some(&format!("item {count}")));
@@ -60,7 +60,7 @@ fn answers_have_a_constant_size_but_for_list() {
 }
 
 #[test]
-fn errors_are_these() {
+fn errors_have_these_texts() {
     let host = Host::new();
     let errors = [
         (json!({}), "agent_id is required"),
@@ -86,7 +86,7 @@ fn errors_are_these() {
 }
 
 #[test]
-fn it_is_kept_in_a_file_that_is_for_its_owner_alone() {
+fn the_file_is_only_accessible_to_its_owner() {
     let host = Host::new();
     task(&host, "rpush", Some("a \"b\""));
     assert_eq!(fs::read_to_string(file(&host)).unwrap(), r#"{"items":["a \"b\""]}"#);
@@ -96,7 +96,7 @@ fn it_is_kept_in_a_file_that_is_for_its_owner_alone() {
 }
 
 #[test]
-fn its_address_names_it() {
+fn a_queue_can_be_read_by_its_address() {
     let host = Host::new();
     task(&host, "rpush", Some("a"));
     let read = |address: &str| host.lists.read_address(address);
@@ -107,7 +107,7 @@ fn its_address_names_it() {
 }
 
 #[test]
-fn a_parent_fills_and_reads_the_list_of_a_child_and_no_two_agents_share_one() {
+fn each_agent_has_its_own_queue_that_others_can_use() {
     let host = Host::new();
     let call = |agent: &str, args: Value| {
         let mut args = args;
@@ -120,7 +120,7 @@ fn a_parent_fills_and_reads_the_list_of_a_child_and_no_two_agents_share_one() {
 }
 
 #[test]
-fn an_id_that_would_leave_the_folder_is_refused() {
+fn an_agent_id_that_would_leave_the_folder_is_refused() {
     let host = Host::new();
     let long = "x".repeat(256);
     for id in ["..", ".", "../x", "a/b", "/etc", "a\\b", "a\0b", "a\nb", &long] {
@@ -136,7 +136,7 @@ fn an_id_that_would_leave_the_folder_is_refused() {
 }
 
 #[test]
-fn a_link_that_leads_out_of_the_folder_is_not_followed() {
+fn a_link_out_of_the_folder_is_not_followed() {
     let (host, outside) = (Host::new(), tempfile::tempdir().unwrap());
     fs::create_dir_all(host.path("files/system/agents")).unwrap();
     symlink(outside.path(), host.path("files/system/agents/abc123")).unwrap();
@@ -146,7 +146,7 @@ fn a_link_that_leads_out_of_the_folder_is_not_followed() {
 }
 
 #[test]
-fn a_corrupt_file_stays_byte_for_byte_and_unknown_fields_survive() {
+fn a_corrupt_file_stays_unchanged_and_unsupported_fields_survive() {
     let host = Host::new();
     task(&host, "rpush", Some("x"));
     for content in ["", "{", "[]", r#"{"items":1}"#, r#"{"items":[1]}"#, r#"{"items":[],"leased":5}"#] {
@@ -172,7 +172,7 @@ fn acknowledge(host: &Host, receipt: &str) -> String {
 }
 
 #[test]
-fn a_pop_with_a_lease_adds_a_receipt_and_ack_removes_the_item_for_good() {
+fn ack_removes_a_leased_item_permanently() {
     let host = Host::new();
     task(&host, "rpush", Some("a"));
     let said = host.call("task", json!({"agent_id": "abc123", "operation": "lpop", "lease": "5m"}));
@@ -189,7 +189,7 @@ fn a_pop_with_a_lease_adds_a_receipt_and_ack_removes_the_item_for_good() {
 }
 
 #[test]
-fn when_the_lease_ends_an_item_goes_back_to_the_end_that_it_came_from() {
+fn an_item_with_an_expired_lease_returns_to_its_end() {
     let host = Host::new();
     for item in ["a", "b", "c", "d", "e"] {
         task(&host, "rpush", Some(item));
@@ -205,7 +205,7 @@ fn when_the_lease_ends_an_item_goes_back_to_the_end_that_it_came_from() {
 }
 
 #[test]
-fn after_its_lease_an_item_is_not_acknowledged() {
+fn an_expired_receipt_is_refused() {
     let host = Host::new();
     task(&host, "rpush", Some("a"));
     let (_, receipt) = lease(&host, "lpop");
@@ -215,7 +215,7 @@ fn after_its_lease_an_item_is_not_acknowledged() {
 }
 
 #[test]
-fn reads_change_nothing_and_lists_for_reading_alone_refuse_the_rest() {
+fn a_read_only_queue_refuses_everything_but_reads() {
     let host = Host::with(|builder| builder.read_only(true));
     for operation in ["lpeek", "rpeek", "list", "count"] {
         assert!(!task(&host, operation, None).contains("error"));
@@ -227,7 +227,7 @@ fn reads_change_nothing_and_lists_for_reading_alone_refuse_the_rest() {
 }
 
 #[test]
-fn only_what_looks_may_be_repeated_after_a_crash() {
+fn only_reads_and_ack_are_repeatable() {
     let tool = Host::new().tool("task");
     let is_repeatable = |operation: &str| tool.is_repeatable(&json!({"operation": operation}));
     assert!(["lpeek", "rpeek", "list", "count", "ack"].into_iter().all(is_repeatable));
@@ -235,7 +235,7 @@ fn only_what_looks_may_be_repeated_after_a_crash() {
 }
 
 #[test]
-fn items_can_be_had_by_programs() {
+fn items_are_available_to_programs() {
     let host = Host::new();
     task(&host, "rpush", Some("a"));
     assert_eq!(host.lists.items(Dialect::Queue, "abc123").unwrap()[0].title, "a");

@@ -1,4 +1,4 @@
-//! `session`: each test is a line of the contract.
+//! Contract tests of the `session` dialect; each test covers one line of the contract.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn write(host: &Host, todos: &Value) -> (String, bool) {
 }
 
 #[test]
-fn todowrite_replaces_the_list_and_todoread_answers_it() {
+fn todowrite_replaces_the_list_and_todoread_returns_it() {
     let host = Host::new();
     let said = write(&host, &json!([todo("a", "in_progress"), todo("b", "pending"), todo("c", "completed")]));
     let expected = r#"{"title":"2 todos","output":"[{\"id\":\"a\",\"content\":\"do a\",\"status\":\"in_progress\",\"priority\":\"high\"},{\"id\":\"b\",\"content\":\"do b\",\"status\":\"pending\",\"priority\":\"high\"},{\"id\":\"c\",\"content\":\"do c\",\"status\":\"completed\",\"priority\":\"high\"}]"}"#;
@@ -40,7 +40,7 @@ fn a_missing_or_empty_id_gets_a_uuid() {
 }
 
 #[test]
-fn the_number_counts_what_is_not_completed_and_is_literally_todos() {
+fn the_title_counts_items_that_are_not_completed() {
     let host = Host::new();
     let title = |todos: Value| {
         let said: Value = serde_json::from_str(&write(&host, &todos).0).unwrap();
@@ -52,14 +52,14 @@ fn the_number_counts_what_is_not_completed_and_is_literally_todos() {
 }
 
 #[test]
-fn an_empty_list_is_this() {
+fn an_empty_list_has_this_format() {
     let empty = r#"{"title":"0 todos","output":"[]"}"#;
     assert_eq!(Host::new().call("todoread", json!({})), empty);
     assert_eq!(write(&Host::new(), &json!([])), (empty.to_owned(), false));
 }
 
 #[test]
-fn dropped_unfinished_items_are_an_extra_key() {
+fn dropped_unfinished_items_are_reported() {
     let host = Host::new();
     write(&host, &json!([todo("a", "pending"), todo("b", "cancelled"), todo("c", "completed")]));
     let said = write(&host, &json!([])).0;
@@ -67,13 +67,13 @@ fn dropped_unfinished_items_are_an_extra_key() {
 }
 
 #[test]
-fn it_is_in_memory_only_with_its_history() {
+fn the_list_and_its_history_are_only_in_memory() {
     let host = Host::new().scope("s");
     write(&host, &json!([todo("a", "pending")]));
     write(&host, &json!([todo("a", "completed")]));
     let history = host.lists.history("s");
     assert_eq!((history.len(), history[0][0].state, history[1].len()), (2, State::Open, 0));
-    assert_eq!(fs::read_dir(host.root()).unwrap().count(), 0, "it touches no file");
+    assert_eq!(fs::read_dir(host.root()).unwrap().count(), 0, "no file should be created");
     assert_eq!(host.again().call("todoread", json!({})), r#"{"title":"0 todos","output":"[]"}"#);
     for _ in 0..200 {
         write(&host, &json!([]));
@@ -91,7 +91,7 @@ fn each_session_has_one_list() {
 }
 
 #[test]
-fn concurrent_calls_leave_one_of_their_lists() {
+fn concurrent_writes_do_not_mix_their_lists() {
     let host = Host::new();
     std::thread::scope(|threads| {
         for name in ["a", "b", "c", "d"] {
@@ -111,7 +111,7 @@ fn concurrent_calls_leave_one_of_their_lists() {
 }
 
 #[test]
-fn a_refusal_is_an_error_result_that_names_item_and_field_and_changes_nothing() {
+fn errors_name_item_and_field_and_change_nothing() {
     let host = Host::new();
     write(&host, &json!([todo("a", "pending")]));
     let before = host.call("todoread", json!({}));
@@ -148,7 +148,7 @@ fn a_refusal_is_an_error_result_that_names_item_and_field_and_changes_nothing() 
 }
 
 #[test]
-fn the_guide_is_written_by_default_to_this_file() {
+fn the_guide_has_a_default_path_and_covers_these_topics() {
     assert_eq!(Dialect::Session.guide_path(), ".agent/prompts/rules/todo_tool_usage.md");
     let guide = taskpawl_todo::guide(Dialect::Session);
     for words in [
@@ -174,7 +174,7 @@ fn the_guide_is_written_by_default_to_this_file() {
 }
 
 #[test]
-fn without_a_session_a_server_for_many_refuses() {
+fn a_server_for_several_sessions_requires_the_argument() {
     let host = Host::with(|builder| builder.scope(ScopeRule::argument()));
     let said = (r#"{"error":"session_id is required"}"#.to_owned(), true);
     assert_eq!(host.answer("todoread", json!({})), said);
@@ -184,7 +184,7 @@ fn without_a_session_a_server_for_many_refuses() {
 }
 
 #[test]
-fn a_list_for_reading_alone_refuses_writes() {
+fn a_read_only_list_refuses_writes() {
     let host = Host::with(|builder| builder.read_only(true));
     assert_eq!(write(&host, &json!([])), (r#"{"error":"This server is read-only"}"#.to_owned(), true));
     assert_eq!(host.call("todoread", json!({})), r#"{"title":"0 todos","output":"[]"}"#);

@@ -1,4 +1,4 @@
-//! A host that calls tools as any other does.
+//! A test host that calls tools like any other host.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use taskpawl_store::Location;
 use taskpawl_todo::{Dialect, Lists, ListsBuilder};
 use taskpawl_tools::{CallContext, Tool, ToolError};
 
-/// The id of a conversation.
+/// A valid conversation id.
 pub(crate) const TALK: &str = "0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10";
 
-/// A clock that moves when it is told to, and ids that are random.
+/// A clock that only moves when told to; ids are random.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(AtomicI64);
 
@@ -34,7 +34,7 @@ impl Source for Clock {
     }
 }
 
-/// Lists in a directory of their own.
+/// Lists with a directory of their own.
 pub(crate) struct Host {
     pub(crate) lists: Lists,
     pub(crate) clock: Arc<Clock>,
@@ -54,14 +54,14 @@ impl Host {
         Self { lists: change(builder).build(), clock, directory, scope: None }
     }
 
-    /// Returns the same host within a scope.
+    /// Returns the same host with another scope.
     pub(crate) fn scope(&self, scope: &str) -> Self {
         let (lists, clock, directory) =
             (self.lists.clone(), Arc::clone(&self.clock), Arc::clone(&self.directory));
         Self { lists, clock, directory, scope: Some(scope.to_owned()) }
     }
 
-    /// Returns another process that uses the same files.
+    /// Returns a host like that of another process, which shares only the files.
     pub(crate) fn again(&self) -> Self {
         let builder = Lists::builder().queue_root(self.path("files")).source(Arc::clone(&self.clock) as _);
         let (clock, directory) = (Arc::clone(&self.clock), Arc::clone(&self.directory));
@@ -82,7 +82,7 @@ impl Host {
         tools.find(|tool| tool.spec().name == name).unwrap()
     }
 
-    /// Calls a tool and returns its result, or what it was refused with, and whether it was refused.
+    /// Calls a tool. Returns its result or error text, and whether it failed.
     pub(crate) fn answer(&self, name: &str, args: Value) -> (String, bool) {
         let mut cx = CallContext::new(self.root(), self.path("output"));
         cx.scope.clone_from(&self.scope);
@@ -97,18 +97,18 @@ impl Host {
         }
     }
 
-    /// Calls a tool and returns what it says.
+    /// Calls a tool and returns its text.
     pub(crate) fn call(&self, name: &str, args: Value) -> String {
         self.answer(name, args).0
     }
 
-    /// Calls a tool that answers JSON.
+    /// Calls a tool and parses its answer as JSON.
     pub(crate) fn json(&self, name: &str, args: Value) -> Value {
         serde_json::from_str(&self.call(name, args)).unwrap()
     }
 }
 
-/// Returns every command on a plan in memory.
+/// Returns a manager of an empty plan in memory.
 pub(crate) fn plan() -> Manager {
     Manager::new(taskpawl_store::open(&Location::Memory), "model")
 }

@@ -1,4 +1,4 @@
-//! Names, states and rules agree wherever they are written.
+//! Consistency of names, states and rules between schemas, help, guides, table and README.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn specs(rule: ScopeRule) -> Vec<(Dialect, ToolSpec)> {
     all.into_iter().flat_map(of).collect()
 }
 
-/// Returns every name and every word that a schema has.
+/// Collects all names, enumerated words and descriptions in a schema.
 fn words(schema: &Value, words: &mut Vec<String>) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         words.push(name.clone());
@@ -45,7 +45,7 @@ fn description_help_guide_and_schema_agree() {
 }
 
 #[test]
-fn guides_are_whole() {
+fn guides_are_complete() {
     for dialect in Dialect::ALL {
         let text = guide(dialect);
         assert!(text.starts_with("# ") && !text.contains("{{"), "{dialect}");
@@ -74,7 +74,7 @@ fn guides_are_whole() {
 }
 
 #[test]
-fn dialects_are_named_by_their_words() {
+fn dialect_names_can_be_parsed() {
     let words: Vec<&str> =
         Dialect::WORDS.iter().filter_map(|word| Dialect::from_word(word)).map(Dialect::as_str).collect();
     assert_eq!(words, Dialect::WORDS);
@@ -82,14 +82,14 @@ fn dialects_are_named_by_their_words() {
 }
 
 #[test]
-fn the_readme_has_the_table_of_all_tools() {
+fn the_readme_contains_the_table_of_all_tools() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
     assert!(readme.contains(&table()), "README.md should have this table:\n{}", table());
 }
 
 #[test]
-fn the_table_has_every_parameter_of_every_schema() {
+fn the_table_contains_every_parameter_of_every_schema() {
     for (_, spec) in specs(ScopeRule::of_call()) {
         let table = table();
         let row = table.lines().find(|line| line.contains(&format!("| `{}` |", spec.name))).unwrap();
