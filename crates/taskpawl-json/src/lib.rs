@@ -1,7 +1,9 @@
-//! Strict JSON for every text that comes from outside: a key given twice and a number that cannot be kept are refused.
+//! Strict JSON parsing for every text from outside: refuses duplicate keys, and numbers that cannot be represented
+//! exactly.
 //!
-//! `serde_json` rounds whole numbers beyond 64 bits to floating point and lets the last of two equal keys win, both in silence. Its
-//! feature `arbitrary_precision` would keep the numbers, but turns every number of the workspace into a string.
+//! `serde_json` silently rounds integers beyond 64 bits to floating point, and silently uses the last of several equal
+//! keys. Its feature `arbitrary_precision` would preserve the numbers, but it represents every number in the workspace
+//! as a string.
 
 mod number;
 mod path;
@@ -15,40 +17,40 @@ pub use scanner::check;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-/// The reason why a JSON text is refused.
+/// Reason why a JSON text is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// The text is not JSON, or not of the type that is read.
+    /// The text is not JSON, or does not match the requested type.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
-    /// The text is JSON that cannot be kept as it is written.
+    /// The text is valid JSON that cannot be represented without loss.
     #[error(transparent)]
     Fault(#[from] JsonFault),
 }
 
-/// A key or a number that JSON allows and that cannot be kept.
+/// A duplicate key, or a number that cannot be represented exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonFault {
-    /// The position in the text.
+    /// Position in the text.
     pub at: Position,
-    /// The path of the value, such as `tasks[3].n`; empty for the whole text.
+    /// Path of the value, such as `tasks[3].n`; empty for the whole text.
     pub path: String,
-    /// The fault itself.
+    /// Kind of the fault.
     pub problem: JsonProblem,
 }
 
-/// A fault, apart from its position.
+/// Kind of a fault, without its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonProblem {
-    /// A key stands twice in an object.
+    /// An object contains a key twice.
     #[error("key `{key}` is already given at {first}")]
     DuplicateKey {
-        /// The key, shortened.
+        /// The decoded key, shortened.
         key: String,
-        /// The position of the first one.
+        /// Position of its first occurrence.
         first: Position,
     },
-    /// A whole number beyond 64 bits, or a number beyond floating point.
+    /// An integer beyond 64 bits, or a number beyond the range of floating point.
     #[error("number `{text}` cannot be kept exactly")]
     Number {
         /// The number as written, shortened.
@@ -68,14 +70,15 @@ impl std::fmt::Display for JsonFault {
 
 impl std::error::Error for JsonFault {}
 
-/// Reads a JSON text.
+/// Parses a JSON text.
 ///
 /// # Errors
-/// The text is not JSON or not a `T`, an object has a key twice, or a number cannot be kept exactly.
+/// The text is not JSON or not a `T`, an object contains a key twice, or a number cannot be represented exactly.
 pub fn read<T: DeserializeOwned>(text: impl AsRef<[u8]>) -> Result<T, JsonError> {
     let text = text.as_ref();
     let value = serde_json::from_slice(text);
-    // A number beyond floating point fails the parser, too, but its message does not show the number.
+    // Numbers out of range are also refused by the parser, but its message does not contain the number. Our own check
+    // is preferred if the text is otherwise valid JSON.
     if value.is_ok() || serde_json::from_slice::<IgnoredAny>(text).is_ok() {
         check(text)?;
     }
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_fit_are_kept() {
+    fn numbers_within_range_are_preserved() {
         let text =
             "[18446744073709551615, -9223372036854775808, 1e2, 0.1, -0, 1e-400, 18446744073709551616.0]";
         let value: Value = read(text).unwrap();
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_fit_are_refused_with_their_place() {
+    fn numbers_out_of_range_are_refused_with_their_position() {
         let table = [
             (
                 "18446744073709551616",
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_twice_is_refused_however_it_is_written() {
+    fn duplicate_keys_are_refused_in_every_spelling() {
         let table = [
             (r#"{"a":1,"a":2}"#, "line 1, column 8: key `a` is already given at line 1, column 2"),
             (r#"{"a":1,"\u0061":2}"#, "line 1, column 8: key `a` is already given at line 1, column 2"),
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_json_is_a_matter_of_syntax() {
+    fn invalid_json_is_a_syntax_error() {
         for text in ["", "{", "18446744073709551616-x", "{\"a\":1,\"a\":}", "nul", "01"] {
             assert!(matches!(read::<Value>(text), Err(JsonError::Syntax(_))), "{text}");
         }
@@ -153,13 +156,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_scanned_to_their_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_cause_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = check(&bytes);
             let _ = read::<Value>(&bytes);
         }
 
         #[test]
-        fn whole_numbers_are_kept_or_refused(number in any::<i128>(), shift in 0_u32..128) {
+        fn integers_are_preserved_or_refused(number in any::<i128>(), shift in 0_u32..128) {
             let number = number >> shift;
             let fits = i64::try_from(number).is_ok() || u64::try_from(number).is_ok();
             let text = number.to_string();

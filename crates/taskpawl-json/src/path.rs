@@ -1,8 +1,8 @@
-//! Paths of values for messages, such as `tasks[3].n`.
+//! Paths of values in messages, such as `tasks[3].n`.
 
 use std::fmt::{self, Write as _};
 
-/// Adds `.key` to a path.
+/// Appends `.key` to a path.
 pub fn push_key(path: &mut String, key: &str) {
     let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     let dot = if path.is_empty() { "" } else { "." };
@@ -13,12 +13,12 @@ pub fn push_key(path: &mut String, key: &str) {
     }
 }
 
-/// Adds `[index]` to a path.
+/// Appends `[index]` to a path.
 pub fn push_index(path: &mut String, index: usize) {
     append(path, format_args!("[{index}]"));
 }
 
-/// Returns the beginning of a text, fit for one line of a message.
+/// Returns the first 40 characters of a text, with control characters escaped, for use in a message of one line.
 pub fn shortened(text: &str) -> String {
     const SHOWN: usize = 40;
     let plain: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();

@@ -1,18 +1,18 @@
-//! Positions in a text.
+//! Positions in a text, for messages.
 
 use std::fmt;
 
-/// A position in a text; lines and columns count from 1.
+/// A position in a text; lines and columns start at 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// Line number.
     pub line: u32,
-    /// The character in the line.
+    /// Column, counted in characters.
     pub column: u32,
 }
 
 impl Position {
-    /// Returns the position of a byte of a text.
+    /// Returns the position of the byte at `offset`.
     pub(crate) fn of(text: &[u8], offset: usize) -> Self {
         let before = &text[..offset];
         let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

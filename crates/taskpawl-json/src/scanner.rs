@@ -1,19 +1,20 @@
-//! One pass over a JSON text that a parser has accepted.
+//! A single pass over a JSON text that a parser has already accepted.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::{JsonFault, JsonProblem, Position, exact_number, push_index, push_key, shortened};
 
-/// Checks the keys and numbers of a text that is JSON; of other texts it says nothing that can be relied on.
+/// Checks the keys and numbers of a valid JSON text. The result is meaningless for other texts.
 ///
 /// # Errors
-/// The first object, by its end, that has a key twice, or the first number that cannot be kept exactly.
+/// The first object, in the order of their ends, that contains a key twice, or the first number that cannot be
+/// represented exactly.
 pub fn check(text: &[u8]) -> Result<(), JsonFault> {
     Scanner { text, at: 0, open: Vec::new(), keys: Vec::new() }.scan()
 }
 
-/// A list or an object whose end has not been read.
+/// An array or object whose end has not been reached.
 enum Open {
     List { index: usize },
     Object { first_key: usize, expects_key: bool },
@@ -23,7 +24,8 @@ struct Scanner<'t> {
     text: &'t [u8],
     at: usize,
     open: Vec<Open>,
-    /// The keys of all open objects, without their quotes: one list, so that small objects need no memory of their own.
+    /// The keys of all open objects, as ranges without quotes. One shared vector, so that small objects need no
+    /// allocation of their own.
     keys: Vec<Range<usize>>,
 }
 
@@ -44,7 +46,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Moves to the closing quote.
+    /// Moves to the closing quote. Records the string if it is a key.
     fn string(&mut self) {
         let start = self.at + 1;
         self.at = start;
@@ -61,7 +63,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Moves to the last byte of a number.
+    /// Moves to the last byte of the number.
     fn number(&mut self) -> Result<(), JsonFault> {
         let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
         let length = self.text[self.at..].iter().take_while(|byte| is_part(byte)).count();
@@ -93,15 +95,17 @@ impl Scanner<'_> {
     fn check_keys(&mut self, first_key: usize) -> Result<(), JsonFault> {
         let text = self.text;
         let keys = &mut self.keys[first_key..];
-        // Stable: of equal keys the first in the text stays the first.
+        // The sort is stable: among equal keys the first one in the text stays first.
         keys.sort_by(|one, other| key_text(text, one).cmp(&key_text(text, other)));
         let twice = |pair: &&[Range<usize>]| key_text(text, &pair[0]) == key_text(text, &pair[1]);
+        // Sorting has changed the order of the keys, so the earliest repetition in the text has to be searched for.
         let Some([first, again]) = keys.windows(2).filter(twice).min_by_key(|pair| pair[1].start) else {
             return Ok(());
         };
         let first = Position::of(text, first.start - 1);
         let problem = JsonProblem::DuplicateKey { key: shortened(&key_text(text, again)), first };
         let at = again.start - 1;
+        // The path of the error must end at this object, not at one of its keys.
         self.keys.truncate(first_key);
         Err(self.fault(at, problem))
     }
@@ -110,13 +114,14 @@ impl Scanner<'_> {
         JsonFault { at: Position::of(self.text, at), path: self.path(), problem }
     }
 
-    /// Returns the path of what is being read.
+    /// Returns the path of the current value.
     fn path(&self) -> String {
         let mut path = String::new();
         for (depth, open) in self.open.iter().enumerate() {
             match open {
                 Open::List { index } => push_index(&mut path, *index),
                 Open::Object { first_key, .. } => {
+                    // The keys of an open object end where those of the next inner object begin.
                     let end = self.open[depth + 1..].iter().find_map(|inner| match inner {
                         Open::Object { first_key, .. } => Some(*first_key),
                         Open::List { .. } => None,
@@ -132,7 +137,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns a key as it is meant: the same letter may be written as itself or as an escape.
+/// Returns the decoded key, because equal keys may be spelled differently, with and without escapes.
 fn key_text<'t>(text: &'t [u8], key: &Range<usize>) -> Cow<'t, str> {
     let raw = &text[key.clone()];
     let quoted = || text.get(key.start - 1..=key.end);
