@@ -1,8 +1,8 @@
-//! Inputs that stand in files, one in each: those of cargo-fuzz are the same.
+//! Inputs from files, one per file. The targets of cargo-fuzz share them.
 
 use std::path::{Path, PathBuf};
 
-/// Returns the inputs of a target, in the order of their names. What is no text is made one.
+/// Returns the inputs of a target, ordered by file name. Invalid UTF-8 is replaced.
 pub(crate) fn inputs(target: &str) -> Vec<String> {
     let entries = std::fs::read_dir(directory(target)).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_input(path)).collect();
@@ -11,7 +11,8 @@ pub(crate) fn inputs(target: &str) -> Vec<String> {
     read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
 }
 
-/// What the fuzzer itself leaves there has other names, and differs from one machine to the next.
+/// Returns whether a file is part of the corpus. Files of the fuzzer itself have other extensions, and differ between
+/// machines.
 fn is_input(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "txt")
 }

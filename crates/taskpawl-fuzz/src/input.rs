@@ -1,13 +1,13 @@
-//! Inputs: those that are known, changed.
+//! Generation of inputs from known ones.
 
 use crate::Target;
 use crate::random::Random;
 use crate::tree;
 
-/// The longest input, in characters.
+/// Longest input, in characters.
 const LONGEST: usize = 1 << 14;
 
-/// Marks that mean something to many parsers, and characters that few expect.
+/// Delimiters of many formats, and characters that parsers rarely expect.
 const MARKS: &[&str] = &[
     "\0",
     "\u{1}",
@@ -71,7 +71,7 @@ const MARKS: &[&str] = &[
     "\u{1b}[2J",
 ];
 
-/// Makes inputs, one after the other.
+/// Generates an endless sequence of inputs.
 pub(crate) struct Inputs<'a> {
     corpus: Vec<String>,
     words: Vec<&'a str>,
@@ -80,7 +80,7 @@ pub(crate) struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     pub(crate) fn new(target: &Target<'a>, seed: u64) -> Self {
-        // The words of the language come as often as all the marks together.
+        // The few words of the language are repeated, so that they are drawn as often as all the marks together.
         let times = MARKS.len() / target.words.len().max(1) + 1;
         let own = target.words.iter().copied().cycle().take(times * target.words.len());
         Self {
@@ -144,7 +144,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns words one after the other.
+    /// Returns random words in a row.
     fn written(&mut self) -> String {
         let between = *self.random.one_of(&["", "", " ", "\n", ", "]);
         let count = 1 + self.random.below(30);
@@ -152,7 +152,7 @@ impl<'a> Inputs<'a> {
         words.join(between)
     }
 
-    /// Returns something known within thousands of the same.
+    /// Returns a known input inside thousands of nested delimiters, to provoke stack overflows.
     fn nested(&mut self, known: &str) -> String {
         let times = self.random.below(3000);
         let (open, close) = (*self.random.one_of(&self.words), *self.random.one_of(&self.words));

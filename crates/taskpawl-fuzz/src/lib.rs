@@ -1,7 +1,8 @@
-//! Throws hostile input at parsers, for tests alone.
+//! Fuzzing of parsers with hostile input. For tests only.
 //!
-//! A [`Target`] has inputs that a parser reads and the words of its language. From them come the others: edited, taken apart and put
-//! together again as trees, written anew from words, nested thousands of times. A parser may refuse all of it and must panic at none.
+//! A [`Target`] consists of known inputs of a parser and the words of its language. Further inputs are derived from
+//! them: edited, rearranged as JSON trees, composed of words, and nested thousands of times. A parser may refuse any
+//! input but must not panic.
 //!
 //! ```
 //! use taskpawl_fuzz::Target;
@@ -23,34 +24,34 @@ use std::time::{Duration, Instant};
 
 use input::Inputs;
 
-/// How many inputs a test tries.
+/// Number of inputs of a normal test run.
 const USUAL: u64 = 100_000;
 
-/// How many it tries where `TASKPAWL_HARNESS` is `full`.
+/// Number of inputs if `TASKPAWL_HARNESS` is `full`.
 const FULL: u64 = 100_000_000;
 
-/// A parser, by what it is fed with.
+/// A parser to test, described by its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// What it is called in figures.
+    /// Name of the target in the output, and of its directory in the corpus.
     pub name: &'static str,
-    /// Inputs that it reads, or that are known to be hostile, beside those in the folder `fuzz/corpus/NAME` of the repository, which
-    /// is shared with the targets of cargo-fuzz.
+    /// Known inputs, valid or hostile. Those in the directory `fuzz/corpus/NAME` of the repository, which cargo-fuzz
+    /// shares, are added.
     pub corpus: &'a [&'a str],
-    /// Words and marks that mean something to it.
+    /// Words and delimiters of its language.
     pub words: &'a [&'a str],
 }
 
-/// An input at which a parser panicked.
+/// An input that made a parser panic.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The input.
+    /// The input itself.
     pub input: String,
-    /// Which it was, counted from 0.
+    /// Position of the input in the sequence, from 0.
     pub number: u64,
-    /// The seed of the inputs.
+    /// Seed of the sequence.
     pub seed: u64,
-    /// What the panic said.
+    /// Message of the panic.
     pub message: String,
 }
 
@@ -61,7 +62,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// What came of inputs that made nothing panic.
+/// Statistics of inputs that caused no panic.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     accepted: u64,
@@ -70,26 +71,29 @@ struct Tally {
 }
 
 impl Target<'_> {
-    /// Feeds the inputs that are known; `parse` says whether it reads one.
+    /// Passes the known inputs to `parse`, which returns whether it accepts an input.
     ///
     /// # Panics
-    /// If `parse` does, or reads none of them.
+    /// Panics if `parse` panics, or if it accepts none of the inputs.
     pub fn corpus(&self, parse: impl Fn(&str) -> bool) {
         let accepted = self.known().iter().filter(|input| parse(input)).count();
         assert!(accepted > 0, "{}: nothing of the corpus is read", self.name);
     }
 
-    /// Feeds the inputs that are known, and a hundred thousand others: a hundred million where the variable `TASKPAWL_HARNESS` is
-    /// `full`, and other ones where `TASKPAWL_SEED` is another number. Prints one line of figures.
+    /// Passes the known inputs and 100,000 generated ones to `parse`, and prints one line of statistics.
+    ///
+    /// If the variable `TASKPAWL_HARNESS` is `full`, 100 million inputs are generated. `TASKPAWL_SEED` selects another
+    /// sequence.
     ///
     /// # Panics
-    /// With the input, if `parse` panics; also if it reads so little that what comes after a parser is hardly reached.
+    /// Panics with the input if `parse` panics. Also panics if `parse` accepts so few inputs that the code behind the
+    /// parser is hardly tested.
     pub fn fuzz(&self, parse: impl Fn(&str) -> bool) {
         let inputs = if variable("TASKPAWL_HARNESS").as_deref() == Some("full") { FULL } else { USUAL };
         self.fuzz_some(inputs, parse);
     }
 
-    /// As [`fuzz`](Self::fuzz), with so many inputs where each of them is dear.
+    /// Like [`fuzz`](Self::fuzz), with a given number of inputs, for slow parsers.
     ///
     /// # Panics
     /// As [`fuzz`](Self::fuzz).
@@ -103,12 +107,12 @@ impl Target<'_> {
         }
     }
 
-    /// Returns the first of so many inputs at which `parse` panics.
+    /// Returns the first of `inputs` generated inputs for which `parse` panics.
     pub fn search(&self, inputs: u64, seed: u64, parse: impl Fn(&str) -> bool) -> Option<Found> {
         self.run(inputs, seed, parse).err().map(|found| *found)
     }
 
-    /// Returns the inputs that are known, each once.
+    /// Returns the known inputs without duplicates.
     fn known(&self) -> Vec<String> {
         let mut known: Vec<String> = self.corpus.iter().map(|input| (*input).to_owned()).collect();
         for input in folder::inputs(self.name) {

@@ -1,4 +1,4 @@
-/// Numbers that look random and are the same for the same seed (`SplitMix64`, Steele, Lea and Flood 2014).
+/// A deterministic random number generator (`SplitMix64`, Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -15,18 +15,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `end`; 0 where there is none.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = end.max(1) as u64;
         usize::try_from(self.next() % end).unwrap_or_default()
     }
 
-    /// Returns one of `items`, of which there has to be one.
+    /// Returns a random element of `items`, which must not be empty.
     pub(crate) fn one_of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// Returns true in `percent` of a hundred cases.
+    /// Returns true with a probability of `percent` percent.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,10 +1,10 @@
-//! Inputs that are JSON, changed as trees: what comes out is JSON as well, so that it gets past the first parser.
+//! Changes JSON inputs as trees. The result is JSON as well, so that it passes the first parser.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Returns `text` with some of its values changed, if it is JSON with something in it.
+/// Returns `text` with some of its values changed; `None` if it is not JSON, or only a number.
 pub(crate) fn changed(random: &mut Random, text: &str, words: &[&str]) -> Option<String> {
     let mut value: Value = serde_json::from_str(text).ok().filter(|value: &Value| !value.is_number())?;
     for _ in 0..=random.below(3) {
@@ -61,7 +61,7 @@ fn word(random: &mut Random, words: &[&str]) -> String {
     if words.is_empty() { String::new() } else { (*random.one_of(words)).to_owned() }
 }
 
-/// Returns a value that is seldom expected.
+/// Returns a value that few programs expect.
 fn odd(random: &mut Random, words: &[&str]) -> Value {
     match random.below(16) {
         0 => Value::Null,

@@ -1,4 +1,4 @@
-//! The harness finds what is planted.
+//! Positive controls: the fuzzer finds planted faults.
 
 use std::cell::Cell;
 
@@ -19,23 +19,23 @@ fn search(planted: impl Fn(&str) -> bool) -> Option<String> {
 }
 
 #[test]
-fn panics_of_all_kinds_are_found() {
+fn planted_panics_are_found() {
     assert_eq!(search(|_| false), None);
     let is_found = |planted: &dyn Fn(&str) -> bool| search(planted).is_some_and(|input| planted(&input));
     assert!(is_found(&|text| text.contains("{{{{")), "nesting");
     assert!(is_found(&|text| text.contains("\"items\":null")), "a value of another type");
     assert!(is_found(&|text| text.contains("\"name\":18446744073709551615")), "a number that is too large");
-    assert!(is_found(&|text| text.ends_with('\\')), "an end where none is expected");
-    assert!(is_found(&|text| text.is_empty()), "nothing");
+    assert!(is_found(&|text| text.ends_with('\\')), "an unexpected end");
+    assert!(is_found(&|text| text.is_empty()), "an empty input");
     assert!(is_found(&|text| text.contains("plain") && text.contains("items")), "two inputs in one");
-    assert!(is_found(&|text| text.chars().count() > 10_000), "a long one");
-    // As it happens: a slice in the middle of a character.
+    assert!(is_found(&|text| text.chars().count() > 10_000), "a long input");
+    // A typical bug: slicing a string inside a character.
     assert!(is_found(&|text| text.contains("na")
         && text.find("me").is_some_and(|at| !text.is_char_boundary((at + 3).min(text.len())))));
 }
 
 #[test]
-fn an_input_is_the_same_again() {
+fn inputs_are_reproducible() {
     let found = JSON.search(100_000, 7, |text| {
         assert!(!text.contains("漢"), "planted");
         true
@@ -50,7 +50,7 @@ fn an_input_is_the_same_again() {
 
 #[test]
 #[should_panic(expected = "hardly anything is read")]
-fn a_target_that_reads_nothing_is_none() {
+fn a_target_that_accepts_too_little_fails() {
     let asked = Cell::new(0);
     JSON.fuzz_some(2000, |_| {
         asked.set(asked.get() + 1);
@@ -59,7 +59,7 @@ fn a_target_that_reads_nothing_is_none() {
 }
 
 #[test]
-fn the_folder_of_a_target_is_read() {
+fn the_corpus_directory_of_a_target_is_read() {
     let in_folder = Target { name: "Messages of MCP servers", corpus: &[], words: &[] };
     let read = Cell::new(0);
     in_folder.corpus(|text| {
