@@ -1,5 +1,5 @@
-//! Writes the plot of the scheduling study to standard output, and its figures to standard error:
-//! `cargo run -p taskpawl-testkit --example scheduling > docs/scheduling.svg`.
+//! Writes the plot of the scheduling study to standard output and its figures to standard error: `cargo run -p
+//! taskpawl-testkit --example scheduling > docs/scheduling.svg`.
 
 use std::io::Write;
 

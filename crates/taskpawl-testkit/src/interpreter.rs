@@ -1,7 +1,7 @@
-//! Says how a random plan ends, from the description of the constructs alone.
+//! Reference interpreter: predicts the end of a random plan from the description of the constructs alone.
 //!
-//! It counts nothing and queues nothing: it asks of every task again and again whether it opens and how it ends, until nothing
-//! more follows. It shares no code with the rules, nor with the expressions of the model.
+//! It keeps no counters and no queues. It evaluates every task again and again, to see if it starts and how it ends,
+//! until nothing more follows. It shares no code with the rules of the model, nor with its expressions.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,27 +11,27 @@ use taskpawl_model::{Status, Trigger};
 
 use crate::plans::{Fact, Facts, RandomCall, RandomPlan, RandomTask, Script, Template, Verdict, until};
 
-/// A task or an item, and one of its calls, by their ids.
+/// Ids of a task or list item, and of one of its calls.
 pub type CallName = (String, String);
 
-/// How a plan ends.
+/// Predicted end of a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expected {
-    /// The last state of each task and each item.
+    /// Final status of each task and list item.
     pub states: BTreeMap<String, Status>,
-    /// How often each call is started, at least and at most.
+    /// Smallest and largest number of starts of each call.
     pub starts: BTreeMap<CallName, (u32, u32)>,
-    /// The results of the calls of tasks that are done.
+    /// Results of the calls of successful tasks.
     pub results: BTreeMap<CallName, Value>,
-    /// How often it met what.
+    /// Number of occurrences of each situation, to prove that the random plans cover all of them.
     pub covered: BTreeMap<&'static str, u64>,
 }
 
-/// What the task above, the trigger, the dependencies, the condition and the decision say about a task.
+/// Combined effect of the parent, the trigger, the dependencies, the condition and the approval of a task.
 #[derive(Debug, Clone, PartialEq)]
 enum Opening {
     Opens,
-    /// It opens and is done in items.
+    /// The task starts, once for each of these items.
     Items(Vec<Value>),
     Blocks,
     Skips,
@@ -39,18 +39,18 @@ enum Opening {
     Fails,
 }
 
-/// What came of the calls of a task or an item.
+/// Outcome of the calls of a task or item.
 #[derive(Debug, Clone)]
 struct Ran {
     status: Status,
-    /// By the calls: starts, and the result of the last round.
+    /// Smallest and largest number of starts by call; below, the results of the last round by call.
     starts: Vec<(u32, u32)>,
     results: Vec<Value>,
-    /// What was made by it.
+    /// Positions of the tasks that its calls created.
     made: Vec<usize>,
 }
 
-/// What came of one call.
+/// Outcome of one call.
 enum Came {
     Skipped,
     Good(Value, u32),
@@ -67,7 +67,7 @@ struct Interpreter<'p> {
     covered: RefCell<BTreeMap<&'static str, u64>>,
 }
 
-/// Returns how a plan ends when everything that may start does, and everything is decided as it will be.
+/// Returns the end of a plan in which every task that may start does, and all decisions are as scripted.
 pub fn interpret(plan: &RandomPlan) -> Expected {
     let made = (0..plan.tasks.len()).filter(|position| plan.tasks[*position].made_by.is_none()).collect();
     let (openings, facts, expected) = (BTreeMap::new(), BTreeMap::new(), Expected::default());
@@ -78,7 +78,7 @@ pub fn interpret(plan: &RandomPlan) -> Expected {
 }
 
 impl Interpreter<'_> {
-    /// Looks at every task once; returns whether more is known than before.
+    /// Evaluates every task once; returns whether anything new became known.
     fn goes_on(&mut self) -> bool {
         let before = (self.openings.len(), self.facts.len(), self.made.len());
         for position in self.made.clone() {
@@ -105,8 +105,8 @@ impl Interpreter<'_> {
         self.expected
     }
 
-    fn note(&self, what: &'static str) {
-        *self.covered.borrow_mut().entry(what).or_default() += 1;
+    fn note(&self, situation: &'static str) {
+        *self.covered.borrow_mut().entry(situation).or_default() += 1;
     }
 
     fn opening(&self, position: usize) -> Option<Opening> {
@@ -114,7 +114,7 @@ impl Interpreter<'_> {
         if let Some(parent) = task.parent {
             match self.openings.get(&parent)? {
                 Opening::Opens => {}
-                // What is below one that could not be opened waits.
+                // Subtasks of a task that failed before it started stay waiting.
                 Opening::Fails | Opening::Items(_) => return None,
                 shut @ (Opening::Blocks | Opening::Skips | Opening::Cancels) => return Some(shut.clone()),
             }
@@ -136,6 +136,7 @@ impl Interpreter<'_> {
                 return Some(Opening::Fails);
             }
         }
+        // An approval comes after the condition: a task whose condition does not hold is never asked about.
         match task.approval.as_ref().map(|decision| (decision.verdict, decision.is_question)) {
             None => {}
             Some((Verdict::Granted(_), true)) => self.note("answered question"),
@@ -161,9 +162,9 @@ impl Interpreter<'_> {
         Opening::Items(items)
     }
 
-    /// What the trigger says.
+    /// Returns the effect of the trigger; `None` while it is undecided.
     fn gate(&self, task: &RandomTask) -> Option<Opening> {
-        // What a call of a dependency will have made is there once that has ended.
+        // Dependencies that another call creates exist once that call has ended; until then they do not count.
         let needs: Vec<&usize> = task.needs.iter().filter(|on| self.made.contains(on)).collect();
         let known: Vec<Status> =
             needs.iter().filter_map(|on| self.facts.get(on)).map(|fact| fact.status).collect();
@@ -203,7 +204,7 @@ impl Interpreter<'_> {
         Some(self.nothing(position, status))
     }
 
-    /// What is known of a task that did nothing.
+    /// Returns the facts about a task that produced no results.
     fn nothing(&self, position: usize, status: Status) -> Fact {
         let task = &self.plan.tasks[position];
         let names = task.calls().iter().enumerate().map(|(number, call)| call.name(number));
@@ -263,7 +264,7 @@ impl Interpreter<'_> {
         Some(Fact { status, result, context: names.zip(results.clone()).collect(), results })
     }
 
-    /// Does what there is to do for a task or an item; returns how it ends, and its result.
+    /// Executes the script of a task or item. Returns the final status and the result.
     fn do_script(&mut self, position: usize, id: &str, facts: &Facts) -> (Status, Value) {
         let ran = match &self.plan.tasks[position].script {
             Script::Milestone => return (Status::Done, Value::Null),
@@ -283,7 +284,7 @@ impl Interpreter<'_> {
         (ran.status, result.unwrap_or_default())
     }
 
-    /// Runs the calls of a task, round after round.
+    /// Runs the calls of a task, round by round.
     fn run(&self, task: &RandomTask, mut facts: Facts) -> Ran {
         self.note_task(task);
         let count = task.calls().len();
@@ -315,7 +316,7 @@ impl Interpreter<'_> {
             (!task.writes.is_empty(), "writes"),
             (task.is_cached, "cached"),
         ];
-        has.into_iter().filter(|(has, _)| *has).for_each(|(_, what)| self.note(what));
+        has.into_iter().filter(|(has, _)| *has).for_each(|(_, situation)| self.note(situation));
     }
 
     fn run_round(&self, task: &RandomTask, round: u32, facts: &mut Facts, ran: &mut Ran) {
@@ -349,7 +350,8 @@ impl Interpreter<'_> {
             }
         }
         if ran.status == Status::Failed {
-            // Those beside one that failed may not have been started yet, and then never are.
+            // When a parallel call fails, the others may not have started yet and then never do. So the smallest number
+            // of starts is that before the round.
             for (number, starts) in ran.starts.iter_mut().enumerate() {
                 starts.0 = before[number].0;
             }
@@ -393,12 +395,12 @@ impl Interpreter<'_> {
         Came::Good(result, starts)
     }
 
-    /// How often a call is started in a round, and whether it ends well.
+    /// Returns whether a call succeeds in a round, and the number of its starts.
     fn starts(&self, task: &RandomTask, call: &RandomCall, is_bad: bool) -> (bool, u32) {
         let (fails, class) = if is_bad { (u32::MAX, "failed") } else { (call.fails, call.class) };
         let retry = call.retry.as_ref().or(task.retry.as_ref());
         let matches = retry.is_some_and(|retry| retry.on.is_empty() || retry.on.contains(&class));
-        // The time of the task ends with its first call that goes on for ever.
+        // The timeout of a task ends with the first call that never finishes, so that call is not retried.
         let is_tried_again = matches && task.timeout.is_none();
         let attempts = retry.filter(|_| is_tried_again).map_or(1, |retry| retry.attempts);
         let is_good = fails < attempts;
@@ -415,7 +417,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns what is otherwise than expected, a line each: states, starts, and results of calls of tasks that are done.
+/// Returns the differences from the expectation, one per line: statuses, starts, and results of calls of successful
+/// tasks.
 pub fn differences(expected: &Expected, found: &Found) -> Vec<String> {
     let mut lines = Vec::new();
     for id in expected.states.keys().chain(found.states.keys()).collect::<BTreeSet<_>>() {
@@ -436,7 +439,7 @@ pub fn differences(expected: &Expected, found: &Found) -> Vec<String> {
     lines
 }
 
-/// Returns the calls of tasks that are done whose results are others than expected.
+/// Returns the calls of successful tasks with an unexpected result.
 pub fn other_results(expected: &Expected, found: &Found) -> Vec<String> {
     let is_done = |name: &&CallName| found.states.get(&name.0) == Some(&Status::Done);
     let names: BTreeSet<&CallName> = expected.results.keys().chain(found.results.keys()).collect();
@@ -451,13 +454,13 @@ pub fn other_results(expected: &Expected, found: &Found) -> Vec<String> {
     lines
 }
 
-/// How a plan ended.
+/// Actual end of a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
-    /// The state of each task and each item.
+    /// Status of each task and list item.
     pub states: BTreeMap<String, Status>,
-    /// How often each call was started.
+    /// Number of starts of each call.
     pub starts: BTreeMap<CallName, u32>,
-    /// The results of calls.
+    /// Results of calls.
     pub results: BTreeMap<CallName, Value>,
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use taskpawl_model::{CallStatus, Key, Node, Phase, Status, TaskState, View, ViewResult, rebuild_nodes};
 
-/// Returns what a store says that does not follow from its tasks and edges, a line each: gates, entries, counts.
+/// Returns the contradictions in a store, one per line: derived columns and counts that do not follow from tasks and
+/// edges.
 pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
     let (mut kept, mut edges) = (BTreeMap::new(), Vec::new());
     view.each_node(&mut |node| {
@@ -22,7 +23,7 @@ pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
     Ok(broken)
 }
 
-/// Gates take effect in the commit that changes them.
+/// Returns an error for a node whose gate has not taken effect. Gates take effect in the commit that changes them.
 fn unsettled(node: &Node) -> Option<String> {
     use taskpawl_model::{GateState as G, Work};
     let is_settled = match (node.phase, node.gate_state) {

@@ -1,8 +1,8 @@
-//! Helpers of the tests: random plans, a small reference interpreter that says how they end, what always holds in a store, and
-//! [`simulation`]: the engine under virtual time.
+//! Test support: random plans, a small reference interpreter that predicts their ends, invariants of a store, and
+//! [`simulation`]: the engine in simulated time.
 //!
-//! The interpreter is written from the description of the states alone. It shares no code with the rules: it counts nothing,
-//! queues nothing, and asks again and again until nothing more follows.
+//! The interpreter is written from the description of the statuses alone and shares no code with the rules. It keeps no
+//! counters and no queues, and evaluates everything again until nothing more follows.
 
 mod interpreter;
 mod invariants;

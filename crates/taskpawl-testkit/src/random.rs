@@ -1,11 +1,11 @@
-/// Numbers that look random and are the same for the same seed (`SplitMix64`, Steele, Lea and Flood 2014).
+/// A deterministic random number generator (`SplitMix64`, Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// Returns the numbers of a seed.
+    /// Returns the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -22,7 +22,7 @@ impl Random {
     /// Returns a number below `end`.
     ///
     /// # Panics
-    /// `end` is 0.
+    /// Panics if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).expect("BUG: a length fits into 64 bits");
         usize::try_from(self.next_u64() % end).expect("BUG: it is below a length")
@@ -31,17 +31,17 @@ impl Random {
     /// Returns a number below `end`.
     ///
     /// # Panics
-    /// `end` is 0.
+    /// Panics if `end` is 0.
     pub fn below_u64(&mut self, end: u64) -> u64 {
         self.next_u64() % end
     }
 
-    /// Returns one of `items`; `None` when there are none.
+    /// Returns a random element of `items`; `None` if it is empty.
     pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         if items.is_empty() { None } else { items.get(self.below(items.len())) }
     }
 
-    /// Returns true in `percent` of a hundred cases.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,4 +1,4 @@
-//! Random plans: tasks, their places, and what they depend on.
+//! Random plans: tasks, their parents and their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use super::expr::Template;
 use super::plan::{Decision, RandomCall, RandomPlan, RandomRetry, RandomTask, Script, Verdict};
 use crate::random::Random;
 
-/// The most tasks that are in a random plan from the beginning.
+/// Largest number of tasks in a random plan, without those that calls create.
 const MOST_TASKS: usize = 25;
 
-/// Paths that tasks write; some lie in others.
+/// Paths that tasks write. Some contain others, so that overlaps occur.
 const PATHS: [&str; 4] = ["out", "out/a.txt", "log", "src/*.rs"];
 
-/// Resources.
+/// Names of resources.
 const RESOURCES: [&str; 2] = ["disk", "gpu"];
 
 impl RandomPlan {
-    /// Returns the plan of a seed.
+    /// Returns the plan for a seed.
     pub fn new(seed: u64) -> Self {
         let random = &mut Random::new(seed);
         let mut plan = Self::graph(random);
@@ -29,7 +29,7 @@ impl RandomPlan {
         plan
     }
 
-    /// Returns the plan of a seed with no more than tasks, calls and dependencies.
+    /// Returns the plan for a seed with tasks, calls and dependencies only.
     pub fn plain(seed: u64) -> Self {
         let mut plan = Self::graph(&mut Random::new(seed));
         for task in &mut plan.tasks {
@@ -43,7 +43,7 @@ impl RandomPlan {
 
     fn graph(random: &mut Random) -> Self {
         let count = 1 + random.below(MOST_TASKS);
-        // Flat and deep plans, dense and thin ones.
+        // Varies the plans between flat and deep, and between dense and sparse.
         let (below, density) = (random.below(80), 1 + random.below(3));
         let params = [
             ("flag", json!(random.chance(50))),
@@ -77,10 +77,11 @@ impl RandomPlan {
         }
     }
 
-    /// Lets some calls make tasks.
+    /// Lets some calls create tasks.
     fn add_makers(&mut self, random: &mut Random) {
         for maker in 0..self.tasks.len() {
             let task = &self.tasks[maker];
+            // In a parallel task it is not certain that a call runs once another one has failed.
             if task.is_parallel() || task.calls().is_empty() || !random.chance(12) {
                 continue;
             }
@@ -107,7 +108,7 @@ impl RandomPlan {
         self.tasks.push(task);
         for _ in 0..random.below(3) {
             let on = random.below(position);
-            // What another call makes may not be there.
+            // A task that another call creates may not exist yet.
             if self.tasks[on].made_by.is_none_or(|by| by == (maker, call)) {
                 self.add_need(position, on);
             }
@@ -198,7 +199,7 @@ fn decision(random: &mut Random) -> Decision {
     Decision { is_question: verdict == Verdict::Expired || random.chance(50), verdict }
 }
 
-/// Returns a value that is written down in the plan.
+/// Returns a literal value.
 pub(super) fn given(random: &mut Random) -> Value {
     match random.below(12) {
         0..=4 => json!(random.below(4)),

@@ -1,4 +1,5 @@
-//! The few expressions that random plans use: as a tree, which is printed for the plan and evaluated here by itself.
+//! The few expressions that random plans use, as a tree. It is printed for the plan, and evaluated here independently
+//! of the model.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use taskpawl_model::Status;
 
 use super::plan::RandomPlan;
 
-/// An expression. Tasks are named by their positions.
+/// An expression. Tasks are referred to by position.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
-    /// A number, a text, true or false.
+    /// A literal: a number, a string or a boolean.
     Is(Value),
     /// `params.NAME`
     Param(&'static str),
@@ -44,18 +45,18 @@ pub enum Expr {
     Or(Box<Expr>, Box<Expr>),
 }
 
-/// Where a value comes from.
+/// A value in a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Template {
-    /// Written down.
+    /// A literal.
     Given(Value),
-    /// An expression alone, which keeps its type.
+    /// A single expression, which keeps its type.
     Lone(Expr),
-    /// An expression inside a text.
+    /// An expression after a literal text.
     Text(&'static str, Expr),
 }
 
-/// What a task has come to, as others see it.
+/// The visible outcome of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fact {
     pub(crate) status: Status,
@@ -64,7 +65,7 @@ pub(crate) struct Fact {
     pub(crate) context: BTreeMap<String, Value>,
 }
 
-/// What expressions may ask for.
+/// The values that an expression can use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) params: BTreeMap<&'static str, Value>,
@@ -74,7 +75,7 @@ pub(crate) struct Facts {
 }
 
 impl Expr {
-    /// Returns the text of the expression.
+    /// Returns the expression in the syntax of plans.
     pub fn text(&self) -> String {
         match self {
             Self::Is(value) => literal(value),
@@ -96,7 +97,7 @@ impl Expr {
         }
     }
 
-    /// Returns the value of the expression; `None` where something is missing.
+    /// Evaluates the expression; `None` if a value is missing.
     pub(crate) fn value(&self, facts: &Facts) -> Option<Value> {
         Some(match self {
             Self::Is(value) => value.clone(),
@@ -118,24 +119,24 @@ impl Expr {
         })
     }
 
-    /// Returns whether the condition holds; `None` where something is missing.
+    /// Evaluates the condition; `None` if a value is missing or not a boolean.
     pub(crate) fn holds(&self, facts: &Facts) -> Option<bool> {
         self.value(facts)?.as_bool()
     }
 
-    /// Returns this and that the other holds.
+    /// Returns the conjunction of both expressions.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::And(Box::new(self), Box::new(other))
     }
 
-    /// Returns the contrary.
+    /// Returns the negation.
     #[must_use]
     pub fn negated(self) -> Self {
         Self::Not(Box::new(self))
     }
 
-    /// Returns whether it is known to be something, and that this holds of a field of it.
+    /// Returns the condition that the value is not none, and that `holds` is true for one of its fields.
     pub(crate) fn known(self, field: &'static str, holds: impl FnOnce(Box<Self>) -> Self) -> Self {
         let of = Self::Field(Box::new(self.clone()), field);
         Self::IsNone(Box::new(self)).negated().and(holds(Box::new(of)))
@@ -147,7 +148,7 @@ fn literal(value: &Value) -> String {
 }
 
 impl Template {
-    /// Returns the value as the plan has it.
+    /// Returns the value in the syntax of plans.
     pub fn printed(&self) -> Value {
         match self {
             Self::Given(value) => value.clone(),
@@ -156,7 +157,7 @@ impl Template {
         }
     }
 
-    /// Returns the value; `None` where something is missing.
+    /// Evaluates the value; `None` if a part is missing.
     pub(crate) fn value(&self, facts: &Facts) -> Option<Value> {
         match self {
             Self::Given(value) => Some(value.clone()),

@@ -1,4 +1,4 @@
-//! Random plans: what flows from task to task, and what hangs on it.
+//! Random plans: data flow between tasks, and constructs that depend on it.
 
 use serde_json::{Value, json};
 use taskpawl_model::{Status, Trigger};
@@ -8,24 +8,24 @@ use super::expr::{Expr, Template};
 use super::plan::{Items, RandomCall, RandomPlan, Rounds, Script, Verdict};
 use crate::random::Random;
 
-/// Draws what stands in one task.
+/// Generates the conditions, loops and references of one task.
 struct Flow<'a> {
     plan: &'a RandomPlan,
     random: &'a mut Random,
     position: usize,
-    /// Tasks that have ended before this one starts.
+    /// Tasks that have certainly ended before this one starts.
     over: Vec<usize>,
-    /// Names of what calls before this one gave back.
+    /// Names of the results of earlier calls of the task.
     names: Vec<String>,
     is_item: bool,
-    /// What is drawn stands in a call: whatever the task asks has been answered.
+    /// Set while a part of a call is generated. The approval of the task has been given by then.
     is_in_call: bool,
-    /// Which tasks are done in items.
+    /// For each task, whether it runs once per list item.
     loops: &'a [bool],
 }
 
 impl RandomPlan {
-    /// Puts conditions, loops and references into the tasks.
+    /// Adds conditions, loops and references to the tasks.
     pub(super) fn add_flow(&mut self, random: &mut Random) {
         let may_loop = |position| self.may_have_items(position) && random.chance(12);
         let loops: Vec<bool> = (0..self.tasks.len()).map(may_loop).collect();
@@ -54,7 +54,7 @@ impl RandomPlan {
         !makes && task.script != Script::Milestone && self.subtasks(position).next().is_none()
     }
 
-    /// Returns dependencies, direct or not, of which it is certain that they have ended before a task starts.
+    /// Returns the direct and indirect dependencies that have certainly ended before a task starts.
     fn over_before(&self, position: usize) -> Vec<usize> {
         let task = &self.tasks[position];
         if !task.waits_for_all() && task.needs.len() != 1 {
@@ -68,7 +68,7 @@ impl RandomPlan {
         if task.trigger == Trigger::AllDone {
             for on in over.clone() {
                 let other = &self.tasks[on];
-                // It has started, or was skipped when what it depends on had ended.
+                // The dependency either started, or was skipped after its own dependencies had ended.
                 if other.waits_for_all() && other.parent.is_none() {
                     over.extend(other.needs.iter().copied().filter(is_there));
                 }
@@ -98,7 +98,7 @@ impl Flow<'_> {
         Rounds { enough, most, delay: self.random.below_u64(60) }
     }
 
-    /// Where the first call goes on for ever, the time of the task may end it.
+    /// Returns a timeout for a task whose only call never ends, in some cases.
     fn timeout(&mut self, calls: &[RandomCall]) -> Option<u64> {
         let task = &self.plan.tasks[self.position];
         let is_endless = |call: &RandomCall| call.class == "timeout" && call.fails == RandomCall::ALWAYS;
@@ -117,7 +117,7 @@ impl Flow<'_> {
                 call.when = Some(self.condition());
             }
             if task.is_parallel() {
-                // What is decided about one of several that run at once depends on how far the others are.
+                // The outcome would depend on the timing of the other calls.
                 call.approval = None;
             } else {
                 self.names.push(call.name(number));
@@ -146,7 +146,8 @@ impl Flow<'_> {
         Template::Given(Value::Array((0..count).map(|_| element(self)).collect()))
     }
 
-    /// One of the tasks that have ended; what makes tasks gives back too much to hand it on.
+    /// Returns one of the ended tasks. Tasks that create others are excluded, because their results are too large to
+    /// pass on.
     fn some_task(&mut self) -> Option<usize> {
         let makes = |task: &usize| self.plan.tasks[*task].calls().iter().any(|call| !call.makes.is_empty());
         let over: Vec<usize> = self.over.iter().copied().filter(|task| !makes(task)).collect();
@@ -167,14 +168,14 @@ impl Flow<'_> {
             5 if !self.names.is_empty() => Template::Lone(self.own()),
             6 if !self.over.is_empty() => Template::Text("it is ", self.status()),
             7 => Template::Lone(self.result()),
-            // Where nothing came out of it, this is missing.
+            // This is missing if the task has no result.
             8 if self.random.chance(50) => Template::Lone(Expr::Field(Box::new(self.result()), "value")),
             8 => self.of_context().map_or(Template::Lone(Expr::Param("n")), Template::Lone),
             _ => Template::Lone(self.condition()),
         }
     }
 
-    /// What one call of a task that has ended gave back.
+    /// Returns the result of one call of an ended task.
     fn of_context(&mut self) -> Option<Expr> {
         let task = self.some_task().filter(|task| !self.loops[*task])?;
         let calls = self.plan.tasks[task].calls();
@@ -232,7 +233,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Returns whether the task is a question that will have been answered when its calls start.
+    /// Returns whether the task asks a question that has been answered when its calls start.
     fn asks(&self) -> bool {
         let approval = self.plan.tasks[self.position].approval.as_ref();
         let is_answered = |verdict| matches!(verdict, Verdict::Granted(_));

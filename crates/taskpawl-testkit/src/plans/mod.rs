@@ -1,4 +1,4 @@
-//! Random plans in which all constructs are mixed.
+//! Random plans that combine all constructs.
 
 mod draw;
 mod expr;

@@ -5,155 +5,155 @@ use taskpawl_model::{Priority, TaskId, Trigger};
 
 use super::expr::{Expr, Template};
 
-/// A plan together with how everything in it will end.
+/// A plan together with the scripted outcome of everything in it.
 #[derive(Debug, Clone)]
 pub struct RandomPlan {
-    /// The values of its parameters.
+    /// Values of its parameters.
     pub params: BTreeMap<&'static str, Value>,
-    /// How much there is of each resource.
+    /// Capacity of each resource.
     pub capacities: BTreeMap<&'static str, u32>,
-    /// The tasks, each after the one above it; last those that calls make.
+    /// The tasks: parents come before their subtasks, tasks that calls create come last.
     pub tasks: Vec<RandomTask>,
 }
 
-/// A task of a random plan; others are named by their positions.
+/// A task of a random plan. Other tasks are referred to by position.
 #[derive(Debug, Clone)]
 pub struct RandomTask {
-    /// The task and the number of its call that makes this one; else it is in the plan from the beginning.
+    /// The task and the number of the call that creates this task; `None` if it is in the plan from the start.
     pub made_by: Option<(usize, usize)>,
-    /// When its dependencies let it start.
+    /// Condition on the dependencies.
     pub trigger: Trigger,
-    /// What it depends on.
+    /// Positions of the dependencies.
     pub needs: BTreeSet<usize>,
-    /// The task above.
+    /// Position of the parent.
     pub parent: Option<usize>,
-    /// What there is to do, and how that will end.
+    /// Work of the task, with its outcome.
     pub script: Script,
-    /// How urgent it is.
+    /// Priority.
     pub priority: Priority,
-    /// When it is due, in days.
+    /// Due date, in days since 1970.
     pub due: Option<u8>,
-    /// Whether it is done at all.
+    /// Condition for the task.
     pub when: Option<Expr>,
-    /// One item for each element of a list.
+    /// Makes the task run once per item of a list.
     pub items: Option<Items>,
-    /// Its rounds.
+    /// Makes the task repeat its calls.
     pub rounds: Option<Rounds>,
-    /// Retries of its calls.
+    /// Default for the retries of its calls.
     pub retry: Option<RandomRetry>,
-    /// The longest that each attempt may take, in milliseconds.
+    /// Time limit of each attempt, in milliseconds.
     pub timeout: Option<u64>,
-    /// What it holds while it runs.
+    /// Units of resources that it holds while it runs.
     pub resources: BTreeMap<&'static str, u32>,
-    /// What it writes.
+    /// Paths that it declares to write.
     pub writes: Vec<&'static str>,
-    /// What it waits for before it starts.
+    /// Approval that it waits for before it starts.
     pub approval: Option<Decision>,
-    /// Whether a recorded success may stand for it.
+    /// True if it uses the cache.
     pub is_cached: bool,
 }
 
-/// One item for each element of a list.
+/// The items of a task that runs once per item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Items {
-    /// The list.
+    /// The list of items.
     pub list: Template,
-    /// How many run at once.
+    /// Number of items that run at the same time.
     pub concurrency: Option<u32>,
 }
 
-/// Rounds of a task.
+/// The rounds of a task that repeats its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rounds {
-    /// After so many more than one it has had enough.
+    /// The round, from 0, after which its condition holds.
     pub enough: u32,
-    /// The most.
+    /// Largest number of rounds.
     pub most: u32,
-    /// The pause between two, in milliseconds.
+    /// Delay between two rounds, in milliseconds.
     pub delay: u64,
 }
 
-/// How often a call is started again.
+/// Retry policy of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RandomRetry {
-    /// All starts.
+    /// Number of attempts, including the first one.
     pub attempts: u32,
-    /// After which failures; empty for all.
+    /// Error classes that are retried; empty for all.
     pub on: Vec<&'static str>,
-    /// The first pause, in milliseconds; `None` for the usual one.
+    /// First delay, in milliseconds; `None` for the default.
     pub delay: Option<u64>,
 }
 
-/// A decision, and what it will be.
+/// An approval with its scripted verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it is a question with options.
+    /// True if it is a question with options.
     pub is_question: bool,
-    /// What it will be.
+    /// The scripted verdict.
     pub verdict: Verdict,
 }
 
-/// What somebody decides.
+/// Verdict about an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes; to a question this answer.
+    /// Approved; for a question with this answer.
     Granted(&'static str),
-    /// No.
+    /// Rejected.
     Rejected,
-    /// Nobody answers in time, and that is a no.
+    /// Not answered in time, which counts as rejected.
     Expired,
 }
 
 /// A tool call of a random task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomCall {
-    /// What it is given, and gives back. A call that is given `bad` fails.
+    /// Argument of the call, which is also its result. A call with the argument `bad` fails.
     pub value: Template,
-    /// Whether it is made at all.
+    /// Condition for the call.
     pub when: Option<Expr>,
-    /// How often it fails in each round before it ends well; [`RandomCall::ALWAYS`] for ever.
+    /// Number of failures in each round before the call succeeds; [`RandomCall::ALWAYS`] if it never does.
     pub fails: u32,
-    /// How it fails: `timeout` for a call that would go on for ever, and ends by its timeout.
+    /// Error class of its failures. A call with `timeout` never finishes, and is ended by its timeout.
     pub class: &'static str,
-    /// The longest that it may take, in milliseconds.
+    /// Time limit, in milliseconds.
     pub timeout: Option<u64>,
-    /// How often it is started again.
+    /// Retry policy.
     pub retry: Option<RandomRetry>,
-    /// Whether its author says that it may be started again when nobody knows how it ended.
+    /// True if its author declares that it may be repeated if its outcome is unknown.
     pub idempotent: Option<bool>,
-    /// What it waits for before it starts.
+    /// Approval that it waits for before it starts.
     pub approval: Option<Decision>,
-    /// The tasks that it makes.
+    /// Positions of the tasks that it creates.
     pub makes: Vec<usize>,
-    /// A task that the last of those both needs and is needed by: they are all refused.
+    /// A task that the last created task both needs and is needed by. The cycle makes the call fail.
     pub circle: Option<usize>,
-    /// The name that its result has.
+    /// Name of its result in the context of the task.
     pub name: Option<String>,
 }
 
-/// What there is to do for a task itself, and how that will end.
+/// The work of a task, with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Script {
-    /// Tool calls.
+    /// The task makes tool calls.
     Calls {
-        /// Whether they run at once.
+        /// True if the calls run in parallel.
         parallel: bool,
         /// The calls, in order.
         calls: Vec<RandomCall>,
     },
-    /// Somebody ends it by hand; or nobody, where it has subtasks.
+    /// The task is manual. A task with subtasks instead ends with them.
     Manual {
-        /// Whether it ends well.
+        /// True if it succeeds.
         good: bool,
-        /// With which result.
+        /// Its result.
         value: Value,
     },
-    /// It ends by itself.
+    /// The task ends as soon as its dependencies allow it.
     Milestone,
 }
 
 impl RandomCall {
-    /// Of a call that never ends well.
+    /// Value of `fails` for a call that never succeeds.
     pub const ALWAYS: u32 = 1000;
 
     /// Returns the name of the call's result in the context of its task.
@@ -161,11 +161,11 @@ impl RandomCall {
         self.name.clone().unwrap_or_else(|| format!("c{number}"))
     }
 
-    /// Returns what the tool of such a call comes to: `args` as it is given, and how many rounds of its task and failures in
-    /// this one are behind it. The class of the failure, else the result.
+    /// Returns the outcome of a start of such a call. `args` are its arguments, `round` is the number of completed
+    /// rounds of the task, and `failures` the number of failures in this round.
     ///
     /// # Errors
-    /// It fails.
+    /// The error class, if the call fails.
     pub fn play(args: &Value, round: u32, failures: u32) -> Result<Value, String> {
         let fails = args["fails"].as_u64().unwrap_or_default();
         if args["value"] == "bad" {
@@ -183,7 +183,7 @@ impl RandomCall {
 }
 
 impl RandomTask {
-    /// Returns the calls.
+    /// Returns the calls; empty for tasks without any.
     pub fn calls(&self) -> &[RandomCall] {
         match &self.script {
             Script::Calls { calls, .. } => calls,
@@ -191,7 +191,7 @@ impl RandomTask {
         }
     }
 
-    /// Returns the calls, to change them.
+    /// Returns the calls for modification.
     pub fn calls_mut(&mut self) -> &mut [RandomCall] {
         match &mut self.script {
             Script::Calls { calls, .. } => calls,
@@ -199,12 +199,12 @@ impl RandomTask {
         }
     }
 
-    /// Returns whether its calls run at once.
+    /// Returns whether the calls run in parallel.
     pub fn is_parallel(&self) -> bool {
         matches!(self.script, Script::Calls { parallel: true, .. })
     }
 
-    /// Returns whether everything that it depends on has ended before it starts.
+    /// Returns whether all dependencies have ended before the task starts.
     pub fn waits_for_all(&self) -> bool {
         matches!(self.trigger, Trigger::AllDone | Trigger::AllFinished)
     }
@@ -216,24 +216,24 @@ impl RandomPlan {
         TaskId::from(format!("t{position}"))
     }
 
-    /// Returns the position of the task with an id, or of the one whose item it is.
+    /// Returns the position of the task with this id, or of the task that it is an item of.
     pub fn position(&self, id: &str) -> Option<usize> {
         let digits = id.strip_prefix('t')?;
         let position = digits.split('.').next()?.parse().ok()?;
         (position < self.tasks.len()).then_some(position)
     }
 
-    /// Returns the task with an id, or the one whose item it is.
+    /// Returns the task with this id, or the task that it is an item of.
     pub fn task(&self, id: &str) -> Option<&RandomTask> {
         self.tasks.get(self.position(id)?)
     }
 
-    /// Returns what is directly below a task.
+    /// Returns the positions of the direct subtasks.
     pub fn subtasks(&self, position: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.tasks.len()).filter(move |below| self.tasks[*below].parent == Some(position))
     }
 
-    /// Returns what somebody decides about a task, or about one of its calls.
+    /// Returns the scripted verdict about a task, or about one of its calls.
     pub fn verdict(&self, id: &str, call: Option<usize>) -> Option<Verdict> {
         let task = self.task(id)?;
         let decision = match call {
@@ -243,7 +243,7 @@ impl RandomPlan {
         decision.map(|decision| decision.verdict)
     }
 
-    /// Returns what tasks, or items of such, that run at once use more of than there is, a line each.
+    /// Returns the limits that tasks or items exceed if they run at the same time, one per line.
     pub fn broken_limits(&self, ids: &[String]) -> Vec<String> {
         let mut lines = Vec::new();
         let tasks: Vec<(&String, &RandomTask)> =
@@ -270,7 +270,7 @@ impl RandomPlan {
         lines
     }
 
-    /// Adds a dependency unless it would close a circle; returns whether it did.
+    /// Adds a dependency, unless it would close a cycle. Returns whether the dependency exists afterwards.
     pub(super) fn add_need(&mut self, task: usize, on: usize) -> bool {
         if !self.tasks[task].needs.insert(on) {
             return true;
@@ -282,8 +282,8 @@ impl RandomPlan {
         is_right
     }
 
-    /// Returns whether the beginnings and ends of all tasks can be put in an order: a task begins after what it depends on
-    /// has ended and after the one above has begun, and ends after those below.
+    /// Returns whether starts and ends of all tasks can be ordered. A task starts after its dependencies have ended and
+    /// its parent has started, and it ends after its subtasks.
     fn has_order(&self) -> bool {
         let (mut begun, mut over) = (BTreeSet::new(), BTreeSet::new());
         loop {
@@ -306,7 +306,7 @@ impl RandomPlan {
     }
 }
 
-/// Returns whether two tasks write the same, by the paths that [`RandomTask::writes`] may have.
+/// Returns whether two tasks declare to write the same path. Only supports the kinds of paths in random plans.
 fn overlap(one: &[&str], other: &[&str]) -> bool {
     let is_in = |path: &str, of: &str| path == of || path.starts_with(&format!("{of}/"));
     one.iter().any(|path| other.iter().any(|of| is_in(path, of) || is_in(of, path)))

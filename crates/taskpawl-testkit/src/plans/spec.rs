@@ -1,4 +1,4 @@
-//! A random plan in the form in which it is applied.
+//! Conversion of random plans to plans that can be applied.
 
 use std::time::Duration;
 
@@ -11,14 +11,15 @@ use taskpawl_model::{
 use super::expr::{Expr, Template};
 use super::plan::{Decision, RandomCall, RandomPlan, RandomRetry, RandomTask, Script, Verdict};
 
-/// The tool of all calls.
+/// Name of the tool of all calls.
 pub const TOOL: &str = "work";
 
-/// How long a question stands that nobody will answer, in milliseconds.
+/// Time until an unanswered question expires, in milliseconds.
 const EXPIRES: u64 = 3_600_000;
 
 impl RandomPlan {
-    /// Returns the plan in the form in which it is applied. Its calls name [`TOOL`] and carry their script in their arguments.
+    /// Returns the plan in a form that can be applied. Its calls use [`TOOL`] and carry their script in their
+    /// arguments.
     pub fn to_plan(&self) -> Plan {
         let tasks = self.tasks.iter().enumerate().filter(|(_, task)| task.made_by.is_none());
         let kind = |value: &Value| match value {
@@ -85,7 +86,7 @@ impl RandomPlan {
         spec
     }
 
-    /// Returns the tasks that a call makes, as it gives them back.
+    /// Returns the tasks that a call creates, in the form in which it returns them.
     pub(crate) fn made(&self, call: &RandomCall) -> Value {
         let mut tasks: Vec<Value> = call.makes.iter().map(|made| self.made_task(*made)).collect();
         if let (Some(circle), Some(last)) = (call.circle, tasks.last_mut()) {
@@ -107,7 +108,7 @@ impl RandomPlan {
             positions.iter().map(|position| Self::id(*position).to_string()).collect()
         };
         let needs: Vec<usize> = task.needs.iter().copied().collect();
-        // What comes with it says itself what it needs.
+        // Created tasks list their own needs, so only existing tasks are named here.
         let needs_it = |other: &usize| {
             self.tasks[*other].needs.contains(&position) && self.tasks[*other].made_by.is_none()
         };
@@ -132,7 +133,7 @@ impl RandomPlan {
 fn spec(position: usize, task: &RandomTask) -> TaskSpec {
     TaskSpec {
         name: format!("task {position}"),
-        // A trigger without dependencies says nothing.
+        // A trigger needs dependencies to have any effect.
         trigger: (!task.needs.is_empty()).then_some(task.trigger),
         when: task.when.as_ref().map(Expr::text),
         for_each: task
@@ -158,13 +159,13 @@ fn spec(position: usize, task: &RandomTask) -> TaskSpec {
     }
 }
 
-/// Returns what ends the rounds of a task.
+/// Returns the condition that ends the rounds of a task.
 pub(crate) fn until(task: &RandomTask, enough: u32) -> Expr {
     let name = task.calls().first().map(|call| call.name(0)).unwrap_or_default();
     Expr::Own(name).known("round", |of| Expr::AtLeast(of, enough))
 }
 
-/// What is no expression stays what it is.
+/// Escapes literal texts, so that they are not parsed as expressions.
 fn escaped(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(text.replace("${{", "$${{")),

@@ -1,4 +1,4 @@
-//! What authors ask for: tasks, calls, dependencies, places.
+//! Reference: commands of plan authors about tasks, calls, dependencies and parents.
 
 use serde_json::Value;
 use taskpawl_model::{CallStatus, Command, Map, Mode, NewCall, NewTask, Priority, Trigger, check_id};
@@ -6,7 +6,7 @@ use taskpawl_model::{CallStatus, Command, Map, Mode, NewCall, NewTask, Priority,
 use super::items::{Call, Item, Reference, Stand, Taken, require};
 
 impl Reference {
-    /// Carries out a command of an author; `None` when it is another one.
+    /// Executes a command of an author; `None` for other commands.
     pub(super) fn carry_out_of_author(&mut self, command: &Command) -> Option<Taken> {
         Some(match command {
             Command::Create(task) => self.create(task),
@@ -20,7 +20,7 @@ impl Reference {
         })
     }
 
-    /// The work of a task stands still while it goes on and once it is done.
+    /// Refuses changes to the work of a task that is in progress or done.
     fn check_open(&self, key: u32) -> Taken {
         require(!matches!(self.item(key).stand, Stand::Held(_) | Stand::Done))
     }
@@ -32,7 +32,7 @@ impl Reference {
         require(!item.is_milestone || item.calls.is_empty())
     }
 
-    /// What has ended or goes on takes no new work below it.
+    /// Refuses new subtasks below a task that is in progress or has ended, except if it failed.
     fn check_place(&self, above: u32) -> Taken {
         let stand = &self.item(above).stand;
         require(!matches!(stand, Stand::Held(_) | Stand::Done | Stand::Cancelled | Stand::Skipped))
@@ -82,7 +82,7 @@ impl Reference {
 
     fn update(&mut self, id: &str, fields: &Map, if_version: Option<u64>) -> Taken {
         let key = self.find(id)?;
-        // Nobody has seen so many versions.
+        // The reference does not count versions. The commands only ever name a version that does not exist.
         require(if_version.is_none())?;
         for (field, value) in fields {
             self.set(key, field, value)?;

@@ -1,4 +1,4 @@
-//! Random commands, valid and not.
+//! Random commands, valid and invalid ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use taskpawl_model::{
 use super::items::{Holder, Reference, Stand, Work};
 use crate::random::Random;
 
-/// Nobody has more tasks in a test: small graphs meet every rule sooner.
+/// Number of different task ids. Small, because small graphs exercise every rule sooner.
 const MOST_TASKS: usize = 14;
 
-/// Where virtual time begins, in milliseconds since 1970.
+/// Start of the simulated time, in milliseconds since 1970.
 const EPOCH: i64 = 1_893_456_000_000;
 
-/// Draws commands that have to do with the tasks that there are.
+/// Generates commands that refer to existing tasks.
 pub(super) struct Draw<'a> {
     pub(super) random: &'a mut Random,
     pub(super) reference: &'a Reference,
@@ -137,7 +137,7 @@ impl Draw<'_> {
         if self.random.chance(5) { 1000 } else { self.random.one_of(&keys).copied().unwrap_or(0) }
     }
 
-    /// Mostly the id of a task, sometimes a part of one, sometimes of none.
+    /// Returns mostly the id of a task, sometimes a prefix of one, and sometimes an unknown id.
     fn id(&mut self) -> String {
         let keys = self.reference.keys();
         let id = self.random.one_of(&keys).map_or("t", |key| &self.reference.item(*key).id);
@@ -149,7 +149,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Mostly a task for which a command is meant.
+    /// Returns mostly the id of a task for which the command is valid.
     fn id_of(&mut self, is_meant: fn(&Reference, u32) -> bool) -> String {
         let keys: Vec<u32> =
             self.reference.keys().into_iter().filter(|key| is_meant(self.reference, *key)).collect();
@@ -296,7 +296,7 @@ impl Draw<'_> {
     }
 
     fn new_task(&mut self) -> NewTask {
-        // Once there are enough, ids are mostly taken.
+        // The ids repeat, so that creating a task is often refused once there are many.
         let letters = ["a", "b", "c"];
         let number = self.random.below(MOST_TASKS);
         let mut id = format!("{}{number:02}", letters[number % 3]);

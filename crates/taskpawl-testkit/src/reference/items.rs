@@ -1,36 +1,36 @@
-//! Tasks, and what gates say about them.
+//! Tasks of the reference, and the decisions of their gates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{CallStatus, Command, Context, Priority, Status, Trigger};
 
-/// A rule of the reference that is turned round, to see that the comparison notices.
+/// A deliberate fault in a rule of the reference, to prove that the comparison notices it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// What depends on a cancelled task may start.
+    /// Dependents of a cancelled task may start.
     CancelledCountsAsDone,
-    /// `any_done` waits for everything.
+    /// `any_done` waits for all dependencies.
     AnyDoneWaits,
     /// A task that is done may be skipped.
     DoneMayBeSkipped,
-    /// Reports about any attempt are taken.
+    /// Reports about any attempt are accepted.
     AnyAttempt,
-    /// Cancelling leaves what is below.
+    /// Cancelling a task does not cancel its subtasks.
     CancelLeavesSubtasks,
-    /// A task may depend on one that it is below.
+    /// A task may depend on its parent.
     NeedsFromAbove,
-    /// A cancelled task may start again while its calls run.
+    /// A cancelled task may start again while its calls still run.
     AgainBesideItsEnd,
 }
 
-/// Who holds a task.
+/// Holder of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Holder {
     Run(String),
     Actor { name: String, lease: i64, until: i64 },
 }
 
-/// Where a task stands; the blocked ones by their reasons.
+/// Status of a task; blocked tasks by their reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stand {
     Todo,
@@ -91,7 +91,7 @@ pub(super) struct Item {
     pub(super) attempt: u32,
 }
 
-/// Who ends a task.
+/// The way in which a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     Calls,
@@ -99,7 +99,7 @@ pub(super) enum Work {
     Itself,
 }
 
-/// What a gate says.
+/// Decision of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Wait,
@@ -108,23 +108,23 @@ pub(super) enum Verdict {
     NotNeeded,
 }
 
-/// Refused commands are `None`.
+/// Result of a command; `None` means refused.
 pub(super) type Taken = Option<()>;
 
-/// Every task as it should be.
+/// The expected state of all tasks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reference {
     pub(super) items: BTreeMap<u32, Item>,
     /// Ids of deleted tasks.
     pub(super) gone: BTreeSet<String>,
     pub(super) next: u32,
-    /// Runs, each with whether it goes on.
+    /// By run, whether it is still active.
     pub(super) runs: BTreeMap<String, bool>,
-    /// Calls of cancelled tasks that have not ended: the run, the task, its attempt, the call.
+    /// Calls of cancelled tasks that have not ended: run, task, attempt, call.
     pub(super) ending: BTreeSet<(String, u32, u32, String)>,
-    /// Who of the agents and people made which attempt of which task.
+    /// The agent or person that made an attempt, by task and attempt.
     pub(super) makers: BTreeMap<(u32, u32), String>,
-    /// Who gives the command that is carried out, and when.
+    /// The actor and, below, the time of the current command.
     pub(super) actor: String,
     pub(super) now: i64,
     pub(super) flaw: Option<Flaw>,
@@ -135,7 +135,7 @@ pub(super) fn require(condition: bool) -> Taken {
 }
 
 impl Reference {
-    /// Gives a command; returns whether it was accepted. A refused one changes nothing.
+    /// Executes a command; returns whether it was accepted. A refused command changes nothing.
     pub(super) fn give(&mut self, command: &Command, context: &Context) -> bool {
         let before = self.clone();
         (self.actor, self.now) = (context.actor.to_string(), context.now.timestamp_millis());
@@ -166,7 +166,7 @@ impl Reference {
         self.items.keys().copied().collect()
     }
 
-    /// Finds a task by its id or by the only id that begins so.
+    /// Finds a task by its id, or by a prefix that only one id has.
     pub(super) fn find(&self, text: &str) -> Option<u32> {
         let with = |is_it: &dyn Fn(&str) -> bool| -> Vec<u32> {
             self.items.iter().filter(|(_, item)| is_it(&item.id)).map(|(key, _)| *key).collect()
@@ -177,7 +177,7 @@ impl Reference {
         if let [key] = with(&|id| id.starts_with(text))[..] { Some(key) } else { None }
     }
 
-    /// Finds several, each once.
+    /// Finds several tasks, without duplicates.
     pub(super) fn find_all(&self, ids: &[String]) -> Option<Vec<u32>> {
         let mut keys = Vec::new();
         for id in ids {
@@ -189,7 +189,7 @@ impl Reference {
         Some(keys)
     }
 
-    /// A cancelled task does not start again and does not go while its calls run.
+    /// Refuses to restart or delete a cancelled task while its calls still run.
     pub(super) fn check_ended(&self, key: u32) -> Taken {
         let is_ending = self.ending.iter().any(|(_, task, ..)| *task == key);
         require(!is_ending || self.has(Flaw::AgainBesideItsEnd))
@@ -199,7 +199,7 @@ impl Reference {
         self.items.iter().filter(|(_, item)| item.above == Some(key)).map(|(key, _)| *key).collect()
     }
 
-    /// Returns everything below a task.
+    /// Returns all direct and indirect subtasks.
     pub(super) fn below(&self, key: u32) -> Vec<u32> {
         let mut all = self.directly_below(key);
         let mut next = 0;
@@ -231,7 +231,7 @@ impl Reference {
         self.item(key).stand == Stand::Todo && self.verdict(key) == Verdict::Open
     }
 
-    /// What dependencies, subtasks and the task above say together.
+    /// Returns the combined decision of dependencies, subtasks and parent.
     pub(super) fn verdict(&self, key: u32) -> Verdict {
         let verdict = self.verdict_before_subtasks(key);
         if verdict != Verdict::Open {
@@ -253,7 +253,7 @@ impl Reference {
         }
     }
 
-    /// What a task lets those below do.
+    /// Returns whether a task allows its subtasks to start.
     fn lets_in(&self, key: u32) -> Verdict {
         match self.item(key).stand {
             Stand::BlockedForATool
@@ -304,7 +304,7 @@ impl Reference {
 
     /// Lets gates take effect until nothing changes any more.
     pub(super) fn settle(&mut self) {
-        // What ends by itself does so last: something that it waits for may just have become open again.
+        // Automatic tasks end last: a change in this round may have reopened a task that they wait for.
         while self.keys().into_iter().any(|key| self.act(key))
             || self.keys().into_iter().any(|key| self.end_by_itself(key))
         {}
@@ -337,7 +337,7 @@ impl Reference {
         true
     }
 
-    /// Skips a task with what is below and neither goes on nor has ended well.
+    /// Skips a task and those of its subtasks that are neither in progress nor ended successfully.
     pub(super) fn skip_with_all_below(&mut self, key: u32) {
         self.change(key).stand = Stand::Skipped;
         for below in self.below(key) {
@@ -349,7 +349,7 @@ impl Reference {
         }
     }
 
-    /// Returns whether the beginnings and ends of all tasks can be put in an order.
+    /// Returns whether starts and ends of all tasks can be ordered, which means that there is no cycle.
     pub(super) fn has_order(&self) -> bool {
         let (mut begun, mut over) = (BTreeSet::new(), BTreeSet::new());
         loop {

@@ -1,8 +1,10 @@
-//! A small second model of states, gates and graph rules, and random commands that both models must answer alike.
+//! A small second model of statuses, gates and graph rules. Both models receive the same random commands and must agree
+//! on the results.
 //!
-//! It is written from the tables of states, triggers and commands. It keeps no counts: every question is answered by looking at
-//! all tasks again, and what gates do is repeated until nothing changes any more. What a run finds out by itself (conditions,
-//! items, rounds, retries, decisions, limits) is not in it: that is what [`interpret`](crate::interpret) is for.
+//! It is written from the tables of statuses, triggers and commands. It keeps no counters: every question is answered
+//! by inspecting all tasks again, and gates are applied until nothing changes any more. Everything that a run evaluates
+//! itself (conditions, items, rounds, retries, approvals, limits) is missing here; [`interpret`](crate::interpret)
+//! covers that.
 
 mod authors;
 mod draw;

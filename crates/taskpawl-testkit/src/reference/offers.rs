@@ -1,4 +1,4 @@
-//! Advice on random stores, each piece taken: the rules accept it.
+//! Executes the advice that is given about random stores; the rules have to accept all of it.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use super::draw::Draw;
 use super::play::Pair;
 use crate::random::Random;
 
-/// A fault in advice, to see that the harness notices it.
+/// A deliberate fault in the advice, to prove that the test notices it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfferFlaw {
-    /// Advice is taken in the name of another agent.
+    /// The advice is executed as another agent.
     WrongActor,
-    /// Advice is taken for another task.
+    /// The advice is executed on another task.
     WrongId,
     /// Explanations keep advice that the rules refuse.
     Untried,
 }
 
-/// The number of pieces of advice that were taken, by their kind.
+/// Numbers of executed pieces of advice.
 #[derive(Debug, Clone, Default)]
 pub struct Offers {
-    /// By the source and the kind.
+    /// By source and kind of advice.
     pub taken: BTreeMap<(&'static str, String), u64>,
 }
 
@@ -44,10 +44,11 @@ impl Offers {
     }
 }
 
-/// Gives `length` random commands, and takes the advice of refusals and, now and then, of all explanations.
+/// Executes `length` random commands, the advice in their refusals and, from time to time, the advice of all
+/// explanations.
 ///
 /// # Errors
-/// The rules refuse a piece of advice.
+/// The first piece of advice that the rules refuse.
 pub fn take_offers(seed: u64, length: usize, flaw: Option<OfferFlaw>) -> Result<Offers, String> {
     let mut random = Random::new(seed ^ 0x0ff3_25ed);
     let (mut pair, mut offers, mut now) = (Pair::new(None), Offers::default(), 0);
@@ -60,7 +61,7 @@ pub fn take_offers(seed: u64, length: usize, flaw: Option<OfferFlaw>) -> Result<
         if let Some(false_offer) = checked.map_err(|error| error.to_string())? {
             return Err(false_offer);
         }
-        // A difference between the models is the business of another test.
+        // A difference between the two models is reported by another test.
         if pair.give(&request).is_err() {
             break;
         }
@@ -68,14 +69,15 @@ pub fn take_offers(seed: u64, length: usize, flaw: Option<OfferFlaw>) -> Result<
     Ok(offers)
 }
 
-/// An actor who takes advice.
+/// An actor that follows advice.
 struct Taker<'a> {
     context: &'a Context,
     flaw: Option<OfferFlaw>,
 }
 
 impl Taker<'_> {
-    /// Takes the advice of the refusal of a request, and with `looks` of every explanation. Returns the first that is refused.
+    /// Follows the advice in the refusal of a request, and with `looks` that of every explanation. Returns the first
+    /// refusal.
     fn take_all(
         &self,
         view: &dyn View,
@@ -118,7 +120,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Returns why a piece of advice cannot be taken; nothing where it can.
+    /// Returns the reason why a piece of advice cannot be followed, if any.
     fn take(&self, view: &dyn View, advice: &Advice) -> ViewResult<Option<String>> {
         if let [first, rest @ ..] = advice.steps()
             && !rest.is_empty()
@@ -132,7 +134,7 @@ impl Taker<'_> {
         Ok(refusal(view, &command, &self.asker(advice)).map(|refusal| refusal.to_string()))
     }
 
-    /// Takes several steps, each on the result of the one before it.
+    /// Follows several steps, each on the result of the previous one.
     fn take_steps(&self, view: &dyn View, first: &Advice, rest: &[Advice]) -> ViewResult<Option<String>> {
         if let Some(refused) = self.take(view, first)? {
             return Ok(Some(refused));
@@ -157,7 +159,7 @@ impl Taker<'_> {
         asker
     }
 
-    /// Puts another task into advice, where that is the fault to be noticed.
+    /// Replaces the task in a piece of advice, if that is the fault to be noticed.
     fn spoilt(&self, view: &dyn View, advice: Advice) -> ViewResult<Advice> {
         let (Some(OfferFlaw::WrongId), Advice::Done { .. }) = (self.flaw, &advice) else { return Ok(advice) };
         let done = view.find(&Query { status: vec![Status::Done], limit: 1, ..Query::default() })?;
@@ -169,12 +171,12 @@ impl Taker<'_> {
 fn refusal(view: &dyn View, command: &Command, context: &Context) -> Option<Refusal> {
     match decide(view, command, context) {
         Err(DecideError::Refused(refusal)) => Some(*refusal),
-        // A store in memory is always read.
+        // Reading a store in memory cannot fail, so the only error is a refusal.
         Ok(_) | Err(_) => None,
     }
 }
 
-/// Returns the command that an advice becomes; `retry --failed` is one on all failed tasks.
+/// Returns the command for a piece of advice. `retry --failed` becomes a command about all failed tasks.
 fn command(view: &dyn View, advice: &Advice) -> ViewResult<Option<Command>> {
     if let Advice::RetryFailed { .. } = advice {
         let failed = view.find(&Query { status: vec![Status::Failed], ..Query::default() })?;
@@ -185,7 +187,7 @@ fn command(view: &dyn View, advice: &Advice) -> ViewResult<Option<Command>> {
     Ok(command_of_advice(advice))
 }
 
-/// Says that there is nothing to read where advice says so.
+/// Returns an error if the advice suggests to read something that does not exist.
 fn reads_nothing(view: &dyn View, advice: &Advice) -> ViewResult<Option<String>> {
     let (Advice::Show { id }
     | Advice::Explain { id }

@@ -1,4 +1,4 @@
-//! What people and agents ask for.
+//! Reference: commands of people and agents.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use taskpawl_model::{CallStatus, Command, Context};
 
 use super::items::{Flaw, Holder, Reference, Stand, Taken, Work, require};
 
-/// How somebody says that a task ended.
+/// Parameters of a `done` or `fail` command.
 struct End {
     good: bool,
     attempt: Option<u32>,
@@ -24,7 +24,7 @@ impl Reference {
                 Some(())
             }
             Command::Release { ids } => self.each(ids, |this, key| {
-                // Who asks twice gets the same answer.
+                // Releasing twice is idempotent, so that a caller that lost the reply can retry.
                 if this.item(key).stand != Stand::Todo || !this.has_made(key, this.item(key).attempt) {
                     this.check_holder(key, context)?;
                     this.change(key).stand = Stand::Todo;
@@ -68,7 +68,7 @@ impl Reference {
         Some(())
     }
 
-    /// Commands that cover what is below are carried out on the topmost of the tasks that they name.
+    /// Applies a command that includes subtasks. Of tasks that are nested in each other only the topmost is used.
     fn each_top(&mut self, ids: &[String], change: impl Fn(&mut Self, u32) -> Taken) -> Taken {
         let keys = self.find_all(ids)?;
         for key in &keys {
@@ -79,7 +79,7 @@ impl Reference {
         Some(())
     }
 
-    /// Gives tasks back that a command names and whose leases others have let end.
+    /// Releases the tasks that a command names if another actor has let their leases expire.
     pub(super) fn meet(&mut self, command: &Command) {
         for name in command.names() {
             if let Some(key) = self.find(name) {
@@ -95,7 +95,7 @@ impl Reference {
         }
     }
 
-    /// Whoever gives commands is at work: leases of which less than half is left begin anew.
+    /// Any command of an actor renews its leases that have less than half of their time left.
     pub(super) fn renew_own(&mut self, command: &Command, context: &Context) {
         let is_by_hand =
             !command.names().is_empty() || matches!(command, Command::Create(_) | Command::Claim { .. });
@@ -243,7 +243,7 @@ impl Reference {
         }
     }
 
-    /// Makes calls pending: all of them, or those that have not ended well.
+    /// Resets calls to pending: all of them, or only those that did not succeed.
     pub(super) fn clear(&mut self, key: u32, all: bool) {
         for call in &mut self.change(key).calls {
             if all || !call.is_settled() {
@@ -277,7 +277,8 @@ impl Reference {
         self.item(key).stand.status().is_finished()
     }
 
-    /// Skipping and cancelling cover what is below, so does taking that back; reopening takes all that has ended.
+    /// Returns the subtasks that are included. Retrying a skipped or cancelled task includes the subtasks with the same
+    /// status; reopening includes all finished ones.
     fn covered_below(&mut self, key: u32, from_the_beginning: bool) -> Option<Vec<u32>> {
         let own = self.item(key).stand.clone();
         let mut below = self.below(key);
@@ -296,7 +297,7 @@ impl Reference {
         Some(below)
     }
 
-    /// Returns what ran because one of these tasks, or one of what ran behind them, had ended.
+    /// Returns the tasks that ran because one of the named tasks, or a task that is found here, had ended.
     fn ran_behind(&mut self, named: &BTreeSet<u32>, cascade: bool) -> Option<BTreeSet<u32>> {
         let (mut all, mut queue) = (BTreeSet::new(), named.iter().copied().collect::<Vec<_>>());
         while let Some(key) = queue.pop() {

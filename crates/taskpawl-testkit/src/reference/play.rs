@@ -1,4 +1,4 @@
-//! The same commands for both models, and what they make of them.
+//! Execution of the same commands on both models, and comparison of the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use super::items::{Flaw, Holder, Item, Reference, Stand, Work};
 use crate::random::Random;
 use crate::tables::may_follow;
 
-/// How often each kind of command was accepted and refused.
+/// Numbers of accepted and refused commands.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// By the kind: accepted, refused.
+    /// By kind of command: accepted, refused.
     pub counts: BTreeMap<String, (u64, u64)>,
 }
 
@@ -27,7 +27,7 @@ impl Tally {
         if is_accepted { count.0 += 1 } else { count.1 += 1 }
     }
 
-    /// Adds what another sequence counted.
+    /// Adds the numbers of another sequence.
     pub fn merge(&mut self, other: &Self) {
         for (kind, (accepted, refused)) in &other.counts {
             let count = self.counts.entry(kind.clone()).or_default();
@@ -36,19 +36,19 @@ impl Tally {
     }
 }
 
-/// A sequence of commands of which the two models make different things.
+/// A sequence of commands on which the two models disagree.
 #[derive(Debug, Clone)]
 pub struct Difference {
-    /// The shortest sequence that was found, and what the last of it comes to.
+    /// The shortest such sequence that was found.
     pub commands: Vec<String>,
-    /// What is different.
+    /// The differences after its last command.
     pub lines: Vec<String>,
 }
 
-/// Gives `length` random commands to both models.
+/// Executes `length` random commands on both models.
 ///
 /// # Errors
-/// They come to different things.
+/// The models disagree.
 pub fn play(seed: u64, length: usize, flaw: Option<Flaw>) -> Result<Tally, Difference> {
     let mut random = Random::new(seed ^ 0x0b5e_55ed);
     let (mut pair, mut tally, mut requests) = (Pair::new(flaw), Tally::default(), Vec::new());
@@ -65,7 +65,7 @@ pub fn play(seed: u64, length: usize, flaw: Option<Flaw>) -> Result<Tally, Diffe
     Ok(tally)
 }
 
-/// Leaves out what the difference does not need.
+/// Removes every command that is not needed for a difference.
 fn shorten(mut requests: Vec<Request>, flaw: Option<Flaw>) -> Difference {
     let mut lines = differs(&requests, flaw).unwrap_or_default();
     let mut position = requests.len();
@@ -86,7 +86,7 @@ fn differs(requests: &[Request], flaw: Option<Flaw>) -> Option<Vec<String>> {
     requests.iter().find_map(|request| pair.give(request).err())
 }
 
-/// Both models.
+/// The two models.
 pub(super) struct Pair {
     pub(super) store: Committer,
     pub(super) reference: Reference,
@@ -104,7 +104,7 @@ impl Pair {
         }
     }
 
-    /// Gives a request to both; returns whether it was accepted, or what is different.
+    /// Executes a request on both models. Returns whether it was accepted, or the differences.
     pub(super) fn give(&mut self, request: &Request) -> Result<bool, Vec<String>> {
         let outcomes = self.store.commit([request]).map_err(|error| vec![error.to_string()])?;
         let is_wanted = self.reference.give(&request.command, &request.context);
@@ -124,7 +124,7 @@ impl Pair {
     }
 }
 
-/// Follows the states from event to event; a refused command has written nothing.
+/// Checks that the status changes in the events are allowed and consecutive, and that a refused command wrote no event.
 fn events(
     view: &dyn View,
     revision: &mut u64,

@@ -1,4 +1,4 @@
-//! What runs ask for: claims, reports, and what they leave.
+//! Reference: commands of runs, such as claims and reports.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ impl Reference {
         }
     }
 
-    /// What is of no account any more is left out; the rest is done.
+    /// Executes a round. Outdated reports and releases are ignored.
     fn round(&mut self, round: &Round, context: &Context) {
         for report in &round.reports {
             let _ = self.report(report, context);
@@ -56,7 +56,8 @@ impl Reference {
             let _ = self.give_back(key.0, *attempt, context);
         }
         self.settle();
-        // What a claim makes ready (a task with nothing left to run ends at once) is no part of the same round.
+        // Only tasks that are ready before the first claim count. A claim may make others ready, because a task without
+        // remaining calls ends at once.
         let ready: BTreeSet<u32> = self.keys().into_iter().filter(|key| self.is_ready(*key)).collect();
         for key in round.claims.iter().filter(|key| ready.contains(&key.0)) {
             let _ = self.claim_for_run(key.0, round, context);
@@ -134,7 +135,7 @@ impl Reference {
         let find = |status| item.calls.iter().find(|call| call.status == status);
         if find(CallStatus::Running).is_some() {
             let is_stopped = find(CallStatus::Failed).is_some() || find(CallStatus::Interrupted).is_some();
-            // Of calls that run at once, one that may be started again is.
+            // An interrupted parallel call that is repeatable is started again, beside the others.
             if go_on && !is_stopped {
                 self.start_next(key);
             }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use super::instance::Instance;
 
-/// Returns the longest path, or the work shared by the jobs, whichever is longer: nothing is faster.
+/// Returns the longest path or the total work divided by the jobs, whichever is longer. No schedule is faster.
 pub fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
     let (heads, tails) = ways(instance);
     let path = (0..instance.len()).map(|task| heads[task] + instance.lengths[task] + tails[task]).max();
@@ -11,15 +11,17 @@ pub fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
     path.unwrap_or(0).max(work.div_ceil(jobs as u64))
 }
 
-/// Returns a tighter bound, which counts what [`lower_bound`] does not: that the work before a task is done before it starts, and
-/// the work behind it after it has ended.
+/// Returns a tighter bound. In addition to [`lower_bound`] it uses the work before each task and the work after it.
 ///
-/// No task starts before the longest way to it, nor before the work of everything before it, shared by the jobs; and so for what
-/// comes after it. Of any set of tasks none starts before the earliest start of one of them, all of them together take at least
-/// their work shared by the jobs, and after the last of them comes at least what must come after one of them. Of `k · jobs + 1`
-/// tasks some `k + 1` run one after the other, which take at least as long as the shortest of these. The sets that are looked at
-/// are those of what starts at so early and ends so late at the least: for their work all of them, for what runs one after the
-/// other some, as that takes long to find.
+/// - No task starts before the longest path to it, nor before the work of all its predecessors, divided by the jobs.
+///   The same holds for the time after it.
+/// - A set of tasks starts no earlier than the earliest of its tasks, takes at least its work divided by the jobs, and
+///   is followed by at least the shortest time after one of its tasks.
+/// - Of any `k · jobs + 1` tasks some `k + 1` run one after the other, which takes at least the `k + 1` shortest of
+///   them.
+///
+/// The sets consist of the tasks that start at least so late and end at least so early. For the work all such sets are
+/// used, for the sequences only some, because they are expensive.
 pub fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
     const LOOKED_AT: usize = 24;
     let heads = earliest(instance, jobs);
@@ -39,7 +41,7 @@ pub fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
     best
 }
 
-/// Returns the best bound by the work of what starts so early and ends so late at the least.
+/// Returns the best bound from the work of such sets.
 fn work_bound(instance: &Instance, jobs: usize, heads: &[u64], tails: &[u64]) -> u64 {
     let mut latest: Vec<usize> = (0..instance.len()).collect();
     latest.sort_by_key(|task| Reverse(tails[*task]));
@@ -63,7 +65,7 @@ fn least_time(mut lengths: Vec<u64>, jobs: usize) -> u64 {
     sums.chain([work.div_ceil(jobs as u64)]).max().unwrap_or(0)
 }
 
-/// Returns a time before which each task cannot start.
+/// Returns a lower bound for the start of each task.
 fn earliest(instance: &Instance, jobs: usize) -> Vec<u64> {
     let mut starts = vec![0_u64; instance.len()];
     let mut before: Vec<Vec<bool>> = Vec::with_capacity(instance.len());
@@ -85,7 +87,7 @@ fn earliest(instance: &Instance, jobs: usize) -> Vec<u64> {
     starts
 }
 
-/// Returns the longest way to each task and from its end on.
+/// Returns the longest paths to the start of each task and from its end.
 fn ways(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
     let mut heads = vec![0_u64; instance.len()];
     let mut tails = vec![0_u64; instance.len()];
@@ -101,7 +103,7 @@ fn ways(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
     (heads, tails)
 }
 
-/// Returns at most `most` of the different values, spread evenly.
+/// Returns at most `most` of the distinct values, evenly spread.
 fn some(values: &[u64], most: usize) -> Vec<u64> {
     let different: Vec<u64> = values.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     if different.len() <= most {
@@ -110,10 +112,10 @@ fn some(values: &[u64], most: usize) -> Vec<u64> {
     (0..most).map(|place| different[place * (different.len() - 1) / (most - 1)]).collect()
 }
 
-/// Returns the shortest possible makespan, by trying every order: for up to about ten tasks.
+/// Returns the shortest possible makespan by trying every order. Only feasible for up to about ten tasks.
 ///
-/// Some order of starting what is ready at once is among the best, as no task here is worth waiting for with a free place when
-/// others are ready; and where waiting helps, orders that leave a place free until the next end are tried, too.
+/// The search starts ready tasks whenever a job is free. As it can be better to leave a job idle until the next task
+/// ends, it tries that as well.
 pub fn exact_makespan(instance: &Instance, jobs: usize) -> u64 {
     let (_, tails) = ways(instance);
     let mut search = Exact { instance, jobs, tails, best: instance.lengths.iter().sum() };
@@ -146,7 +148,7 @@ impl Exact<'_> {
                 running.remove(&run);
             }
         }
-        // Or nothing more starts before the next end.
+        // The other choice: start nothing more before the next task ends.
         if let Some((end, task)) = running.first().copied() {
             running.remove(&(end, task));
             done.insert(task);

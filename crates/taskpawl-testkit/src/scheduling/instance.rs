@@ -4,17 +4,17 @@ use taskpawl_model::{Graph, Key, KeyMap};
 
 use crate::Random;
 
-/// Tasks with lengths in milliseconds and what each depends on; dependencies come before what depends on them.
+/// Tasks with lengths in milliseconds, and their dependencies. Every task comes after its dependencies.
 #[derive(Debug, Clone, Default)]
 pub struct Instance {
-    /// How long each task takes.
+    /// Length of each task, in milliseconds.
     pub lengths: Vec<u64>,
-    /// What each task depends on.
+    /// Dependencies of each task, by position.
     pub needs: Vec<Vec<usize>>,
 }
 
 impl Instance {
-    /// Adds a task and returns its number.
+    /// Adds a task and returns its position.
     pub fn add(&mut self, length: u64, needs: &[usize]) -> usize {
         let mut needs = needs.to_vec();
         needs.sort_unstable();
@@ -24,17 +24,17 @@ impl Instance {
         self.lengths.len() - 1
     }
 
-    /// Returns how many tasks there are.
+    /// Returns the number of tasks.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// Returns the graph from its end to its beginning: the last task is the first, and needs what depended on it.
+    /// Returns the graph with all dependencies reversed; the last task becomes the first.
     pub(super) fn reversed(&self) -> Self {
         let other = |task: &usize| self.len() - 1 - task;
         let lengths = self.lengths.iter().rev().copied().collect();
@@ -42,7 +42,7 @@ impl Instance {
         Self { lengths, needs }
     }
 
-    /// Returns what depends on each task.
+    /// Returns the dependents of each task.
     pub fn dependents(&self) -> Vec<Vec<usize>> {
         let mut dependents = vec![Vec::new(); self.len()];
         for (task, needs) in self.needs.iter().enumerate() {
@@ -53,18 +53,18 @@ impl Instance {
         dependents
     }
 
-    /// Returns the ranks that a run of `jobs` calls at once would use which expects `lengths`.
+    /// Returns the ranks that a run with `jobs` jobs would use if it expected these lengths.
     ///
     /// # Panics
-    /// There are more tasks than keys.
+    /// Panics if there are more tasks than keys.
     pub fn ranks(&self, lengths: &[u64], jobs: usize) -> KeyMap<u64> {
         self.graph(lengths).rehearsed_ranks(jobs, &BTreeMap::new())
     }
 
-    /// Returns the longest way from each task to the end.
+    /// Returns the longest path from each task to the end.
     ///
     /// # Panics
-    /// There are more tasks than keys.
+    /// Panics if there are more tasks than keys.
     pub fn longest_ways(&self) -> KeyMap<u64> {
         self.graph(&self.lengths).ranks()
     }
@@ -82,10 +82,10 @@ impl Instance {
         graph
     }
 
-    /// Returns lengths that are wrong by about `percent` either way, as those of the past are.
+    /// Returns lengths with an error of about `percent` in both directions, like estimates from earlier runs.
     pub fn estimates(&self, random: &mut Random, percent: u64) -> Vec<u64> {
         let wrong = |length: &u64| {
-            // Three numbers added up are nearly normal: most are a little wrong, few are far off.
+            // The sum of three uniform numbers is nearly normally distributed: most errors are small, few are large.
             let sum: u64 = (0..3).map(|_| random.below_u64(2 * percent + 1)).sum();
             (length * (300 + sum) / (300 + 3 * percent)).max(1)
         };

@@ -1,7 +1,8 @@
-//! How good the order is in which a run takes what is ready: makespans under virtual time, compared with lower bounds and with
-//! plain first come, first served.
+//! Quality of the order in which a run starts ready tasks: makespans in simulated time, compared with lower bounds and
+//! with first come, first served.
 //!
-//! The run is the real one, [`schedule::step`](taskpawl_model::schedule::step); what stands in for the store answers at once.
+//! The runs use the real schedule, [`schedule::step`](taskpawl_model::schedule::step). The store is replaced by one
+//! that answers immediately.
 
 mod bounds;
 mod instance;

@@ -10,10 +10,10 @@ use taskpawl_model::{
 
 use super::instance::{Instance, key};
 
-/// Plays a run of the real schedule and returns how long it takes. It takes what is ready by `ranks`.
+/// Simulates a run with the real schedule, and returns its makespan. Ready tasks are started in the order of `ranks`.
 ///
 /// # Panics
-/// The schedule loses a task.
+/// Panics if the schedule loses a task.
 pub fn run_makespan(instance: &Instance, jobs: usize, ranks: KeyMap<u64>) -> u64 {
     let ranks = Arc::new(ranks);
     let mut world = World::new(instance, Arc::clone(&ranks));
@@ -34,7 +34,7 @@ pub fn run_makespan(instance: &Instance, jobs: usize, ranks: KeyMap<u64>) -> u64
     world.now
 }
 
-/// Stands in for the store and the tools: answers at once, and lets tools take their time.
+/// Replacement for store and tools: answers immediately, and ends tools after the length of their tasks.
 struct World<'i> {
     instance: &'i Instance,
     ranks: Arc<KeyMap<u64>>,
@@ -76,7 +76,8 @@ impl<'i> World<'i> {
         }
     }
 
-    /// Ends what was reported, and claims of what was asked for and what became ready the first, in the order of a store.
+    /// Applies a commit like a store: ends the reported tasks, and claims requested and newly ready tasks in the order
+    /// of their ranks.
     fn commit(&mut self, commit: &Commit) -> Written {
         let mut ready = Vec::new();
         for report in &commit.reports {
@@ -107,7 +108,7 @@ impl<'i> World<'i> {
         }
     }
 
-    /// Lets time pass until the next tools end.
+    /// Advances the time to the next end of a tool.
     fn next_ends(&mut self) -> Option<Vec<usize>> {
         let (end, _) = *self.running.first()?;
         self.now = end;
@@ -160,7 +161,8 @@ fn report(task: usize) -> Report {
     }
 }
 
-/// Returns how long it takes when what became ready first is taken first, and of what became ready together the oldest.
+/// Returns the makespan of first come, first served: earlier ready tasks start first, and of those that became ready
+/// together the oldest.
 pub fn first_come_makespan(instance: &Instance, jobs: usize) -> u64 {
     let dependents = instance.dependents();
     let mut left: Vec<usize> = instance.needs.iter().map(Vec::len).collect();

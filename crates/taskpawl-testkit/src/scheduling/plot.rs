@@ -3,14 +3,15 @@ use std::fmt::Write;
 use super::shapes::Shape;
 use super::study::{Case, JOBS, as_float};
 
-/// The plot: a column of dots for each shape and number of jobs, one dot a graph; 1 is the lower bound.
+/// Size of the plot, which has a column of dots for each shape and number of jobs. Each dot is a graph; 1 is the lower
+/// bound.
 const WIDTH: u64 = 1_000;
 const HEIGHT: u64 = 420;
 const LEFT: u64 = 60;
 const TOP: u64 = 50;
 const BOTTOM: u64 = 340;
 
-/// Returns an SVG in which both orders are compared with the lower bounds.
+/// Returns an SVG that compares both orders with the lower bounds.
 pub fn plot(cases: &[Case]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -66,7 +67,7 @@ fn dot(svg: &mut String, x: f64, y: f64, color: &str) {
     );
 }
 
-/// A bound, across both columns of dots.
+/// Draws a bound across both columns of dots.
 fn dash(svg: &mut String, x: f64, y: f64) {
     let (from, to) = (x - 7.0, x + 7.0);
     let _ =

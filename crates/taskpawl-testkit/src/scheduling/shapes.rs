@@ -3,26 +3,26 @@ use crate::Random;
 
 /// A kind of graph.
 ///
-/// The scientific workflows have the shapes and the mean lengths of tasks that were published for them: S. Bharathi et al.,
-/// "Characterization of Scientific Workflows", WORKS 2008, and G. Juve et al., "Characterizing and Profiling Scientific Workflows",
-/// Future Generation Computer Systems 29(3), 2013. Each length varies evenly from half to one and a half times the mean.
+/// The scientific workflows have the published shapes and mean lengths: S. Bharathi et al., "Characterization of
+/// Scientific Workflows", WORKS 2008, and G. Juve et al., "Characterizing and Profiling Scientific Workflows", Future
+/// Generation Computer Systems 29(3), 2013. Each length is uniformly distributed between 0.5 and 1.5 times the mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
-    /// Layers, each task of which depends on up to three of the layer before.
+    /// Layers; each task depends on up to three tasks of the previous layer.
     Layered,
-    /// Each task depends on up to three of the sixty before it.
+    /// Each task depends on up to three of the sixty tasks before it.
     Random,
-    /// Wide forks, each of which is joined before the next.
+    /// Wide forks, each joined before the next one.
     ForkJoin,
-    /// A tree that grows.
+    /// A tree that branches out.
     OutTree,
-    /// A tree that shrinks.
+    /// A tree that joins.
     InTree,
-    /// Mosaics of the sky, with tiles of fifteen images, so that small ones have several, too.
+    /// Mosaics of the sky. Tiles have fifteen images, so that small graphs contain several.
     Montage,
     /// Earthquake hazards.
     CyberShake,
-    /// Sequencing of genomes.
+    /// Genome sequencing.
     Epigenomics,
     /// Search for gravitational waves.
     Inspiral,
@@ -31,7 +31,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 10] = [
         Self::Layered,
         Self::Random,
@@ -45,7 +45,7 @@ impl Shape {
         Self::Sipht,
     ];
 
-    /// Returns the name.
+    /// Returns the name for tables and plots.
     pub fn name(self) -> &'static str {
         match self {
             Self::Layered => "layered",
@@ -61,7 +61,7 @@ impl Shape {
         }
     }
 
-    /// Draws a graph; `scale` says how wide it is.
+    /// Generates a graph whose width is proportional to `scale`.
     pub fn draw(self, random: &mut Random, scale: usize) -> Instance {
         let mut graph = Instance::default();
         match self {
@@ -80,12 +80,12 @@ impl Shape {
     }
 }
 
-/// Returns a length around a mean of so many hundredths of a second.
+/// Returns a length in milliseconds around a mean, which is given in hundredths of a second.
 fn around(random: &mut Random, hundredths: u64) -> u64 {
     hundredths * (500 + random.below_u64(1_001)) / 100
 }
 
-/// Returns a length from a tenth of a second to ten.
+/// Returns a length between 0.1 and 10 seconds.
 fn any_length(random: &mut Random) -> u64 {
     100 + random.below_u64(9_900)
 }
@@ -199,7 +199,7 @@ fn inspiral(graph: &mut Instance, random: &mut Random, scale: usize) {
     for _ in 0..8 * scale {
         let width = 5 + random.below(6);
         let mut before = Vec::new();
-        // Template banks, then trigger banks: each feeds an analysis, and all of a group are compared.
+        // Template banks, then trigger banks. Each feeds an analysis, and the analyses of a group are compared.
         for mean in [1_814, 511] {
             let found: Vec<usize> = (0..width)
                 .map(|_| {

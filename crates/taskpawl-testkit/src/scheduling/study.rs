@@ -3,48 +3,48 @@ use super::play::{first_come_makespan, run_makespan};
 use super::shapes::Shape;
 use crate::Random;
 
-/// How many calls run at once in the study.
+/// Numbers of parallel jobs in the study.
 pub const JOBS: [usize; 4] = [2, 4, 8, 16];
 
-/// How many graphs of each kind the study plays, and how wide they are.
+/// Number of graphs of each kind.
 pub const SEEDS: u64 = 4;
-/// How wide the graphs of the study are: hundreds of tasks each.
+/// Width of the graphs: hundreds of tasks each.
 pub const SCALE: usize = 3;
 
-/// A graph with so many jobs, and how long it took.
+/// Makespans of one graph with one number of jobs, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// The kind of graph.
+    /// Kind of the graph.
     pub shape: Shape,
-    /// How many calls ran at once.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How many tasks there are.
+    /// Number of tasks.
     pub tasks: usize,
-    /// The longest path, or the work shared by the jobs.
+    /// Result of [`lower_bound`].
     pub bound: u64,
-    /// A tighter bound.
+    /// Result of [`tight_bound`].
     pub tight: u64,
-    /// With the order of a run, by lengths that are right.
+    /// Makespan of a run that knows the lengths.
     pub known: u64,
-    /// The longest way first, without a rehearsal.
+    /// Makespan with the longest path first, without a simulated schedule.
     pub longest: u64,
-    /// With the order of a run, by lengths that are wrong by about a fifth.
+    /// Makespan of a run whose estimates are wrong by about 20 %.
     pub estimated: u64,
-    /// First come, first served.
+    /// Makespan of first come, first served.
     pub first_come: u64,
 }
 
-/// Figures of several cases, as ratios.
+/// Statistics of ratios over several cases.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summary {
-    /// The mean.
+    /// Mean ratio.
     pub mean: f64,
-    /// The largest.
+    /// Largest ratio.
     pub worst: f64,
 }
 
 impl Summary {
-    /// Returns the mean and the largest of ratios.
+    /// Returns the statistics of the quotients of two values.
     pub fn of(cases: &[Case], ratio: impl Fn(&Case) -> (u64, u64)) -> Self {
         let ratios = cases.iter().map(|case| {
             let (length, compared) = ratio(case);
@@ -64,7 +64,7 @@ pub(super) fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-/// Plays graphs of every shape with every number of jobs.
+/// Simulates graphs of every kind with every number of jobs.
 pub fn study() -> Vec<Case> {
     let mut cases = Vec::new();
     for shape in Shape::ALL {

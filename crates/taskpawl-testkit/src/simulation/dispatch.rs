@@ -1,4 +1,4 @@
-//! What the engine's dispatcher does around `schedule::step`: one loop over what comes in.
+//! Simulation of the engine's dispatcher: a loop around `schedule::step`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::report::Fault;
 use super::run::{FIRST_PAUSE, News, known};
 use super::world::World;
 
-/// The longest pause between two looks at what others wrote, in milliseconds.
+/// Longest delay between two polls for changes of others, in milliseconds.
 const LAST_PAUSE: u64 = 200;
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
         let this = &mut self.runs[run];
         this.inbox.push_back(news);
         if this.has_begun && !this.is_busy && !std::mem::replace(&mut this.is_turn_planned, true) {
-            // What comes meanwhile shares the turn.
+            // Messages that arrive before the turn are processed in the same turn.
             self.within(3, Happening::Turn(run));
         }
     }
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// What the dispatcher does when it wakes up.
+    /// Processes the inbox of a run, like the dispatcher when it wakes up.
     pub(super) fn turn(&mut self, run: usize) {
         if !self.lives(run) || self.runs[run].is_busy {
             return;
@@ -81,12 +81,12 @@ impl World {
                     events.push_back(event);
                 }
             }
-            // What it was restricted to is gone.
+            // The task or plan to which the run was restricted no longer exists.
             None => self.crash(run),
         }
     }
 
-    /// Drops ready tasks, where that is the fault.
+    /// Returns the event as the run receives it. With the fault `DroppedReady` some ready tasks are missing.
     pub(super) fn heard(&mut self, mut event: Event) -> Event {
         let is_dropped = self.has_fault(Fault::DroppedReady) && self.random.chance(20);
         if let Event::Ready(ready) = &mut event
@@ -182,6 +182,7 @@ impl World {
             round.rules = Arc::new(RunRules { capacities, ..RunRules::default() });
         }
         self.note(|| format!("run {run} submits {}", short_round(&round)));
+        // The fault starts the tools of a decision that is not committed.
         if self.has_fault(Fault::EarlyStart) {
             let request = self.round_request(run, &round);
             let decided = self.store.look(|view| Ok(decide(view, &request.command, &request.context).ok()));
@@ -197,7 +198,7 @@ impl World {
         self.request("runner", Some(self.runs[run].id.clone()), command)
     }
 
-    /// The committer comes to a round. What a dead process had queued is gone with it.
+    /// Commits a round. The rounds of a dead process are lost with its memory.
     pub(super) fn commit_round(&mut self, run: usize, round: Round) {
         if !self.lives(run) {
             self.coverage.add("rounds lost in a crash");
@@ -222,7 +223,7 @@ impl World {
         }
     }
 
-    /// Answers a request without writing it.
+    /// Decides a request and returns the answer without writing the changes.
     fn pretend(&mut self, request: &Request) -> Option<Result<Answer, Box<Refusal>>> {
         let decided = self.store.look(|view| {
             let revision = view.revision()?;
@@ -240,7 +241,7 @@ impl World {
         let (pause, mut millis) = (this.pause, this.pause_millis);
         if let Some(alarm) = this.state.next_alarm() {
             let left = alarm.timestamp_millis() - self.time().timestamp_millis();
-            // Pauses end within a millisecond, and looks are at their beginnings.
+            // Alarms have a resolution below a millisecond, so the poll happens one millisecond after.
             millis = millis.min(u64::try_from(left + 1).unwrap_or(0));
         }
         self.after(millis, Happening::Look { run, pause });

@@ -1,4 +1,4 @@
-//! The end of a simulation: everybody has stopped acting, and runs without disturbance finish what is left.
+//! End of a simulation: all actors have stopped, and undisturbed runs complete the plan.
 
 use taskpawl_model::{CallId, CallStatus, Phase, Query, Status, TaskId, View, ViewResult, Work};
 
@@ -6,7 +6,7 @@ use super::tools::is_repeatable;
 use super::world::World;
 use crate::interpreter::{Expected, Found, differences, interpret};
 
-/// Longer than any lease.
+/// A day in milliseconds, longer than any lease.
 const A_DAY: u64 = 86_400_000;
 
 impl World {
@@ -14,7 +14,7 @@ impl World {
         self.is_quiet = true;
         self.now += A_DAY;
         self.run_undisturbed();
-        // Each round ends at least one task, and none begins again.
+        // Each round ends at least one task, and no task is restarted, so the number of rounds is bounded.
         for _ in 0..self.plan.tasks.len() * 4 + 8 {
             if self.is_broken() || !self.decide_what_waits() {
                 break;
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// Does what agents and people have to do; false when there is nothing.
+    /// Performs the pending actions of agents and people; false if there are none.
     fn decide_what_waits(&mut self) -> bool {
         let mut has_decided = false;
         while !self.is_broken()
@@ -63,7 +63,7 @@ impl World {
         {
             has_decided = true;
         }
-        // What nobody will decide goes its way when its time is over.
+        // Requests that no actor will answer expire.
         if !has_decided && self.is_asked() {
             self.now += A_DAY;
             return true;
@@ -88,7 +88,8 @@ impl World {
         }
     }
 
-    /// What was killed is started again, and what somebody has decided about may not have been started at all.
+    /// Adjusts the number of starts for disturbances: killed calls are started again, and a call may never start if a
+    /// person decided about its task.
     fn allow_disturbances(&self, expected: &Expected, found: &mut Found) {
         let disturbed = ["crashes", "signals"].map(|what| self.coverage.of(what)) != [0, 0];
         for (name, (least, most)) in &expected.starts {
@@ -123,7 +124,7 @@ fn found(view: &dyn View) -> ViewResult<Found> {
     Ok(found)
 }
 
-/// Returns what went wrong with calls, to be read in a trace.
+/// Returns the statuses and errors of tasks and calls, for the trace.
 fn errors(view: &dyn View) -> ViewResult<Vec<String>> {
     let mut errors = Vec::new();
     for key in view.find(&Query::default())? {
@@ -136,12 +137,12 @@ fn errors(view: &dyn View) -> ViewResult<Vec<String>> {
     Ok(errors)
 }
 
-/// Returns the calls whose state does not go with that of their task.
+/// Returns the calls whose status contradicts that of their task.
 fn unsettled_calls(view: &dyn View) -> ViewResult<Vec<String>> {
     let mut wrong = Vec::new();
     for key in view.find(&Query::default())? {
         let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { continue };
-        // The items do what the calls of a task say that is done in items.
+        // The calls of a task that runs once per item are executed by its items.
         for call in view.calls(key)?.into_iter().filter(|_| task.spec.for_each.is_none()) {
             let is_right = match call.body.status {
                 CallStatus::Succeeded => call.body.finished_at.is_some(),

@@ -1,43 +1,43 @@
-//! What is going to happen, and when.
+//! Scheduled happenings of a simulation.
 
 use std::collections::BTreeMap;
 
 use taskpawl_model::{Answer, Command, Report, Round, RunId, TaskId};
 
-/// Something that happens at a moment of virtual time. Runs and tools are named by their numbers.
+/// Something that happens at a point in simulated time. Runs and tools are referred to by number.
 #[derive(Debug)]
 pub(super) enum Happening {
-    /// A process starts a run: its record is written, and it looks what dead runs left.
+    /// A process starts a run: it writes the run record and looks for dead runs.
     RunStarts(usize),
     /// The commit of a recovery.
     Recovery { run: usize, is_first: bool, commands: Vec<(Option<RunId>, Command)> },
-    /// The run has recovered what it found, and looks what is ready.
+    /// The run has finished its recovery and loads the ready tasks.
     RunBegins(usize),
-    /// The committer comes to the round of a run.
+    /// The committer processes the round of a run.
     Commit { run: usize, round: Box<Round> },
-    /// A run hears that its round is durable.
+    /// A run learns that its round is durable.
     Answer { run: usize, answer: Box<Answer>, reports: Vec<Report> },
-    /// A run takes in what has come.
+    /// A run processes its inbox.
     Turn(usize),
-    /// A run looks what others wrote, unless something else came since.
+    /// A run polls for changes of others. Outdated if `pause` is not the current one.
     Look { run: usize, pause: u64 },
-    /// Somebody asks a run to stop, or to stop harder.
+    /// A run is asked to stop, or to stop harder.
     Signal(usize),
     /// A run is killed.
     Crash(usize),
-    /// The tools of a killed run are ended, and its lock is free.
+    /// The supervisor of a killed run has ended the tools, and the lock is released.
     ToolsGone(usize),
     /// A tool ends.
     ToolEnds(usize),
-    /// An agent does something, and then so many times more.
+    /// An agent acts, and then `more` times again.
     Agent { agent: usize, more: usize },
-    /// An agent says how a task ended that it had claimed.
+    /// An agent reports the end of a task that it had claimed.
     AgentReports(Held),
-    /// A person gives a command, and then so many more.
+    /// A person gives a command, and then `more` further ones.
     Hand { more: usize },
 }
 
-/// A task that an agent claimed, as the agent knows it.
+/// A task that an agent claimed, as far as the agent knows.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) agent: usize,
@@ -45,7 +45,7 @@ pub(super) struct Held {
     pub(super) attempt: u32,
 }
 
-/// What is going to happen, in order; what happens at the same moment happens in the order in which it was planned.
+/// Future happenings in order. Those at the same time happen in the order in which they were scheduled.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     entries: BTreeMap<(u64, u64), Happening>,

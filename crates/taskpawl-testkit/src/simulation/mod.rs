@@ -1,7 +1,7 @@
-//! The engine under virtual time: runs, crashes, agents and people at one store, all drawn from a seed.
+//! The engine in simulated time: runs, crashes, agents and people on one store, all generated from a seed.
 //!
-//! What decides is real: `schedule::step`, `Intake`, `recovery::Plan`, the rules and the committer. What only carries things (clock,
-//! tools, delays, locks) is played.
+//! All deciding parts are the real ones: `schedule::step`, `Intake`, `recovery::Plan`, the rules and the committer.
+//! Only the surroundings are simulated: clock, tools, delays and locks.
 
 mod dispatch;
 mod finale;

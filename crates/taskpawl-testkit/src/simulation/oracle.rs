@@ -1,4 +1,4 @@
-//! What must hold, whatever happens.
+//! Checks that must hold in every simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +13,30 @@ use crate::RandomTask;
 use crate::invariants::broken_invariants;
 use crate::tables::may_follow;
 
-/// Every so many steps everything is derived anew and compared; what events say is checked after each commit.
+/// Interval of full checks, in steps. Events are checked after each commit.
 const FULL_CHECK: u64 = 8;
 
-/// What was seen so far, and what was wrong with it.
+/// The observed history, and its violations.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     seen: u64,
     states: BTreeMap<TaskId, Status>,
     attempts: BTreeMap<TaskId, u32>,
-    /// Starts that the store has on record: task, call, attempt of the task, start of the call.
+    /// Recorded starts: task, call, attempt of the task, number of the start.
     recorded: BTreeSet<(TaskId, CallId, u32, u32)>,
-    /// How many starts and ends of a call in an attempt the store has on record.
+    /// Numbers of recorded starts and ends of a call in an attempt.
     ends: BTreeMap<(TaskId, u32, CallId), (u32, u32)>,
-    /// In which round of its task a call was started last, and in which it ended well last.
+    /// Rounds in which a call was last started and last succeeded.
     rounds: BTreeMap<(TaskId, CallId), (u32, Option<u32>)>,
-    /// Attempts that somebody took away by hand while they went on.
+    /// Attempts that were cancelled while in progress.
     taken_away: BTreeSet<(TaskId, u32)>,
-    /// Until when tasks pause whose calls do not run at once.
+    /// Ends of the delays of sequential tasks.
     pauses: BTreeMap<TaskId, Timestamp>,
-    /// Starts of tools: as many as were recorded at most.
+    /// Observed starts of tools. Each must be recorded, and occur once.
     started: BTreeSet<(TaskId, u32, CallId, u32)>,
     started_since_decision: BTreeMap<(TaskId, CallId), u32>,
     pub(super) starts: BTreeMap<(TaskId, CallId), usize>,
-    /// Tasks that somebody decided about, with the attempt up to which that was.
+    /// Tasks that a person or agent decided about, with the attempt at that time.
     pub(super) decided: BTreeMap<TaskId, u32>,
     broken: Vec<String>,
 }
@@ -50,7 +50,7 @@ impl Oracle {
         self.broken.push(line);
     }
 
-    /// Reads what was committed since the last time.
+    /// Processes the events since the last call.
     pub(super) fn observe(&mut self, view: &dyn View) -> ViewResult<()> {
         for event in view.events(self.seen, None, 0)? {
             self.seen += 1;
@@ -80,7 +80,7 @@ impl Oracle {
         }
     }
 
-    /// A task is gone; items, and what calls return, may be made again under the same ids.
+    /// Forgets a deleted task. List items and created tasks may be created again with the same id.
     fn forget(&mut self, task: &TaskId) {
         self.states.remove(task);
         self.decided.remove(task);
@@ -100,7 +100,7 @@ impl Oracle {
         }
         let (starts, ends) = self.ends.entry((task.clone(), attempt, call.clone())).or_default();
         *ends += 1;
-        // What failed before it could be started has no start; it ends its task.
+        // A call that failed before its start has an end without a start.
         if *ends > *starts + u32::from(status == CallStatus::Failed) {
             let line = format!("call `{call}` of `{task}` ended {ends} times in attempt {attempt}");
             self.fail(line);
@@ -136,7 +136,7 @@ impl Oracle {
         }
     }
 
-    /// Checks the start of a tool against what is on record and what lives.
+    /// Checks the start of a tool against the records and the running tools.
     fn start(&mut self, started: &StartedCall, living: impl Iterator<Item = Living>) {
         let StartedCall { key, task, attempt, call, .. } = started;
         let what = || format!("call `{}` of `{task}` in attempt {attempt}", call.id);
@@ -147,7 +147,7 @@ impl Oracle {
             self.fail(format!("{} is started twice", what()));
         }
         *self.starts.entry((task.clone(), call.id.clone())).or_default() += 1;
-        // Who decides about an attempt decides about all of it, also about what its run has yet to start.
+        // A decision about an attempt covers all of its calls, including those that the run has not started yet.
         if self.decided.get(task).is_none_or(|decided| decided < attempt) {
             let count = self.started_since_decision.entry((task.clone(), call.id.clone())).or_default();
             *count += 1;
@@ -161,7 +161,7 @@ impl Oracle {
         }
     }
 
-    /// Checks that a call that ended well is not started again in the same round of its task, nor in one before.
+    /// Checks that a successful call is not started again in the same or an earlier round of its task.
     fn start_in_round(&mut self, started: &StartedCall, round: u32) {
         let name = (started.task.clone(), started.call.id.clone());
         let (last, good) = self.rounds.entry(name).or_default();
@@ -176,7 +176,7 @@ impl Oracle {
         }
     }
 
-    /// Checks that a report that was answered is on record, unless its attempt was taken away.
+    /// Checks that an acknowledged report is recorded, unless its attempt was cancelled.
     fn acknowledge(&mut self, task: &TaskId, report: &Report) {
         let end = (task.clone(), report.attempt, report.call.clone());
         let is_fenced = self.taken_away.contains(&(task.clone(), report.attempt));
@@ -188,12 +188,12 @@ impl Oracle {
 }
 
 impl World {
-    /// Checks the start of a tool, in a round of its task, against what is on record and what lives.
+    /// Checks the start of a tool.
     pub(super) fn check_start(&mut self, call: &StartedCall, round: u32) {
         let living: Vec<_> = self.tools.living.values().cloned().collect();
         let same = living.iter().filter(|living| living.call.key == call.key).cloned();
         self.oracle.start(call, same);
-        // Who changes plans by hand may clear what has run.
+        // Commands of people may reset calls that have already succeeded.
         if !self.rules.hands {
             self.oracle.start_in_round(call, round);
         }
@@ -204,11 +204,11 @@ impl World {
         self.check_limits(call, &living);
     }
 
-    /// Checks that what lives and holds its task does not use more than there is together with what starts.
+    /// Checks that the running tools and the new one together stay within the limits.
     fn check_limits(&mut self, call: &StartedCall, living: &[Living]) {
         let mut held = BTreeMap::from([(call.task.clone(), call.attempt)]);
         held.extend(living.iter().map(|living| (living.call.task.clone(), living.call.attempt)));
-        // What was taken away by hand holds nothing any more, though it may not have ended.
+        // Cancelled attempts hold nothing any more, even if their tools are still running.
         held.retain(|task, attempt| {
             self.record(task).is_some_and(|record| {
                 record.body.attempt == *attempt && record.body.state.status() == Status::InProgress
@@ -216,7 +216,7 @@ impl World {
         });
         let tasks: Vec<String> = held.keys().map(ToString::to_string).collect();
         for line in self.plan.broken_limits(&tasks) {
-            // Who changes plans by hand may put items elsewhere: then they are none any more.
+            // People may move items to another parent; they are no items then.
             if !self.rules.hands || !line.contains("items run at once") {
                 self.fail(line);
             }
@@ -235,7 +235,7 @@ impl World {
         }
     }
 
-    /// Derives everything anew and compares; reads everything.
+    /// Checks all derived data of the store.
     pub(super) fn check_all(&mut self) {
         self.coverage.add("full checks");
         let lines = self.look(|view| {
@@ -261,7 +261,7 @@ impl World {
         }
     }
 
-    /// A run that ends has nothing left, neither of its own nor, unless it was stopped, to do.
+    /// Checks that a finished run holds nothing and, unless it was stopped, has left no ready task.
     pub(super) fn check_end_of(&mut self, run: usize, was_stopped: bool) {
         if !self.tools.of_run(run).is_empty() {
             self.fail(format!("run {run} is over while its tools live"));

@@ -14,17 +14,18 @@ use super::tools::{READ, WORK};
 use super::world::World;
 use crate::{Decision, RandomCall, RandomPlan, Script, Verdict};
 
-/// A call that nobody knows the end of.
+/// A call with an unknown outcome.
 #[derive(Debug, Clone)]
 struct Interrupted {
     task: TaskId,
-    /// What it would come to if it were started again.
+    /// The outcome if it were started again.
     outcome: Result<Value, String>,
-    /// Whether somebody can say how it ended: it makes no tasks, and would not be started again by itself.
+    /// True if a person can report its end: it creates no tasks, and its outcome does not depend on the number of
+    /// starts.
     can_be_said: bool,
 }
 
-/// A task that waits for a decision.
+/// A task that waits for an approval.
 #[derive(Debug, Clone)]
 struct Asked {
     task: TaskId,
@@ -77,7 +78,7 @@ impl World {
         self.within(500, Happening::AgentReports(Held { agent, task, attempt }));
     }
 
-    /// Renews or releases something that the agent may or may not hold.
+    /// Renews or releases a task that the agent may or may not hold.
     fn touch_held(&mut self, agent: usize) {
         let held = self.ids(&Query { status: vec![Status::InProgress], ..Query::default() });
         let Some(id) = self.random.one_of(&held).map(ToString::to_string) else { return };
@@ -91,7 +92,7 @@ impl World {
         }
     }
 
-    /// An agent reports, in time or late; what it says of an attempt that is over must be refused.
+    /// Lets an agent report, in time or late. A report about an earlier attempt must be refused.
     pub(super) fn agent_reports(&mut self, held: &Held) {
         let Some(before) = self.record(&held.task) else { return };
         let is_stale = before.body.attempt != held.attempt;
@@ -132,7 +133,7 @@ impl World {
         self.command(actor, None, command)
     }
 
-    /// Ends one of the manual tasks that are ready; false when there is none.
+    /// Ends one of the ready manual tasks; false if there is none.
     pub(super) fn end_a_manual_task(&mut self) -> bool {
         let ready = self.ids(&Query { ready: Some(vec![Work::Manual]), ..Query::default() });
         let Some(task) = self.random.one_of(&ready).cloned() else { return false };
@@ -144,7 +145,7 @@ impl World {
         true
     }
 
-    /// Says how one of the calls ended that nobody knows the end of, or starts it again; false when there is none.
+    /// Reports the end of an interrupted call, or starts it again; false if there is none.
     pub(super) fn decide_an_interrupted_task(&mut self) -> bool {
         let interrupted = self.look(interrupted);
         let Some(Interrupted { task, outcome, can_be_said }) = self.random.one_of(&interrupted).cloned()
@@ -166,7 +167,7 @@ impl World {
         true
     }
 
-    /// Decides one of the questions that tasks ask, as it will be; false when nobody decides any of them.
+    /// Decides about one of the pending requests as scripted; false if none has a verdict.
     pub(super) fn decide_a_question(&mut self) -> bool {
         let mut asked = self.look(asked);
         asked.retain(|asked| self.verdict(asked) != Verdict::Expired);
@@ -187,7 +188,7 @@ impl World {
         true
     }
 
-    /// Returns whether some task asks a question.
+    /// Returns whether any task waits for an approval.
     pub(super) fn is_asked(&mut self) -> bool {
         !self.look(asked).is_empty()
     }
@@ -208,7 +209,7 @@ impl World {
         self.decision(asked).is_some_and(|decision| decision.is_question)
     }
 
-    /// Returns how a manual task will end.
+    /// Returns the scripted end of a manual task.
     fn manual(&self, task: &TaskId) -> (bool, Value) {
         match self.plan.task(task.as_str()).map(|task| &task.script) {
             Some(Script::Manual { good, value }) => (*good, value.clone()),
@@ -236,7 +237,7 @@ impl World {
         self.random.one_of(&ids).map_or_else(|| "t0".to_owned(), ToString::to_string)
     }
 
-    /// A person gives a command that changes how the plan ends.
+    /// Executes a command of a person that changes the outcome of the plan.
     pub(super) fn hand(&mut self, more: usize) {
         let command = self.command_by_hand();
         let (text, is_cancel) = (format!("{command:?}"), matches!(command, Command::Cancel { .. }));
@@ -259,7 +260,7 @@ impl World {
         }
     }
 
-    /// A task that is cancelled and at once starts again, while the tools of its last attempt may still live.
+    /// Sometimes restarts cancelled tasks at once, while tools of the last attempt may still be running.
     fn retry_what_was_cancelled(&mut self, is_cancel: bool, cancelled: &Answer) {
         if !is_cancel || !self.random.chance(50) {
             return;
@@ -282,7 +283,7 @@ impl World {
                 let key = self.look(|view| view.key(task.as_str()));
                 let releases = key.map(|key| (key, taken.attempt)).into_iter().collect();
                 let round = Round { releases, ..Round::default() };
-                // It is never refused.
+                // Rounds are never refused.
                 let _ = self.command("runner", Some(run.id.clone()), Command::Round(Box::new(round)));
             }
         }
@@ -313,7 +314,7 @@ impl World {
         }
     }
 
-    /// Mostly something that runs: what is taken away while it goes on is the hard case.
+    /// Prefers a task in progress, because cancelling a running task is the hard case.
     fn held_or(&mut self, id: String) -> Vec<String> {
         let held = self.ids(&Query { status: vec![Status::InProgress], ..Query::default() });
         vec![self.random.one_of(&held).map_or(id, ToString::to_string)]

@@ -1,34 +1,34 @@
 use std::collections::BTreeMap;
 
-/// What goes wrong on purpose, to see that the simulation notices.
+/// A deliberate fault, to prove that the simulation notices it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Tools are started before the commit that claims them is answered.
     EarlyStart,
-    /// Recovery starts everything again, whatever it is.
+    /// Recovery restarts every call, even if that is unsafe.
     RepeatEverything,
-    /// A dead run counts as dead though its tools live.
+    /// A killed run counts as dead although its tools are still running.
     LockFreesEarly,
-    /// Reports are accepted whatever their attempt.
+    /// Reports about any attempt are accepted.
     AnyAttempt,
-    /// Some commits are answered and not written.
+    /// Some commits are answered but not written.
     LostCommit,
-    /// Runs do not hear that some tasks became ready.
+    /// Some ready tasks are not reported to runs.
     DroppedReady,
-    /// Nobody remembers that calls of cancelled tasks have not ended.
+    /// The store forgets that calls of cancelled tasks have not ended.
     ForgottenEnding,
-    /// Runs take it that there is plenty of every resource.
+    /// Runs assume unlimited resources.
     PlentyOfAll,
-    /// Some rounds of runs are an hour ahead.
+    /// The clock of some rounds is ahead.
     ClockAhead,
-    /// Every round of a task is taken for the first.
+    /// Every round of a task counts as the first.
     ForgottenRounds,
 }
 
-/// How often what happened.
+/// Numbers of situations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// How often, by what.
+    /// Number of occurrences by situation.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
@@ -37,12 +37,12 @@ impl Coverage {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// Returns how often something happened.
+    /// Returns the number of occurrences of a situation.
     pub fn of(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Adds what another simulation counted.
+    /// Adds the numbers of another simulation.
     pub fn merge(&mut self, other: &Self) {
         for (what, count) in &other.counts {
             *self.counts.entry(what).or_default() += count;
@@ -50,22 +50,22 @@ impl Coverage {
     }
 }
 
-/// What a simulation found to be wrong.
+/// Failure of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// After so many steps.
+    /// Number of steps before the failure.
     pub step: u64,
-    /// What is wrong, a line each.
+    /// The violations, one per line.
     pub lines: Vec<String>,
 }
 
-/// A simulation that was played to its end, or until something was wrong.
+/// Result of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Played {
-    /// What happened.
+    /// Situations that occurred.
     pub coverage: Coverage,
-    /// What was wrong.
+    /// The failure, if any.
     pub broken: Option<Broken>,
-    /// What happened, a line each; empty unless it was asked for.
+    /// The trace, one line per happening; empty unless it was requested.
     pub trace: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A run from its start to its end, by itself or by a crash.
+//! Simulation of a run from its start to its end, or to a crash.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,20 +15,20 @@ use super::tools::{RARE, READ, WORK, is_repeatable};
 use super::world::World;
 use crate::RandomPlan;
 
-/// The pause before the first look at what others wrote, in milliseconds.
+/// Delay before the first poll for changes of others, in milliseconds.
 pub(super) const FIRST_PAUSE: u64 = 20;
 
-/// How far a run has come.
+/// Lifecycle of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Planned,
     Alive,
-    /// Its process is dead; its supervisor still ends its tools, and holds its lock until then.
+    /// The process is dead. Its supervisor still ends its tools, and holds the lock until then.
     Killed,
     Over,
 }
 
-/// What has come in and was not looked at yet.
+/// An unprocessed message.
 #[derive(Debug)]
 pub(super) enum News {
     Answer(Box<Answer>),
@@ -42,11 +42,11 @@ pub(super) struct Run {
     pub(super) state: State,
     phase: Phase,
     pub(super) inbox: VecDeque<News>,
-    /// It recovers what others left, and looks at nothing until that is written.
+    /// A recovery is being committed; the run processes nothing else until then.
     pub(super) is_busy: bool,
     pub(super) has_begun: bool,
     pub(super) is_turn_planned: bool,
-    /// Which of the planned looks is not out of date.
+    /// Number of the current poll; earlier ones are outdated.
     pub(super) pause: u64,
     pub(super) pause_millis: u64,
 }
@@ -55,13 +55,13 @@ pub(super) fn holder(task: &TaskRecord) -> Option<&RunId> {
     if let TaskState::InProgress { claim } = &task.body.state { claim.run.as_ref() } else { None }
 }
 
-/// A run that is played cannot go on, like a run that is killed.
+/// Discards the error: a simulated run that cannot go on is treated like a killed one.
 pub(super) fn known<T>(outcome: Result<T, DecideError>) -> Option<T> {
     outcome.ok()
 }
 
 impl World {
-    /// Plans a run that starts at a moment.
+    /// Schedules the start of a run.
     pub(super) fn add_run(&mut self, at: u64) -> usize {
         let number = self.runs.len();
         let id = RunId::from(format!("run{number}"));
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// Looks for what dead runs and ended leases left; returns whether there is something to write.
+    /// Plans the recovery from dead runs and expired leases; returns whether there is anything to write.
     pub(super) fn plan_recovery(&mut self, run: usize, is_first: bool) -> bool {
         let (now, repeats_all) = (self.time(), self.has_fault(Fault::RepeatEverything));
         let alive: BTreeSet<RunId> =
@@ -233,7 +233,7 @@ impl World {
         self.runs[run].phase = Phase::Over;
     }
 
-    /// Kills a run: what it knew is gone, and its tools live until its supervisor ends them.
+    /// Kills a run: its memory is lost, and its tools run until its supervisor ends them.
     pub(super) fn crash(&mut self, run: usize) {
         if !self.lives(run) {
             return;

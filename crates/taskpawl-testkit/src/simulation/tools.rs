@@ -1,4 +1,4 @@
-//! Tools that are played: how long they take, how they end, and what is kept of those that live.
+//! Simulated tools: their durations, their ends, and the table of running ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,29 +13,30 @@ use super::world::World;
 use crate::random::Random;
 use crate::{RandomCall, RandomTask};
 
-/// A tool whose calls may be started again only where their author says so.
+/// A tool whose calls are only repeatable if their author says so.
 pub(super) const WORK: &str = crate::TOOL;
-/// A tool that only reads: its calls may be started again.
+/// A tool that only reads, so that its calls are repeatable.
 pub(super) const READ: &str = "read";
-/// A tool that not every run has.
+/// A tool that some runs do not have.
 pub(super) const RARE: &str = "rare";
 
-/// A call whose tool lives.
+/// A call whose tool is running.
 #[derive(Debug, Clone)]
 pub(super) struct Living {
     pub(super) run: usize,
     pub(super) call: StartedCall,
-    /// What it will have come to: the result, or the class of the failure.
+    /// The scripted outcome: a result, or an error class.
     pub(super) outcome: Result<Value, String>,
-    /// Somebody asked for its end.
+    /// True if its end was requested.
     pub(super) is_killed: bool,
 }
 
 impl Living {
-    /// Returns how it ends, and what the run hears of it.
+    /// Returns the event with the end of the tool.
     pub(super) fn end(self, random: &mut Random) -> Event {
         let StartedCall { key, attempt, call, .. } = self.call;
         let end = match self.outcome {
+            // A killed tool may still finish in time.
             _ if self.is_killed && random.chance(75) => CallEnd::interrupted(is_repeatable(&call)),
             Ok(result) => CallEnd::Succeeded(result),
             Err(class) => {
@@ -46,12 +47,12 @@ impl Living {
     }
 }
 
-/// Returns whether a call may be started again though nobody knows how far it came.
+/// Returns whether a call may be started again although its outcome is unknown.
 pub(super) fn is_repeatable(call: &CallRecord) -> bool {
     call.spec.idempotent.unwrap_or(call.spec.tool_name == READ)
 }
 
-/// Returns how long a call takes; 0 when it ends in the turn that starts it.
+/// Returns the duration of a call in milliseconds; 0 if it ends in the turn that starts it.
 fn duration(random: &mut Random) -> u64 {
     match random.below(10) {
         0 | 1 => 0,
@@ -60,7 +61,7 @@ fn duration(random: &mut Random) -> u64 {
     }
 }
 
-/// Every tool that lives, by its number.
+/// All running tools, by number.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     pub(super) living: BTreeMap<usize, Living>,
@@ -74,7 +75,7 @@ impl Tools {
         self.started
     }
 
-    /// Asks for the end of the tools of a run, of one task or of all, and returns which are concerned.
+    /// Requests the end of the tools of a run, or only of one task; returns their numbers.
     pub(super) fn kill(&mut self, run: usize, task: Option<Key>) -> Vec<usize> {
         let concerned = self
             .living
@@ -131,7 +132,7 @@ impl World {
         met.into_iter().filter(|(is_met, _)| *is_met).for_each(|(_, what)| self.coverage.add(what));
     }
 
-    /// Notes what lives when a run is killed.
+    /// Records which constructs were active when a run was killed.
     pub(super) fn note_killed(&mut self, run: usize) {
         let tools: Vec<Living> =
             self.tools.of_run(run).iter().filter_map(|tool| self.tools.living.get(tool)).cloned().collect();
@@ -148,7 +149,7 @@ impl World {
         }
     }
 
-    /// Returns how long a call may take that would go on for ever.
+    /// Returns the time after which a call that never finishes is ended by its timeout.
     fn time_left(&self, call: &StartedCall) -> u64 {
         let own = call.call.spec.timeout.and_then(|period| u64::try_from(period.0.as_millis()).ok());
         let left = call.deadline.map(|deadline| (deadline - self.time()).num_milliseconds().max(0));

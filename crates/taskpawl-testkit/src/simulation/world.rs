@@ -1,4 +1,4 @@
-//! The world of a simulation: the store, the clock, and everything that is going to happen.
+//! The simulated world: the store, the clock, and all future happenings.
 
 use taskpawl_model::{
     ActorKind, Answer, Apply, Command, Context, Origin, Plan, Refusal, Request, RunId, Timestamp, View,
@@ -14,16 +14,16 @@ use super::tools::{RARE, READ, Tools, WORK};
 use crate::plans::RandomPlan;
 use crate::random::Random;
 
-/// No simulation needs as many: one that does goes round in circles.
+/// Step limit. No simulation needs as many steps, so one that exceeds it does not terminate.
 const MOST_STEPS: u64 = 20_000;
 
-/// The moment at which virtual time begins, in milliseconds since 1970.
+/// Start of the simulated time, in milliseconds since 1970.
 const EPOCH: i64 = 1_893_456_000_000;
 
-/// What may happen in the simulation of a seed.
+/// Kinds of happenings that the simulation of a seed may contain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// People give commands that change how the plan ends.
+    /// People give commands that change the outcome of the plan. Then it cannot be compared with the interpreter.
     pub(super) hands: bool,
     pub(super) crashes: bool,
     pub(super) signals: bool,
@@ -43,17 +43,17 @@ pub(super) struct World {
     pub(super) tools: Tools,
     pub(super) oracle: Oracle,
     pub(super) coverage: Coverage,
-    /// Everybody has stopped acting; nothing is killed any more.
+    /// Set for the end of a simulation: no actor interferes and nothing is killed any more.
     pub(super) is_quiet: bool,
     trace: Option<Vec<String>>,
 }
 
-/// Plays the simulation of a seed to its end, or until something is wrong.
+/// Simulates a seed to its end, or until a check fails.
 pub fn play(seed: u64, fault: Option<Fault>) -> Played {
     World::new(seed, fault, None).play()
 }
 
-/// Plays the simulation of a seed, and writes down all that happens.
+/// Simulates a seed and records a trace.
 pub fn play_aloud(seed: u64, fault: Option<Fault>) -> Played {
     World::new(seed, fault, Some(Vec::new())).play()
 }
@@ -121,7 +121,7 @@ impl World {
         self.add_run(0);
         for percent in [70, 35] {
             if self.random.chance(percent) {
-                // Often at the very same moment.
+                // Runs that start at the same moment compete most.
                 let at = if self.random.chance(40) { 0 } else { self.random.below_u64(250) };
                 self.add_run(at);
             }
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// Lets everything happen that is planned, and what that brings in turn.
+    /// Processes all happenings, including those that they cause.
     pub(super) fn go_on(&mut self) {
         while let Some((at, happening)) = self.agenda.next() {
             self.now = at;
@@ -176,7 +176,7 @@ impl World {
         self.agenda.plan(self.now + millis, happening);
     }
 
-    /// Plans something within so many milliseconds.
+    /// Schedules something at a random time within `millis`.
     pub(super) fn within(&mut self, millis: u64, happening: Happening) {
         let delay = self.random.below_u64(millis + 1);
         self.after(delay, happening);
@@ -210,7 +210,7 @@ impl World {
         self.commit(&[request]).pop().unwrap_or_else(|| Err(Box::new(Refusal::NothingReady)))
     }
 
-    /// Commits requests; there is no outcome when the store failed.
+    /// Commits requests; returns no outcomes if the store failed.
     pub(super) fn commit(&mut self, requests: &[Request]) -> Vec<Result<Answer, Box<Refusal>>> {
         self.coverage.add("commits");
         match self.store.commit(requests) {
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Reads the store; reads never fail.
+    /// Reads the store. A failed read fails the simulation.
     pub(super) fn look<T: Default>(&mut self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> T {
         match self.store.look(look) {
             Ok(seen) => seen,

@@ -1,23 +1,23 @@
-//! Many seeds on all cores, and how one that fails is named.
+//! Runs many seeds on all cores, and reports the first that fails.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns the one seed to replay, when `SEED` names it.
+/// Returns the seed to replay, from the variable `SEED`.
 pub(crate) fn replayed_seed() -> Option<u64> {
     #[expect(clippy::disallowed_methods, reason = "the one way to tell a test what to replay")]
     let seed = std::env::var("SEED").ok();
     seed.map(|seed| seed.parse().expect("SEED is a number"))
 }
 
-/// Returns how many seeds to try: `usual`, or `full` with `TASKPAWL_HARNESS=full`.
+/// Returns the number of seeds: `usual`, or `full` if `TASKPAWL_HARNESS` is `full`.
 pub(crate) fn seeds(usual: u64, full: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "the one way to ask a harness for its larger figure")]
     let harness = std::env::var("TASKPAWL_HARNESS");
     if harness.as_deref() == Ok("full") { full } else { usual }
 }
 
-/// Tries seeds from 0 on until one fails, and returns the lowest of those that were seen to fail.
+/// Tries seeds from 0 until one fails, and returns the lowest of those that failed.
 pub(crate) fn first_failure<T: Send>(
     count: u64,
     fails: impl Fn(u64) -> Option<T> + Sync,
@@ -25,6 +25,8 @@ pub(crate) fn first_failure<T: Send>(
     let (next, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
     let found = Mutex::new(Vec::new());
     let work = || {
+        // Seeds are handed out in order and started ones are finished, so the lowest failing seed is found regardless
+        // of timing.
         while !stopped.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= count {

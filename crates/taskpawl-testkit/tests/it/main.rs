@@ -1,4 +1,4 @@
-//! What the harnesses of the rules themselves do: seeds in, and nothing broken out.
+//! Randomized tests of the rules.
 
 mod harness;
 mod offers;

@@ -1,6 +1,6 @@
-//! P17: the rules accept every piece of advice, from the actor to whom it is given.
+//! The rules accept every piece of advice from the actor to whom it is given.
 //!
-//! `SEED=17 cargo test -p taskpawl-testkit --test it offers` replays a seed that fails.
+//! `SEED=17 cargo test -p taskpawl-testkit --test it offers` replays a failing seed.
 
 use std::sync::Mutex;
 
@@ -13,7 +13,7 @@ const MORE_SEEDS: u64 = 50_000;
 const LENGTH: usize = 100;
 
 #[test]
-fn p17_all_advice_of_random_stores_is_accepted() {
+fn all_advice_about_random_stores_is_accepted() {
     if let Some(seed) = replayed_seed() {
         take_offers(seed, LENGTH, None).unwrap();
         return;
@@ -40,7 +40,7 @@ fn p17_all_advice_of_random_stores_is_accepted() {
 }
 
 #[test]
-fn a_false_offer_is_noticed() {
+fn false_advice_is_noticed() {
     for flaw in [OfferFlaw::WrongActor, OfferFlaw::WrongId, OfferFlaw::Untried] {
         let failure = first_failure(SEEDS, |seed| take_offers(seed, LENGTH, Some(flaw)).err());
         let (seed, refused) = failure.unwrap_or_else(|| panic!("{flaw:?} passes"));

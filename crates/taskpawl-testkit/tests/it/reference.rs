@@ -1,7 +1,7 @@
-//! P8: every command comes to what a second, independent model of the rules says.
+//! Every command has the result that a second, independent model of the rules predicts.
 //!
-//! A failing seed is printed with the shortest sequence of commands that was found; `SEED=17 cargo test -p taskpawl-testkit --test
-//! it reference` replays it.
+//! A failing seed is printed with the shortest sequence of commands that was found. `SEED=17 cargo test -p
+//! taskpawl-testkit --test it reference` replays it.
 
 use std::sync::Mutex;
 
@@ -13,7 +13,7 @@ const SEEDS: u64 = 10_000;
 const MORE_SEEDS: u64 = 200_000;
 const LENGTH: usize = 100;
 
-/// Kinds that cannot be refused.
+/// Kinds of commands that are never refused.
 const ALWAYS_ACCEPTED: &[&str] = &["Round", "Settle", "StartRun", "ToolsKnown", "ReturnExpired"];
 
 fn tell(seed: u64, difference: &Difference) -> String {
@@ -23,7 +23,7 @@ fn tell(seed: u64, difference: &Difference) -> String {
 }
 
 #[test]
-fn p8_commands_come_to_what_the_reference_says() {
+fn commands_match_the_reference() {
     if let Some(seed) = replayed_seed() {
         if let Err(difference) = play(seed, LENGTH, None) {
             panic!("{}", tell(seed, &difference));
@@ -52,7 +52,7 @@ fn p8_commands_come_to_what_the_reference_says() {
 }
 
 #[test]
-fn a_rule_that_is_turned_round_is_noticed() {
+fn faults_in_the_rules_are_noticed() {
     let flaws = [
         Flaw::CancelledCountsAsDone,
         Flaw::AnyDoneWaits,
@@ -64,7 +64,7 @@ fn a_rule_that_is_turned_round_is_noticed() {
     ];
     for flaw in flaws {
         let failure = first_failure(SEEDS, |seed| play(seed, LENGTH, Some(flaw)).err());
-        let (seed, difference) = failure.unwrap_or_else(|| panic!("nobody noticed {flaw:?}"));
+        let (seed, difference) = failure.unwrap_or_else(|| panic!("{flaw:?} was not noticed"));
         println!("{flaw:?} is noticed with seed {seed}, by {} commands", difference.commands.len());
     }
 }

@@ -1,7 +1,7 @@
-//! P8: the engine under virtual time, with crashes, several runs, agents and people.
+//! The engine in simulated time, with crashes, several runs, agents and people.
 //!
-//! A failing seed is printed; `SEED=17 cargo test -p taskpawl-testkit --test it simulation -- --nocapture` replays that one and
-//! prints what happened.
+//! A failing seed is printed. `SEED=17 cargo test -p taskpawl-testkit --test it simulation -- --nocapture` replays it
+//! and prints a trace.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use crate::harness::{first_failure, replayed_seed, seeds};
 const SEEDS: u64 = 10_000;
 const MORE_SEEDS: u64 = 200_000;
 
-/// What every thousand seeds bring about; a simulation without it would prove nothing.
+/// Situations that have to occur at least once in a thousand seeds. Without them the test would prove nothing.
 const COVERED: &[&str] = &[
     "runs beside another",
     "restricted runs",
@@ -58,7 +58,7 @@ fn tell(seed: u64, played: &Played) -> String {
 }
 
 #[test]
-fn p8_simulations_keep_every_rule() {
+fn simulations_keep_every_rule() {
     if let Some(seed) = replayed_seed() {
         let played = play_aloud(seed, None);
         println!("{}", played.trace.join("\n"));
@@ -94,18 +94,18 @@ fn the_same_seed_gives_the_same_simulation() {
 }
 
 #[expect(clippy::print_stdout, reason = "a harness says what it measured")]
-/// Returns what the first seed that goes wrong with a fault says.
+/// Returns the error of the first seed that fails with a fault.
 fn red(fault: Fault) -> String {
-    // A driver that breaks its contract may make the rules panic: that seed says nothing about the checks.
+    // A driver that violates its contract may cause a panic in the rules. Such a seed says nothing about the checks.
     let played = |seed| std::panic::catch_unwind(|| play(seed, Some(fault)).broken).ok().flatten();
     let failure = first_failure(SEEDS, played);
-    let (seed, broken) = failure.unwrap_or_else(|| panic!("nobody noticed {fault:?}"));
+    let (seed, broken) = failure.unwrap_or_else(|| panic!("{fault:?} was not noticed"));
     println!("{fault:?} is noticed with seed {seed}, after {} steps: {}", broken.step, broken.lines[0]);
     broken.lines.join("\n")
 }
 
 #[test]
-fn tools_that_start_before_their_commit_are_noticed() {
+fn a_tool_started_before_its_commit_is_noticed() {
     assert!(red(Fault::EarlyStart).contains("the store does not know"));
 }
 
@@ -115,17 +115,17 @@ fn a_recovery_that_repeats_everything_is_noticed() {
 }
 
 #[test]
-fn a_lock_that_frees_before_the_tools_are_ended_is_noticed() {
+fn a_lock_released_before_the_tools_end_is_noticed() {
     assert!(red(Fault::LockFreesEarly).contains("lives"));
 }
 
 #[test]
-fn a_report_that_is_accepted_whatever_its_attempt_is_noticed() {
+fn accepting_a_report_about_any_attempt_is_noticed() {
     assert!(red(Fault::AnyAttempt).contains("was accepted"));
 }
 
 #[test]
-fn a_commit_that_is_answered_and_not_written_is_noticed() {
+fn an_answered_but_unwritten_commit_is_noticed() {
     let text = red(Fault::LostCommit);
     assert!(
         text.contains("does not know") || text.contains("was lost") || text.contains("is over"),
@@ -134,27 +134,27 @@ fn a_commit_that_is_answered_and_not_written_is_noticed() {
 }
 
 #[test]
-fn tasks_that_become_ready_and_are_not_heard_of_are_noticed() {
+fn a_lost_notification_of_ready_tasks_is_noticed() {
     assert!(red(Fault::DroppedReady).contains("are ready"));
 }
 
 #[test]
-fn attempts_that_start_while_the_calls_of_a_cancelled_one_run_are_noticed() {
+fn a_restart_during_the_end_of_cancelled_calls_is_noticed() {
     assert!(red(Fault::ForgottenEnding).contains("lives"));
 }
 
 #[test]
-fn runs_that_use_more_than_there_is_are_noticed() {
+fn exceeding_a_resource_is_noticed() {
     assert!(red(Fault::PlentyOfAll).contains("units of"));
 }
 
 #[test]
-fn pauses_that_are_cut_short_are_noticed() {
+fn shortened_delays_are_noticed() {
     assert!(red(Fault::ClockAhead).contains("before its pause is over"));
 }
 
 #[test]
-fn rounds_that_are_forgotten_are_noticed() {
+fn lost_rounds_are_noticed() {
     let text = red(Fault::ForgottenRounds);
     assert!(text.contains("is started in round") || text.contains("expected the result"), "{text}");
 }
