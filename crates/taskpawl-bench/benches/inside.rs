@@ -1,4 +1,5 @@
-//! The parts by themselves: model, graph, expressions, stores. `cargo bench -p taskpawl-bench` shows what each takes.
+//! Micro-benchmarks of single parts: model, graph, expressions and stores. Run them with `cargo bench -p
+//! taskpawl-bench`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ fn main() {
     divan::main();
 }
 
-/// Returns the text of a plan: 100 layers, each task needs one of the layer before.
+/// Returns the text of a plan with 100 layers, in which each task needs one task of the previous layer.
 fn text(tasks: usize) -> String {
     let width = tasks.div_ceil(100);
     let mut text = "name: bench\ntasks:\n".to_owned();

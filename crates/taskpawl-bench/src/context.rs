@@ -1,11 +1,11 @@
-//! What all measurements share.
+//! Context of all measurements.
 
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
 use crate::peers::Peers;
 
-/// What all measurements share.
+/// Context of all measurements.
 #[derive(Debug)]
 pub(crate) struct Context {
     peers: Peers,
@@ -19,7 +19,7 @@ impl Context {
             Some(path) => tempfile::tempdir_in(path)?,
             None => tempfile::tempdir()?,
         };
-        // Some of them are started in another directory.
+        // The path is made absolute, because some peers are started in another directory.
         Ok(Self { peers: Peers::at(std::path::absolute(peers)?), scratch, is_full })
     }
 
@@ -27,12 +27,12 @@ impl Context {
         &self.peers
     }
 
-    /// Returns a directory that is removed in the end, on the disk that is measured.
+    /// Returns a directory on the disk that is measured; it is removed at the end.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Returns how many tasks are many.
+    /// Returns the number of tasks of the large measurements.
     pub(crate) fn many(&self) -> usize {
         if self.is_full { 1_000_000 } else { 100_000 }
     }

@@ -1,4 +1,4 @@
-//! In-process tasks that do nothing, run by taskpawl.
+//! In-process tasks without work, run by taskpawl.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::measure::{Whose, measure, memory};
 use crate::sample::{Metric, Sample};
 use crate::shape::Shape;
 
-/// Does nothing.
+/// A tool without work.
 #[derive(Debug)]
 struct Nothing(ToolSpec);
 
@@ -27,13 +27,13 @@ impl Tool for Nothing {
     }
 }
 
-/// Opens a store, with the tool.
+/// Opens a store and registers the tool.
 fn open(store: &str) -> Result<Taskpawl, Failure> {
     let nothing = Nothing(ToolSpec::new("nothing", "Does nothing.", json!({"type": "object"})));
     Ok(Taskpawl::builder(store).tool(Arc::new(nothing)).open()?)
 }
 
-/// Puts a plan into a store and returns what that cost.
+/// Applies a plan to a store and returns the cost.
 pub(crate) fn apply(store: &str, shape: Shape, tasks: usize) -> Result<Sample, Failure> {
     apply_to(&open(store)?, shape, tasks)
 }
@@ -43,7 +43,7 @@ fn apply_to(plans: &Taskpawl, shape: Shape, tasks: usize) -> Result<Sample, Fail
     Ok(measure(Whose::Mine, || Ok(plans.apply(plan, "bench", ApplyOptions::default())?))?.1)
 }
 
-/// Runs what a store holds and returns what that cost; puts a plan into it first, which is not measured, if it is given a shape.
+/// Runs a store and returns the cost. With `applied`, applies a plan first, which is not measured.
 pub(crate) fn run(store: &str, applied: Option<(Shape, usize)>, jobs: usize) -> Result<Sample, Failure> {
     let plans = open(store)?;
     if let Some((shape, tasks)) = applied {
@@ -51,6 +51,7 @@ pub(crate) fn run(store: &str, applied: Option<(Shape, usize)>, jobs: usize) -> 
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let options = RunOptions { jobs: Some(jobs), owns_thread: true, ..RunOptions::default() };
+    // Memory is reported as the growth during the run, without the process and the plan.
     let before = memory()?.0;
     let (summary, sample) = measure(Whose::Mine, || Ok(runtime.block_on(plans.run_all_ready(options))?))?;
     if summary.exit != 0 {

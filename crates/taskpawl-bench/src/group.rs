@@ -1,4 +1,4 @@
-//! Things that are measured in turns, and what is expected of how they compare.
+//! Groups of subjects that are measured in turns, and goals about their ratios.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::sample::{Metric, Sample, Spread};
 
-/// How one measurement of a subject is taken. Its figures are those of all that it counts.
+/// Takes one measurement of a subject. Its figures are totals.
 pub(crate) type Measure = Box<dyn FnMut() -> Result<Sample, Failure>>;
 
-/// One thing that is measured, or was.
+/// Something that is measured, together with the results.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) name: String,
-    /// How many tasks (programs, commands) each measurement consists of.
+    /// Number of tasks, programs or commands per measurement. Figures are divided by it.
     pub(crate) count: usize,
     #[serde(skip)]
     measure: Option<Measure>,
-    /// Why there are no figures, if it cannot be measured here.
+    /// Reason, if the subject cannot be measured on this machine.
     missing: Option<String>,
-    /// The figures of a task, one of each round.
+    /// Figures per task, one sample for each round.
     #[serde(rename = "rounds")]
     pub(crate) samples: Vec<Sample>,
 }
@@ -35,13 +35,13 @@ impl Subject {
         Self { name: name.into(), count, measure: Some(measure), missing: None, samples: Vec::new() }
     }
 
-    /// Returns one that cannot be measured here.
+    /// Returns a subject that cannot be measured on this machine.
     pub(crate) fn missing(name: impl Into<String>, why: impl Into<String>) -> Self {
         let missing = Some(why.into());
         Self { name: name.into(), count: 0, measure: None, missing, samples: Vec::new() }
     }
 
-    /// Returns why there are no figures, if it cannot be measured here.
+    /// Returns the reason if the subject cannot be measured on this machine.
     pub(crate) fn why_missing(&self) -> Option<&str> {
         self.missing.as_deref()
     }
@@ -58,29 +58,29 @@ impl Subject {
     }
 }
 
-/// What a subject is held against.
+/// Reference of a goal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Beside {
     /// Another subject of the group, measured in the same round.
     Subject(String),
-    /// A figure.
+    /// A constant.
     Figure(f64),
 }
 
-/// How two figures are compared.
+/// Kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Reading {
-    /// That of the subject divided by the other: at most the limit.
+    /// Subject divided by reference; the limit is a maximum.
     Cost,
-    /// The other divided by that of the subject: at least the limit.
+    /// Reference divided by subject; the limit is a minimum.
     TimesBetter,
-    /// The same, where the figures are times of as many tasks.
+    /// Like `TimesBetter`, for durations, which turns the quotient into a ratio of rates.
     Rate,
 }
 
-/// What is expected of a metric of a subject, beside what it is held against.
+/// A goal for a metric of a subject, relative to a reference.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) of: String,
@@ -92,7 +92,7 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    /// Returns one that a subject meets if it takes at most `limit` times what the other takes.
+    /// Returns a goal for a subject to consume at most `limit` times as much as the reference.
     pub(crate) fn at_most(of: &str, limit: f64, beside: &str) -> Self {
         Self {
             of: of.to_owned(),
@@ -104,17 +104,17 @@ impl Goal {
         }
     }
 
-    /// Returns one that a subject meets if the other takes at least `limit` times what it takes.
+    /// Returns a goal for the reference to consume at least `limit` times as much as the subject.
     pub(crate) fn times_better(of: &str, limit: f64, than: &str) -> Self {
         Self { reading: Reading::TimesBetter, ..Self::at_most(of, limit, than) }
     }
 
-    /// Returns one that a subject meets if it gets at least `limit` times as much done in the same time as the other.
+    /// Returns a goal for a subject to be at least `limit` times as fast as the reference.
     pub(crate) fn rate(of: &str, limit: f64, beside: &str) -> Self {
         Self { reading: Reading::Rate, metric: Metric::Wall, ..Self::at_most(of, limit, beside) }
     }
 
-    /// Returns one that a subject meets if its figure is at most `limit`.
+    /// Returns a goal for the figure of a subject to be at most `limit`.
     pub(crate) fn figure_at_most(of: &str, metric: Metric, limit: f64) -> Self {
         Self { metric, beside: Beside::Figure(1.0), ..Self::at_most(of, limit, "") }
     }
@@ -127,7 +127,7 @@ impl Goal {
         Self { stretch: Some(limit), ..self }
     }
 
-    /// Returns what is held against the limit: of each round one figure.
+    /// Returns the statistics of the comparison. Each round yields one ratio.
     pub(crate) fn found(&self, group: &Group) -> Option<Spread> {
         let of = group.subject(&self.of)?;
         let others: Vec<f64> = match &self.beside {
@@ -144,7 +144,7 @@ impl Goal {
         }))
     }
 
-    /// Returns whether a figure is on the right side of the limit.
+    /// Returns whether a figure meets the goal.
     pub(crate) fn is_met_by(&self, figure: f64) -> bool {
         self.is_within(figure, self.limit)
     }
@@ -164,13 +164,13 @@ impl Goal {
 /// Subjects that take turns.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Group {
-    /// As it stands in the heading.
+    /// Title for headings.
     pub(crate) title: String,
-    /// What the figures are of.
+    /// Unit of the figures, such as `task`.
     pub(crate) unit: Cow<'static, str>,
     pub(crate) subjects: Vec<Subject>,
     pub(crate) goals: Vec<Goal>,
-    /// Whether the figures are the same each time, so that one round is enough.
+    /// True if all rounds have the same result, so that one is enough.
     #[serde(skip)]
     pub(crate) is_fixed: bool,
 }
@@ -180,7 +180,8 @@ impl Group {
         self.subjects.iter().find(|subject| subject.name == name)
     }
 
-    /// Takes `rounds` measurements of each subject: A B C A B C and so on, so that what else the machine does falls on all alike.
+    /// Takes `rounds` measurements of each subject in the order A B C A B C …, so that other load on the machine
+    /// affects all of them alike.
     pub(crate) fn take(&mut self, rounds: usize) -> Result<(), Failure> {
         for _ in 0..if self.is_fixed { 1 } else { rounds } {
             for subject in &mut self.subjects {
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_met_by_figures_alone() {
+    fn goals_are_met_by_figures_within_the_limit() {
         let most = Goal::at_most("mine", 2.0, "other").stretch(1.0);
         assert!(most.is_met_by(2.0) && !most.is_met_by(2.01));
         assert!(most.is_stretch_met_by(1.0) && !most.is_stretch_met_by(1.5));
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_of_what_was_not_measured() {
+    fn a_missing_subject_has_no_comparison() {
         let mut group = group([1.0; 3], [1.0; 3]);
         group.subjects.push(Subject::missing("peer", "not installed"));
         assert_eq!(Goal::at_most("mine", 1.0, "peer").found(&group), None);

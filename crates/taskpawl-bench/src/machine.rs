@@ -1,4 +1,4 @@
-//! On what the figures were taken.
+//! Facts about the machine on which the figures were taken.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::context::Context;
 use crate::measure::output;
 
-/// What asks a program for its version, by the name of the program.
+/// Arguments that print the version of a program, by its name.
 const VERSIONS: [(&str, &[&str]); 11] = [
     ("rustc", &["--version"]),
     ("make", &["--version"]),
@@ -23,7 +23,7 @@ const VERSIONS: [(&str, &[&str]); 11] = [
     ("strace", &["--version"]),
 ];
 
-/// Returns the facts, by name. What cannot be found out is left out.
+/// Returns the facts by name. Unknown facts are left out.
 pub(crate) fn facts(context: &Context) -> Map<String, Value> {
     let mut facts = Map::new();
     let mut add = |name: &str, fact: Option<String>| {
@@ -67,7 +67,7 @@ fn commit() -> Option<String> {
     Some(if is_changed { format!("{commit}, with changes") } else { commit })
 }
 
-/// Returns the version that the lock file of the peer names.
+/// Returns the version of dagrs in the lock file of the peer.
 fn dagrs() -> Option<String> {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/dagrs/Cargo.lock");
     let text = std::fs::read_to_string(lock).ok()?;

@@ -1,7 +1,7 @@
-//! Benchmarks: what a task costs, beside the least that the same work takes by hand, and beside other programs, in one run.
+//! Benchmarks: the cost of a task, compared with the minimum for the same work and with other programs, in one run.
 //!
-//! `scripts/bench` installs the other programs, runs everything and writes `docs/benchmarks`. Figures are CPU time (user and
-//! system) first, and ratios: wall time on a shared machine says little.
+//! `scripts/bench` installs the other programs, runs everything and writes `docs/benchmarks`. CPU time (user and
+//! system) and ratios come first, because wall time on a shared machine is unreliable.
 #![expect(
     clippy::cast_precision_loss,
     reason = "counts of a benchmark are far below what an `f64` holds exactly"
@@ -37,7 +37,7 @@ use crate::context::Context;
 use crate::report::{Report, Taken};
 use crate::rows::ROWS;
 
-/// What can go wrong: anything outside the program, or a figure that cannot be taken.
+/// Any error that ends the program.
 type Failure = Box<dyn std::error::Error>;
 
 #[derive(Parser)]
@@ -85,7 +85,7 @@ struct All {
 }
 
 fn main() -> Result<(), Failure> {
-    // The programs that are measured are started by this one, executed a second time.
+    // The supervisor of the measured programs is this program, executed a second time.
     taskpawl::child_entry();
     match Args::parse().what {
         What::All(all) => run(&all),

@@ -1,4 +1,4 @@
-//! What something costs: CPU time of this process or of its ended children, wall time, memory.
+//! Measurement of cost: CPU time of this process or of its finished children, wall time and memory.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use nix::sys::time::TimeVal;
 use crate::Failure;
 use crate::sample::{Metric, Sample};
 
-/// Whose CPU time counts.
+/// The processes whose CPU time counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Whose {
-    /// That of this process, with all its threads.
+    /// This process with all of its threads.
     Mine,
-    /// That of the processes that it started and waited for, and of theirs.
+    /// Children that were waited for, with their descendants.
     Children,
     /// Both.
     All,
 }
 
-/// Measures `work`. Totals, not divided by anything.
+/// Measures `work`. Figures are totals.
 pub(crate) fn measure<T>(
     whose: Whose,
     work: impl FnOnce() -> Result<T, Failure>,
@@ -38,12 +38,12 @@ pub(crate) fn measure_command(command: &mut Command) -> Result<Sample, Failure> 
     Ok(measure(Whose::Children, || quiet(command))?.1)
 }
 
-/// Runs a command and forgets what it printed. Any exit code but 0 is an error.
+/// Runs a command and discards its output. Any exit code but 0 is an error.
 pub(crate) fn quiet(command: &mut Command) -> Result<(), Failure> {
     output(command).map(drop)
 }
 
-/// Runs a command and returns what it printed. Any exit code but 0 is an error.
+/// Runs a command and returns its standard output. Any exit code but 0 is an error.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
     let output = command.output().map_err(|error| format!("{command:?} cannot be started: {error}"))?;
     if output.status.success() {
@@ -52,7 +52,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
     Err(format!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// Runs a command that measures itself and prints what it found as the last line, as [`print()`] does.
+/// Runs a command that measures itself and prints the sample as its last line, in the format of [`print()`].
 pub(crate) fn reported_by(command: &mut Command) -> Result<Sample, Failure> {
     let text = output(command)?;
     let line = text.lines().last().ok_or_else(|| format!("{command:?} printed nothing"))?;
@@ -66,7 +66,7 @@ pub(crate) fn print(sample: &Sample) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the memory that this process has in use, and the most that it ever had, in bytes.
+/// Returns the current and the largest memory usage of this process, in bytes.
 pub(crate) fn memory() -> Result<(f64, f64), Failure> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let field = |name: &str| {

@@ -1,4 +1,4 @@
-//! Measurements that are taken in a process of their own, so that none finds memory that another left behind.
+//! Measurements in a process of their own, so that none starts with memory that another one left behind.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::sample::Sample;
 use crate::shape::Shape;
 use crate::{Failure, engine, order, single, supervised};
 
-/// What is measured, once.
+/// A measurement that the process takes.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Once {
     /// taskpawl applies a graph of tasks that do nothing.
@@ -93,7 +93,7 @@ pub(crate) fn run(once: Once) -> Result<(), Failure> {
     print(&sample)
 }
 
-/// Has a measurement taken by a process of its own: `words` as on the command line.
+/// Takes a measurement in a new process. `words` are its arguments on the command line.
 pub(crate) fn spawned(words: &[&str]) -> Result<Sample, Failure> {
     reported_by(Command::new(std::env::current_exe()?).arg("once").args(words))
 }

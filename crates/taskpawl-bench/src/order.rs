@@ -1,4 +1,4 @@
-//! The graph that a run works on, and the order that it finds at its start.
+//! Cost of the graph of a run, and of the order that is computed at its start.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use crate::measure::{Whose, measure, memory};
 use crate::sample::{Metric, Sample};
 use crate::shape::Shape;
 
-/// Builds a graph and returns what that cost.
+/// Builds a graph and returns the cost.
 pub(crate) fn graph(shape: Shape, tasks: usize) -> Result<Sample, Failure> {
     let needs = shape.needs(tasks);
     let before = memory()?.0;
@@ -20,7 +20,7 @@ pub(crate) fn graph(shape: Shape, tasks: usize) -> Result<Sample, Failure> {
     Ok(sample.with(Metric::Memory, (after - before).max(0.0)))
 }
 
-/// Finds the longest ways of a graph, with rehearsals or without, and returns what that cost.
+/// Computes the ranks of a graph, with or without a simulated schedule, and returns the cost.
 pub(crate) fn ranks(shape: Shape, tasks: usize, is_rehearsed: bool) -> Result<Sample, Failure> {
     let graph = build(&shape.needs(tasks));
     let find = || {
@@ -45,7 +45,7 @@ fn build(needs: &[Vec<usize>]) -> Graph {
     graph
 }
 
-/// Returns the length of a task: from a tenth of a second to ten, as mixed as those of different tools.
+/// Returns a length between 0.1 and 10 seconds, as varied as that of different tools.
 fn length(task: usize) -> u64 {
     100 + (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 9_900
 }

@@ -1,4 +1,4 @@
-//! Other programs that run graphs, where `scripts/bench` has put them.
+//! Other programs that run graphs, as installed by `scripts/bench`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::group::Subject;
 use crate::measure::reported_by;
 
-/// Where the peers are: programs in `bin` and, of Python, in `venv/bin`; those of the system are found by name.
+/// Directory of the peers: programs in `bin`, Python in `venv/bin`. Programs of the system are found in `PATH`.
 #[derive(Debug, Clone)]
 pub(crate) struct Peers(PathBuf);
 
@@ -15,7 +15,7 @@ impl Peers {
         Self(directory.into())
     }
 
-    /// Returns where a program is, if it is installed.
+    /// Returns the path of a program, if it is installed.
     pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
         let own = [self.0.join("bin"), self.0.join("venv/bin")];
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -23,12 +23,12 @@ impl Peers {
         places.map(|place| place.join(program)).find(|path| path.is_file())
     }
 
-    /// Returns a program written for the comparison, in Python.
+    /// Returns the path of a Python program for the comparison.
     pub(crate) fn script(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/python").join(name)
     }
 
-    /// Returns a subject that measures itself, or one that is missing.
+    /// Returns a subject that measures itself, or a missing one if the program is not installed.
     pub(crate) fn subject(
         &self,
         name: &str,

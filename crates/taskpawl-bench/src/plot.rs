@@ -1,4 +1,4 @@
-//! The figures of a group as a picture: a bar for each median, a line from the least to the most.
+//! Chart of the figures of a group: a bar for each median, and a line from the smallest to the largest figure.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const BARS: f64 = 330.0;
 const LINE: f64 = 24.0;
 const TOP: f64 = 44.0;
 
-/// Returns a picture of a metric of a group, on a logarithmic scale; nothing if no subject has two figures to compare.
+/// Returns a chart of a metric of a group with a logarithmic scale; `None` if fewer than two subjects have figures.
 pub(crate) fn svg(group: &Group, metric: Metric) -> Option<String> {
     let bars: Vec<(&str, Spread)> = group
         .subjects
@@ -59,7 +59,7 @@ fn bar(name: &str, spread: Spread, top: f64, scale: Scale, metric: Metric) -> St
     )
 }
 
-/// Where a figure lies: from a power of ten below the least to the most.
+/// Logarithmic scale from the power of ten below the smallest figure to the largest figure.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
     first: f64,
@@ -71,7 +71,7 @@ impl Scale {
         let least = spreads.clone().map(|spread| spread.least).fold(f64::INFINITY, f64::min);
         let most = spreads.map(|spread| spread.most).fold(0.0, f64::max);
         let first = least.log10().floor();
-        // The least of all would have no bar at a power of ten.
+        // A figure at a power of ten would have an empty bar.
         let first = if least.log10() - first < 0.1 { first - 0.5 } else { first };
         Self { first, decades: (most.log10() - first).max(0.1) }
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn one_figure_is_no_picture() {
+    fn a_single_figure_has_no_chart() {
         assert_eq!(svg(&group(&[2.0]), Metric::Cpu), None);
         assert_eq!(svg(&group(&[2.0, 3.0]), Metric::Syncs), None);
     }

@@ -1,11 +1,11 @@
-//! The program `taskpawl`, as people start it.
+//! The program `taskpawl`, started as by users.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
 
-/// The program, with a home of its own.
+/// The program, with its own home directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Product {
     program: PathBuf,
@@ -13,8 +13,8 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// Installs the program that lies beside this one, as `cargo install` does. What a linker has just written lies in the cache in
-    /// smaller pieces than a file that was copied, and starts slower.
+    /// Copies the program next to this one to the scratch directory, as `cargo install` does. A file that the linker
+    /// has just written is cached in smaller pieces than a copied one, and starts more slowly.
     pub(crate) fn find(scratch: &Path) -> Result<Self, Failure> {
         let built = std::env::current_exe()?.with_file_name("taskpawl");
         if !built.exists() {
@@ -32,7 +32,7 @@ impl Product {
         &self.program
     }
 
-    /// Returns a command on a store that knows nothing of whoever starts it.
+    /// Returns a command on a store, isolated from the environment of this process.
     pub(crate) fn command(&self, store: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What is written: a page with all tables, the figures as JSON, the pictures, and the table of the README.
+//! Output files: a page with all tables, the figures as JSON, the charts, and the table in the README.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,22 +12,22 @@ use crate::group::Group;
 use crate::sample::Metric;
 use crate::{Failure, machine, plot, table};
 
-/// The lines of the README between which the table stands.
+/// Lines of the README that enclose the table.
 const BEGIN: &str = "<!-- benchmarks: written by scripts/bench -->";
 const END: &str = "<!-- benchmarks end -->";
 
-/// The groups of which the README shows pictures.
+/// Groups whose charts the README shows.
 const SHOWN: [&str; 3] = ["memory-layered", "sqlite-layered", "spawn"];
 
-/// Where the figures stand, beneath the directory of the project.
+/// Path of the figures, relative to the project.
 const FIGURES: &str = "docs/benchmarks/figures.json";
 
-/// The measurements that there are, by name, in the order in which they are shown.
+/// The measurements by name, in the order of their display.
 pub(crate) struct Report {
     pub(crate) groups: Vec<(&'static str, Taken)>,
 }
 
-/// A group that was taken, and on what.
+/// Measurements of a group, with the conditions under which they were taken.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Taken {
     #[serde(flatten)]
@@ -42,7 +42,7 @@ impl Taken {
     }
 }
 
-/// Returns what was written beneath `root` before, by name; nothing where nothing was.
+/// Returns the measurements of earlier runs below `root`, by name; empty if there are none.
 pub(crate) fn written(root: &Path) -> Result<BTreeMap<String, Taken>, Failure> {
     #[derive(Deserialize)]
     struct Written {
@@ -58,7 +58,7 @@ pub(crate) fn written(root: &Path) -> Result<BTreeMap<String, Taken>, Failure> {
 }
 
 impl Report {
-    /// Writes everything beneath `root`, the directory of the project.
+    /// Writes all files below `root`, the directory of the project.
     pub(crate) fn write(&self, root: &Path) -> Result<(), Failure> {
         let directory = root.join("docs/benchmarks");
         std::fs::create_dir_all(&directory)?;
@@ -74,7 +74,7 @@ impl Report {
         Ok(std::fs::write(readme, replaced(&text, &self.in_short())?)?)
     }
 
-    /// Returns what the README shows.
+    /// Returns the section of the README.
     fn in_short(&self) -> String {
         let is_shown = |name: &&str| {
             let group = self.groups.iter().find(|(other, _)| other == name);
@@ -88,7 +88,7 @@ impl Report {
         format!("{}\n[All figures](docs/benchmarks/README.md).\n\n{}", self.goals(), pictures.join("\n"))
     }
 
-    /// Returns the table of the goals, with what it was taken on.
+    /// Returns the table of goals with the conditions of the measurements.
     pub(crate) fn goals(&self) -> String {
         format!("{}\n{}\n", table::goals(self.all()), self.conditions())
     }
@@ -97,7 +97,7 @@ impl Report {
         self.groups.iter().map(|(_, taken)| &taken.group)
     }
 
-    /// Returns on what the figures were taken: most of them, and what was otherwise with those that were taken in another run.
+    /// Returns the conditions of most figures, and the differences for figures of other runs.
     fn conditions(&self) -> String {
         let mut runs: Vec<(&Taken, Vec<&str>)> = Vec::new();
         for (name, taken) in &self.groups {
@@ -133,7 +133,7 @@ impl Report {
         )
     }
 
-    /// Returns the figures, and beside each goal what it is in words and whether it is met.
+    /// Returns the figures; each goal is accompanied by its text, the comparison and the verdict.
     fn json(&self) -> Result<Value, Failure> {
         let mut groups = Map::new();
         for (name, taken) in &self.groups {
@@ -156,7 +156,7 @@ fn section(name: &str, group: &Group) -> String {
     if plot::svg(group, Metric::Cpu).is_some() { format!("{table}\n![{name}]({name}.svg)\n") } else { table }
 }
 
-/// Returns `text` with `table` between the two lines for it.
+/// Returns `text` with `table` between the two marker lines.
 fn replaced(text: &str, table: &str) -> Result<String, Failure> {
     let missing = || format!("the README has no line `{BEGIN}` with a line `{END}` after it");
     let (before, rest) = text.split_once(BEGIN).ok_or_else(missing)?;
@@ -171,7 +171,7 @@ mod tests {
     use crate::sample::{Metric, Sample};
 
     #[test]
-    fn the_table_of_the_readme_is_replaced_and_nothing_else() {
+    fn only_the_table_in_the_readme_is_replaced() {
         let text = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
         let new = replaced(&text, "| new |\n").unwrap();
         assert_eq!(new, format!("before\n{BEGIN}\n\n| new |\n\n{END}\nafter\n"));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_written_again_beside_what_is_taken_anew() {
+    fn figures_of_earlier_runs_are_kept_next_to_new_ones() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("README.md"), format!("{BEGIN}\n{END}\n")).unwrap();
         let files = || {

@@ -1,33 +1,33 @@
-//! The figures of one measurement.
+//! Figures of one measurement.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// A measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Metric {
     /// User and system time, in microseconds.
     #[serde(rename = "cpuMicros")]
     Cpu,
-    /// In microseconds.
+    /// Wall time, in microseconds.
     #[serde(rename = "wallMicros")]
     Wall,
-    /// In bytes.
+    /// Memory or file size, in bytes.
     #[serde(rename = "memoryBytes")]
     Memory,
-    /// How often something was made durable.
+    /// Number of system calls that make data durable.
     Syncs,
-    /// Something that is counted and has no other name here.
+    /// Any other count.
     Count,
 }
 
 impl Metric {
-    /// All of them, in the order in which they are shown.
+    /// All metrics in the order of their display.
     pub(crate) const ALL: [Self; 5] = [Self::Cpu, Self::Wall, Self::Memory, Self::Syncs, Self::Count];
 
-    /// Returns its name in a table.
+    /// Returns the name for tables.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
@@ -39,7 +39,7 @@ impl Metric {
     }
 }
 
-/// The figures of one measurement, by what they measure.
+/// Figures of one measurement by metric.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
 
@@ -53,13 +53,13 @@ impl Sample {
         self.0.get(&metric).copied()
     }
 
-    /// Returns the figures of one of `count` equal parts.
+    /// Divides all figures by `count`.
     pub(crate) fn each(self, count: usize) -> Self {
         Self(self.0.into_iter().map(|(metric, figure)| (metric, figure / count as f64)).collect())
     }
 }
 
-/// The middle of some figures, and how far they lie apart.
+/// Median and range of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -68,7 +68,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Returns that of `figures`; nothing if there are none.
+    /// Returns the median and range; `None` if there are no figures.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
@@ -88,7 +88,7 @@ mod tests {
     use super::Spread;
 
     #[test]
-    fn the_middle_of_figures() {
+    fn the_median_of_even_and_odd_counts() {
         let spread = Spread::of([5.0, 1.0, 9.0]).unwrap();
         assert_eq!(spread, Spread { median: 5.0, least: 1.0, most: 9.0 });
         assert!((Spread::of([4.0, 1.0, 2.0, 9.0]).unwrap().median - 3.0).abs() < 1e-9);

@@ -1,8 +1,8 @@
-//! The graphs: the same for taskpawl, for the floors and for the peers.
+//! Graphs of the benchmarks, the same for taskpawl, for the floors and for the peers.
 
 use clap::ValueEnum;
 
-/// How many layers a layered graph has.
+/// Number of layers of a layered graph.
 const LAYERS: usize = 100;
 
 /// The shape of a graph.
@@ -17,7 +17,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Returns its name on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Chain => "chain",
@@ -26,7 +26,7 @@ impl Shape {
         }
     }
 
-    /// Returns what each of `tasks` tasks needs: always earlier ones.
+    /// Returns the dependencies of each task, which always come before it.
     pub(crate) fn needs(self, tasks: usize) -> Vec<Vec<usize>> {
         (0..tasks).map(|task| self.needs_of(task, tasks)).collect()
     }
@@ -41,7 +41,8 @@ impl Shape {
     }
 }
 
-/// Three of the layer before, as if drawn: the same ones each time, in every language.
+/// Returns three pseudo-random tasks of the previous layer. The formula is simple, so that the peers in other languages
+/// use the same graphs.
 fn layered(task: usize, width: usize) -> Vec<usize> {
     let Some(layer) = (task / width).checked_sub(1) else { return Vec::new() };
     let mut needs: Vec<usize> = [1, 7, 31].iter().map(|step| layer * width + (task * step) % width).collect();

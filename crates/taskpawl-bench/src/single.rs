@@ -1,4 +1,4 @@
-//! Changes that are made one at a time, each durable before the next.
+//! Single changes, each durable before the next.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
-/// Puts `tasks` tasks without calls into a store, in chains of ten, and returns what that cost.
+/// Applies `tasks` tasks without calls, in chains of ten, and returns the cost.
 pub(crate) fn manual(store: &str, tasks: usize) -> Result<Sample, Failure> {
     let plans = Taskpawl::open(store)?;
     let chains = tasks.div_ceil(10);
@@ -23,10 +23,10 @@ pub(crate) fn manual(store: &str, tasks: usize) -> Result<Sample, Failure> {
     Ok(measure(Whose::Mine, || Ok(plans.apply(plan, "bench", ApplyOptions::default())?))?.1)
 }
 
-/// Changes one task of a store `times` times and returns what that cost.
+/// Changes one task of a store `times` times and returns the cost.
 pub(crate) fn updates(store: &Path, times: usize) -> Result<Sample, Failure> {
     let plans = Taskpawl::open(&store.to_string_lossy())?;
-    // The first one opens the store.
+    // Warms up: the first change opens the store.
     update(&plans, times)?;
     Ok(measure(Whose::Mine, || (0..times).try_for_each(|number| update(&plans, number)))?.1)
 }

@@ -1,4 +1,4 @@
-//! Stores that are measured: made once, and copied for every measurement.
+//! Prepared stores, created once and copied for every measurement.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use crate::context::Context;
 use crate::once::spawned;
 use crate::shape::Shape;
 
-/// A store that holds a graph of which nothing has run.
+/// A store with a graph that has not been run.
 #[derive(Debug, Clone)]
 pub(crate) struct Applied {
     path: PathBuf,
 }
 
 impl Applied {
-    /// Makes one, unless it is there.
+    /// Creates the store, unless it exists.
     pub(crate) fn make(context: &Context, shape: Shape, tasks: usize) -> Result<Self, Failure> {
         let path = context.scratch().join(format!("{}-{tasks}.db", shape.name()));
         if !path.exists() {
@@ -30,18 +30,18 @@ impl Applied {
         &self.path
     }
 
-    /// Returns a copy, in place of any that was there before.
+    /// Returns a copy of the store. Replaces an earlier copy of the same name.
     pub(crate) fn copy(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path.with_file_name(name);
         remove(&path)?;
         std::fs::copy(&self.path, &path)?;
-        // So that what is measured does not write what the copy left to be written.
+        // Without this sync, the measured program would have to write the pages of the copy.
         std::fs::File::open(&path)?.sync_all()?;
         Ok(path)
     }
 }
 
-/// Makes a store in which a hundred tasks were run.
+/// Creates a store with a hundred finished tasks.
 pub(crate) fn finished(context: &Context, shape: Shape) -> Result<PathBuf, Failure> {
     let path = context.scratch().join(format!("{}-finished.db", shape.name()));
     if !path.exists() {
@@ -50,7 +50,7 @@ pub(crate) fn finished(context: &Context, shape: Shape) -> Result<PathBuf, Failu
     Ok(path)
 }
 
-/// Removes a store with all that belongs to it.
+/// Removes a store with all files that belong to it.
 pub(crate) fn remove(path: &Path) -> Result<(), Failure> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -70,7 +70,7 @@ fn unless_absent(removed: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Has everything written back into the one file that is copied.
+/// Moves the write-ahead log into the main file, because only that file is copied.
 pub(crate) fn settle(path: &Path) -> Result<(), Failure> {
     let connection = Connection::open(path)?;
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;

@@ -1,4 +1,4 @@
-//! Programs started by the supervisor alone, without engine and store.
+//! Programs started by the supervisor, without engine and store.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::floor::spawn::PROGRAM;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
-/// Starts a program `calls` times, one at a time, from a process that holds `ballast_mib` of memory. The supervisor is started and
-/// ended for them: so its own cost counts, and that of all that it started.
+/// Starts a program `calls` times, one after the other, from a process that uses `ballast_mib` of memory. Includes the
+/// start and end of the supervisor, so that its CPU time counts as that of a finished child.
 pub(crate) fn run(calls: usize, is_sandboxed: bool, ballast_mib: usize) -> Result<Sample, Failure> {
     let ballast = ballast(ballast_mib << 20);
     let directory = tempfile::tempdir()?;
@@ -27,14 +27,14 @@ pub(crate) fn run(calls: usize, is_sandboxed: bool, ballast_mib: usize) -> Resul
     Ok(sample)
 }
 
-/// Returns memory of which every page is there.
+/// Returns memory whose pages are all resident.
 fn ballast(bytes: usize) -> Vec<u8> {
     let mut ballast = vec![0; bytes];
     ballast.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     black_box(ballast)
 }
 
-/// Returns the sandbox that calls have where nothing is said about it.
+/// Returns the default sandbox of calls.
 fn sandbox(root: &Path) -> Sandbox {
     let places = SandboxPlaces {
         root: root.to_owned(),

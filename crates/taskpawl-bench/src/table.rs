@@ -1,11 +1,11 @@
-//! The figures as Markdown.
+//! Figures as Markdown tables.
 
 use std::fmt::Write as _;
 
 use crate::group::{Beside, Goal, Group, Reading, Subject};
 use crate::sample::{Metric, Spread};
 
-/// Returns one row for each goal: what it is, what was found, and whether that meets it.
+/// Returns a row for each goal: its text, the comparison and the verdict.
 pub(crate) fn goals<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
     let mut text = "| what | goal | found: median (least – most) | |\n| --- | --- | --- | --- |\n".to_owned();
     for group in groups {
@@ -25,7 +25,7 @@ pub(crate) fn goals<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
     text
 }
 
-/// Returns what each subject of a group took.
+/// Returns the figures of each subject of a group.
 pub(crate) fn subjects(group: &Group) -> String {
     let metrics: Vec<Metric> = Metric::ALL
         .into_iter()
@@ -55,7 +55,7 @@ fn cells(subject: &Subject, metrics: &[Metric]) -> String {
     metrics.iter().map(cell).collect()
 }
 
-/// Returns how a goal is met; only figures decide.
+/// Returns the verdict about a goal, which depends on the median only.
 pub(crate) fn verdict(goal: &Goal, found: Option<Spread>) -> &'static str {
     match found {
         None => "not measured",
@@ -65,7 +65,7 @@ pub(crate) fn verdict(goal: &Goal, found: Option<Spread>) -> &'static str {
     }
 }
 
-/// Returns a goal in words.
+/// Returns a goal as text.
 pub(crate) fn aim(goal: &Goal) -> String {
     let stretch = goal.stretch.map(|limit| format!(" (stretch {})", number(limit))).unwrap_or_default();
     let (metric, limit) = (goal.metric.title(), number(goal.limit));
@@ -115,7 +115,7 @@ pub(crate) fn figure(figure: f64, metric: Metric) -> String {
     }
 }
 
-/// Returns a number with about three digits.
+/// Returns a number with about three significant digits.
 fn number(number: f64) -> String {
     let digits = match number.abs() {
         size if size >= 100.0 => 0,
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_says_whether_it_is_met() {
+    fn the_verdict_follows_from_the_median() {
         let goal = Goal::at_most("taskpawl", 6.0, "the loop").stretch(3.0);
         assert_eq!(aim(&goal), "CPU: ≤ 6 × (stretch 3) the loop");
-        let said = |median| verdict(&goal, Some(Spread { median, least: 0.0, most: 99.0 }));
-        assert_eq!([2.0, 4.0, 7.0].map(said), ["met, and the stretch", "met", "missed"]);
+        let verdict_for = |median| verdict(&goal, Some(Spread { median, least: 0.0, most: 99.0 }));
+        assert_eq!([2.0, 4.0, 7.0].map(verdict_for), ["met, and the stretch", "met", "missed"]);
         assert_eq!(verdict(&goal, None), "not measured");
     }
 }

@@ -1,4 +1,4 @@
-//! The least that makes a change durable: a page is appended to a file, and synced.
+//! Minimum cost of a durable change: appends a page to a file and syncs it.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -7,10 +7,10 @@ use crate::Failure;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
-/// What is appended each time, in bytes.
+/// Size of each append, in bytes.
 const PAGE: usize = 4096;
 
-/// Appends `times` pages to a new file, each synced for itself, and returns what that cost.
+/// Appends `times` pages to a new file, each with its own sync, and returns the cost.
 pub(crate) fn run(path: &Path, times: usize) -> Result<Sample, Failure> {
     let mut file = std::fs::File::create(path)?;
     let page = [1; PAGE];

@@ -1,4 +1,5 @@
-//! The least that runs a graph of tools: petgraph, text ids, tools behind a trait and a `JoinSet` with a limit. It keeps nothing.
+//! Minimum cost of running a graph of tools: petgraph, text ids, tools behind a trait, and a `JoinSet` with a limit.
+//! Keeps no state.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
@@ -37,19 +38,19 @@ struct Task {
     open: usize,
 }
 
-/// How the loop finds out what is ready.
+/// Method by which the loop finds ready tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ready {
-    /// It counts what each task still needs.
+    /// Counts the open dependencies of each task.
     Counted,
-    /// It looks at all tasks each time, as nobody should: the control of the tests that nothing grows.
+    /// Searches all tasks on each round. Positive control for the tests that cost does not grow with the graph.
     Searched,
 }
 
 type ById = HashMap<String, NodeIndex>;
 type Ended = (String, Result<Value, String>);
 
-/// Runs `tasks` tasks that do nothing and returns what that cost, without the making of the graph.
+/// Runs `tasks` tasks without work and returns the cost, without that of building the graph.
 pub(crate) fn run(
     shape: Shape,
     tasks: usize,

@@ -1,4 +1,4 @@
-//! The least that puts a plan into a database: bare rusqlite inserts the rows that a store holds into the same tables.
+//! Minimum cost of putting a plan into a database: inserts the rows of a store into the same tables with bare rusqlite.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::floor::sqlite::open;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
-/// The rows of a table, all of which are read before anything is measured.
+/// Rows of a table. They are read before the measurement starts.
 struct Table {
     name: String,
     rows: Vec<Vec<Value>>,
 }
 
-/// Inserts all rows of the store `from` into a new database `to`, in one transaction, and returns what that cost.
+/// Inserts all rows of the store `from` into a new database `to` in one transaction, and returns the cost.
 pub(crate) fn run(from: &Path, to: &Path) -> Result<Sample, Failure> {
     let source = Connection::open(from)?;
     let tables = tables(&source)?;

@@ -1,4 +1,4 @@
-//! What taskpawl is compared with: the least that the same work takes by hand.
+//! Floors: the minimum cost of the same work without taskpawl.
 
 pub(crate) mod append;
 pub(crate) mod bare_loop;

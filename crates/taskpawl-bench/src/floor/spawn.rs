@@ -1,4 +1,4 @@
-//! The least that starts programs: a loop of `posix_spawn`, which is what the standard library calls.
+//! Minimum cost of starting programs: a loop of `posix_spawn`, which the standard library uses.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use crate::Failure;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
-/// The program, by its path: who looks it up does not matter here.
+/// Path of the program. An absolute path, so that no lookup in `PATH` is measured.
 pub(crate) const PROGRAM: &str = "/bin/true";
 
-/// Starts a program `calls` times, at most `at_once` at a time, and returns what that and the programs cost.
+/// Starts a program `calls` times, at most `at_once` at the same time. Returns the cost including the programs.
 pub(crate) fn run(calls: usize, at_once: usize) -> Result<Sample, Failure> {
     let work = || -> Result<(), Failure> {
         if at_once == 1 {

@@ -1,7 +1,7 @@
-//! The least that keeps what a run keeps: bare rusqlite writes the same rows of each task into the same tables.
+//! Minimum cost of persisting a run: writes the same rows per task into the same tables with bare rusqlite.
 //!
-//! Each task has two updates of its body, its node and its call (started, ended), as many events as a run writes, and one update
-//! of the nodes of its dependents, once for each commit that touches them.
+//! Each task takes two updates of its body, node and call (started, ended), as many events as in a run, and one update
+//! of the node of each dependent, once per commit that affects it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 use crate::shape::Shape;
 
-/// What a run left of one task.
+/// Column values that a run left for one task.
 struct Texts {
     body: String,
     call: String,
@@ -23,8 +23,8 @@ struct Texts {
     events: Vec<(String, Option<String>)>,
 }
 
-/// Writes what a run of `tasks` tasks writes into `store`, which holds them, `batch` tasks a commit, in the words of `finished`,
-/// in which tasks of the same kind were run. Returns what that cost.
+/// Writes the rows of a run of `tasks` tasks to `store`, which contains them, with `batch` tasks per commit. The values
+/// come from `finished`, in which similar tasks were run. Returns the cost.
 pub(crate) fn run(
     store: &Path,
     finished: &Path,
@@ -48,7 +48,8 @@ pub(crate) fn run(
     Ok(measure(Whose::Mine, write)?.1)
 }
 
-/// Opens a database as stores are opened: every commit is durable, and no statement is planned anew for each of its values.
+/// Opens a database with the settings of stores: every commit is durable, and the query planner does not replan
+/// statements for bound values.
 pub(crate) fn open(path: &Path) -> Result<Connection, Failure> {
     let connection = Connection::open(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

@@ -1,4 +1,5 @@
-//! The least that keeps one change as stores keep it: bare rusqlite writes the same rows into the same tables, one change a commit.
+//! Minimum cost of a persistent change: writes the same rows into the same tables with bare rusqlite, one change per
+//! commit.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::floor::sqlite::open;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
-/// What the last change of a task left in its rows.
+/// Column values that the last change of a task left.
 struct Texts {
     revision: i64,
     actor: String,
@@ -21,7 +22,7 @@ struct Texts {
     body: String,
 }
 
-/// Writes what `times` changes of one task write into `store`, in the words of the last change that was made there. Returns what that
+/// Writes the rows of `times` changes of one task to `store`, with the values of the last change there. Returns the
 /// cost.
 pub(crate) fn run(store: &Path, times: usize) -> Result<Sample, Failure> {
     let connection = open(store)?;
@@ -31,7 +32,7 @@ pub(crate) fn run(store: &Path, times: usize) -> Result<Sample, Failure> {
         revision += 1;
         texts.write(&connection, revision)
     };
-    // The first one prepares the statements.
+    // The first change prepares the statements.
     change()?;
     Ok(measure(Whose::Mine, || (0..times).try_for_each(|_| change()))?.1)
 }

@@ -1,4 +1,4 @@
-//! What is shipped: the size of the program, what it needs of the system, and how many crates the library brings along.
+//! The shipped artifacts: size and dependencies of the program, and number of crates of the library.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::measure::output;
 use crate::product::Product;
 use crate::sample::{Metric, Sample};
 
-/// What libc is made of. The loader and what the kernel puts in are no libraries.
+/// Parts of libc, the loader and the kernel's vDSO; they do not count as libraries.
 const LIBC: [&str; 8] =
     ["libc.", "libm.", "libdl.", "libpthread.", "librt.", "libutil.", "linux-vdso.", "ld-linux"];
 

@@ -1,4 +1,4 @@
-//! Single commands, as processes: they must not take longer because a store holds more.
+//! Single commands as processes. Their cost must not grow with the store.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::once::spawned;
 use crate::product::Product;
 use crate::sample::{Metric, Sample};
 
-/// How often each command is run in a round.
+/// Runs of each command per round.
 const TIMES: usize = 20;
 
-/// CPU of a command, in microseconds: 5 ms.
+/// CPU time of a command, in microseconds: 5 ms.
 const LIMIT: f64 = 5_000.0;
 
 pub(crate) fn ready(context: &Context) -> Result<Group, Failure> {
@@ -38,7 +38,7 @@ pub(crate) fn claim(context: &Context) -> Result<Group, Failure> {
     group(context, "claim --next", |_| ["claim", "--next"].map(str::to_owned).to_vec())
 }
 
-/// What it costs to start at all.
+/// Cost of starting the program without doing anything.
 pub(crate) fn start(context: &Context) -> Result<Group, Failure> {
     const NOTHING: &str = PROGRAM;
     const VERSION: &str = "taskpawl --version";
@@ -77,7 +77,8 @@ fn group(context: &Context, name: &str, args: fn(usize) -> Vec<String>) -> Resul
     })
 }
 
-/// Each round goes on with the numbers after those of the one before: what is done is not done again.
+/// Returns the subject for a command. Each round continues with the next task numbers, since a finished task cannot be
+/// finished again.
 fn command(name: &str, product: &Product, store: PathBuf, args: fn(usize) -> Vec<String>) -> Subject {
     let product = product.clone();
     let mut next = 0;
@@ -95,7 +96,7 @@ fn times(times: usize, command: impl Fn(usize) -> Command) -> Result<Sample, Fai
     Ok(measure(Whose::Children, || (0..times).try_for_each(|time| quiet(&mut command(time))))?.1)
 }
 
-/// Makes a store of tasks that people do, in chains of ten, for one command.
+/// Creates a store of manual tasks in chains of ten, for one command.
 fn store(context: &Context, tasks: usize, name: &str) -> Result<PathBuf, Failure> {
     let made = context.scratch().join(format!("manual-{tasks}.db"));
     if !made.exists() {

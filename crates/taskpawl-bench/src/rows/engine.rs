@@ -1,4 +1,4 @@
-//! In-process tasks that do nothing: what the engine and the store add to a bare loop and to bare SQLite.
+//! In-process tasks without work: the cost that engine and store add to a bare loop and to bare SQLite.
 
 use crate::context::Context;
 use crate::group::{Goal, Group, Subject};
@@ -6,7 +6,7 @@ use crate::once::spawned;
 use crate::peers::Peers;
 use crate::shape::Shape;
 
-/// How many calls run at once.
+/// Number of calls at the same time.
 const JOBS: &str = "64";
 
 const TASKPAWL: &str = "taskpawl, memory";
@@ -17,7 +17,7 @@ const DAGRS: &str = "dagrs";
 pub(crate) const DASK: &str = "dask, threaded";
 const LANGGRAPH: &str = "LangGraph";
 
-/// Nothing is kept: taskpawl beside the bare loop and beside libraries.
+/// Without persistence: taskpawl compared with the bare loop and with libraries.
 pub(crate) fn memory(context: &Context, shape: Shape) -> Group {
     let tasks = context.many();
     let mut subjects = vec![taskpawl(TASKPAWL, shape, tasks), taskpawl(FEW, shape, 10_000)];
@@ -51,7 +51,7 @@ fn bare(name: &str, shape: Shape, tasks: usize, workers: usize) -> Subject {
     })
 }
 
-/// Takes 6,700 bytes for a task, so that 100,000 are enough.
+/// Runs at most 100,000 tasks, because dagrs needs 6,700 bytes of memory per task.
 fn dagrs(context: &Context, shape: Shape) -> Subject {
     const TASKS: usize = 100_000;
     context.peers().subject(DAGRS, "dagrs-peer", TASKS, move |command| {

@@ -1,4 +1,4 @@
-//! What is measured: one function for each group, by the name that `--only` takes.
+//! All groups of measurements, by the name for `--only`.
 
 mod binary;
 mod commands;
@@ -16,11 +16,11 @@ use crate::shape::Shape;
 /// A group of measurements.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// Prepares it.
+    /// Prepares the group, including stores and files that it needs.
     pub(crate) group: fn(&Context) -> Result<Group, Failure>,
 }
 
-/// All of them, in the order in which they are taken and shown.
+/// All groups, in the order in which they are measured and displayed.
 pub(crate) const ROWS: &[Row] = &[
     Row { name: "memory-layered", group: |context| Ok(engine::memory(context, Shape::Layered)) },
     Row { name: "memory-chain", group: |context| Ok(engine::memory(context, Shape::Chain)) },

@@ -1,4 +1,4 @@
-//! Other programs that run graphs of commands, on the same programs.
+//! Other programs that run graphs of commands, with the same commands.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::group::Subject;
 use crate::measure::{Whose, measure, measure_command, quiet};
 use crate::rows::spawn::CALLS;
 
-/// As many as the slow ones start: their figures are for each program, too.
+/// Number of commands for slow runners. Figures are per command, so they stay comparable.
 const FEW: usize = 400;
 
-/// It looks for what has ended a few times a second.
+/// Number of commands for pueue, which checks for finished commands only a few times per second.
 const FEWEST: usize = 20;
 
-/// Returns all of them; `directory` is where their files are written.
+/// Returns all runners; their files are written to `directory`.
 pub(crate) fn all(context: &Context, directory: &Path) -> Result<Vec<Subject>, Failure> {
     write_files(directory)?;
     let runner = |name: &str, program: &'static str, count, args: &'static [&'static str]| {
@@ -79,7 +79,7 @@ fn runner(
             ".doit.db.dir",
             ".doit.db.bak",
         ] {
-            // What is not there need not go.
+            // The file may not exist.
             let _ = std::fs::remove_file(directory.join(left));
         }
         let mut command = Command::new(&path);
@@ -92,7 +92,7 @@ fn runner(
     })
 }
 
-/// Its daemon is started and ended for the measurement, so that its own cost counts, and that of what it started.
+/// Starts and ends the daemon within the measurement, so that its CPU time counts as that of a finished child.
 fn pueue(context: &Context, directory: &Path) -> Subject {
     const NAME: &str = "pueue, 4 at once";
     let (Some(client), Some(daemon)) = (context.peers().find("pueue"), context.peers().find("pueued")) else {
@@ -100,7 +100,7 @@ fn pueue(context: &Context, directory: &Path) -> Subject {
     };
     let directory = directory.join("pueue");
     Subject::new(NAME, FEWEST, move || {
-        // What is not there need not go.
+        // The directory may not exist.
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(&directory)?;
         let config = directory.join("pueue.yml");
@@ -121,7 +121,7 @@ fn through_daemon(daemon: &Path, client: &Path, config: &PathBuf) -> Result<(), 
     };
     let mut running = command(daemon).spawn()?;
     let ask = |args: &[&str]| quiet(command(client).args(args));
-    // It takes questions a moment after its start.
+    // The daemon accepts connections only some time after its start.
     let is_there = (0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
         ask(&["status"]).is_ok()

@@ -1,4 +1,4 @@
-//! Spawned programs: what taskpawl adds to starting them, and other programs that run graphs of commands.
+//! Programs: the cost that taskpawl adds to starting them, and other programs that run graphs of commands.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::product::Product;
 use crate::rows::runners;
 use crate::stores;
 
-/// How many programs.
+/// Number of programs.
 pub(crate) const CALLS: usize = 2_000;
 
 const OFF: &str = "taskpawl, sandbox off";
@@ -21,7 +21,7 @@ const ON: &str = "taskpawl, sandbox on";
 const ONE: &str = "bare posix_spawn loop";
 const FOUR: &str = "bare posix_spawn loops, 4 at once";
 
-/// Whole commands: the plan is read, applied and run, durably.
+/// Whole commands: the plan is parsed, applied and run, durably.
 pub(crate) fn programs(context: &Context) -> Result<Group, Failure> {
     let directory = context.scratch().join("spawn");
     std::fs::create_dir_all(&directory)?;
@@ -53,7 +53,7 @@ pub(crate) fn programs(context: &Context) -> Result<Group, Failure> {
     })
 }
 
-/// The supervisor alone, also for a large process.
+/// The supervisor alone, for a small and a large process.
 pub(crate) fn supervisor() -> Group {
     let mut subjects = vec![bare(ONE, 1)];
     let mut goals = Vec::new();

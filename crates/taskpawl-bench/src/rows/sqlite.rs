@@ -1,4 +1,4 @@
-//! In-process tasks that do nothing, kept durably: beside bare rusqlite that writes the same rows.
+//! In-process tasks without work with a durable store, compared with bare rusqlite that writes the same rows.
 
 use crate::Failure;
 use crate::context::Context;
@@ -25,7 +25,7 @@ pub(crate) fn wide(context: &Context) -> Result<Group, Failure> {
 }
 
 pub(crate) fn chain(context: &Context) -> Result<Group, Failure> {
-    // Each task is synced for itself.
+    // Each task has its own sync, so that fewer tasks are enough.
     let tasks = context.many() / 50;
     let mut group = group(context, Shape::Chain, tasks)?;
     group.subjects.insert(1, bare(context, ONE_BY_ONE, Shape::Chain, tasks, 1)?);
@@ -83,7 +83,7 @@ fn bare(context: &Context, name: &str, shape: Shape, tasks: usize, batch: usize)
     }))
 }
 
-/// Tracing slows a run down, so that it is one of its own, and what it took does not count.
+/// Counts syncs in a run of its own, because tracing slows it down and would spoil the other figures.
 fn syncs(context: &Context, shape: Shape) -> Result<Subject, Failure> {
     const TASKS: usize = 10_000;
     if !strace::is_there() {

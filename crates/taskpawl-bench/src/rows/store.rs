@@ -1,4 +1,4 @@
-//! The store by itself: one change, a large plan, and what both take in memory.
+//! The store alone: single changes, a large plan, and their memory.
 
 use crate::Failure;
 use crate::context::Context;
@@ -9,8 +9,8 @@ use crate::shape::Shape;
 use crate::stores::{Applied, remove};
 use crate::strace;
 
-/// One change after the other, each durable, from the first of a store on. The first 142 make its log longer, as each of the floor
-/// does; after a checkpoint the log is written over.
+/// Single durable changes, starting with a new store. The first 142 changes extend the log, as every append of the
+/// floor does; after a checkpoint the log is overwritten.
 pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure> {
     const UPDATE: &str = "taskpawl, one update";
     const BARE: &str = "bare rusqlite, the same rows";
@@ -26,7 +26,7 @@ pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure>
         }),
         Subject::new(BARE, times, move || {
             let store = second.copy("bare.db")?;
-            // A change to take the words from.
+            // Creates the change whose values the floor copies.
             spawned(&["updates", &store.to_string_lossy(), "1"])?;
             spawned(&["bare-updates", &store.to_string_lossy(), &times.to_string()])
         }),
@@ -36,7 +36,7 @@ pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure>
     ];
     subjects.push(if strace::is_there() {
         Subject::new(TRACED, times, move || {
-            // The difference of two runs is free of what it takes to open a store.
+            // The difference of two runs excludes the syncs for opening the store.
             let syncs = |times: usize| -> Result<usize, Failure> {
                 let store = third.copy("traced.db")?;
                 strace::count(
@@ -64,7 +64,7 @@ pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure>
     })
 }
 
-/// A plan of 100,000 tasks.
+/// Applies a plan of 100,000 tasks.
 pub(crate) fn apply(context: &Context) -> Result<Group, Failure> {
     const TASKS: usize = 100_000;
     const APPLY: &str = "taskpawl apply";
@@ -86,7 +86,7 @@ pub(crate) fn apply(context: &Context) -> Result<Group, Failure> {
     Ok(Group { title, unit: "task".into(), subjects, goals, is_fixed: false })
 }
 
-/// The graph by itself, in memory.
+/// The graph alone, in memory.
 pub(crate) fn graph(context: &Context) -> Group {
     const GRAPH: &str = "the graph of a run";
     let tasks = context.many();
@@ -101,7 +101,7 @@ pub(crate) fn graph(context: &Context) -> Group {
     }
 }
 
-/// The order of a run, found at its start.
+/// The order that a run computes at its start.
 pub(crate) fn order(context: &Context) -> Group {
     let tasks = context.many();
     let subject = |name: &str, flag: &'static str| {
@@ -116,7 +116,7 @@ pub(crate) fn order(context: &Context) -> Group {
     }
 }
 
-/// A join of many costs what a chain of as many costs.
+/// A join of many tasks must not cost more than a chain of as many.
 pub(crate) fn join() -> Group {
     const TASKS: usize = 100_000;
     const JOIN: &str = "taskpawl, all into one";

@@ -1,4 +1,4 @@
-//! How things are counted: by valgrind and strace, around one measurement of the benchmarks.
+//! Counters based on valgrind and strace, each for one measurement of the benchmarks.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ impl Scratch {
         self.0.path().join(name)
     }
 
-    /// Returns a new store that holds a graph of which nothing has run.
+    /// Returns a new store with a graph that has not been run.
     pub(crate) fn store(&self, shape: &str, tasks: u32) -> String {
         let path =
             self.path(&format!("{shape}-{tasks}-{}.db", std::fs::read_dir(self.0.path()).unwrap().count()));
@@ -31,7 +31,7 @@ impl Scratch {
     }
 }
 
-/// Returns whether `program` may do its work here; says that `what` is skipped if not.
+/// Returns whether `program` works here; otherwise prints that the check `what` is skipped.
 pub(crate) fn is_there(program: &str, args: &[&str], what: &str) -> bool {
     let is_there = Command::new(program).args(args).output().is_ok_and(|output| output.status.success());
     if !is_there {
@@ -42,12 +42,12 @@ pub(crate) fn is_there(program: &str, args: &[&str], what: &str) -> bool {
     is_there
 }
 
-/// Prints a line, also where a test passes.
+/// Prints a line even if the test passes.
 pub(crate) fn say(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Returns how many instructions a measurement takes, with all that stands around it.
+/// Returns the number of instructions of a measurement, including its setup.
 pub(crate) fn instructions(words: &[&str]) -> f64 {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", BENCH, "once"]);
@@ -56,7 +56,7 @@ pub(crate) fn instructions(words: &[&str]) -> f64 {
     number.unwrap_or_else(|| panic!("callgrind does not say what it collected: {text}"))
 }
 
-/// Returns how many of the given system calls a measurement makes, with all that stands around it.
+/// Returns the number of the given system calls of a measurement, including its setup.
 pub(crate) fn system_calls(scratch: &Scratch, calls: &str, words: &[&str]) -> f64 {
     let log = scratch.path("strace.log");
     let mut command = Command::new("strace");
@@ -67,7 +67,7 @@ pub(crate) fn system_calls(scratch: &Scratch, calls: &str, words: &[&str]) -> f6
     f64::from(u32::try_from(count).unwrap())
 }
 
-/// Returns the bytes that have been put into the write-ahead log and the database of a store: what the kernel was given.
+/// Returns the number of bytes that a measurement writes, mostly to the database and its write-ahead log.
 pub(crate) fn bytes_written(scratch: &Scratch, words: &[&str]) -> f64 {
     let log = scratch.path("writes.log");
     let mut command = Command::new("strace");

@@ -1,20 +1,21 @@
-//! Instructions, counted by callgrind. They are compared with those of the bare loop in the same build, and with those of a smaller
-//! graph: so neither another compiler nor another profile makes them red.
+//! Instruction counts by callgrind. They are compared with those of the bare loop in the same build, and with those of
+//! a smaller graph, so that neither another compiler nor another profile affects the result.
 
 use crate::counters::{Scratch, instructions, is_there, say};
 
-/// How many times as many instructions a task may take as in the bare loop: a quarter more than there are now.
+/// Largest ratio of the instructions per task to those of the bare loop: 25 % above the current value.
 const BESIDE_THE_LOOP: f64 = 40.0;
 
-/// By how much a change may be dearer in a graph of sixteen times the size.
+/// Largest growth of the cost of a change if the graph is sixteen times as large.
 const GROWTH: f64 = 1.15;
 
-/// Returns what each task between `few` and `many` adds.
+/// Returns the cost of each additional task between `few` and `many`.
 fn of_a_task(of: impl Fn(u32) -> f64, few: u32, many: u32) -> f64 {
     (of(many) - of(few)) / f64::from(many - few)
 }
 
-/// Returns the instructions of a run. A slow machine lets clocks strike that a fast one does not wait for: the least of three counts.
+/// Returns the instructions of a run. On a slow machine timers fire that a fast one does not reach, so the smallest of
+/// three counts is used.
 fn run(tasks: u32) -> f64 {
     let once = || instructions(&["run", ":memory:", "64", "wide", &tasks.to_string()]);
     (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
@@ -29,7 +30,7 @@ fn has_valgrind() -> bool {
 }
 
 #[test]
-fn instructions_of_a_task() {
+fn instructions_per_task_are_bounded() {
     if !has_valgrind() {
         return;
     }
@@ -40,7 +41,7 @@ fn instructions_of_a_task() {
         ratio <= BESIDE_THE_LOOP,
         "{mine:.0} instructions a task, {ratio:.1} times those of the bare loop"
     );
-    assert!(ratio > 1.0, "the control: what does more takes more");
+    assert!(ratio > 1.0, "positive control: taskpawl should take more than the bare loop");
 }
 
 #[test]
@@ -56,8 +57,5 @@ fn instructions_of_a_command_do_not_grow() {
     let growth = of(8_000) / of(500);
     assert!(growth <= GROWTH, "a change takes {growth:.2} times the instructions in a larger store");
     let searched = of_a_task(bare("searched"), 600, 1_200) / of_a_task(bare("searched"), 150, 300);
-    assert!(
-        searched > GROWTH,
-        "the control: looking at all tasks for those that are ready grows by {searched:.2}"
-    );
+    assert!(searched > GROWTH, "positive control: searching all tasks only grows by {searched:.2}");
 }

@@ -1,4 +1,5 @@
-//! Counts that may not grow: instructions, syncs, system calls and bytes of a task. Unlike times, they are the same on a busy machine.
+//! Counts that must not grow: instructions, syncs, system calls and bytes per task. Unlike durations, they hardly
+//! depend on other load.
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod counters;

@@ -1,4 +1,5 @@
-//! `dagrs-peer SHAPE TASKS` runs a graph of tasks that do nothing with dagrs, and prints CPU and wall time in microseconds.
+//! `dagrs-peer SHAPE TASKS` runs a graph of tasks without work with dagrs, and prints CPU and wall time in
+//! microseconds.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use dagrs::{
     async_trait,
 };
 
-/// The kernel counts in hundredths of a second (`sysconf(_SC_CLK_TCK)` on Linux).
+/// Microseconds per tick of the kernel's process times: `sysconf(_SC_CLK_TCK)` is 100 on Linux.
 const MICROS_A_TICK: u64 = 10_000;
 
-/// Waits for what it needs: dagrs orders only tasks that read what others send.
+/// A task that receives from its dependencies: dagrs only orders tasks that read the messages of others.
 struct Nothing;
 
 #[async_trait::async_trait]
@@ -56,7 +57,7 @@ fn graph(shape: &str, tasks: usize) -> Result<Graph, Box<dyn Error>> {
     Ok(graph)
 }
 
-/// As `src/shape.rs` of the benchmarks has it.
+/// Returns the dependencies of a task. Has to match `src/shape.rs` of the benchmarks.
 fn needs(shape: &str, task: usize, tasks: usize) -> Vec<usize> {
     let width = tasks.div_ceil(100);
     match shape {
