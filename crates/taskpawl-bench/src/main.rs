@@ -125,7 +125,7 @@ fn run(all: &All) -> Result<(), Failure> {
     all.write.as_ref().map_or(Ok(()), |root| report.write(root))
 }
 
-#[expect(clippy::print_stdout, reason = "the tables are what this program is for")]
+#[expect(clippy::print_stdout, reason = "printing tables is the purpose of this program")]
 fn say(text: &str) {
     println!("{text}");
 }

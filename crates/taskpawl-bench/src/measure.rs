@@ -60,7 +60,7 @@ pub(crate) fn reported_by(command: &mut Command) -> Result<Sample, Failure> {
 }
 
 /// Prints a sample as one line.
-#[expect(clippy::print_stdout, reason = "the process that started this one reads it")]
+#[expect(clippy::print_stdout, reason = "the parent process reads the sample from standard output")]
 pub(crate) fn print(sample: &Sample) -> Result<(), Failure> {
     println!("{}", serde_json::to_string(sample)?);
     Ok(())

@@ -5,7 +5,7 @@
 //! one. Each connection is served by its own thread, because a read of the plan holds a store snapshot open, and
 //! blocks, for as long as the client reads.
 
-#![expect(clippy::result_large_err, reason = "a refusal is rare, and is boxed where it is kept")]
+#![expect(clippy::result_large_err, reason = "a refusal is rare, and is boxed before it is stored")]
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, OwnedFd};

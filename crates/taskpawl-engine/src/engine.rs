@@ -60,7 +60,7 @@ pub struct Project {
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "the options are independent switches")]
 pub struct RunOptions {
     /// Restricts the run to these tasks; empty means everything.
     pub only: Vec<Selector>,

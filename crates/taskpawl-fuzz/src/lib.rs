@@ -139,7 +139,7 @@ impl Target<'_> {
         Ok(tally)
     }
 
-    #[expect(clippy::print_stdout, reason = "figures of a test")]
+    #[expect(clippy::print_stdout, reason = "a test prints its statistics")]
     fn print(&self, inputs: u64, seed: u64, took: Duration, tally: &Tally) {
         let Tally { accepted, slowest, slowest_input } = tally;
         let head: String = slowest_input.chars().take(60).collect();

@@ -10,7 +10,7 @@ mod plans;
 mod random;
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "its tables say what is allowed; everything else, also what is new, is not"
+    reason = "its tables list everything that is allowed; all else, including future variants, is refused"
 )]
 pub mod reference;
 pub mod scheduling;

@@ -165,7 +165,7 @@ pub fn clear_mirrored(manager: &Manager, scope: &str) -> Result<(), Error> {
 /// Returns the checklist in an event, and whether the event is a request to clear it.
 fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     let Event { revision, at, actor, kind, .. } = event;
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds tell of no checklist")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other kinds of events are irrelevant here")]
     match kind {
         EventKind::Checklist(list) => {
             let ChecklistChanged { scope, items, cleared, keeper, kept: is_kept } = *list;

@@ -1,4 +1,4 @@
-"""`dask_peer.py SHAPE TASKS` runs a graph of tasks that do nothing with dask's threaded scheduler."""
+"""`dask_peer.py SHAPE TASKS` runs a graph of tasks without work with dask's threaded scheduler."""
 
 from dask.threaded import get
 from graphs import arguments, report

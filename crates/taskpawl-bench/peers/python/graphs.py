@@ -1,4 +1,4 @@
-"""The graphs of the benchmarks, as `src/shape.rs` has them, and what a run of them costs."""
+"""Graphs of the benchmarks, which have to match `src/shape.rs`, and measurement of a run."""
 
 import json
 import resource
@@ -31,7 +31,7 @@ def cpu():
 
 
 def report(run):
-    """Runs `run` and prints what it cost, in microseconds."""
+    """Calls `run` and prints its cost in microseconds."""
     before, begin = cpu(), time.monotonic()
     run()
     wall = time.monotonic() - begin

@@ -1,4 +1,4 @@
-"""`langgraph_peer.py SHAPE TASKS` runs a graph of tasks that do nothing with LangGraph, without a checkpointer."""
+"""`langgraph_peer.py SHAPE TASKS` runs a graph of tasks without work with LangGraph, without a checkpointer."""
 
 from typing import TypedDict
 

@@ -104,7 +104,7 @@ fn log() -> NewCall {
     NewCall { id: None, spec: CallSpec { tool_name: "log".to_owned(), args, ..CallSpec::default() }.into() }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the error by value")]
 fn said(error: Error) -> String {
     let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{error}{hint}")

@@ -1,6 +1,6 @@
 //! Tests of the engine through its public interface.
 
-#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+#![expect(clippy::unwrap_used, reason = "the lint recognizes tests, but not their helper functions")]
 
 mod approvals;
 mod broker;

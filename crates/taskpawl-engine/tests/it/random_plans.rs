@@ -370,7 +370,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 #[test]
 fn ten_thousand_random_plans_end_as_the_interpreter_predicts() {
     let files = tempfile::tempdir().unwrap();
-    #[expect(clippy::disallowed_methods, reason = "the one way to tell a test what to replay")]
+    #[expect(clippy::disallowed_methods, reason = "selects the seed that a test replays")]
     let only = std::env::var("SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
     let mut covered = BTreeMap::<&str, u64>::new();
     block_on(async {

@@ -5,14 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// Returns the seed to replay, from the variable `SEED`.
 pub(crate) fn replayed_seed() -> Option<u64> {
-    #[expect(clippy::disallowed_methods, reason = "the one way to tell a test what to replay")]
+    #[expect(clippy::disallowed_methods, reason = "selects the seed that a test replays")]
     let seed = std::env::var("SEED").ok();
     seed.map(|seed| seed.parse().expect("SEED is a number"))
 }
 
 /// Returns the number of seeds: `usual`, or `full` if `TASKPAWL_HARNESS` is `full`.
 pub(crate) fn seeds(usual: u64, full: u64) -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "the one way to ask a harness for its larger figure")]
+    #[expect(clippy::disallowed_methods, reason = "selects the number of seeds of a test")]
     let harness = std::env::var("TASKPAWL_HARNESS");
     if harness.as_deref() == Ok("full") { full } else { usual }
 }

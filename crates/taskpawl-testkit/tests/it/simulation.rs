@@ -93,7 +93,7 @@ fn the_same_seed_gives_the_same_simulation() {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "a harness says what it measured")]
+#[expect(clippy::print_stdout, reason = "a test harness prints its measurements")]
 /// Returns the error of the first seed that fails with a fault.
 fn red(fault: Fault) -> String {
     // A driver that violates its contract may cause a panic in the rules. Such a seed says nothing about the checks.
