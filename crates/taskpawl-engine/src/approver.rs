@@ -8,8 +8,8 @@ use taskpawl_model::{ApprovalRequest, Map};
 ///
 /// The run asks as soon as a task of its scope waits, including tasks that already wait when the run starts, and
 /// continues with all other tasks meanwhile. It asks once about each request; a request that is skipped keeps waiting.
-/// Up to 64 requests are pending at a time, so `decide` is called concurrently. An approver that can only handle one
-/// request at a time has to queue the others itself.
+/// Several requests may be pending, so `decide` is called concurrently. An approver that can only handle one request at
+/// a time has to queue the others itself.
 #[async_trait]
 pub trait Approver: Send + Sync + Debug {
     /// Decides about one request. The verdict covers exactly the content of `request`: if the task asks about something
