@@ -10,8 +10,7 @@ use crate::manager::{ApplyOptions, Manager};
 
 impl Manager {
     /// Explains why a task is not running, down to the first cause, with the commands that unblock it.
-    /// `means` describes the
-    /// tools and resources of the next run.
+    /// `means` describes the tools and resources of the next run.
     pub fn explain(&self, id: &str, means: &Means) -> Result<Explanation, Error> {
         let asker = self.context();
         let facts = Facts { now: asker.now, is_alive: &|run| self.is_alive(run), means, asker: Some(&asker) };
@@ -24,9 +23,8 @@ impl Manager {
     }
 
     /// Returns the ready tasks among the selected ones, in the order in which they are taken, with the
-    /// reasons for that order.
-    /// Returns at most `limit` tasks for runs and `limit` manual tasks (0: all). `means` describes the next
-    /// run.
+    /// reasons for that order. Returns at most `limit` tasks for runs and `limit` manual tasks (0: all).
+    /// `means` describes the next run.
     pub fn explain_ready(&self, only: &[Selector], limit: usize, means: &Means) -> Result<ReadyList, Error> {
         self.read(|view| explain_ready(view, only, limit, means, Some(&self.context())))
     }

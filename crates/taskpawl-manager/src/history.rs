@@ -7,8 +7,7 @@ use crate::error::Error;
 use crate::manager::Manager;
 
 /// Events per read of the whole history. Each chunk is a separate read transaction, because a long one would
-/// keep SQLite from
-/// checkpointing its log.
+/// keep SQLite from checkpointing its log.
 const CHUNK: usize = 5_000;
 
 /// A filter for the history. An empty field matches everything.
@@ -26,7 +25,7 @@ pub struct HistoryFilter {
     pub since: Option<Timestamp>,
     /// The maximum number of events, 0 for all.
     pub limit: usize,
-    /// Whether the limit keeps the last matching events instead of the first.
+    /// True if the limit keeps the last matching events instead of the first.
     pub latest: bool,
 }
 

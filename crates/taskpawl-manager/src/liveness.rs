@@ -51,8 +51,7 @@ impl Manager {
     }
 
     /// Marks tasks whose claim, or whose time for a decision, has ended without a commit that records it.
-    /// Asks for the liveness
-    /// of each run only once.
+    /// Asks for the liveness of each run only once.
     pub(crate) fn mark_ended_claims<'a>(&self, tasks: impl IntoIterator<Item = &'a mut Task>) {
         let mut lives = BTreeMap::new();
         let mut now = None;
@@ -87,7 +86,7 @@ impl Manager {
     /// Recovers those tasks of a refused command that dead runs hold. Returns whether there were any.
     pub(crate) fn recover_named(&self, command: &Command, refusal: &Refusal) -> Result<bool, Error> {
         let Some(liveness) = self.liveness().filter(|_| self.is_by_hand()) else { return Ok(false) };
-        let tasks = self.read(|view| Ok(held_by_runs(view, &concerned(view, command, refusal)?)?))?;
+        let tasks = self.read(|view| Ok(held_by_runs(view, &affected_tasks(view, command, refusal)?)?))?;
         let tasks: Vec<Key> =
             tasks.into_iter().filter(|(_, run)| !liveness.is_alive(run)).map(|(key, _)| key).collect();
         if tasks.is_empty() {
@@ -102,7 +101,7 @@ impl Manager {
 
 /// Returns the tasks that a command names, and after some refusals also their subtasks and the tasks that the
 /// refusal lists.
-fn concerned(view: &dyn View, command: &Command, refusal: &Refusal) -> ViewResult<BTreeSet<Key>> {
+fn affected_tasks(view: &dyn View, command: &Command, refusal: &Refusal) -> ViewResult<BTreeSet<Key>> {
     let mut keys = BTreeSet::new();
     // An unresolvable name is skipped: it is the reason of the refusal itself.
     keys.extend(command.names().into_iter().filter_map(|name| resolve(view, name).ok()));

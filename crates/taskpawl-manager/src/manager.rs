@@ -18,15 +18,13 @@ use crate::redaction::{Redact, without_secrets};
 use crate::source::{Source, SystemSource};
 
 /// Maximum number of ready tasks whose write paths are resolved before a claim of the first one. Beyond it,
-/// paths are compared
-/// as written.
+/// paths are compared as written.
 const MAX_CANDIDATES: usize = 32;
 
 /// The commands on a plan, on behalf of one actor.
 ///
 /// Cheap to clone. Every command either is one durable commit, or is refused and changes nothing. Tasks are
-/// named by their id
-/// or a unique prefix of it.
+/// named by their id or a unique prefix of it.
 #[derive(Debug, Clone)]
 pub struct Manager {
     store: Arc<dyn Store>,
@@ -40,20 +38,20 @@ pub struct Manager {
     gatekeeper: Option<Arc<dyn Gatekeeper>>,
     redact: Option<Arc<dyn Redact>>,
     paths: Option<Arc<dyn Paths>>,
-    request: Option<Arc<Asked>>,
+    request: Option<Arc<IdempotentRequest>>,
     /// The kind of the actor that started the run, if this manager acts as a run.
     starter: Option<ActorKind>,
 }
 
 /// An idempotent request. Its commands are numbered in the order in which they are issued.
 #[derive(Debug)]
-struct Asked {
+struct IdempotentRequest {
     name: String,
     digest: String,
     given: AtomicU32,
 }
 
-impl Asked {
+impl IdempotentRequest {
     fn once(&self, command: Command) -> Command {
         // The numbering makes a repeated request map its n-th command to the same record, so the order must
         // be deterministic.
@@ -136,8 +134,8 @@ impl Manager {
     }
 
     /// Sets the policy hook, which decides calls before they start. Without one, only the plan itself can
-    /// require approvals. All
-    /// writers of a store should use the same hook, because any command may decide a call.
+    /// require approvals. All writers of a store should use the same hook, because any command may decide a
+    /// call.
     #[must_use]
     pub fn with_gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeeper = Some(gatekeeper);
@@ -169,9 +167,8 @@ impl Manager {
     }
 
     /// Makes the following commands parts of one idempotent request, in their order. A part that an earlier
-    /// request of this name has
-    /// already done is not repeated; it returns the earlier answer. `digest` distinguishes different requests
-    /// of the same name.
+    /// request of this name has already done is not repeated; it returns the earlier answer. `digest`
+    /// distinguishes different requests of the same name.
     ///
     /// # Durability
     /// The record is part of the commit of its command, so it survives a crash and is visible to other
@@ -179,7 +176,7 @@ impl Manager {
     #[must_use]
     pub fn with_request(mut self, name: impl Into<String>, digest: impl Into<String>) -> Self {
         let (name, digest) = (name.into(), digest.into());
-        self.request = Some(Arc::new(Asked { name, digest, given: AtomicU32::new(0) }));
+        self.request = Some(Arc::new(IdempotentRequest { name, digest, given: AtomicU32::new(0) }));
         self
     }
 
@@ -272,26 +269,25 @@ impl Manager {
     }
 
     /// Executes a command. If it is refused and a dead run holds a task that it names, that task is recovered
-    /// and the command
-    /// repeated.
+    /// and the command repeated.
     ///
     /// # Durability
     /// The answer is durable: it survives a crash of the process or the machine.
     pub fn command(&self, command: Command) -> Result<Answer, Error> {
-        self.until_it_is_answered(command, |request| Ok(only(self.store.write(vec![request])?)))
+        self.retry_after_recovery(command, |request| Ok(only(self.store.write(vec![request])?)))
     }
 
     /// Like [`command`](Self::command), for a command on one task. Returns the task as this command left it,
     /// before any later change.
     pub fn change(&self, command: Command) -> Result<Task, Error> {
-        let (answer, task) = self.until_it_is_answered(command, |request| {
+        let (answer, task) = self.retry_after_recovery(command, |request| {
             let (outcomes, task) = self.store.write_and_view(vec![request], changed_task)?;
             Ok(only(outcomes).map(|answer| (answer, task)))
         })?;
-        self.marked(task.ok_or_else(|| gone(&answer))?)
+        self.marked(task.ok_or_else(|| deleted_since(&answer))?)
     }
 
-    fn until_it_is_answered<T>(
+    fn retry_after_recovery<T>(
         &self,
         command: Command,
         give: impl Fn(Request) -> Result<Result<T, Box<Refusal>>, Error>,
@@ -373,8 +369,7 @@ impl Manager {
     }
 
     /// Resolves write paths before the transaction of the claim: a hanging file system must not hold the lock
-    /// of the store. A
-    /// failed read resolves nothing, because the claim itself reports the error.
+    /// of the store. A failed read resolves nothing, because the claim itself reports the error.
     fn resolved_writes(&self, paths: &dyn Paths, id: Option<&str>) -> BTreeMap<Key, ResolvedWrites> {
         let candidates = self.read(|view| Ok(claim_candidates(view, id)?)).unwrap_or_default();
         let resolve = |(key, asked): (Key, Vec<String>)| {
@@ -481,8 +476,7 @@ impl Manager {
     ///
     /// # Errors
     /// [`TouchedSince`](taskpawl_model::Refusal::TouchedSince) with the conflicting changes, if its tasks
-    /// have changed since. Tool
-    /// calls that ran are never undone.
+    /// have changed since. Tool calls that ran are never undone.
     pub fn undo(&self, revision: Option<u64>) -> Result<Undone, Error> {
         self.command(Command::Undo { revision }).map(undone)
     }
@@ -514,8 +508,7 @@ impl Manager {
     ///
     /// # Errors
     /// [`ImportConflict`](taskpawl_model::Refusal::ImportConflict) if an id belongs to another task, and
-    /// every refusal of creating or
-    /// changing tasks.
+    /// every refusal of creating or changing tasks.
     pub fn import(&self, import: Import) -> Result<ImportReport, Error> {
         self.command(Command::Import(Box::new(import))).map(import_report)
     }
@@ -552,7 +545,7 @@ fn changed_task(view: &dyn View, outcomes: &[Outcome]) -> ViewResult<Option<Task
 }
 
 /// Returns the error for a task that a later command of the same commit has deleted.
-fn gone(answer: &Answer) -> Error {
+fn deleted_since(answer: &Answer) -> Error {
     let id = answer.tasks.last().map(TaskId::to_string).unwrap_or_default();
     Refusal::UnknownTask { id, similar: Vec::new() }.into()
 }

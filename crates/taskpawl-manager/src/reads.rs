@@ -17,7 +17,7 @@ pub struct Page {
     pub tasks: Vec<Task>,
     /// The number of all matching tasks. Only present for queries that the counters of the store can answer.
     pub total: Option<u64>,
-    /// Whether further tasks match.
+    /// True if further tasks match.
     pub truncated: bool,
 }
 
@@ -92,8 +92,8 @@ impl Manager {
     }
 
     /// Returns the ready tasks in the order in which they are taken, without those that the next run cannot
-    /// take; `means` describes
-    /// that run. Includes tasks with an expired lease, because a claim of such a task succeeds.
+    /// take; `means` describes that run. Includes tasks with an expired lease, because a claim of such a task
+    /// succeeds.
     pub fn ready(&self, limit: usize, offset: usize, means: &Means) -> Result<ReadyPage, Error> {
         let ready = Some(vec![Work::Calls, Work::Manual]);
         let query = Query { ready, limit, offset, ..Query::default() };
@@ -102,10 +102,10 @@ impl Manager {
         let page = self.page(&query, |view| {
             let ready = ready_part(view, &[Work::Calls, Work::Manual], most, means)?;
             for_nobody = ready.for_nobody;
-            let mut places: Vec<Place> = ready.takable.iter().map(place).collect();
-            places.extend(claimable(view, now)?);
-            places.sort_unstable();
-            Ok(places.into_iter().map(|(_, _, key)| key).skip(offset).collect())
+            let mut sort_keys: Vec<SortKey> = ready.takable.iter().map(sort_key).collect();
+            sort_keys.extend(claimable(view, now)?);
+            sort_keys.sort_unstable();
+            Ok(sort_keys.into_iter().map(|(_, _, key)| key).skip(offset).collect())
         })?;
         Ok(ReadyPage { page, for_nobody })
     }
@@ -198,7 +198,7 @@ impl Manager {
 }
 
 /// The sort key of a task in the order in which tasks are taken.
-type Place = (Priority, i64, Key);
+type SortKey = (Priority, i64, Key);
 
 /// Separates refusals, which are a valid result of a read, from errors of the view, which abort it.
 fn or_refused<T>(looked: Result<T, DecideError>) -> ViewResult<Result<T, DecideError>> {
@@ -208,7 +208,7 @@ fn or_refused<T>(looked: Result<T, DecideError>) -> ViewResult<Result<T, DecideE
     }
 }
 
-fn place(node: &Node) -> Place {
+fn sort_key(node: &Node) -> SortKey {
     (node.priority, node.due, node.key)
 }
 
@@ -218,7 +218,7 @@ fn nodes(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Node>> {
 }
 
 /// Returns the tasks that become ready again with the next commit, because their lease has expired.
-fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<Place>> {
+fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<SortKey>> {
     let mut keys = Vec::new();
     for key in view.leases(None)? {
         let state = view.task(key)?.map(|task| task.body.state.clone());
@@ -229,7 +229,7 @@ fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<Place>> {
             keys.push(key);
         }
     }
-    Ok(nodes(view, keys)?.iter().map(place).collect())
+    Ok(nodes(view, keys)?.iter().map(sort_key).collect())
 }
 
 fn read_tasks(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Task>> {

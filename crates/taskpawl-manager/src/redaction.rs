@@ -6,16 +6,14 @@ use serde_json::{Value, json};
 use taskpawl_model::{Command, Once};
 
 /// Removes secrets from texts about tasks: results, notes, reasons and answers. The engine installs one;
-/// without it texts are
-/// stored unchanged.
+/// without it texts are stored unchanged.
 pub trait Redact: Debug + Send + Sync {
     /// Replaces the secrets in all strings of a value. May read files, but must not prompt the user.
     fn redact(&self, value: &mut Value);
 }
 
 /// Removes secrets from the reports in a command. Plans and reports of runs stay unchanged: plans only name
-/// secrets, and runs
-/// have removed them already.
+/// secrets, and runs have removed them already.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "most commands report nothing, and future commands must pass unchanged"

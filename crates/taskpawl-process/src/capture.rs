@@ -40,7 +40,7 @@ pub struct Captured {
     pub text: String,
     /// The length of the output in bytes.
     pub bytes: u64,
-    /// Whether `text` is only head and tail.
+    /// True if `text` is only head and tail.
     pub truncated: bool,
     /// The file with the whole output; `None` if there was no output.
     pub file: Option<PathBuf>,

@@ -5,8 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// A descriptor for a program in addition to its standard streams. Requires a supervisor: it is
-/// single-threaded, so no other
-/// program is started while the descriptor is inheritable.
+/// single-threaded, so no other program is started while the descriptor is inheritable.
 #[derive(Clone, Debug)]
 pub struct Handover {
     /// The descriptor to pass.

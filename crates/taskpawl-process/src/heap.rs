@@ -4,10 +4,9 @@
 /// own.
 ///
 /// A server parses a request on one thread and works on another. With separate heaps, memory freed by the
-/// first thread is not
-/// available to the second: the peak for a plan of 7 MB was 267 MiB, and is 198 MiB with one heap. Only a
-/// program should call
-/// this, before it starts threads. A library leaves the heap to its host.
+/// first thread is not available to the second: the peak for a plan of 7 MB was 267 MiB, and is 198 MiB with
+/// one heap. Only a program should call this, before it starts threads. A library leaves the heap to its
+/// host.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library has no other way to set it")]
 pub fn share_heap() {

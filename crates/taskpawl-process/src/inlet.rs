@@ -9,8 +9,7 @@ use tokio::net::unix::pipe;
 /// The reading end of a pipe that a program prints into.
 ///
 /// Programs get a pipe instead of the file itself: a shell redirection to `/dev/stderr` reopens and truncates
-/// a file, which
-/// would lose all earlier output. A pipe cannot be truncated.
+/// a file, which would lose all earlier output. A pipe cannot be truncated.
 #[derive(Debug, Default)]
 pub(crate) enum Inlet {
     /// Read on demand. Most programs end before it pays to register the pipe with the runtime.
@@ -25,10 +24,10 @@ pub(crate) enum Inlet {
 impl Inlet {
     /// Creates a pipe. Returns the reading end and the end for the program.
     pub(crate) fn open() -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = io::pipe()?;
-        let ours = OwnedFd::from(ours);
-        fcntl_setfl(&ours, OFlags::NONBLOCK)?;
-        Ok((Self::Asked(ours.into()), theirs.into()))
+        let (reader, writer) = io::pipe()?;
+        let reader = OwnedFd::from(reader);
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        Ok((Self::Asked(reader.into()), writer.into()))
     }
 
     /// Registers the pipe with the runtime.

@@ -1,33 +1,25 @@
 //! Starts, limits, watches and ends programs. Knows nothing about tasks. Linux only.
 //!
 //! The programs of a run belong to a *supervisor*, a small process. It is started with the first program,
-//! starts all
-//! others, and outlives the engine until it has killed the remaining processes. It is the host program
-//! itself, executed a
-//! second time: see [`child_entry`].
+//! starts all others, and outlives the engine until it has killed the remaining processes. It is the host
+//! program itself, executed a second time: see [`child_entry`].
 //!
-//! A program runs in a process group of its own. Its standard output and standard error are pipes, and their
-//! content is moved
-//! to files in chunks, so output cannot fill the memory of this process. A program can end by itself, by a
-//! deadline, by a
-//! cancellation, by too much output, by a dropped future or by the death of this process. In every case no
-//! process that it
-//! started survives the run, and none that can be recognized survives the call.
+//! A program runs in a process group of its own. Its standard output and standard error are pipes. Their
+//! content is moved to files in chunks, so that it cannot fill the memory of this process. A program ends by
+//! itself, or because of a deadline, a cancellation, too much output, a dropped future or the death of this
+//! process. In every case no process that it started survives the run, and none that can be recognized
+//! survives the call.
 //!
 //! Programs are started with `posix_spawn` or its equivalent: `fork` copies the page tables of the whole
-//! process, which takes
-//! hundreds of milliseconds in a large engine. Therefore nothing here uses `pre_exec`.
+//! process, which takes hundreds of milliseconds in a large engine. Therefore nothing here uses `pre_exec`.
 //!
 //! A supervisor sandboxes itself once, and its programs inherit the sandbox, so each start is as cheap as
-//! without one. If a
-//! sandbox cannot be enforced, no program is started. [`Profile`] describes a sandbox, and [`Enforcement`]
-//! the restrictions
-//! that were in force.
+//! without one. If a sandbox cannot be enforced, no program is started. [`Profile`] describes a sandbox, and
+//! [`Enforcement`] the restrictions that were in force.
 //!
 //! [`Programs`] is the entry point. In `supervisor/`, `link` is the engine's side, `server` and `calls` are
-//! the supervisor's
-//! side, and `wire` and `socket` connect them. `sandbox/` is the code with which a supervisor sandboxes
-//! itself.
+//! the supervisor's side, and `wire` and `socket` connect them. `sandbox/` is the code with which a
+//! supervisor sandboxes itself.
 
 mod capture;
 mod environment;

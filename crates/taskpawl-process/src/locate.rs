@@ -10,8 +10,7 @@ use crate::error::SpawnError;
 /// `cwd`.
 ///
 /// The standard library could do the lookup, but with a `PATH` that differs from its own it does not use
-/// `posix_spawn`. Its
-/// error also names neither the program nor the searched directories.
+/// `posix_spawn`. Its error also names neither the program nor the searched directories.
 pub(crate) fn locate(program: &str, cwd: &Path, path: Option<OsString>) -> Result<PathBuf, SpawnError> {
     if program.contains('/') {
         let file = cwd.join(program.trim_start_matches("./"));

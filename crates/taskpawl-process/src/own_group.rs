@@ -8,11 +8,9 @@ use tokio::io::unix::AsyncFd;
 
 /// A running program that this process has started, with the processes in its group.
 ///
-/// Dropping it kills the group. The program is watched through a pidfd instead of tokio's child handling,
-/// which would install
-/// a signal handler in the host program to reap a dropped child. The pidfd also allows killing the group
-/// before its leader
-/// is reaped, so that the group id cannot be reused by another process.
+/// Dropping it kills the group. The program is watched through a pidfd instead of tokio's child handling.
+/// That would install a signal handler in the host program to reap a dropped child. The pidfd also allows
+/// killing the group before its leader is reaped, so that the group id cannot be reused by another process.
 #[derive(Debug)]
 pub(crate) struct OwnGroup {
     leader: Option<Child>,
@@ -51,8 +49,7 @@ impl OwnGroup {
     }
 
     /// Sends a signal and ignores errors, which mean that the processes are gone. The leader is also
-    /// signalled through its pidfd,
-    /// because it may have moved to another group.
+    /// signalled through its pidfd, because it may have moved to another group.
     fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.id, signal);
         let _ = pidfd_send_signal(&self.pidfd, signal);
@@ -105,8 +102,7 @@ impl Drop for Leader {
 }
 
 /// Reaps a killed child. It usually ends within milliseconds, but one that hangs in the kernel must not block
-/// the thread that
-/// drops the future.
+/// the thread that drops the future.
 fn reap_elsewhere(mut child: Child) {
     if matches!(child.try_wait(), Ok(None)) {
         let _ = std::thread::Builder::new().name("taskpawl-reap".to_owned()).spawn(move || child.wait());

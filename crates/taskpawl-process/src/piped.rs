@@ -29,8 +29,8 @@ const PIECE: usize = 16 << 10;
 const MOST_PIECES: usize = 1000;
 
 /// A running program whose standard streams are pipes. Its standard error goes through the filter of
-/// [`Programs::filter_output`]
-/// into a file. Filtering happens during the run, so that the file is clean even if this process is killed.
+/// [`Programs::filter_output`] into a file. Filtering happens during the run, so that the file is clean even
+/// if this process is killed.
 ///
 /// Dropping it kills the program and its descendants.
 #[derive(Debug)]
@@ -89,30 +89,32 @@ impl Programs {
         let file = Stream::begin(&program.output.stderr)?;
         let link = self.link_for(&program)?;
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
-        let (ours, [stdin, stdout, their_stderr], stderr) = pipes().map_err(broken)?;
-        let streams = Streams { outputs: [stdout, their_stderr], stdin: Some(stdin), handover: None };
+        let (host_ends, [stdin, stdout, program_stderr], stderr) = pipes().map_err(broken)?;
+        let streams = Streams { outputs: [stdout, program_stderr], stdin: Some(stdin), handover: None };
         let group = Group::start(link.as_ref(), &recipe, streams)?;
         let all = self.piped();
         let (closing, running) = (all.closing.clone(), all.running.token());
         let filter = self.filter();
         let stderr = Stderr::new(stderr, file, filter.as_deref());
-        Ok(Piped { group, pipes: Some(ours), stderr, filter, closing, _running: running, program })
+        Ok(Piped { group, pipes: Some(host_ends), stderr, filter, closing, _running: running, program })
     }
 }
 
 /// The host's ends of standard input and output.
-type Ours = (pipe::Sender, pipe::Receiver);
+type HostEnds = (pipe::Sender, pipe::Receiver);
 
 /// Creates the pipes. Returns the host's ends of standard input and output, the program's ends of all three,
-/// and the host's end
-/// of standard error.
-fn pipes() -> io::Result<(Ours, [OwnedFd; 3], pipe::Receiver)> {
-    let (input, their_input) = pipe::pipe()?;
-    let (their_output, output) = pipe::pipe()?;
-    let (their_stderr, stderr) = pipe::pipe()?;
-    let theirs =
-        [their_input.into_blocking_fd()?, their_output.into_blocking_fd()?, their_stderr.into_blocking_fd()?];
-    Ok(((input, output), theirs, stderr))
+/// and the host's end of standard error.
+fn pipes() -> io::Result<(HostEnds, [OwnedFd; 3], pipe::Receiver)> {
+    let (input, program_input) = pipe::pipe()?;
+    let (program_output, output) = pipe::pipe()?;
+    let (program_stderr, stderr) = pipe::pipe()?;
+    let program_ends = [
+        program_input.into_blocking_fd()?,
+        program_output.into_blocking_fd()?,
+        program_stderr.into_blocking_fd()?,
+    ];
+    Ok(((input, output), program_ends, stderr))
 }
 
 /// The standard error of a program on its way to the file.
@@ -236,9 +238,8 @@ impl Piped {
     }
 
     /// Ends the program unless it has ended. First its input is closed, and it may end by itself within
-    /// `grace`. Then it gets
-    /// `TERM`, and after another `grace` `KILL`. Returns up to `keep_bytes` of its standard error, filtered
-    /// with [`Programs::filter_output`].
+    /// `grace`. Then it gets `TERM`, and after another `grace` `KILL`. Returns up to `keep_bytes` of its
+    /// standard error, filtered with [`Programs::filter_output`].
     ///
     /// # Errors
     /// The program was never started, or its status is unknown.

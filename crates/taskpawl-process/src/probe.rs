@@ -11,8 +11,7 @@ use crate::supervisor::{Link, version_of_bubbles};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tests a profile: starts a supervisor in that sandbox, and returns the restrictions in force. Blocks until
-/// the supervisor has
-/// ended.
+/// the supervisor has ended.
 ///
 /// # Errors
 ///
@@ -29,8 +28,8 @@ pub fn probe(supervision: &Supervision, profile: &Arc<Profile>) -> Result<Enforc
 }
 
 /// Returns the name and version of `bwrap`, which [`Level::Strict`](crate::Level::Strict) needs. [`probe`]
-/// tests whether it works here.
-/// Directories in `writable` are not searched, because sandboxed programs could have put a `bwrap` there.
+/// tests whether it works here. Directories in `writable` are not searched, because sandboxed programs could
+/// have put a `bwrap` there.
 ///
 /// # Errors
 ///

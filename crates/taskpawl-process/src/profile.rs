@@ -16,12 +16,11 @@ pub enum Sandbox {
 /// The permissions of programs.
 ///
 /// Programs of one run with equal profiles share a supervisor, which sandboxes itself once. A new profile has
-/// a one-time cost,
-/// but no cost per program.
+/// a one-time cost, but no cost per program.
 ///
 /// Paths are absolute. Symbolic links are resolved when the profile is first used; a link that is changed
-/// later does not change
-/// the sandbox. Paths that do not exist are allowed: where a path is forbidden, no program can create it.
+/// later does not change the sandbox. Paths that do not exist are allowed: where a path is forbidden, no
+/// program can create it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// The isolation level.
@@ -36,16 +35,15 @@ pub struct Profile {
     /// Excluded paths: neither they nor anything in them can be read or written, even inside the paths above.
     pub hidden: Vec<PathBuf>,
     /// The paths of `hidden` that only administrators can create or replace. If mounts cover the excluded
-    /// paths, these need nothing
-    /// else. Otherwise each of about a hundred neighboring files needs a Landlock rule, and every program
-    /// start copies all rules.
+    /// paths, these need nothing else. Otherwise each of about a hundred neighboring files needs a Landlock
+    /// rule, and every program start copies all rules.
     pub administered: Vec<PathBuf>,
     /// Paths inside `write` that cannot be written, with everything in them. An entry inside `hidden` has no
     /// effect.
     pub read_only: Vec<PathBuf>,
     /// Hidden or read-only paths with influence on the execution of programs. If one is writable and no mount
-    /// can cover it, its
-    /// directories become read-only. If one is missing and could be created, no program is started.
+    /// can cover it, its directories become read-only. If one is missing and could be created, no program is
+    /// started.
     pub guarded: Vec<PathBuf>,
     /// The resource limits.
     pub limits: ResourceLimits,
@@ -104,11 +102,11 @@ pub struct Enforcement {
     pub level: Level,
     /// The Landlock ABI version of the kernel.
     pub landlock: u32,
-    /// Whether mounts covered the hidden and read-only paths.
+    /// True if mounts covered the hidden and read-only paths.
     pub mounts: bool,
     /// The mechanism that blocked the network.
     pub network: NetworkWall,
-    /// Whether the programs had a cgroup of their own, which enforces the limits of processes and memory.
+    /// True if the programs had a cgroup of their own, which enforces the limits of processes and memory.
     pub cgroup: bool,
     /// The limit of processes and threads of all programs together; `None` if only the machine limits them.
     pub processes: Option<u64>,

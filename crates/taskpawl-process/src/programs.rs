@@ -59,9 +59,8 @@ impl Supervision {
 /// The programs of one run: starts them, and guarantees that no process of theirs remains.
 ///
 /// A supervisor process is started with the first program. It kills all remaining processes when
-/// [`Programs::close`] is called,
-/// when the last handle is dropped, or when this process dies for any reason. Cheap to clone; clones share
-/// one state.
+/// [`Programs::close`] is called, when the last handle is dropped, or when this process dies for any reason.
+/// Cheap to clone; clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Programs(Arc<Inner>);
 
@@ -96,8 +95,7 @@ impl Programs {
     }
 
     /// Like [`new`](Self::new), but the supervisor keeps `lock` open as long as one of its processes may
-    /// live, even if this process
-    /// is killed. `lock` should be a locked file that no program inherits.
+    /// live, even if this process is killed. `lock` should be a locked file that no program inherits.
     pub fn with_lock(supervision: Supervision, lock: Arc<File>) -> Self {
         Self::make(supervision, Some(lock))
     }
@@ -116,10 +114,9 @@ impl Programs {
     /// Runs a program to its end. Needs a tokio runtime with I/O and time enabled.
     ///
     /// After the deadline or a cancellation, the process group gets `TERM`. It gets `KILL` when the leader
-    /// has ended or the grace
-    /// period is over. Too much output leads to `KILL` at once. At the end of the program, all processes that
-    /// it left behind are
-    /// killed: those in its group, those with its output open, and those with its environment marker.
+    /// has ended or the grace period is over. Too much output leads to `KILL` at once. At the end of the
+    /// program, all processes that it left behind are killed: those in its group, those with its output open,
+    /// and those with its environment marker.
     ///
     /// # Cancel safety
     ///
@@ -172,8 +169,7 @@ impl Programs {
     }
 
     /// Ends all running programs and refuses to start more. No process of theirs is left when this returns.
-    /// Programs with pipes get
-    /// a moment to end by themselves.
+    /// Programs with pipes get a moment to end by themselves.
     ///
     /// # Cancel safety
     ///
@@ -186,8 +182,7 @@ impl Programs {
     }
 
     /// Like [`close`](Self::close), for callers that cannot await: blocks until no process is left, at most
-    /// for `patience`. Returns
-    /// whether no process is left.
+    /// for `patience`. Returns whether no process is left.
     pub fn close_within(&self, patience: Duration) -> bool {
         let end = std::time::Instant::now() + patience;
         let left = |end: std::time::Instant| end.saturating_duration_since(std::time::Instant::now());
@@ -226,8 +221,7 @@ impl Programs {
     }
 
     /// Returns the link to the supervisor for a program, and starts a supervisor if there is none or it has
-    /// ended. Returns `None`
-    /// without supervision.
+    /// ended. Returns `None` without supervision.
     pub(crate) fn link_for(&self, program: &Program) -> Result<Option<Arc<Link>>, SpawnError> {
         let mut slot = self.slot();
         let Slot::Open(links) = &mut *slot else { return Err(SpawnError::Closed) };
@@ -310,8 +304,7 @@ fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnErr
 }
 
 /// Creates the standard input as a file in memory. Unlike a pipe, it needs no writer while the program runs,
-/// and a program may
-/// leave it unread.
+/// and a program may leave it unread.
 fn stdin(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;

@@ -18,7 +18,7 @@ pub(crate) struct Recipe<'a> {
     pub(crate) argv: Vec<&'a OsStr>,
     /// Absolute, like the file, because the supervisor may have another working directory.
     pub(crate) cwd: OsString,
-    /// Whether `variables` are changes to the environment of the process that starts the program.
+    /// True if `variables` are changes to the environment of the process that starts the program.
     pub(crate) inherits: bool,
     /// A value sets a variable, `None` removes it.
     pub(crate) variables: Vec<(&'a OsStr, Option<&'a OsStr>)>,

@@ -21,8 +21,8 @@ pub struct SearchPath {
 
 impl SearchPath {
     /// Returns the `PATH` of this process without relative directories, and without those inside `writable`,
-    /// where sandboxed programs
-    /// may write. Directories that only administrators can change are kept in any case.
+    /// where sandboxed programs may write. Directories that only administrators can change are kept in any
+    /// case.
     pub fn outside(writable: &[PathBuf]) -> Self {
         Self::of(std::env::var_os("PATH"), writable)
     }

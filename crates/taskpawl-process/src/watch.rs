@@ -8,8 +8,7 @@ use crate::group::Group;
 use crate::program::End;
 
 /// Delay before the pipes are registered with the runtime. Most programs end earlier and print little, so
-/// that a single read at
-/// their end is cheaper.
+/// that a single read at their end is cheaper.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// The reason for the end of a wait, or an error of storing output.

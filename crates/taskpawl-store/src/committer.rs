@@ -25,8 +25,7 @@ pub(crate) trait Backend: Send + Debug {
     fn view(&self) -> &dyn View;
 
     /// Writes all of `changes` and returns the revision of the last event. After an error the caller must
-    /// roll back: the
-    /// transaction may contain a part of the changes.
+    /// roll back: the transaction may contain a part of the changes.
     fn apply(&mut self, changes: Changes) -> Result<u64, StoreError>;
 
     /// Makes the transaction durable. Releases the lock, also on an error.
@@ -36,8 +35,7 @@ pub(crate) trait Backend: Send + Debug {
     fn rollback(&mut self) -> Result<(), StoreError>;
 
     /// Reads the committed data on the writing connection, outside a transaction. Returns false if it did not
-    /// read, because no
-    /// connection is open yet or the read would block writers.
+    /// read, because no connection is open yet or the read would block writers.
     fn read(&mut self, _look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -73,14 +71,12 @@ impl Committer {
     }
 
     /// Decides `requests` in order, each on the result of the previous ones, and writes the accepted changes.
-    /// Returns the
-    /// outcomes after all of them are durable. A refused request writes nothing and does not affect the
-    /// others.
+    /// Returns the outcomes after all of them are durable. A refused request writes nothing and does not
+    /// affect the others.
     ///
     /// # Errors
     /// Nothing of the batch is visible after an error. If a commit fails so that its durability is unknown,
-    /// or if the rules
-    /// panic, every later call returns [`StoreError::Poisoned`].
+    /// or if the rules panic, every later call returns [`StoreError::Poisoned`].
     pub fn commit<'a>(
         &mut self,
         requests: impl IntoIterator<Item = &'a Request>,
@@ -110,8 +106,7 @@ impl Committer {
     }
 
     /// Begins a transaction and writes the changes of `requests` into it. Returns the outcomes, and whether
-    /// there is anything
-    /// to commit. After an error no transaction is open.
+    /// there is anything to commit. After an error no transaction is open.
     pub(crate) fn prepare(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
@@ -168,8 +163,7 @@ impl Committer {
     }
 
     /// Reads the committed data on the writing connection, if there is one; returns whether it did. A panic
-    /// of `look` is passed
-    /// on to the caller after a rollback, so that no read transaction stays open.
+    /// of `look` is passed on to the caller after a rollback, so that no read transaction stays open.
     pub(crate) fn read(
         &mut self,
         look: &mut dyn FnMut(&dyn View) -> ViewResult<()>,

@@ -54,7 +54,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Describes the damage.
         detail: String,
-        /// Whether this kind of store has a write-ahead log, the `-wal` file beside it.
+        /// True if this kind of store has a write-ahead log, the `-wal` file beside it.
         has_log: bool,
     },
     /// The file was written by a later version of this program. It was not changed.
@@ -88,8 +88,7 @@ pub enum StoreError {
         source: Arc<rusqlite::Error>,
     },
     /// A commit failed at a point where its durability is unknown. After the store is opened again, either
-    /// all of the batch is
-    /// visible or nothing.
+    /// all of the batch is visible or nothing.
     #[error("`{}` may or may not have taken the change", .path.display())]
     InDoubt {
         /// The file of the store.

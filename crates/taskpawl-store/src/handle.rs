@@ -1,6 +1,5 @@
 //! The handle of a store: a queue in front of the committer, a thread that drains it for callers that cannot
-//! wait, and the
-//! notification of waiting readers after each commit.
+//! wait, and the notification of waiting readers after each commit.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug};
@@ -48,7 +47,7 @@ pub(crate) struct Handle {
 
 struct Shared {
     path: PathBuf,
-    /// Whether a commit never waits for a disk or another process.
+    /// True if a commit never waits for a disk or another process.
     is_instant: bool,
     reader: Box<dyn Reader>,
     committer: Mutex<Committer>,
@@ -60,7 +59,7 @@ struct Shared {
     is_poisoned: AtomicBool,
     committed: Mutex<Committed>,
     /// Signalled after each commit of this process, if a reader waits.
-    bell: Condvar,
+    commit_signal: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -72,8 +71,8 @@ struct Committed {
 }
 
 /// Jobs are added by `submit` and `write`, and taken by the holder of the committer. The queue needs no bound
-/// of its own:
-/// `write` blocks its caller, and a dispatcher submits at most the results of its window of calls in flight.
+/// of its own: `write` blocks its caller, and a dispatcher submits at most the results of its window of calls
+/// in flight.
 #[derive(Default)]
 struct Queue {
     jobs: Vec<Job>,
@@ -121,7 +120,7 @@ impl Handle {
             work: Condvar::new(),
             is_poisoned: AtomicBool::new(false),
             committed: Mutex::default(),
-            bell: Condvar::new(),
+            commit_signal: Condvar::new(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -135,8 +134,7 @@ impl Store for Handle {
 
     fn read_briefly(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
         self.shared.check()?;
-        // On an instant backend the writing connection has nothing that the reader lacks, and taking it would
-        // block writers.
+        // An instant backend has no writing connection to read on.
         if !self.shared.is_instant
             && let Some(mut committer) = self.shared.free_committer()
             && committer.read(look)?
@@ -149,14 +147,14 @@ impl Store for Handle {
     fn submit(&self, requests: Vec<Request>, reply: Reply) {
         lock(&self.shared.queue).jobs.push(Job { requests, look: None, reply });
         if !(self.shared.is_instant && self.shared.drain_if_free(|_| true)) {
-            self.leave_to_thread();
+            self.wake_thread();
         }
     }
 
     fn submit_here(&self, requests: Vec<Request>, reply: Reply) {
         lock(&self.shared.queue).jobs.push(Job { requests, look: None, reply });
         if !self.shared.drain_if_free(|committer| committer.is_instant() || committer.lock_now()) {
-            self.leave_to_thread();
+            self.wake_thread();
         }
     }
 
@@ -190,7 +188,7 @@ impl Store for Handle {
             }
             // The pause bounds the wait, because commits of other processes do not signal this condition
             // variable.
-            revision = revision.max(self.shared.wait_for_bell(since, pause.min(left)));
+            revision = revision.max(self.shared.wait_for_commit(since, pause.min(left)));
             pause = (pause * 2).min(LAST_POLL);
         }
     }
@@ -209,7 +207,7 @@ impl Handle {
         });
         lock(&self.shared.queue).jobs.push(Job { requests, look, reply });
         if faults::is_on(Fault::AnswerEarly) {
-            self.leave_to_thread();
+            self.wake_thread();
         } else {
             // Another thread may commit this job together with its own while this one waits for the
             // committer. `drain` is a no-op then.
@@ -219,7 +217,7 @@ impl Handle {
     }
 
     /// Lets the committer thread drain the queue, and starts the thread if necessary.
-    fn leave_to_thread(&self) {
+    fn wake_thread(&self) {
         let mut queue = lock(&self.shared.queue);
         if queue.thread.is_some() {
             drop(queue);
@@ -265,8 +263,7 @@ impl Shared {
     }
 
     /// Commits all queued jobs and replies. The committer stays locked during the replies, so that they
-    /// arrive in the order of
-    /// the commits.
+    /// arrive in the order of the commits.
     fn drain(&self) {
         self.drain_with(&mut lock(&self.committer));
     }
@@ -336,18 +333,18 @@ impl Shared {
             let mut committed = lock(&self.committed);
             committed.revision = committed.revision.max(revision);
             if committed.waiting > 0 {
-                self.bell.notify_all();
+                self.commit_signal.notify_all();
             }
         }
     }
 
     /// Waits up to `pause` for a commit of this process after `since`. Returns the last revision that this
     /// process committed.
-    fn wait_for_bell(&self, since: u64, pause: Duration) -> u64 {
+    fn wait_for_commit(&self, since: u64, pause: Duration) -> u64 {
         let mut committed = lock(&self.committed);
         committed.waiting += 1;
         let (mut committed, _) = self
-            .bell
+            .commit_signal
             .wait_timeout_while(committed, pause, |committed| committed.revision <= since)
             .unwrap_or_else(PoisonError::into_inner);
         committed.waiting -= 1;
@@ -364,8 +361,7 @@ impl Shared {
 }
 
 /// Locks a mutex and ignores its poison flag. A panicking reply leaves consistent data behind these locks,
-/// and the
-/// committer handles its own panics.
+/// and the committer handles its own panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

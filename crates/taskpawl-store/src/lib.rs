@@ -1,6 +1,5 @@
 //! Durable storage of tasks and events for several concurrent processes. The rules of `taskpawl-model` decide
-//! which changes
-//! are legal; this crate makes their decisions atomic and durable.
+//! which changes are legal; this crate makes their decisions atomic and durable.
 //!
 //! ```
 //! use taskpawl_store::{Location, open};

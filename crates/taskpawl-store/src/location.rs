@@ -42,8 +42,7 @@ impl Location {
     }
 
     /// Returns the canonical form of the location: absolute, with symbolic links resolved. All names of one
-    /// file must lead to
-    /// the same lock file, log and output directory.
+    /// file must lead to the same lock file, log and output directory.
     #[must_use]
     pub fn resolved(&self) -> Self {
         match self {
@@ -90,11 +89,10 @@ impl fmt::Display for Location {
 }
 
 /// Resolves symbolic links, also those to files that do not exist yet. On an error the path stays as it is,
-/// because opening
-/// it reports the error.
+/// because opening it reports the error.
 fn resolve(path: &Path, links: u32) -> PathBuf {
-    if let Ok(found) = path.canonicalize() {
-        return found;
+    if let Ok(canonical) = path.canonicalize() {
+        return canonical;
     }
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return path };

@@ -81,8 +81,8 @@ fn fuse_name(path: &Path) -> Option<String> {
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        (place.split(' ').nth(2)? == device).then(|| kind.split(' ').next().map(str::to_owned))?
+        let (mount, kind) = line.split_once(" - ")?;
+        (mount.split(' ').nth(2)? == device).then(|| kind.split(' ').next().map(str::to_owned))?
     })
 }
 

@@ -13,45 +13,47 @@ pub type Outcome = Result<Answer, Box<Refusal>>;
 
 /// Receives the outcomes of the requests of one [`Store::submit`], in the order of the requests.
 ///
-/// Called once, on the committing thread, in the order of the commits. On a store in memory, that can be the submitting
-/// thread, before [`Store::submit`] returns. The callback must be short. It must not call [`Store::write`], which would
-/// deadlock on the committer.
+/// Called once, on the committing thread, in the order of the commits. On a store in memory, that can be the
+/// submitting thread, before [`Store::submit`] returns. The callback must be short. It must not call
+/// [`Store::write`], which would deadlock on the committer.
 pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
 
 /// Receives a view right after the requests of one [`Store::write_and_look`], together with their outcomes.
 ///
-/// Called once, on the committing thread. It must be short, because other writers wait, and it must not use the store. The
-/// data in the view is not durable yet. A panic closes the store, like a panic of the rules.
+/// Called once, on the committing thread. It must be short, because other writers wait, and it must not use
+/// the store. The data in the view is not durable yet. A panic closes the store, like a panic of the rules.
 pub type Look = Box<dyn FnOnce(&dyn View, &[Outcome]) + Send>;
 
 /// Durable, ordered storage of tasks and events for concurrent threads and processes.
 ///
 /// # Durability
-/// An outcome is reported after its commit is durable: it survives a crash of the process and, for stores in files, of the
-/// machine. An error means that nothing of the batch is visible. After a failure of unknown extent, every use returns
-/// [`StoreError::Poisoned`] until the store is opened again.
+/// An outcome is reported after its commit is durable: it survives a crash of the process and, for stores in
+/// files, of the machine. An error means that nothing of the batch is visible. After a failure of unknown
+/// extent, every use returns [`StoreError::Poisoned`] until the store is opened again.
 ///
 /// # Concurrency
-/// Every request is decided on the data of its own transaction, under one lock for all processes. No update is lost or
-/// applied twice, and callers never have to retry because of a conflict.
+/// Every request is decided on the data of its own transaction, under one lock for all processes. No update
+/// is lost or applied twice, and callers never have to retry because of a conflict.
 pub trait Store: Send + Sync + Debug {
     /// Passes one consistent snapshot of the store to `look`. A store that does not exist yet is empty.
     ///
-    /// Never writes to the store. On a database it does not wait for writers either. `look` must not write to the store.
+    /// Never writes to the store. On a database it does not wait for writers either. `look` must not write to
+    /// the store.
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
 
-    /// Like [`read`](Self::read), for a short read right after a write. Unless a commit is running, it may use the writing
-    /// connection, whose caches are already up to date. Writers wait until it is done.
+    /// Like [`read`](Self::read), for a short read right after a write. Unless a commit is running, it may
+    /// use the writing connection, whose caches are already up to date. Writers wait until it is done.
     fn read_briefly(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
         self.read(look)
     }
 
-    /// Queues requests and returns without waiting for a disk or another process. `reply` receives the outcomes later.
-    /// Requests that queue up during a commit share the next one.
+    /// Queues requests and returns without waiting for a disk or another process. `reply` receives the
+    /// outcomes later. Requests that queue up during a commit share the next one.
     fn submit(&self, requests: Vec<Request>, reply: Reply);
 
-    /// Like [`submit`](Self::submit), for a caller that has nothing else to do. If the lock is free, the requests are committed
-    /// on this thread, and `reply` is called before this returns. That may wait for the disk, but not for another process.
+    /// Like [`submit`](Self::submit), for a caller that has nothing else to do. If the lock is free, the
+    /// requests are committed on this thread, and `reply` is called before this returns. That may wait for
+    /// the disk, but not for another process.
     fn submit_here(&self, requests: Vec<Request>, reply: Reply) {
         self.submit(requests, reply);
     }
@@ -59,8 +61,9 @@ pub trait Store: Send + Sync + Debug {
     /// Writes and waits until the commit is durable. Requests of other waiting threads share the commit.
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError>;
 
-    /// Like [`write`](Self::write), and passes a view of the result to `look`. A store of this process calls it before any
-    /// other change. A remote store, or a call without requests, reads a moment later and may see later changes too.
+    /// Like [`write`](Self::write), and passes a view of the result to `look`. A store of this process calls
+    /// it before any other change. A remote store, or a call without requests, reads a moment later and may
+    /// see later changes too.
     fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
         self.write_then_look(requests, look)
     }
@@ -79,7 +82,8 @@ pub trait Store: Send + Sync + Debug {
 
     /// Waits for a revision after `since`, at most for `timeout`, and returns the current revision.
     ///
-    /// Commits of this process wake the caller at once. Commits of other processes are noticed within 20 to 200 ms.
+    /// Commits of this process wake the caller at once. Commits of other processes are noticed within 20 to
+    /// 200 ms.
     fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError>;
 
     /// Returns warnings about the store for the user, for example that it is on a network file system.
@@ -107,7 +111,8 @@ impl dyn Store + '_ {
     /// [`write_and_look`](Store::write_and_look).
     ///
     /// # Errors
-    /// The errors of `write`, or the error of `look`. In the second case the outcomes are durable all the same.
+    /// The errors of `write`, or the error of `look`. In the second case the outcomes are durable all the
+    /// same.
     ///
     /// # Panics
     /// The implementation of `write_and_look` does not call its callback exactly once.

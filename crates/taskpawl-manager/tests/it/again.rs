@@ -3,7 +3,7 @@
 use crate::support::{Desk, LEASE, ids};
 
 #[test]
-fn retry_goes_on_at_the_first_call_that_did_not_succeed_and_reopen_begins_anew() {
+fn retry_resumes_at_the_first_unfinished_call_and_reopen_starts_over() {
     let desk = Desk::with(&["a calls=3"]);
     desk.start(&["a"]);
     desk.report("a", "c1", "ok");
@@ -45,7 +45,7 @@ fn a_done_task_whose_dependents_ran_needs_cascade() {
 }
 
 #[test]
-fn naming_the_dependents_is_as_good_as_cascade() {
+fn naming_the_dependents_replaces_cascade() {
     let desk = Desk::with(&["a", "b needs=a"]);
     desk.done("a");
     desk.done("b");
@@ -54,7 +54,7 @@ fn naming_the_dependents_is_as_good_as_cascade() {
 }
 
 #[test]
-fn what_ran_after_a_subtask_counts_too() {
+fn dependents_of_a_subtask_need_cascade_too() {
     let desk = Desk::with(&["p", "s in=p", "x needs=s"]);
     desk.done("s");
     let refused = desk.refuse(|m| m.reopen(&ids(&["s"]), false));
@@ -67,7 +67,7 @@ fn what_ran_after_a_subtask_counts_too() {
 }
 
 #[test]
-fn a_skipped_task_that_let_others_start_needs_cascade_too() {
+fn a_skipped_task_with_started_dependents_needs_cascade() {
     let desk = Desk::with(&["p", "s in=p", "a", "b needs=a"]);
     desk.accept(desk.manager.skip(&ids(&["s", "a"]), None));
     desk.done("b");
@@ -80,7 +80,7 @@ fn a_skipped_task_that_let_others_start_needs_cascade_too() {
 }
 
 #[test]
-fn a_task_that_was_given_up_with_its_subtree_comes_back_with_it() {
+fn retry_of_a_cancelled_task_restores_its_subtasks() {
     let desk = Desk::with(&["p", "s1 in=p", "s2 in=p", "after needs=p"]);
     desk.done("s1");
     desk.accept(desk.manager.cancel(&ids(&["p"]), None));
@@ -103,7 +103,7 @@ fn reopening_clears_the_result() {
 }
 
 #[test]
-fn a_milestone_that_starts_again_waits_for_what_is_open_again_only_by_the_same_command() {
+fn a_restarted_milestone_waits_for_tasks_reopened_by_the_same_command() {
     let desk = Desk::with(&["a calls=1", "b needs=a", "m needs=b trigger=all_finished milestone"]);
     desk.start(&["a"]);
     desk.report("a", "c1", "bad");

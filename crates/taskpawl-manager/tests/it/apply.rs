@@ -22,14 +22,14 @@ tasks:
 ";
 
 #[test]
-fn the_same_file_again_changes_nothing() {
+fn applying_the_same_file_again_changes_nothing() {
     let desk = Desk::new();
     let report = desk.apply(PLAN);
     assert_eq!((report.created.len(), report.unchanged), (5, 0));
     let before = desk.dump();
     let report = desk.apply(PLAN);
     assert_eq!((report.created.len(), report.changed.len(), report.unchanged), (0, 0, 5));
-    assert_eq!(desk.dump(), before, "not even an event");
+    assert_eq!(desk.dump(), before, "no event was added either");
     desk.run("a");
     let before = desk.dump();
     desk.apply(PLAN);
@@ -54,7 +54,7 @@ fn tasks_that_were_not_started_follow_the_file() {
 }
 
 #[test]
-fn open_fields_may_change_later_and_the_work_of_a_started_task_may_not() {
+fn descriptive_fields_of_a_started_task_may_change_but_its_work_may_not() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b}, {id: c}, {id: d, needs: [a]}]");
     desk.run("a");
@@ -73,7 +73,7 @@ fn open_fields_may_change_later_and_the_work_of_a_started_task_may_not() {
 }
 
 #[test]
-fn an_id_that_belongs_elsewhere_refuses_the_whole() {
+fn an_id_of_another_plan_refuses_the_whole_apply() {
     let desk = Desk::with(&["q.mine"]);
     desk.apply("tasks: [{id: a}, {id: q.a}]");
     let other = taskpawl_model::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
@@ -84,7 +84,7 @@ fn an_id_that_belongs_elsewhere_refuses_the_whole() {
 }
 
 #[test]
-fn what_a_plan_needs_outside_must_be_known() {
+fn dependencies_outside_the_plan_must_exist() {
     let desk = Desk::with(&["outside"]);
     desk.apply("tasks: [{id: a, needs: [outside]}]");
     assert_eq!(desk.ready(), ["outside"]);
@@ -100,7 +100,7 @@ fn what_a_plan_needs_outside_must_be_known() {
 }
 
 #[test]
-fn tasks_that_are_gone_are_listed_and_pruned_only_if_not_started() {
+fn missing_tasks_are_listed_and_pruned_only_if_not_started() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a}, {id: b}, {id: c, subtasks: [{id: c1}, {id: c2}]}, {id: d, subtasks: [{id: d1}]}, {id: keep}]");
     desk.done("a");
@@ -119,12 +119,12 @@ fn tasks_that_are_gone_are_listed_and_pruned_only_if_not_started() {
     desk.accept(desk.try_apply("tasks: [{id: keep}]", PRUNE));
     assert_eq!(desk.dump(), before);
     let report = desk.apply("tasks: [{id: keep}, {id: b}, {id: c, subtasks: [{id: c1}]}]");
-    assert_eq!(report.changed, ["b", "c", "c1"].map(Into::into), "they come back");
+    assert_eq!(report.changed, ["b", "c", "c1"].map(Into::into), "pruned tasks are restored");
     assert_eq!(desk.states(), "a=done b=todo c=todo c1=todo c2=cancelled d=todo d1=in_progress keep=todo");
 }
 
 #[test]
-fn what_was_kept_is_not_pruned_with_what_was_above_it() {
+fn a_kept_subtask_is_not_pruned_with_its_former_parent() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: p, subtasks: [{id: s}]}]");
     let report = desk.accept(desk.try_apply("tasks: [{id: s}]", PRUNE));
@@ -133,7 +133,7 @@ fn what_was_kept_is_not_pruned_with_what_was_above_it() {
 }
 
 #[test]
-fn what_begins_anew_may_be_other_work() {
+fn reopened_tasks_may_get_other_work() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b, needs: [a], call: {t: {}}}, {id: c, call: {t: {}}}]");
     desk.run("a");
@@ -164,18 +164,18 @@ fn fresh_reopens_everything_in_one_commit() {
       hint: wait until it has ended; if it is not needed, `taskpawl cancel half` first
     ");
     desk.report("half", "c2", "cut");
-    assert_eq!(desk.calls("half"), "c1=succeeded/1 c2=running/2", "what may be started again is, at once");
+    assert_eq!(desk.calls("half"), "c1=succeeded/1 c2=running/2", "repeatable calls start again at once");
     desk.give_back("half");
     let report = desk.accept(desk.try_apply(plan, FRESH));
     assert_eq!(report.reopened, 3);
     assert_eq!(desk.states(), "a=todo b=todo c=todo half=todo");
     assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1");
-    assert_eq!(desk.calls("half"), "c1=pending/1 c2=pending/2", "what was half done begins anew, too");
+    assert_eq!(desk.calls("half"), "c1=pending/1 c2=pending/2", "interrupted tasks restart, too");
     assert_eq!((desk.task("half").generation, desk.task("c").generation), (1, 0));
 }
 
 #[test]
-fn tasks_without_ids_are_known_by_their_names() {
+fn tasks_without_ids_are_matched_by_name() {
     let desk = Desk::new();
     desk.apply("tasks: [{name: one, call: {t: {}}}, {name: two, needs: [one]}]");
     assert_eq!(desk.states(), "id-0=todo id-1=todo");
@@ -188,7 +188,7 @@ fn tasks_without_ids_are_known_by_their_names() {
 }
 
 #[test]
-fn a_renamed_task_is_still_known_by_the_name_in_the_file() {
+fn a_renamed_task_is_still_matched_by_its_name_in_the_file() {
     let desk = Desk::new();
     desk.apply("tasks: [{name: one}]");
     desk.accept(desk.manager.update(
@@ -198,11 +198,11 @@ fn a_renamed_task_is_still_known_by_the_name_in_the_file() {
     ));
     let report = desk.apply("tasks: [{name: one, priority: high}]");
     assert_eq!(report.changed, ["id-0".into()]);
-    assert_eq!(desk.task("id-0").name, "uno", "what was changed by hand stays");
+    assert_eq!(desk.task("id-0").name, "uno", "manual changes are kept");
 }
 
 #[test]
-fn a_plan_may_make_its_own_deleted_task_again() {
+fn a_plan_may_recreate_its_own_deleted_task() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a}, {id: b}]");
     desk.accept(desk.manager.delete(&ids(&["a"])));
@@ -212,13 +212,13 @@ fn a_plan_may_make_its_own_deleted_task_again() {
     );
     let plan = taskpawl_model::parse_plan("tasks: [{id: a}]").unwrap();
     let report = desk.accept(desk.manager.apply(plan, "q", ApplyOptions::default()));
-    assert_eq!(report.created, ["q.a".into()], "the id is that of the other plan");
+    assert_eq!(report.created, ["q.a".into()], "the id belongs to the other plan");
     let report = desk.apply("tasks: [{id: a}, {id: b}]");
     assert_eq!(report.created, ["a".into()]);
 }
 
 #[test]
-fn a_file_may_turn_a_dependency_or_a_subtask_round() {
+fn a_file_may_reverse_a_dependency_or_a_subtask_relation() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: b, needs: [a]}, {id: a}]");
     desk.apply("tasks: [{id: b}, {id: a, needs: [b]}]");
@@ -232,7 +232,7 @@ fn a_file_may_turn_a_dependency_or_a_subtask_round() {
 }
 
 #[test]
-fn a_circle_through_what_is_not_in_the_file_is_refused() {
+fn a_cycle_through_tasks_outside_the_file_is_refused() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: q}]");
     desk.create("outside needs=q");
@@ -254,7 +254,7 @@ fn a_circle_through_what_is_not_in_the_file_is_refused() {
 }
 
 #[test]
-fn dependencies_that_were_added_by_hand_stay() {
+fn dependencies_added_by_hand_are_kept() {
     let desk = Desk::with(&["extra"]);
     desk.apply("tasks: [{id: a}, {id: b}, {id: c, needs: [a]}]");
     desk.accept(desk.manager.add_dependency("c", "extra"));
@@ -265,7 +265,7 @@ fn dependencies_that_were_added_by_hand_stay() {
 }
 
 #[test]
-fn a_refused_apply_leaves_no_trace_also_after_it_made_tasks() {
+fn a_refused_apply_leaves_no_trace_even_after_creating_tasks() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b}]");
     desk.run("a");

@@ -1,4 +1,4 @@
-//! What waits for a decision, who decides, and what counts when nobody does.
+//! Tasks that wait for a decision: the actors that may decide, and the result when nobody decides in time.
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Manager};
@@ -49,7 +49,7 @@ fn approve(
 }
 
 fn asked(desk: &Desk, id: &str) -> ApprovalRequest {
-    desk.manager.approval_request(id).unwrap().expect("it asks")
+    desk.manager.approval_request(id).unwrap().expect("the task has no approval request")
 }
 
 fn started(answer: &Answer) -> Vec<String> {
@@ -61,7 +61,7 @@ fn started(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn a_call_in_the_middle_of_a_task_waits_for_a_decision_and_what_succeeded_is_kept() {
+fn a_call_waiting_for_approval_keeps_the_results_of_earlier_calls() {
     let desk = desk(DEPLOY);
     assert_eq!(started(&desk.start(&["deploy"])), [r#"build {"what":"all"}"#]);
     let answer = desk.report("deploy", "build", "ok");
@@ -88,7 +88,7 @@ fn a_call_in_the_middle_of_a_task_waits_for_a_decision_and_what_succeeded_is_kep
 }
 
 #[test]
-fn an_answer_is_one_of_the_options() {
+fn an_answer_must_be_one_of_the_options() {
     let desk = colour("reject");
     insta::assert_snapshot!(desk.refuse(|manager| approve(manager, "paint", None)), @r#"
     an answer is needed to the question of task `paint`
@@ -110,7 +110,7 @@ fn an_answer_is_one_of_the_options() {
 }
 
 #[test]
-fn an_approval_is_about_what_was_looked_at() {
+fn an_approval_with_an_outdated_hash_is_refused() {
     let desk = colour("reject");
     let hash = asked(&desk, "paint").hash;
     let with = |hash: &str| Approving {
@@ -140,7 +140,7 @@ fn find(desk: &Desk, what: &str) {
 }
 
 #[test]
-fn work_that_changed_is_asked_about_anew() {
+fn changed_work_needs_a_new_approval() {
     let desk = desk(FLOW);
     find(&desk, "wall");
     desk.start(&["paint"]);
@@ -155,7 +155,7 @@ fn work_that_changed_is_asked_about_anew() {
     assert_eq!(Value::Object(after.calls[0].args.clone()), json!({"what": "floor"}));
     let task = desk.task("paint");
     assert!(!task.metadata.context.contains_key("approval") && task.metadata.tool_calls[0].granted.is_none());
-    // The same work as before needs no second decision.
+    // Unchanged work needs no second decision.
     desk.accept(approve(&desk.manager, "paint", None));
     desk.accept(desk.manager.reopen(&ids(&["find"]), false));
     find(&desk, "floor");
@@ -163,10 +163,10 @@ fn work_that_changed_is_asked_about_anew() {
 }
 
 #[test]
-fn a_task_that_asks_as_a_whole_shows_everything_that_is_known_of_it() {
+fn an_approval_of_a_whole_task_shows_all_known_calls() {
     let plan = FLOW.replace("approval: required}]", "}, {id: d, toolName: t, args: {also: '${{ context.c }}', n: 1}}]\n  approval: {ask: Really?, options: [yes, maybe]}");
     let desk = desk(&plan);
-    assert_eq!(desk.states(), "find=todo paint=todo", "it does not ask before its time");
+    assert_eq!(desk.states(), "find=todo paint=todo", "it does not ask before its dependencies are done");
     find(&desk, "wall");
     assert_eq!(desk.states(), "find=done paint=blocked{approval}");
     let request = asked(&desk, "paint");
@@ -178,7 +178,7 @@ fn a_task_that_asks_as_a_whole_shows_everything_that_is_known_of_it() {
     );
     assert_eq!((request.call, request.ask.as_deref()), (None, Some("Really?")));
 
-    // What it is about changes while the question stands: then another one stands there.
+    // The reviewed work changes while the question is open, so a new question replaces it.
     desk.accept(desk.manager.reopen(&ids(&["find"]), false));
     assert_eq!(desk.states(), "find=todo paint=blocked{approval}");
     find(&desk, "floor");
@@ -190,7 +190,7 @@ fn a_task_that_asks_as_a_whole_shows_everything_that_is_known_of_it() {
     assert_eq!(desk.ready(), ids(&["paint"]));
     assert_eq!(desk.task("paint").metadata.context["approval"], json!("maybe"));
 
-    // And so it is when it was approved already.
+    // The same holds after an approval.
     desk.accept(desk.manager.reopen(&ids(&["find"]), false));
     find(&desk, "roof");
     assert_eq!(desk.states(), "find=done paint=blocked{approval}");
@@ -202,7 +202,7 @@ fn a_task_that_asks_as_a_whole_shows_everything_that_is_known_of_it() {
 }
 
 #[test]
-fn what_a_plan_changes_before_it_starts_is_asked_about_anew() {
+fn a_plan_change_before_the_start_needs_a_new_approval() {
     let plan = "tasks: [{id: a, calls: [{id: c, toolName: t, args: {n: 1}}], approval: required}]";
     let desk = desk(plan);
     let first = asked(&desk, "a").hash;
@@ -217,7 +217,7 @@ fn what_a_plan_changes_before_it_starts_is_asked_about_anew() {
 }
 
 #[test]
-fn tasks_without_calls_ask_too() {
+fn tasks_without_calls_can_require_approval() {
     let desk = desk(
         "
 tasks:
@@ -257,7 +257,7 @@ tasks:
 }
 
 #[test]
-fn a_list_is_asked_about_once_before_it_expands() {
+fn a_for_each_is_approved_once_before_it_expands() {
     let desk = desk(
         "
 tasks:
@@ -298,7 +298,7 @@ fn a_task_of_one_call_may_be_approved_with_other_arguments() {
 }
 
 #[test]
-fn other_arguments_hold_only_for_what_was_approved() {
+fn replacement_arguments_apply_only_to_the_approved_call() {
     let plan = |approval: &str, n: u32| {
         format!("tasks: [{{id: a, calls: [{{id: c, toolName: t, args: {{n: {n}}}}}]{approval}}}]")
     };
@@ -311,7 +311,11 @@ fn other_arguments_hold_only_for_what_was_approved() {
     let desk = edited();
     desk.accept(desk.manager.update("a", fields(json!({"approval": null})), None));
     assert_eq!(desk.task("a").progress.approval, None);
-    assert_eq!(started(&desk.start(&["a"])), [r#"c {"n":1}"#], "nothing is asked, and nothing was approved");
+    assert_eq!(
+        started(&desk.start(&["a"])),
+        [r#"c {"n":1}"#],
+        "no question was asked, and no arguments were approved"
+    );
     let desk = edited();
     desk.accept(desk.manager.update("a", fields(json!({"approval": null})), None));
     desk.accept(desk.manager.update("a", fields(json!({"approval": "required"})), None));
@@ -327,7 +331,7 @@ fn other_arguments_hold_only_for_what_was_approved() {
 }
 
 #[test]
-fn other_arguments_of_a_call_that_failed_are_gone_when_its_approval_is() {
+fn replacement_arguments_end_with_their_approval() {
     let plan = |approval: &str, n: u32| {
         format!("tasks: [{{id: a, calls: [{{id: c, toolName: t, args: {{n: {n}}}{approval}}}]}}]")
     };
@@ -343,7 +347,7 @@ fn other_arguments_of_a_call_that_failed_are_gone_when_its_approval_is() {
 }
 
 #[test]
-fn an_approval_of_the_whole_is_undone_as_long_as_nothing_ran() {
+fn an_approval_of_a_whole_task_can_be_undone_until_a_call_runs() {
     let desk = desk("tasks: [{id: a, approval: required, subtasks: [{id: b, calls: [{toolName: t}]}]}]");
     desk.accept(approve(&desk.manager, "a", None));
     assert_eq!(desk.ready(), ids(&["b"]));
@@ -375,7 +379,7 @@ fn arguments_may_use_the_answer_to_their_own_question() {
 }
 
 #[test]
-fn a_plain_yes_about_a_call_leaves_the_answer_to_an_earlier_question() {
+fn approving_a_call_keeps_the_answer_to_an_earlier_question() {
     let desk = desk(
         "
 tasks:
@@ -392,7 +396,7 @@ tasks:
 }
 
 #[test]
-fn calls_that_run_at_once_are_asked_about_one_after_the_other() {
+fn parallel_calls_are_approved_one_by_one() {
     let desk = desk("
 tasks:
 - id: a
@@ -412,7 +416,7 @@ tasks:
 }
 
 #[test]
-fn other_arguments_take_the_place_of_those_that_were_asked_about() {
+fn replacement_arguments_replace_the_reviewed_ones() {
     let desk = desk(DEPLOY);
     desk.start(&["deploy"]);
     desk.report("deploy", "build", "ok");
@@ -430,7 +434,7 @@ fn other_arguments_take_the_place_of_those_that_were_asked_about() {
 }
 
 #[test]
-fn what_is_rejected_is_cancelled_and_asks_again_when_it_starts_again() {
+fn a_rejected_task_is_cancelled_and_asks_again_after_a_retry() {
     let desk = colour("reject");
     desk.accept(desk.manager.reject(&ids(&["paint"]), Some("too bright".to_owned())));
     assert_eq!(
@@ -450,7 +454,7 @@ fn what_is_rejected_is_cancelled_and_asks_again_when_it_starts_again() {
 }
 
 #[test]
-fn what_failed_asks_again_when_somebody_retries_it() {
+fn a_failed_task_asks_again_after_a_retry() {
     let desk = colour("reject");
     desk.accept(approve(&desk.manager, "paint", Some("blue")));
     desk.start(&["paint"]);
@@ -461,7 +465,7 @@ fn what_failed_asks_again_when_somebody_retries_it() {
 }
 
 #[test]
-fn a_run_that_stops_before_the_call_started_leaves_the_decision() {
+fn a_decision_survives_a_run_that_stops_before_the_call() {
     let desk = colour("reject");
     desk.accept(approve(&desk.manager, "paint", Some("blue")));
     desk.start(&["paint"]);
@@ -472,7 +476,7 @@ fn a_run_that_stops_before_the_call_started_leaves_the_decision() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_in_time_goes_the_way_of_its_plan() {
+fn an_expired_question_follows_the_on_expiry_setting() {
     for (on_expiry, state, answer) in
         [("reject", "paint=cancelled", None), ("green", "paint=todo", Some(json!("green")))]
     {
@@ -485,7 +489,7 @@ fn a_question_that_nobody_answers_in_time_goes_the_way_of_its_plan() {
             ("paint=blocked{approval}", false)
         );
         desk.pass(1);
-        assert!(desk.task("paint").question_over, "a read shows that it is over, and changes nothing");
+        assert!(desk.task("paint").question_over, "a read shows the expiry without a change");
         let error = approve(&desk.manager, "paint", Some("blue")).unwrap_err();
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @"the time to decide about task `paint` ended at 2025-06-15T15:16:40Z");
@@ -500,7 +504,7 @@ fn a_question_that_nobody_answers_in_time_goes_the_way_of_its_plan() {
         assert_eq!(desk.task("paint").metadata.context.get("approval"), answer.as_ref());
         let before = desk.revision();
         desk.accept(desk.manager.command(Command::ExpireApprovals { tasks }));
-        assert_eq!(desk.revision(), before, "it happens once");
+        assert_eq!(desk.revision(), before, "the expiry is recorded once");
         if answer.is_some() {
             desk.run("paint");
         } else {
@@ -511,7 +515,7 @@ fn a_question_that_nobody_answers_in_time_goes_the_way_of_its_plan() {
 }
 
 #[test]
-fn any_command_on_it_takes_note_that_the_time_is_over() {
+fn any_command_on_the_task_records_the_expiry() {
     let desk = colour("reject");
     desk.pass(601);
     desk.accept(desk.manager.note("paint", "late"));
@@ -519,11 +523,11 @@ fn any_command_on_it_takes_note_that_the_time_is_over() {
     let desk = colour("reject");
     desk.pass(601);
     desk.accept(desk.manager.retry(&ids(&["paint"]), false));
-    assert_eq!(desk.states(), "paint=todo", "retry asks anew");
+    assert_eq!(desk.states(), "paint=todo", "retry asks again");
 }
 
 #[test]
-fn a_plain_question_may_approve_itself() {
+fn on_expiry_approve_approves_an_expired_question() {
     let desk = desk(
         "
 tasks:
@@ -548,7 +552,7 @@ tasks:
 }
 
 #[test]
-fn an_approval_is_undone_as_long_as_nothing_ran() {
+fn an_approval_can_be_undone_until_a_call_runs() {
     let desk = colour("reject");
     let question = asked(&desk, "paint");
     desk.accept(approve(&desk.manager, "paint", Some("blue")));
@@ -579,7 +583,7 @@ fn a_run_never_decides_about_tasks() {
 }
 
 #[test]
-fn what_asks_is_neither_unblocked_nor_done_by_hand() {
+fn a_task_waiting_for_approval_is_neither_unblocked_nor_marked_done() {
     let desk = colour("reject");
     insta::assert_snapshot!(desk.refuse(|manager| manager.unblock(&ids(&["paint"]))), @r#"
     task `paint` is `blocked` (approval) and cannot become `todo` by `unblock`
@@ -590,7 +594,7 @@ fn what_asks_is_neither_unblocked_nor_done_by_hand() {
 }
 
 #[test]
-fn arguments_and_hashes_are_for_one_task() {
+fn arguments_and_hashes_are_allowed_for_one_task_only() {
     let desk = desk(
         "tasks: [{id: a, calls: [{id: c, toolName: t, approval: required}]}, {id: b, calls: [{id: c, toolName: t, approval: required}]}]",
     );
@@ -614,7 +618,7 @@ fn a_value_without_quotes_in_a_command_line_asks() {
 }
 
 #[test]
-fn a_hundred_approvals_at_once_let_each_task_start_once() {
+fn concurrent_approvals_start_each_task_once() {
     let directory = tempfile::tempdir().unwrap();
     let manager = Manager::new(open(&Location::Sqlite(directory.path().join("tasks.db"))), "ann");
     let task = |n: i32| format!("- {{id: t{n}, calls: [{{id: c, toolName: t, approval: required}}]}}\n");
@@ -631,7 +635,7 @@ fn a_hundred_approvals_at_once_let_each_task_start_once() {
     let run = manager.clone().with_run(RunId::from("r1"));
     run.command(Command::Round(Box::new(round.clone()))).unwrap();
 
-    // Each task is approved by two people at the same time: one of them is first.
+    // Two people approve each task at the same time, and one of them is first.
     let accepted: usize = std::thread::scope(|scope| {
         let people: Vec<_> = (0..200)
             .map(|n| {
@@ -646,7 +650,7 @@ fn a_hundred_approvals_at_once_let_each_task_start_once() {
 }
 
 #[test]
-fn a_file_keeps_questions_and_decisions() {
+fn a_json_store_keeps_questions_and_decisions() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.json");
     let at = |plan: Option<&str>| {
@@ -674,7 +678,7 @@ fn a_file_keeps_questions_and_decisions() {
 }
 
 #[test]
-fn a_question_without_options_takes_a_yes_and_nothing_else() {
+fn a_question_without_options_accepts_only_yes() {
     let desk = desk("tasks: [{id: a, call: {t: {}}, approval: {ask: 'Delete it?'}}]");
     for answer in ["no", "purple"] {
         let refused = desk.refuse(|manager| approve(manager, "a", Some(answer)));
@@ -685,7 +689,7 @@ fn a_question_without_options_takes_a_yes_and_nothing_else() {
 }
 
 #[test]
-fn a_task_that_is_tried_again_by_hand_asks_again() {
+fn a_manually_retried_task_asks_again() {
     let desk = desk("tasks: [{id: a, call: {t: {n: 1}}, approval: required}]");
     let args = Some(fields(json!({"n": 2})));
     desk.accept(desk.manager.approve(&ids(&["a"]), Approving { args, ..Approving::default() }));
@@ -695,11 +699,15 @@ fn a_task_that_is_tried_again_by_hand_asks_again() {
     desk.accept(desk.manager.retry(&ids(&["a"]), false));
     assert_eq!(desk.states(), "a=blocked{approval}");
     desk.accept(approve(&desk.manager, "a", None));
-    assert_eq!(started(&desk.start(&["a"])), [r#"c1 {"n":1}"#], "other arguments were approved once");
+    assert_eq!(
+        started(&desk.start(&["a"])),
+        [r#"c1 {"n":1}"#],
+        "the replacement arguments were approved only for the first attempt"
+    );
 }
 
 #[test]
-fn a_question_that_nothing_asks_any_more_is_taken_back() {
+fn a_question_is_withdrawn_with_its_approval_setting() {
     let plan = |approval: &str| {
         format!(
             "tasks: [{{id: a, calls: [{{id: c, toolName: t}}]{approval}}}, {{id: b, forEach: {{in: [1, 2]}}, calls: [{{toolName: t}}]{approval}}}]"
@@ -727,7 +735,7 @@ fn a_question_that_nothing_asks_any_more_is_taken_back() {
 }
 
 #[test]
-fn who_may_not_decide_takes_no_approval_away() {
+fn actors_that_may_not_decide_cannot_remove_an_approval() {
     let plan = |of_a: &str, of_call: &str, of_b: &str| {
         let a = format!("{{id: a, name: n, calls: [{{id: c, toolName: t}}]{of_a}}}");
         let call = format!("{{id: d, needs: [a], calls: [{{id: c, toolName: t{of_call}}}]}}");
@@ -762,7 +770,7 @@ fn who_may_not_decide_takes_no_approval_away() {
         let text = desk.refuse(|manager| manager.apply(parse_plan(plan).unwrap(), "p", within));
         assert!(text.contains("would go or change"), "{text}");
     }
-    // What leaves the approvals as they are, or adds one, is no decision.
+    // A change that keeps the approvals, or adds one, is not a decision.
     let agent = &agents[1];
     desk.accept(agent.update("a", fields(json!({"name": "other"})), None));
     desk.accept(agent.update("d", fields(json!({"approval": "required"})), None));
@@ -772,7 +780,7 @@ fn who_may_not_decide_takes_no_approval_away() {
 }
 
 #[test]
-fn who_may_not_decide_does_not_undo_that_somebody_asked() {
+fn actors_that_may_not_decide_cannot_undo_an_added_approval() {
     let desk = desk("tasks: [{id: a, calls: [{toolName: t}]}]");
     desk.accept(desk.manager.update("a", fields(json!({"approval": "required"})), None));
     let agent = desk.manager.clone().with_origin(Origin::Agent);

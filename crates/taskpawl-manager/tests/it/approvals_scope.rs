@@ -1,4 +1,4 @@
-//! What an approval is about: all that lies below a task, this round of it, and no other arguments than those that run.
+//! The scope of an approval: all work below a task, in this generation, with the reviewed arguments only.
 
 use serde_json::json;
 use taskpawl_manager::{Approving, Ending};
@@ -27,7 +27,7 @@ fn approve(desk: &Desk, id: &str) {
 }
 
 #[test]
-fn work_that_changes_below_an_approved_task_is_asked_about() {
+fn changed_work_below_an_approved_task_needs_approval() {
     let desk = desk();
     approve(&desk, "release");
     assert_eq!(desk.ready(), ids(&["publish", "twice"]));
@@ -52,7 +52,7 @@ fn a_task_that_is_reopened_asks_again() {
 }
 
 #[test]
-fn other_arguments_are_refused_where_the_call_belongs_to_another_task() {
+fn replacement_arguments_are_refused_for_a_call_of_another_task() {
     let desk = desk();
     let with = || Approving { args: Some(fields(json!({"to": "nowhere"}))), ..Approving::default() };
     insta::assert_snapshot!(desk.refuse(|manager| manager.approve(&ids(&["release"]), with())), @"field `args`: the call that is asked about is run by `publish`; change it there");
@@ -60,7 +60,7 @@ fn other_arguments_are_refused_where_the_call_belongs_to_another_task() {
 }
 
 #[test]
-fn a_call_that_uses_its_attempt_is_asked_about_once() {
+fn a_call_with_the_attempt_in_its_arguments_is_approved_once() {
     let desk = desk();
     desk.start(&["twice"]);
     approve(&desk, "twice");
@@ -69,7 +69,7 @@ fn a_call_that_uses_its_attempt_is_asked_about_once() {
 }
 
 #[test]
-fn a_list_that_shrinks_leaves_an_item_below_which_somebody_works() {
+fn a_shrinking_list_keeps_an_item_with_a_claimed_subtask() {
     let desk = Desk::new();
     desk.apply(
         "tasks: [{id: list, name: say which}, {id: each, needs: list, forEach: {in: '${{ tasks.list.result }}'}}]",

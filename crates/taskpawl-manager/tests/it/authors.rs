@@ -15,7 +15,7 @@ fn update(
 }
 
 #[test]
-fn every_field_is_reached_and_taken_away_again() {
+fn every_field_can_be_set_and_removed() {
     let desk = Desk::with(&["a", "x"]);
     let values = json!({
         "name": "new name", "description": "text", "priority": "high", "dueDate": "2030-01-02", "assignee": "bob",
@@ -35,7 +35,7 @@ fn every_field_is_reached_and_taken_away_again() {
     }
     let before = desk.revision();
     desk.accept(update(&desk.manager, "a", values.clone()));
-    assert_eq!(desk.revision(), before, "the same again changes nothing");
+    assert_eq!(desk.revision(), before, "repeating the update changes nothing");
     let mut away = fields(values);
     away.remove("name");
     away.values_mut().for_each(|value| *value = Value::Null);
@@ -53,7 +53,7 @@ fn every_field_is_reached_and_taken_away_again() {
 }
 
 #[test]
-fn values_that_stand_for_nothing_are_refused_by_the_rules_of_plan_files() {
+fn meaningless_values_are_refused_as_in_plan_files() {
     let desk = Desk::with(&["a"]);
     let revision = desk.revision();
     for (fields, said) in [
@@ -89,7 +89,7 @@ fn context_and_metadata_merge() {
 }
 
 #[test]
-fn fields_that_follow_from_what_happens_are_not_written() {
+fn derived_fields_cannot_be_written() {
     let desk = Desk::with(&["a"]);
     for field in [
         "id",
@@ -120,7 +120,7 @@ fn fields_that_follow_from_what_happens_are_not_written() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_refused_with_the_field() {
+fn invalid_values_are_refused_with_their_field() {
     let desk = Desk::with(&["a", "tool calls=1"]);
     let mut lines = Vec::new();
     for value in [
@@ -147,7 +147,7 @@ fn values_that_do_not_fit_are_refused_with_the_field() {
 }
 
 #[test]
-fn a_version_guards_against_changes_in_between() {
+fn if_version_detects_concurrent_changes() {
     let desk = Desk::with(&["a", "b"]);
     let version = desk.task("a").version;
     desk.accept(desk.manager.update("a", fields(json!({"dependencies": ["b"]})), Some(version)));
@@ -159,7 +159,7 @@ fn a_version_guards_against_changes_in_between() {
 }
 
 #[test]
-fn the_work_of_a_task_stands_still_while_it_runs_and_once_it_is_done() {
+fn the_work_of_a_running_or_done_task_cannot_change() {
     let desk = Desk::with(&["a", "b", "other"]);
     desk.done("a");
     desk.accept(desk.manager.claim("b", LEASE));
@@ -181,7 +181,7 @@ fn the_work_of_a_task_stands_still_while_it_runs_and_once_it_is_done() {
 }
 
 #[test]
-fn ids_are_checked_unique_and_not_used_again() {
+fn ids_are_valid_unique_and_never_reused() {
     let desk = Desk::with(&["a", "b needs=a"]);
     let lines = [
         desk.refuse(|m| m.create(crate::support::new_task("a"))),
@@ -200,7 +200,7 @@ fn ids_are_checked_unique_and_not_used_again() {
 }
 
 #[test]
-fn tasks_go_together_with_those_that_need_them_in_any_order() {
+fn tasks_can_be_deleted_with_their_dependents_in_any_order() {
     let desk = Desk::with(&["x", "p milestone needs=x", "s in=p", "y needs=s", "z", "stays needs=z"]);
     desk.done("x");
     desk.refuse(|m| m.delete(&ids(&["s", "p"])));
@@ -209,20 +209,20 @@ fn tasks_go_together_with_those_that_need_them_in_any_order() {
     assert_eq!(
         desk.events(before),
         ["deleted s", "deleted p", "deleted y"],
-        "nothing happens to what is gone"
+        "deleted tasks get no further events"
     );
     assert_eq!(desk.states(), "x=done z=todo stays=todo");
 }
 
 #[test]
-fn deleting_the_last_subtask_leaves_a_manual_task() {
+fn a_task_becomes_manual_when_its_last_subtask_is_deleted() {
     let desk = Desk::with(&["p", "s in=p"]);
     desk.accept(desk.manager.delete(&ids(&["s"])));
     assert_eq!(desk.ready(), ["p"]);
 }
 
 #[test]
-fn what_is_in_progress_is_not_deleted() {
+fn a_task_in_progress_cannot_be_deleted() {
     let desk = Desk::with(&["a"]);
     desk.accept(desk.manager.claim("a", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.delete(&ids(&["a"]))), @"
@@ -232,7 +232,7 @@ fn what_is_in_progress_is_not_deleted() {
 }
 
 #[test]
-fn calls_are_numbered_and_their_ids_unique() {
+fn call_ids_are_numbered_and_unique() {
     let desk = Desk::with(&["a calls=1"]);
     let add = |m: &Manager, text: &str| m.add_tool_call("a", parse_call(text).unwrap());
     desk.accept(add(&desk.manager, r#"{"id": "c3", "toolName": "t"}"#));
@@ -244,7 +244,7 @@ fn calls_are_numbered_and_their_ids_unique() {
 }
 
 #[test]
-fn dependencies_come_and_go() {
+fn dependencies_can_be_added_and_removed() {
     let desk = Desk::with(&["a", "b", "c needs=a,b trigger=any_done"]);
     insta::assert_snapshot!(desk.refuse(|m| m.add_dependency("c", "a")), @"task `c` already depends on `a`");
     desk.accept(desk.manager.remove_dependency("c", "a"));
@@ -260,11 +260,11 @@ fn dependencies_come_and_go() {
 }
 
 #[test]
-fn tasks_move_with_what_is_below_them() {
+fn a_moved_task_keeps_its_subtasks() {
     let desk = Desk::with(&["x", "p needs=x", "q", "s in=q", "deep in=s"]);
     assert_eq!(desk.ready(), ["x", "deep"]);
     desk.accept(desk.manager.move_task("s", Some("p")));
-    assert_eq!(desk.ready(), ["x", "q"], "the subtree waits, and `q` is a manual task now");
+    assert_eq!(desk.ready(), ["x", "q"], "the moved subtree waits, and `q` is a manual task now");
     desk.accept(desk.manager.move_task("s", None));
     assert_eq!(desk.ready(), ["x", "q", "deep"]);
     let before = desk.revision();
@@ -273,7 +273,7 @@ fn tasks_move_with_what_is_below_them() {
 }
 
 #[test]
-fn ids_are_found_by_prefix_and_likeness() {
+fn tasks_are_found_by_prefix_and_similar_ids_are_suggested() {
     let desk = Desk::with(&["build-lib", "build-cli", "build", "test"]);
     let lines = [
         desk.refuse(|m| m.note("build-", "x")),
@@ -304,12 +304,12 @@ fn a_task_joins_a_plan_by_its_name_or_below_one_of_its_tasks() {
     );
     desk.create("g in=f");
     desk.accept(desk.manager.move_task("f", Some("b")));
-    assert_eq!(plan_of("f"), None, "it stays what it is");
+    assert_eq!(plan_of("f"), None, "a top-level task stays without a plan");
     let of_plan = desk.manager.select(&[Selector::Plan("p".to_owned())], &[]).unwrap();
     assert_eq!(of_plan, ["a", "b", "c", "d", "e", "f", "g"]);
     let said = desk.refuse(|manager| manager.create(NewTask { plan: Some("q".to_owned()), ..new_task("h") }));
     assert!(said.contains("`plan:q` selects no task"), "{said}");
-    // It never stood in the file, so the file does not miss it.
+    // The task was never in the file, so it is not missing from it.
     assert!(desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]").gone.is_empty());
 }
 
@@ -328,5 +328,5 @@ fn a_date_without_a_time_is_due_at_the_end_of_its_day() {
         desk.manager.update(id, due, None).unwrap();
     }
     assert_eq!(desk.ready(), ["before", "morning", "evening", "day", "next"]);
-    assert_eq!(desk.task("day").options["dueDate"], "2030-01-31T00:00:00Z", "it is kept as it was");
+    assert_eq!(desk.task("day").options["dueDate"], "2030-01-31T00:00:00Z", "the original text is kept");
 }

@@ -26,7 +26,7 @@ fn the_holder_renews_and_others_are_refused() {
     desk.accept(desk.manager.claim("a", LEASE));
     let second = desk.task("a").claim.unwrap();
     assert_eq!((second.lease_until.unwrap() - first.lease_until.unwrap()).num_seconds(), 10);
-    assert_eq!(desk.task("a").attempt, 1, "renewing is no new attempt");
+    assert_eq!(desk.task("a").attempt, 1, "a renewal is not a new attempt");
     insta::assert_snapshot!(bob.refuse(|m| m.claim("a", LEASE)), @"
     task `a` is held by `ann` until 2025-06-15T15:07:50Z
       hint: `taskpawl explain --ready` shows other tasks to take; or ask the holder to release `a`
@@ -45,15 +45,15 @@ fn the_holder_renews_and_others_are_refused() {
 }
 
 #[test]
-fn a_lease_that_ended_is_returned_by_the_next_write_on_the_task() {
+fn the_next_write_on_a_task_records_its_expired_lease() {
     let desk = Desk::with(&["a"]);
     let bob = desk.acting_as("bob");
     desk.accept(desk.manager.claim("a", LEASE));
     desk.pass(61);
-    assert_eq!(desk.states(), "a=in_progress", "a read shows what is");
+    assert_eq!(desk.states(), "a=in_progress", "a read shows the stored status");
     let before = desk.revision();
     bob.accept(bob.manager.claim("a", LEASE));
-    assert_eq!(desk.events(before), ["status a", "status a"], "returned, then claimed");
+    assert_eq!(desk.events(before), ["status a", "status a"], "released, then claimed");
     assert_eq!(desk.task("a").claim.unwrap().actor, "bob");
     let refused = desk.refuse(|m| m.done(&ids(&["a"]), at_attempt(1)));
     assert!(refused.starts_with("task `a` is held by `bob`"), "{refused}");
@@ -65,7 +65,7 @@ fn a_lease_that_ended_is_returned_by_the_next_write_on_the_task() {
 }
 
 #[test]
-fn the_holder_of_a_lease_that_ended_may_still_report_while_nobody_took_the_task() {
+fn a_holder_may_report_after_expiry_until_the_task_is_claimed_again() {
     let desk = Desk::with(&["a"]);
     desk.accept(desk.manager.claim("a", LEASE));
     desk.pass(600);
@@ -74,12 +74,12 @@ fn the_holder_of_a_lease_that_ended_may_still_report_while_nobody_took_the_task(
 }
 
 #[test]
-fn the_next_task_is_the_most_urgent_one_that_is_for_this_actor() {
+fn claim_next_takes_the_most_urgent_task_for_this_actor() {
     let desk =
         Desk::with(&["a", "b priority=high assignee=bob", "c priority=high", "d calls=1", "e needs=a"]);
     let next = |desk: &Desk| desk.accept(desk.manager.claim_next(LEASE)).to_string();
     assert_eq!(next(&desk), "c");
-    assert_eq!(next(&desk), "a", "always another one");
+    assert_eq!(next(&desk), "a", "each call claims another task");
     insta::assert_snapshot!(desk.refuse(|m| m.claim_next(LEASE)), @"
     no manual task is ready
       hint: `taskpawl list --status todo,blocked` shows what is left
@@ -88,7 +88,7 @@ fn the_next_task_is_the_most_urgent_one_that_is_for_this_actor() {
 }
 
 #[test]
-fn the_next_task_may_be_one_whose_lease_ended() {
+fn claim_next_may_take_a_task_with_an_expired_lease() {
     let desk = Desk::with(&["a priority=high", "b"]);
     let bob = desk.acting_as("bob");
     desk.accept(desk.manager.claim("a", LEASE));
@@ -125,7 +125,7 @@ fn only_ready_manual_tasks_are_claimed() {
 }
 
 #[test]
-fn a_result_and_a_note_stay_with_the_task() {
+fn the_result_and_the_note_are_stored_with_the_task() {
     let desk = Desk::with(&["a", "b"]);
     let ending = Ending { result: Some(json!({"n": 1})), note: Some("looks good".to_owned()), attempt: None };
     desk.accept(desk.manager.done(&ids(&["a"]), ending));
@@ -137,9 +137,9 @@ fn a_result_and_a_note_stay_with_the_task() {
     assert_eq!(desk.task("b").error.unwrap(), "no way");
 }
 
-/// What a refusal tells of the meantime, a line for each change.
+/// Returns the changes that a refusal lists, one per line.
 fn since(desk: &Desk, command: impl FnOnce(&Manager) -> Result<Vec<TaskId>, Error>) -> String {
-    let Err(Error::Refused(refusal)) = command(&desk.manager) else { panic!("the command is refused") };
+    let Err(Error::Refused(refusal)) = command(&desk.manager) else { panic!("the command was not refused") };
     let line = |event: &Event| {
         let EventKind::Status { from, to, cause, attempt, text, .. } = &event.kind else {
             panic!("{event:?}")
@@ -152,7 +152,7 @@ fn since(desk: &Desk, command: impl FnOnce(&Manager) -> Result<Vec<TaskId>, Erro
 }
 
 #[test]
-fn a_report_that_comes_too_late_is_refused_with_what_happened_since() {
+fn a_late_report_is_refused_with_the_events_since() {
     let desk = Desk::with(&["a"]);
     let bob = desk.acting_as("bob");
     desk.accept(desk.manager.claim("a", LEASE));
@@ -185,7 +185,7 @@ fn a_report_that_comes_too_late_is_refused_with_what_happened_since() {
 }
 
 #[test]
-fn a_long_meantime_is_cut_and_says_so() {
+fn a_long_list_of_events_since_is_truncated() {
     let desk = Desk::with(&["a"]);
     let bob = desk.acting_as("bob");
     desk.accept(desk.manager.claim("a", LEASE));
@@ -200,7 +200,7 @@ fn a_long_meantime_is_cut_and_says_so() {
 }
 
 #[test]
-fn the_work_of_a_holder_whose_lease_ended_counts_until_somebody_else_takes_the_task() {
+fn results_after_expiry_count_until_another_actor_claims() {
     let desk = Desk::with(&["a", "b", "c", "d"]);
     let bob = desk.acting_as("bob");
     for id in ["a", "b", "c", "d"] {
@@ -208,7 +208,7 @@ fn the_work_of_a_holder_whose_lease_ended_counts_until_somebody_else_takes_the_t
     }
     desk.pass(3600);
     desk.accept(desk.manager.claim("a", LEASE));
-    assert_eq!(desk.task("a").attempt, 1, "a claim by the holder renews");
+    assert_eq!(desk.task("a").attempt, 1, "a claim by the holder is a renewal");
     desk.accept(desk.manager.renew("b", LEASE));
     assert_eq!(desk.task("b").attempt, 1);
     bob.accept(bob.manager.command(Command::ReturnExpired { tasks: keys(&desk, &["a", "b", "c", "d"]) }));
@@ -222,7 +222,7 @@ fn the_work_of_a_holder_whose_lease_ended_counts_until_somebody_else_takes_the_t
 }
 
 #[test]
-fn every_command_of_an_actor_renews_what_it_holds_once_half_of_a_lease_is_over() {
+fn any_command_renews_the_leases_of_its_actor_after_half_their_time() {
     let desk = Desk::with(&["a", "b", "c"]);
     let bob = desk.acting_as("bob");
     desk.accept(desk.manager.claim("a", LEASE));
@@ -232,7 +232,7 @@ fn every_command_of_an_actor_renews_what_it_holds_once_half_of_a_lease_is_over()
     desk.pass(30);
     let before = desk.revision();
     desk.accept(desk.manager.note("c", "on it"));
-    assert_eq!(desk.events(before), ["noted c"], "more than half is left");
+    assert_eq!(desk.events(before), ["noted c"], "more than half of the lease is left");
     desk.pass(1);
     let before = desk.revision();
     desk.accept(desk.manager.note("c", "still on it"));
@@ -240,14 +240,14 @@ fn every_command_of_an_actor_renews_what_it_holds_once_half_of_a_lease_is_over()
     assert_eq!([ends("a"), ends("b"), ends("c")], [91, 600, 60]);
     desk.pass(60);
     desk.accept(desk.manager.note("b", "too late for a"));
-    assert_eq!(ends("a"), 91, "a lease that has ended is not renewed by the way");
+    assert_eq!(ends("a"), 91, "an expired lease is not renewed implicitly");
     desk.pass(400);
     desk.done("b");
     assert_eq!(desk.states(), "a=in_progress b=done c=in_progress");
 }
 
 #[test]
-fn a_lease_that_ended_is_returned_by_any_write_of_others_that_names_the_task_or_covers_it() {
+fn any_write_that_covers_a_task_records_its_expired_lease() {
     let after = |write: &dyn Fn(&Manager) -> Result<Vec<TaskId>, Error>| {
         let desk = Desk::with(&["p", "a in=p", "b"]);
         let bob = desk.acting_as("bob");
@@ -266,7 +266,7 @@ fn a_lease_that_ended_is_returned_by_any_write_of_others_that_names_the_task_or_
 }
 
 #[test]
-fn a_release_that_is_asked_for_twice_succeeds_twice() {
+fn releasing_a_task_twice_succeeds() {
     let desk = Desk::with(&["a"]);
     desk.accept(desk.manager.claim("a", LEASE));
     desk.accept(desk.manager.release(&ids(&["a"])));
@@ -279,7 +279,7 @@ fn a_release_that_is_asked_for_twice_succeeds_twice() {
 }
 
 #[test]
-fn what_others_hold_is_not_claimed() {
+fn tasks_that_need_a_held_resource_are_not_claimed() {
     let desk = Desk::new();
     desk.apply(
         "resources: {gpu: 2}
@@ -292,7 +292,11 @@ tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [
     assert!(said.starts_with("task `b` needs what `a` holds"), "{said}");
     let explained = ann.explain("b", &Means::default()).unwrap().first_cause.text;
     assert_eq!(explained, "ready, but `gpu` is held by `a`");
-    assert_eq!(desk.accept(ann.claim_next(LEASE)).as_str(), "e", "what is held up is passed over");
+    assert_eq!(
+        desk.accept(ann.claim_next(LEASE)).as_str(),
+        "e",
+        "tasks that wait for a resource are passed over"
+    );
     let said = desk.refuse(|manager| manager.claim_next(LEASE));
     assert!(said.starts_with("task `b` needs what `a` holds"), "{said}");
     let more = ann.clone().with_capacities([("gpu".to_owned(), 3)].into());
@@ -300,7 +304,7 @@ tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [
     desk.accept(ann.release(&ids(&["b"])));
     desk.accept(ann.release(&ids(&["c"])));
     desk.accept(ann.claim("d", LEASE));
-    // Whoever has a lease that is over holds nothing.
+    // A claim with an expired lease holds no resources.
     desk.pass(61);
     desk.accept(desk.acting_as("ben").manager.claim("b", LEASE));
 }

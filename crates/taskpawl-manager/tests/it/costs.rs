@@ -1,4 +1,4 @@
-//! What commands read: no more of a large store than they need.
+//! The cost of commands: they read only the necessary part of a large store.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use taskpawl_model::{
 use crate::flow::with_plan;
 use crate::support::{Desk, end};
 
-/// How much was read.
+/// Counts of the rows read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reads {
     pub(crate) tasks: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Reads {
     pub(crate) calls: usize,
 }
 
-/// A view that counts what is read.
+/// A view that counts reads.
 struct Counting<'a> {
     view: &'a dyn View,
     reads: Cell<Reads>,
@@ -37,7 +37,7 @@ impl Counting<'_> {
     }
 }
 
-/// Passes methods of a view on.
+/// Delegates methods to the inner view.
 macro_rules! pass_on {
     ($($name:ident($($argument:ident: $of:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $of),*) -> ViewResult<$result> { self.view.$name($($argument),*) })*
@@ -97,7 +97,7 @@ impl View for Counting<'_> {
     }
 }
 
-/// Returns what a command comes to, and what was read for it.
+/// Returns the decision on a command, and the reads that it needed.
 pub(crate) fn reads(manager: &Manager, command: Command) -> (Decision, Reads) {
     let request = manager.request(command);
     let decided = manager.store().view(|view| {
@@ -109,7 +109,7 @@ pub(crate) fn reads(manager: &Manager, command: Command) -> (Decision, Reads) {
     (decision.unwrap(), reads)
 }
 
-/// Returns a round of the run `r1`.
+/// Returns a round of the run `r1` that claims these tasks.
 fn round(desk: &Desk, claims: &[&str]) -> Round {
     let claims: Vec<Key> = claims.iter().map(|id| desk.key(id)).collect();
     let grants = claims.iter().map(|key| (*key, Grant::default())).collect();
@@ -118,7 +118,8 @@ fn round(desk: &Desk, claims: &[&str]) -> Round {
     Round { claims, grants, rules, tools: Arc::new(["t".to_owned()].into()), ..Round::default() }
 }
 
-/// Returns how many tasks are read to claim one that needs a resource, while others pause that need it, too.
+/// Returns the reads for a claim of a task with a resource, next to `pausing` paused tasks with the same
+/// resource.
 fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
     let tasks: Vec<_> = (0..=pausing)
         .map(|n| json!({"id": format!("t{n}"), "call": {"t": {}}, "resources": ["pool"], "retry": {"attempts": 2, "delay": "1h"}}))
@@ -149,13 +150,13 @@ fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
 }
 
 #[test]
-fn a_claim_reads_what_holds_something_and_not_what_pauses() {
+fn a_claim_reads_resource_holders_but_not_paused_tasks() {
     let (changes, few) = reads_of_a_claim_beside(10);
     assert_eq!(changes.tasks.len(), 1);
     assert_eq!(reads_of_a_claim_beside(2_000).1, few);
 }
 
-/// Returns what is read when a loop over so many items ends, and the state of the task after it, which has a condition.
+/// Returns the reads for the end of a loop over `items`, and the status of a later task with this condition.
 fn reads_of_a_condition_on(items: usize, condition: &str) -> Reads {
     let list: Vec<usize> = (0..items).collect();
     let desk = with_plan(&format!(
@@ -168,7 +169,7 @@ fn reads_of_a_condition_on(items: usize, condition: &str) -> Reads {
 }
 
 #[test]
-fn a_condition_on_how_a_loop_ended_reads_no_items() {
+fn a_condition_on_the_status_of_a_loop_reads_no_items() {
     for condition in ["tasks.each.status == 'done'", "tasks.each.error is none", "tasks.each.result is none"]
     {
         let few = reads_of_a_condition_on(2, condition);
@@ -179,7 +180,7 @@ fn a_condition_on_how_a_loop_ended_reads_no_items() {
 }
 
 #[test]
-fn results_that_are_more_than_an_expression_may_walk_are_an_error() {
+fn results_beyond_the_expression_limit_are_an_error() {
     let list: Vec<usize> = (0..200).collect();
     let desk = with_plan(&format!(
         "tasks: [{{id: each, name: each, forEach: {{in: {list:?}}}}}, {{id: after, needs: each, when: tasks.each.results | length > 0}}]"
@@ -193,7 +194,8 @@ fn results_that_are_more_than_an_expression_may_walk_are_an_error() {
     assert!(error.contains("walks or copies more than 33554432 bytes"), "{error}");
 }
 
-/// Returns what is read when a run starts on tasks with conditions that wait for another one.
+/// Returns the reads for the start of a run, next to `waiting` tasks with conditions that wait for another
+/// one.
 fn reads_of_a_start_beside(waiting: usize) -> Reads {
     let mut tasks = vec![json!({"id": "first"})];
     tasks.extend((0..waiting).map(|n| json!({"id": format!("t{n}"), "needs": "first", "when": "true"})));
@@ -205,6 +207,6 @@ fn reads_of_a_start_beside(waiting: usize) -> Reads {
 }
 
 #[test]
-fn a_run_starts_without_a_look_at_what_still_waits() {
+fn a_starting_run_does_not_read_waiting_tasks() {
     assert_eq!(reads_of_a_start_beside(1_000), reads_of_a_start_beside(10));
 }

@@ -1,11 +1,11 @@
-//! Circles are refused when they would be made, and named.
+//! Cycles are refused before they are created, and the error names their path.
 
 use serde_json::json;
 
 use crate::support::{Desk, fields};
 
 #[test]
-fn circles_over_dependencies_are_named() {
+fn cycles_over_dependencies_are_named() {
     let desk = Desk::with(&["a", "b needs=a", "c needs=b"]);
     insta::assert_snapshot!(desk.refuse(|m| m.add_dependency("a", "a")), @"
     this would close a cycle: `a` → `a`
@@ -31,19 +31,19 @@ fn first_line(text: &str) -> &str {
 }
 
 #[test]
-fn circles_over_entries_and_exits_are_named() {
+fn cycles_over_parents_and_subtasks_are_named() {
     let desk = Desk::with(&["p", "s in=p", "deep in=s", "x", "y needs=p", "z needs=x", "q", "t in=q"]);
     let depend = |id: &str, on: &str| first_line(&desk.refuse(|m| m.add_dependency(id, on))).to_owned();
-    assert_eq!(depend("s", "p"), "`s` → `p` → `s`", "a subtask cannot wait for what ends after it");
+    assert_eq!(depend("s", "p"), "`s` → `p` → `s`", "a subtask cannot wait for its parent");
     assert_eq!(depend("deep", "p"), "`deep` → `s` → `p` → `deep`");
-    assert_eq!(depend("p", "s"), "`p` → `s` → `p`", "nor the other way round: it begins with the one above");
+    assert_eq!(depend("p", "s"), "`p` → `s` → `p`", "nor can the parent wait for its subtask");
     assert_eq!(depend("p", "deep"), "`p` → `s` → `deep` → `p`");
-    assert_eq!(depend("s", "y"), "`s` → `p` → `y` → `s`", "nor through a third");
+    assert_eq!(depend("s", "y"), "`s` → `p` → `y` → `s`", "nor through a third task");
     assert_eq!(depend("deep", "y"), "`deep` → `s` → `p` → `y` → `deep`");
     let put = |id: &str, under: &str| first_line(&desk.refuse(|m| m.move_task(id, Some(under)))).to_owned();
     assert_eq!(put("p", "p"), "`p` → `p`");
     assert_eq!(put("p", "deep"), "`p` → `s` → `deep` → `p`");
-    assert_eq!(put("y", "p"), "`p` → `y` → `p`", "the one above would end before its subtask begins");
+    assert_eq!(put("y", "p"), "`p` → `y` → `p`", "the parent would end before its subtask begins");
     assert_eq!(put("y", "s"), "`s` → `p` → `y` → `s`");
     assert_eq!(put("x", "z"), "`x` → `z` → `x`");
     let new = desk.try_create("new in=p needs=y").unwrap_err().to_string();
@@ -53,7 +53,7 @@ fn circles_over_entries_and_exits_are_named() {
 }
 
 #[test]
-fn what_only_looks_like_a_circle_is_allowed() {
+fn acyclic_graphs_that_resemble_cycles_are_allowed() {
     let desk = Desk::with(&["p", "s in=p", "s2 in=p", "q", "t in=q"]);
     desk.accept(desk.manager.add_dependency("s2", "s"));
     desk.accept(desk.manager.add_dependency("t", "s"));
@@ -63,7 +63,7 @@ fn what_only_looks_like_a_circle_is_allowed() {
 }
 
 #[test]
-fn the_place_that_a_task_leaves_is_no_part_of_a_circle() {
+fn the_old_parent_of_a_moved_task_is_not_part_of_a_cycle() {
     let desk = Desk::with(&["new", "mid needs=new", "old needs=mid", "x in=old"]);
     desk.accept(desk.manager.move_task("x", Some("new")));
 }

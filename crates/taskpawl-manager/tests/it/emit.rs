@@ -1,4 +1,4 @@
-//! Plans that grow while they run: tasks that calls return.
+//! Dynamic tasks: calls that emit tasks into their running plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn emitting(tasks: &Value) -> Desk {
 }
 
 #[test]
-fn tasks_that_a_call_returns_join_its_plan() {
+fn emitted_tasks_join_the_plan() {
     let desk = emitting(&json!([
         {"id": "n1", "name": "n1", "call": {"t": {"x": 1}}},
         {"name": "second", "needs": ["n1", "a"], "subtasks": [{"name": "third", "call": {"t": {}}}], "neededBy": ["b"]},
@@ -41,7 +41,7 @@ fn tasks_that_a_call_returns_join_its_plan() {
 }
 
 #[test]
-fn what_a_program_prints_counts_too_and_nothing_is_no_fault() {
+fn printed_tasks_are_emitted_and_empty_output_is_no_error() {
     let desk = emitter();
     desk.start(&["a"]);
     succeed(&desk, "a", "c1", json!({"exitCode": 0, "json": {"tasks": [{"id": "n"}]}}));
@@ -52,11 +52,11 @@ fn what_a_program_prints_counts_too_and_nothing_is_no_fault() {
     let desk = with_plan("tasks: [{id: a, call: {t: {}}}]");
     desk.start(&["a"]);
     succeed(&desk, "a", "c1", json!({"tasks": [{"id": "n"}]}));
-    assert_eq!(desk.states(), "a=done", "it was not asked for");
+    assert_eq!(desk.states(), "a=done", "the call does not emit tasks");
 }
 
 #[test]
-fn all_of_them_join_or_none_and_the_call_says_why() {
+fn emission_is_all_or_nothing_with_a_reason() {
     let cases = [
         json!([{"id": "n"}, {"id": "b"}]),
         json!([{"id": "n"}, {"id": "m", "needs": ["nobody"]}]),
@@ -79,14 +79,14 @@ fn all_of_them_join_or_none_and_the_call_says_why() {
     insta::assert_snapshot!(lines);
 }
 
-/// Lets `a` return tasks once more, from the beginning.
+/// Reopens `a` and lets it emit tasks again.
 fn again(desk: &Desk, tasks: &Value) {
     desk.start(&["a"]);
     succeed(desk, "a", "c1", json!({"tasks": tasks}));
 }
 
 #[test]
-fn what_a_call_returned_before_it_starts_over_comes_back_with_it_and_only_once() {
+fn a_restarted_call_restores_its_emitted_tasks_once() {
     let desk = emitting(&json!([{"id": "n1", "name": "n1"}, {"id": "n2", "name": "n2"}, {"name": "loose"}]));
     desk.done("n1");
     let refused = desk.refuse(|m| m.reopen(&ids(&["a"]), false));
@@ -107,7 +107,7 @@ fn what_a_call_returned_before_it_starts_over_comes_back_with_it_and_only_once()
 }
 
 #[test]
-fn a_fresh_start_makes_what_a_call_returned_once() {
+fn apply_fresh_emits_the_tasks_of_a_call_once() {
     let plan =
         "tasks: [{id: a, calls: [{id: c1, toolName: t, emit: true}]}, {id: b, needs: [a], call: {t: {}}}]";
     let tasks = json!([
@@ -141,7 +141,7 @@ fn a_fresh_start_makes_what_a_call_returned_once() {
 }
 
 #[test]
-fn a_recorded_success_returns_its_tasks_again() {
+fn a_recorded_success_emits_its_tasks_again() {
     let desk =
         with_plan("tasks: [{id: a, cache: {key: \"'v'\"}, calls: [{id: c1, toolName: t, emit: true}]}]");
     let claim = |grants| Round {
@@ -166,7 +166,7 @@ fn a_recorded_success_returns_its_tasks_again() {
 }
 
 #[test]
-fn rounds_add_to_what_a_call_returned() {
+fn each_round_adds_to_the_emitted_tasks() {
     let desk = with_plan(
         "tasks: [{id: a, repeat: {until: 'context.c1.last', max: 3}, calls: [{id: c1, toolName: t, emit: true}]}]",
     );
@@ -188,7 +188,11 @@ fn rounds_add_to_what_a_call_returned() {
     desk.accept(desk.manager.retry(&ids(&["a"]), true));
     desk.start(&["a"]);
     round(json!([{"name": "third"}]), true);
-    assert_eq!(desk.states(), "a=done n=done a.c1.0=todo a.c1.1=todo a.c1.2=todo", "its loop was not over");
+    assert_eq!(
+        desk.states(),
+        "a=done n=done a.c1.0=todo a.c1.1=todo a.c1.2=todo",
+        "the loop of the call was not over"
+    );
     desk.accept(desk.manager.reopen(&ids(&["a"]), true));
     desk.start(&["a"]);
     round(json!([{"name": "first"}]), false);
@@ -197,7 +201,7 @@ fn rounds_add_to_what_a_call_returned() {
 }
 
 #[test]
-fn a_refused_emission_may_be_tried_again_where_the_policy_names_it() {
+fn a_refused_emission_can_be_retried_by_the_retry_policy() {
     let desk = with_plan(
         "tasks: [{id: a, calls: [{toolName: t, emit: true, retry: {attempts: 2, retryOn: [emit]}}]}]",
     );

@@ -1,4 +1,5 @@
-//! Tasks that are cancelled while a run carries out their calls: no attempt starts before the last one has ended.
+//! Tasks that are cancelled while a run executes their calls: no attempt starts before the previous one has
+//! ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::support::{Desk, ids};
 const APPLIED: &str =
     "tasks: [{id: a, mode: parallel, metadata: {toolCalls: [{toolName: t}, {toolName: t}]}}]";
 
-/// A task of two calls, both of which run in `r1`, and that is cancelled.
+/// Returns a cancelled task whose two calls are still running in `r1`.
 fn cancelled() -> Desk {
     let desk = Desk::new();
     desk.apply(APPLIED);
@@ -27,7 +28,7 @@ fn retry(manager: &Manager) -> Result<(), Error> {
 }
 
 #[test]
-fn nothing_starts_again_before_the_run_has_said_that_the_calls_have_ended() {
+fn a_cancelled_task_cannot_restart_before_its_calls_have_ended() {
     let desk = cancelled();
     assert_eq!(desk.task("a").ended_by, Some(RunId::from("r1")));
     insta::assert_snapshot!(desk.refuse(retry), @r"
@@ -42,14 +43,14 @@ fn nothing_starts_again_before_the_run_has_said_that_the_calls_have_ended() {
     desk.refuse(retry);
     desk.report("a", "c2", "ok");
     assert_eq!(desk.task("a").ended_by, None);
-    assert_eq!(desk.calls("a"), "c1=cancelled/1 c2=cancelled/1", "nothing else comes of a late report");
+    assert_eq!(desk.calls("a"), "c1=cancelled/1 c2=cancelled/1", "a late report has no other effect");
     desk.accept(retry(&desk.manager));
     desk.start(&["a"]);
     assert_eq!(desk.task("a").attempt, 2);
 }
 
 #[test]
-fn a_task_above_and_a_dependency_do_not_start_it_again_either() {
+fn neither_a_parent_nor_a_dependency_restarts_an_ending_task() {
     let desk = Desk::with(&["p", "a calls=1 in=p", "b calls=1 in=p"]);
     start_run(&desk, "r1");
     desk.start(&["a"]);
@@ -62,7 +63,7 @@ fn a_task_above_and_a_dependency_do_not_start_it_again_either() {
 }
 
 #[test]
-fn only_a_report_of_that_run_about_that_attempt_counts() {
+fn only_a_report_of_the_same_run_and_attempt_counts() {
     let desk = cancelled();
     start_run(&desk, "r2");
     let round = |run: &str, attempt| {
@@ -79,7 +80,7 @@ fn only_a_report_of_that_run_about_that_attempt_counts() {
 }
 
 #[test]
-fn what_has_no_call_that_runs_starts_again_at_once() {
+fn a_task_without_running_calls_restarts_at_once() {
     let desk = Desk::with(&["a calls=1"]);
     start_run(&desk, "r1");
     desk.start(&["a"]);
@@ -90,7 +91,7 @@ fn what_has_no_call_that_runs_starts_again_at_once() {
 }
 
 #[test]
-fn nothing_of_a_run_lives_that_is_over() {
+fn a_finished_run_has_no_running_calls() {
     let desk = cancelled();
     desk.as_run(Command::FinishRun { id: RunId::from("r1"), exit: 0, counts: BTreeMap::new() });
     desk.accept(retry(&desk.manager));
@@ -100,7 +101,7 @@ fn nothing_of_a_run_lives_that_is_over() {
     desk.accept(retry(&desk.manager));
 }
 
-/// Knows that every run is dead.
+/// Reports every run as dead.
 #[derive(Debug)]
 struct AllDead;
 
@@ -116,10 +117,10 @@ impl Liveness for AllDead {
 }
 
 #[test]
-fn a_command_that_is_refused_for_a_dead_run_is_given_once_more() {
+fn a_command_refused_because_of_a_dead_run_is_repeated() {
     let desk = cancelled();
     let manager = desk.manager.clone().with_liveness(Arc::new(AllDead));
-    assert_eq!(manager.get("a").unwrap().ended_by, None, "nothing of it lives");
+    assert_eq!(manager.get("a").unwrap().ended_by, None, "no process of the run is alive");
     desk.accept(retry(&manager));
     assert_eq!(desk.states(), "a=todo");
 }

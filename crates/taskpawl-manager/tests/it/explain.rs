@@ -1,4 +1,4 @@
-//! Why tasks are not running: the chain of causes down to the first, for every kind of cause.
+//! Explanations of tasks that are not running: the chain down to the first cause, for every kind of cause.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use taskpawl_model::{Explanation, Grant, Key, Means, Round, RunId, RunRules, Sel
 
 use crate::support::{Desk, ids, said};
 
-/// Returns the chain as text, and below it what to do.
+/// Returns the chain as text, followed by the suggested commands.
 fn explained(desk: &Desk, id: &str) -> String {
     shown(&desk.manager.explain(id, &Means::default()).unwrap())
 }
@@ -19,7 +19,7 @@ fn shown(explanation: &Explanation) -> String {
 }
 
 #[test]
-fn a_subtask_below_a_waiting_task_names_where_it_really_hangs() {
+fn a_subtask_of_a_waiting_task_names_the_real_cause() {
     let desk = Desk::with(&[
         "review",
         "build calls=1 needs=review",
@@ -46,7 +46,7 @@ fn a_subtask_below_a_waiting_task_names_where_it_really_hangs() {
 }
 
 #[test]
-fn what_failed_is_named_through_everything_that_it_blocks() {
+fn a_failure_is_named_through_a_chain_of_blocked_tasks() {
     let desk = Desk::with(&["a calls=1", "b calls=1 needs=a", "c needs=b", "d in=c calls=1", "e needs=c,b"]);
     desk.start(&["a"]);
     desk.report("a", "c1", "bad");
@@ -76,7 +76,7 @@ fn what_failed_is_named_through_everything_that_it_blocks() {
 }
 
 #[test]
-fn of_several_causes_the_one_that_needs_somebody_is_named() {
+fn among_several_causes_the_one_that_needs_an_action_is_named() {
     let desk = Desk::with(&[
         "run calls=1",
         "late calls=1 needs=run",
@@ -100,7 +100,7 @@ fn of_several_causes_the_one_that_needs_somebody_is_named() {
 }
 
 #[test]
-fn every_state_is_explained() {
+fn every_status_is_explained() {
     let desk = Desk::with(&["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"]);
     for state in ["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"] {
         desk.set_state(state, state);
@@ -132,7 +132,7 @@ fn every_state_is_explained() {
 }
 
 #[test]
-fn a_lease_that_is_over_and_a_call_that_was_interrupted_are_first_causes() {
+fn an_expired_lease_and_an_interrupted_call_are_first_causes() {
     let desk = Desk::with(&["hand", "after calls=1 needs=hand", "call calls=2", "behind needs=call"]);
     desk.set_state("hand", "in_progress");
     insta::assert_snapshot!(explained(&desk, "after"), @r"
@@ -160,7 +160,7 @@ fn a_lease_that_is_over_and_a_call_that_was_interrupted_are_first_causes() {
     ");
 }
 
-/// Knows that every run is dead.
+/// Reports every run as dead.
 #[derive(Debug)]
 struct AllDead;
 
@@ -175,7 +175,7 @@ impl Liveness for AllDead {
 }
 
 #[test]
-fn a_run_that_died_is_a_first_cause() {
+fn a_dead_run_is_a_first_cause() {
     let desk = Desk::with(&["a calls=1", "b calls=1 needs=a"]);
     desk.start(&["a"]);
     insta::assert_snapshot!(explained(&desk, "b"), @r"
@@ -193,7 +193,7 @@ fn a_run_that_died_is_a_first_cause() {
 }
 
 #[test]
-fn what_others_hold_is_named_when_nothing_of_it_is_left() {
+fn the_holders_of_an_exhausted_resource_are_named() {
     let desk = Desk::new();
     desk.apply(
         "name: p\nresources: {gpu: 2}\ntasks:\n- {id: a, resources: {gpu: 1}, call: {t: {}}}\n\
@@ -264,7 +264,7 @@ fn a_refused_claim_names_the_first_cause() {
 }
 
 #[test]
-fn a_long_chain_is_followed_to_its_end_and_shown_at_both() {
+fn a_long_chain_is_followed_and_shown_with_both_ends() {
     let desk = Desk::new();
     let tasks: Vec<String> = (0..3_000)
         .map(|n| {
@@ -282,7 +282,7 @@ fn a_long_chain_is_followed_to_its_end_and_shown_at_both() {
 }
 
 #[test]
-fn a_wide_join_is_not_searched_without_end() {
+fn the_search_of_a_wide_join_is_bounded() {
     let desk = Desk::new();
     let mut tasks: Vec<String> = (0..3_000).map(|n| format!("{{id: t{n}, run: 'true'}}")).collect();
     let needs: Vec<String> = (0..3_000).map(|n| format!("t{n}")).collect();
@@ -294,7 +294,7 @@ fn a_wide_join_is_not_searched_without_end() {
 }
 
 #[test]
-fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
+fn ready_tasks_are_listed_in_run_order_with_the_reason() {
     let desk = Desk::with(&[
         "short calls=1",
         "long calls=1",
@@ -320,9 +320,10 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
 }
 
-/// The longest ways first would leave a place free at the end: `short` and what waits for it have to begin early.
+/// Starting the longest path first would leave a slot idle at the end, so `short` and its dependent have to
+/// start early.
 #[test]
-fn with_known_lengths_the_order_is_that_of_a_rehearsed_run() {
+fn with_known_durations_the_order_is_that_of_a_simulated_schedule() {
     let desk = Desk::with(&[
         "long calls=1 estimate=5s",
         "long-too calls=1 estimate=5s",
@@ -352,7 +353,7 @@ fn with_known_lengths_the_order_is_that_of_a_rehearsed_run() {
 }
 
 #[test]
-fn what_no_run_can_take_is_not_said_to_be_taken() {
+fn tasks_that_no_run_can_take_are_not_reported_as_next() {
     let desk = Desk::new();
     desk.apply(
         "resources: {gpu: 3}
@@ -385,7 +386,7 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     let list = desk.manager.explain_ready(&[], 1, &means).unwrap();
     assert_eq!((list.for_runs.len(), list.for_nobody.len(), list.total_for_nobody), (0, 1, 3));
     assert_eq!(list.next_actions, ids(&["taskpawl explain a"]));
-    // What is listed as ready is so for somebody, however much of the rest stands before it.
+    // A listed task can really be taken, no matter how many others come before it.
     let ready = |limit, offset, means: &Means| {
         let ready = desk.manager.ready(limit, offset, means).unwrap();
         let page: Vec<String> = ready.page.tasks.iter().map(|task| task.id.to_string()).collect();
@@ -400,7 +401,7 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
 }
 
 #[test]
-fn what_lacks_a_tool_is_named_however_much_is_ready_before_it() {
+fn tasks_without_their_tool_are_listed_after_any_number_of_ready_tasks() {
     let desk = Desk::new();
     let mut tasks: Vec<_> =
         (0..100).map(|n| serde_json::json!({"id": format!("t{n}"), "run": "echo"})).collect();

@@ -1,4 +1,4 @@
-//! What expressions decide: conditions, arguments, and what producers that ended otherwise than well give.
+//! Expressions: conditions, arguments, and the values of dependencies that did not succeed.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ pub(crate) fn with_plan(text: &str) -> Desk {
     desk
 }
 
-/// Lets a call of a run end well with a result.
+/// Reports the success of a call of a run.
 #[track_caller]
 pub(crate) fn succeed(desk: &Desk, id: &str, call: &str, result: Value) -> Answer {
     desk.accept(desk.try_report(id, call, CallEnd::Succeeded(result), true))
 }
 
-/// Returns the calls that an answer starts, with their arguments.
+/// Returns the started calls of an answer, with their arguments.
 pub(crate) fn started(answer: &Answer) -> Vec<String> {
     let line = |call: &taskpawl_model::StartedCall| {
         format!("{}.{} {}", call.task, call.call.id, Value::Object(call.args.clone()))
@@ -29,7 +29,7 @@ pub(crate) fn started(answer: &Answer) -> Vec<String> {
 }
 
 #[test]
-fn arguments_are_evaluated_with_what_is_known_when_the_call_starts() {
+fn arguments_are_evaluated_when_the_call_starts() {
     let desk = with_plan(
         "
         tasks:
@@ -47,12 +47,12 @@ fn arguments_are_evaluated_with_what_is_known_when_the_call_starts() {
     succeed(&desk, "a", "c2", json!(true));
     assert_eq!(started(&desk.start(&["b"])), [r#"b.c1 {"first":1,"n":1,"of":true}"#]);
     let call = &desk.task("b").metadata.tool_calls[0];
-    assert_eq!(call.args["n"], json!("${{ attempt }}"), "what its author wrote stays");
+    assert_eq!(call.args["n"], json!("${{ attempt }}"), "the original arguments are kept");
     assert_eq!(call.evaluated_args.as_ref().unwrap()["n"], json!(1));
 }
 
 #[test]
-fn an_argument_that_has_no_value_fails_the_call_with_the_path_that_is_missing() {
+fn an_argument_without_a_value_fails_the_call_with_the_missing_path() {
     let desk = with_plan(
         "tasks: [{id: a, call: {t: {}}}, {id: b, needs: [a], call: {t: {x: '${{ tasks.a.result.jsn }}'}}}]",
     );
@@ -70,7 +70,7 @@ fn an_argument_that_has_no_value_fails_the_call_with_the_path_that_is_missing() 
 }
 
 #[test]
-fn a_condition_that_does_not_hold_skips_a_task_with_all_below_it() {
+fn a_false_condition_skips_a_task_with_its_subtasks() {
     let desk = with_plan(
         "
         tasks:
@@ -91,7 +91,7 @@ fn ending(result: Value) -> taskpawl_manager::Ending {
 }
 
 #[test]
-fn a_condition_is_looked_at_when_the_gate_opens_and_again_when_it_has_closed() {
+fn a_condition_is_evaluated_each_time_the_gate_opens() {
     let desk = with_plan("tasks: [{id: a}, {id: b, needs: [a], when: tasks.a.result > 1}]");
     let (a, b) = (ids(&["a"]), ids(&["b"]));
     desk.accept(desk.manager.done(&a, ending(json!(2))));
@@ -101,10 +101,10 @@ fn a_condition_is_looked_at_when_the_gate_opens_and_again_when_it_has_closed() {
     assert!(!desk.task("b").progress.opened);
     desk.accept(desk.manager.done(&a, ending(json!(1))));
     assert_eq!(desk.states(), "a=done b=skipped");
-    // Nothing is different: what is asked for again comes out the same.
+    // The inputs are unchanged, so the condition has the same result.
     desk.accept(desk.manager.retry(&b, false));
     assert_eq!(desk.states(), "a=done b=skipped");
-    // What it was decided by starts again with all that ran after it.
+    // Reopening the task behind the condition also reopens its dependents.
     desk.accept(desk.manager.reopen(&a, true));
     assert_eq!(desk.states(), "a=todo b=todo");
     desk.accept(desk.manager.done(&a, ending(json!(3))));
@@ -125,7 +125,7 @@ fn a_condition_that_cannot_be_evaluated_fails_the_task() {
 }
 
 #[test]
-fn a_call_whose_condition_does_not_hold_is_passed_over() {
+fn a_call_with_a_false_condition_is_skipped() {
     let desk = with_plan(
         "
         tasks:
@@ -145,10 +145,10 @@ fn a_call_whose_condition_does_not_hold_is_passed_over() {
     assert_eq!(desk.task("a").status, Status::Done);
 }
 
-/// How a producer ends, and what a dependent with each trigger becomes. `[x]` behind it is what its conditions see: the status and
-/// the result of the producer.
+/// The status of a dependent with each trigger, for each end of its dependency. The value in brackets is the
+/// input of its condition: status and result of the dependency.
 #[test]
-fn triggers_and_conditions_meet_every_end_of_a_producer() {
+fn triggers_and_conditions_handle_every_end_of_a_dependency() {
     let producers = [
         ("done", "{id: p, call: {t: {}}}"),
         ("failed", "{id: p, call: {t: {}}}"),
@@ -202,7 +202,7 @@ fn end_producer(desk: &Desk, how: &str) {
 }
 
 #[test]
-fn a_plan_that_is_applied_again_changes_what_is_decided() {
+fn reapplying_a_plan_changes_conditions() {
     let desk = with_plan("tasks: [{id: a, when: 'false'}, {id: b, when: 'true', call: {t: {}}}]");
     assert_eq!(desk.states(), "a=skipped b=todo");
     let plan = "tasks: [{id: a, when: 'false'}, {id: b, when: 'false', call: {t: {}}}]";

@@ -1,4 +1,4 @@
-//! A file that is edited after its tasks ran: what they take from it, and where they go on.
+//! Plan files that are edited after their tasks ran: which changes apply, and where the tasks resume.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use taskpawl_model::{Gatekeeper, Judgement, Map, Proposed};
 
 use crate::support::{Desk, LEASE, ids};
 
-/// A policy whose tools are `t`, which may not be repeated, and `r`, which only reads.
+/// A policy with the tools `t`, which is not repeatable, and `r`, which only reads.
 #[derive(Debug)]
 struct Reads;
 
@@ -29,7 +29,7 @@ fn plan(calls: &str) -> String {
     format!("tasks: [{{id: a, calls: [{calls}]}}, {{id: b, needs: [a]}}]")
 }
 
-/// Two calls of which the first succeeded and the second failed; a third was not started.
+/// Three calls, for a task where the first succeeds, the second fails and the third does not start.
 const THREE: &str = "{t: {}}, {t: {n: 1}}, {t: {}}";
 
 fn half_done() -> Desk {
@@ -49,7 +49,7 @@ fn conflict(desk: &Desk, yaml: &str) -> String {
 }
 
 #[test]
-fn a_failed_task_goes_on_at_its_changed_call() {
+fn a_failed_task_resumes_at_its_changed_call() {
     let desk = half_done();
     assert_eq!(desk.states(), "a=failed b=blocked{dependency a}");
     let report = desk.apply(&plan("{t: {}}, {t: {n: 2}}, {t: {}}"));
@@ -64,7 +64,7 @@ fn a_failed_task_goes_on_at_its_changed_call() {
 }
 
 #[test]
-fn it_goes_on_at_the_first_that_did_not_succeed_where_a_later_one_changed() {
+fn it_resumes_at_the_first_unsuccessful_call_if_a_later_one_changed() {
     let desk = half_done();
     desk.apply(&plan("{t: {}}, {t: {n: 1}}, {t: {n: 3}}"));
     assert_eq!(
@@ -74,14 +74,14 @@ fn it_goes_on_at_the_first_that_did_not_succeed_where_a_later_one_changed() {
 }
 
 #[test]
-fn what_is_not_work_starts_nothing_again() {
+fn changes_of_descriptive_fields_restart_nothing() {
     let desk = half_done();
     desk.apply(&plan(THREE).replace("id: a,", "id: a, description: other,"));
     assert_eq!(desk.states(), "a=failed b=blocked{dependency a}");
 }
 
 #[test]
-fn the_call_that_failed_may_be_taken_out() {
+fn the_failed_call_can_be_removed() {
     let desk = half_done();
     desk.apply(&plan("{t: {}}"));
     assert_eq!((desk.states(), desk.calls("a")), ("a=todo b=todo".into(), "c1=succeeded/1".into()));
@@ -90,11 +90,15 @@ fn the_call_that_failed_may_be_taken_out() {
 }
 
 #[test]
-fn a_call_that_succeeded_runs_again_only_if_it_may() {
+fn a_succeeded_call_runs_again_only_if_repeatable() {
     let desk = half_done();
     let once = "`a` would run its call `c1` again, which succeeded and is not idempotent";
     assert_eq!(conflict(&desk, &plan("{t: {n: 9}}, {t: {n: 1}}, {t: {}}")), once);
-    assert_eq!(conflict(&desk, &plan("{t: {n: 0}}, {t: {}}, {t: {n: 1}}")), once, "it moved behind another");
+    assert_eq!(
+        conflict(&desk, &plan("{t: {n: 0}}, {t: {}}, {t: {n: 1}}")),
+        once,
+        "the call moved behind another one"
+    );
     assert_eq!(conflict(&desk, &plan(THREE).replace("id: a,", "id: a, when: 'true',")), once);
     assert_eq!(conflict(&desk, &plan(THREE).replace("id: a,", "id: a, context: {x: 1},")), once);
     let reader = desk.judged_by(Arc::new(Reads));
@@ -104,7 +108,7 @@ fn a_call_that_succeeded_runs_again_only_if_it_may() {
 }
 
 #[test]
-fn what_only_reads_may_run_again() {
+fn read_only_calls_may_run_again() {
     let desk = Desk::new().judged_by(Arc::new(Reads));
     desk.apply("tasks: [{id: a, calls: [{r: {}}, {t: {}}]}]");
     let (claims, tools) = (vec![desk.key("a")], Arc::new(["t".to_owned(), "r".to_owned()].into()));
@@ -113,11 +117,11 @@ fn what_only_reads_may_run_again() {
     desk.report("a", "c2", "bad");
     desk.apply("tasks: [{id: a, when: 'true', calls: [{r: {}}, {t: {}}]}]");
     assert_eq!((desk.states(), desk.calls("a")), ("a=todo".into(), "c1=pending/1 c2=pending/1".into()));
-    assert_eq!(desk.task("a").generation, 1, "all of it is another run of the task");
+    assert_eq!(desk.task("a").generation, 1, "a restart of the whole task is a new generation");
 }
 
 #[test]
-fn a_task_that_was_retried_or_given_back_takes_its_work() {
+fn a_retried_or_released_task_takes_its_changed_work() {
     let desk = half_done();
     desk.accept(desk.manager.retry(&ids(&["a"]), false));
     desk.apply(&plan("{t: {}}, {t: {n: 2}}, {t: {}}"));
@@ -131,12 +135,12 @@ fn a_task_that_was_retried_or_given_back_takes_its_work() {
     desk.report("a", "c2", "bad");
     desk.accept(desk.manager.cancel(&ids(&["a"]), None));
     desk.apply(&plan("{t: {}}, {t: {n: 4}}, {t: {}}"));
-    assert_eq!(desk.task("a").status.as_str(), "cancelled", "what was said by hand stays");
+    assert_eq!(desk.task("a").status.as_str(), "cancelled", "manual statuses are kept");
     assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=pending/3 c3=pending/0");
 }
 
 #[test]
-fn reopened_work_keeps_how_often_its_calls_were_started() {
+fn reopened_work_keeps_the_start_counts_of_its_calls() {
     let desk = half_done();
     desk.accept(desk.manager.reopen(&ids(&["a"]), false));
     desk.apply(&plan("{t: {n: 5}}, {t: {}}"));
@@ -144,7 +148,7 @@ fn reopened_work_keeps_how_often_its_calls_were_started() {
 }
 
 #[test]
-fn calls_that_run_at_once_are_kept_each_for_itself() {
+fn results_of_parallel_calls_are_kept_individually() {
     let desk = Desk::new();
     let plan = |calls: &str| format!("tasks: [{{id: a, mode: parallel, calls: [{calls}]}}]");
     desk.apply(&plan("{t: {n: 1}}, {t: {n: 2}}"));
@@ -156,7 +160,7 @@ fn calls_that_run_at_once_are_kept_each_for_itself() {
 }
 
 #[test]
-fn an_interrupted_call_is_settled_first() {
+fn an_interrupted_call_must_be_settled_first() {
     let desk = Desk::new();
     desk.apply(&plan(THREE));
     desk.start(&["a"]);
@@ -178,7 +182,7 @@ fn an_interrupted_call_is_settled_first() {
 }
 
 #[test]
-fn a_question_in_the_middle_is_withdrawn_where_the_work_changes() {
+fn a_pending_question_is_withdrawn_if_the_work_changes() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, calls: [{t: {}}, {toolName: t, approval: required}]}]");
     desk.start(&["a"]);
@@ -189,7 +193,7 @@ fn a_question_in_the_middle_is_withdrawn_where_the_work_changes() {
 }
 
 #[test]
-fn claimed_done_and_skipped_work_refuses_the_whole() {
+fn claimed_done_and_skipped_tasks_refuse_the_whole_apply() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b}, {id: c, call: {t: {}}}]");
     desk.run("a");
@@ -204,7 +208,7 @@ fn claimed_done_and_skipped_work_refuses_the_whole() {
 }
 
 #[test]
-fn items_begin_anew_where_their_work_changes() {
+fn items_restart_if_their_work_changes() {
     let desk = Desk::new();
     let plan = |call: &str, list: &str| {
         format!(
@@ -217,7 +221,7 @@ fn items_begin_anew_where_their_work_changes() {
     desk.report("a.1", "c1", "bad");
     assert_eq!(desk.states(), "a=blocked{dependency a.1} a.0=done a.1=failed");
     desk.apply(&plan("1", "x, z"));
-    assert_eq!(desk.states(), "a=todo a.0=done a.1=todo", "the other element alone");
+    assert_eq!(desk.states(), "a=todo a.0=done a.1=todo", "only the changed element restarts");
     desk.apply(&plan("2", "x, z"));
     assert_eq!(desk.states(), "a=todo a.0=todo a.1=todo");
     desk.run("a.0");
@@ -226,7 +230,7 @@ fn items_begin_anew_where_their_work_changes() {
 }
 
 #[test]
-fn items_that_may_not_run_again_stand() {
+fn items_that_must_not_run_again_are_kept() {
     let desk = Desk::new();
     let plan = |n: &str, list: &str| {
         format!("tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{t: {{n: {n}}}}}}}]")
@@ -243,7 +247,7 @@ fn items_that_may_not_run_again_stand() {
 }
 
 #[test]
-fn other_values_of_parameters_begin_a_failed_task_anew() {
+fn changed_parameters_restart_a_failed_task() {
     let desk = Desk::new();
     let text =
         "{params: {n: {type: integer, default: 1}}, tasks: [{id: a, call: {t: {n: '${{ params.n }}'}}}]}";

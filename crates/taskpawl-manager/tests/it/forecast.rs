@@ -1,4 +1,5 @@
-//! What a run would do: what is known is evaluated, what is not is said to be open, and every failure has a reason.
+//! Forecasts: known expressions are evaluated, unknown ones are reported as open, and every failure has a
+//! reason.
 
 use taskpawl_model::{Forecast, ForecastOptions, Means};
 
@@ -20,7 +21,7 @@ fn failures(forecast: &Forecast) -> Vec<String> {
 }
 
 #[test]
-fn a_list_that_is_not_known_yet_is_open_with_and_without_braces() {
+fn an_unknown_list_is_open_with_and_without_braces() {
     for list in ["tasks.l.result.json", "'${{ tasks.l.result.json }}'", "['${{ tasks.l.result.json }}']"] {
         let desk = desk_of(&format!(
             "tasks: [{{id: l, run: echo}}, {{id: f, needs: l, forEach: {{in: {list}}}, run: 'echo'}}]"
@@ -32,7 +33,7 @@ fn a_list_that_is_not_known_yet_is_open_with_and_without_braces() {
 }
 
 #[test]
-fn every_failure_that_is_foreseen_is_named_with_its_reason() {
+fn every_predicted_failure_has_a_reason() {
     let desk = desk_of(
         "tasks: [{id: a, run: echo}, {id: b, needs: e, forEach: {in: \"${{ 'text' }}\"}, run: echo}, {id: c},
           {id: d, needs: c, run: echo}, {id: e, run: echo}]",
@@ -51,7 +52,7 @@ fn every_failure_that_is_foreseen_is_named_with_its_reason() {
 }
 
 #[test]
-fn a_task_that_is_taken_to_end_in_two_ways_is_refused() {
+fn contradicting_assumptions_about_a_task_are_refused() {
     let desk = Desk::with(&["build calls=1"]);
     let refused = desk.refuse(|manager| manager.forecast(&options(&["done:build", "fail:bui"])));
     assert!(refused.contains("`done:build` and `fail:bui` contradict each other"), "{refused}");
@@ -59,7 +60,7 @@ fn a_task_that_is_taken_to_end_in_two_ways_is_refused() {
 }
 
 #[test]
-fn what_a_run_lacks_keeps_it_from_ending_well() {
+fn missing_tools_and_resources_make_the_predicted_run_fail() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: f, resources: {lock: 2}, forEach: {in: [1]}, run: echo}]");
     let told = |lock: Option<u32>| {

@@ -1,21 +1,21 @@
-//! What gates do by themselves.
+//! Effects of gates without a command.
 
 use crate::support::{Desk, ids};
 
 #[test]
-fn a_failure_blocks_the_cone_behind_it_and_retry_opens_it_in_the_same_commit() {
+fn a_failure_blocks_all_dependents_and_retry_unblocks_them_in_the_same_commit() {
     let desk = Desk::with(&["a", "b needs=a", "c needs=b", "clean needs=b trigger=all_finished"]);
     desk.fail("a");
     assert_eq!(desk.states(), "a=failed b=blocked{dependency a} c=blocked{dependency b} clean=todo");
     desk.done("clean");
     desk.accept(desk.manager.retry(&ids(&["a"]), false));
-    assert_eq!(desk.states(), "a=todo b=todo c=todo clean=done", "a finished clean-up stays");
+    assert_eq!(desk.states(), "a=todo b=todo c=todo clean=done", "a finished clean-up task stays done");
     desk.done("a");
     assert_eq!(desk.ready(), ["b"]);
 }
 
 #[test]
-fn triggers_fire_at_the_first_or_at_the_last() {
+fn triggers_fire_at_the_first_or_the_last_dependency() {
     let desk = Desk::with(&[
         "a",
         "b",
@@ -32,7 +32,7 @@ fn triggers_fire_at_the_first_or_at_the_last() {
 }
 
 #[test]
-fn compensation_is_skipped_and_any_done_blocked_once_nothing_can_fire_them() {
+fn triggers_that_can_no_longer_fire_skip_or_block_their_task() {
     let desk = Desk::with(&[
         "a",
         "b",
@@ -55,7 +55,7 @@ fn cancelled_counts_as_failed_and_skipped_as_done_for_dependents() {
 }
 
 #[test]
-fn a_block_by_hand_does_not_spread() {
+fn a_manual_block_does_not_spread() {
     let desk = Desk::with(&["a", "b needs=a", "p", "s in=p", "after needs=p"]);
     desk.accept(desk.manager.block(&ids(&["a", "s"]), "why"));
     assert_eq!(desk.states(), "a=blocked{manual} b=todo p=todo s=blocked{manual} after=todo");
@@ -65,7 +65,7 @@ fn a_block_by_hand_does_not_spread() {
 }
 
 #[test]
-fn a_task_above_opens_its_subtree_and_ends_with_it() {
+fn a_parent_opens_its_subtasks_and_ends_with_them() {
     let desk = Desk::with(&["a", "p needs=a", "s1 in=p", "s2 in=p needs=s1", "deep in=s2", "after needs=p"]);
     assert_eq!(desk.ready(), ["a"]);
     desk.done("a");
@@ -78,7 +78,7 @@ fn a_task_above_opens_its_subtree_and_ends_with_it() {
 }
 
 #[test]
-fn the_own_calls_of_a_task_run_after_all_below() {
+fn the_calls_of_a_parent_run_after_its_subtasks() {
     let desk = Desk::with(&["p calls=1", "s in=p"]);
     assert_eq!(desk.ready(), ["s"]);
     assert!(desk.start(&["p"]).started.is_empty());
@@ -88,14 +88,14 @@ fn the_own_calls_of_a_task_run_after_all_below() {
 }
 
 #[test]
-fn a_failed_subtask_blocks_the_task_above_and_a_cancelled_one_does_not() {
+fn a_failed_subtask_blocks_the_parent_but_a_cancelled_one_does_not() {
     let desk = Desk::with(&["p", "s1 in=p", "s2 in=p", "s3 in=p", "after needs=p"]);
     desk.fail("s1");
     assert_eq!(
         desk.states(),
         "p=blocked{dependency s1} s1=failed s2=todo s3=todo after=blocked{dependency p}"
     );
-    assert_eq!(desk.ready(), ["s2", "s3"], "siblings go on");
+    assert_eq!(desk.ready(), ["s2", "s3"], "siblings continue");
     desk.done("s2");
     desk.accept(desk.manager.cancel(&ids(&["s3"]), None));
     desk.accept(desk.manager.skip(&ids(&["s1"]), None));
@@ -103,7 +103,7 @@ fn a_failed_subtask_blocks_the_task_above_and_a_cancelled_one_does_not() {
 }
 
 #[test]
-fn a_task_above_that_cannot_open_blocks_everything_below() {
+fn a_parent_that_cannot_open_holds_back_all_subtasks() {
     let desk =
         Desk::with(&["a", "p needs=a", "s in=p", "deep in=s", "clean in=p trigger=all_finished needs=s"]);
     desk.fail("a");
@@ -116,9 +116,10 @@ fn a_task_above_that_cannot_open_blocks_everything_below() {
     assert_eq!(desk.states(), "a=todo p=todo s=todo deep=todo clean=todo");
 }
 
-/// What lies below a task that may yet be skipped waits with its own verdict: both orders come to the same.
+/// Subtasks of a task that may still be skipped wait for that decision, so both orders lead to the same
+/// result.
 #[test]
-fn the_order_in_which_things_end_does_not_matter() {
+fn the_order_of_endings_does_not_matter() {
     let end = |failed_first: bool| {
         let desk = Desk::with(&[
             "a",
@@ -140,9 +141,9 @@ fn the_order_in_which_things_end_does_not_matter() {
     assert_eq!(end(true), end(false));
 }
 
-/// The end of a call is never refused because a gate above it closed meanwhile.
+/// The report of a call is accepted even if a gate above its task has closed in the meantime.
 #[test]
-fn a_gate_that_skips_leaves_alone_what_is_in_progress_below() {
+fn a_skipping_gate_leaves_subtasks_in_progress_alone() {
     let desk = Desk::with(&["a", "p needs=a trigger=any_failed", "s1 in=p calls=1", "s2 in=p"]);
     desk.fail("a");
     desk.start(&["s1"]);
@@ -163,7 +164,7 @@ fn milestones_end_by_themselves() {
 }
 
 #[test]
-fn what_becomes_ready_is_told_once_and_again_when_others_are_to_end_it() {
+fn a_ready_task_is_announced_once_and_again_when_its_kind_of_work_changes() {
     let desk = Desk::with(&["a", "b needs=a"]);
     let ready = |after: u64| -> Vec<u32> {
         let events = desk.manager.history(None, after, 0).unwrap();
@@ -175,5 +176,5 @@ fn what_becomes_ready_is_told_once_and_again_when_others_are_to_end_it() {
     let before = desk.revision();
     let call = taskpawl_model::parse_call(r#"{"toolName": "t"}"#).unwrap();
     desk.accept(desk.manager.add_tool_call("b", call));
-    assert_eq!(ready(before), [desk.key("b").0], "now a run may take it");
+    assert_eq!(ready(before), [desk.key("b").0], "now a run can take it");
 }

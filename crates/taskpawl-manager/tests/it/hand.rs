@@ -9,14 +9,14 @@ fn ending(note: &str) -> Ending {
 }
 
 #[test]
-fn several_tasks_end_in_one_command_also_when_one_opens_the_next() {
+fn one_command_can_end_several_tasks_even_if_one_opens_the_next() {
     let desk = Desk::with(&["a", "b needs=a", "c needs=b"]);
     desk.accept(desk.manager.done(&ids(&["a", "b", "c"]), Ending::default()));
     assert_eq!(desk.states(), "a=done b=done c=done");
 }
 
 #[test]
-fn of_several_tasks_all_end_or_none() {
+fn ending_several_tasks_is_all_or_nothing() {
     let desk = Desk::with(&["a", "b", "c needs=b"]);
     let refused = desk.refuse(|m| m.done(&ids(&["a", "c"]), ending("done both")));
     insta::assert_snapshot!(refused, @r"
@@ -28,7 +28,7 @@ fn of_several_tasks_all_end_or_none() {
 }
 
 #[test]
-fn only_manual_tasks_end_by_hand() {
+fn only_manual_tasks_can_be_marked_as_ended() {
     let desk = Desk::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` has tool calls, so `done` is not for it
@@ -50,7 +50,7 @@ fn only_manual_tasks_end_by_hand() {
 }
 
 #[test]
-fn somebody_says_how_an_interrupted_call_ended_and_the_task_goes_on_after_it() {
+fn reporting_the_end_of_an_interrupted_call_resumes_the_task() {
     let desk = Desk::with(&["a calls=3", "b needs=a"]);
     desk.start(&["a"]);
     desk.report("a", "c1", "ok");
@@ -95,9 +95,9 @@ fn a_report_about_an_interrupted_task_of_an_old_attempt_is_refused() {
     );
 }
 
-/// Of two calls that were interrupted side by side, each is looked at.
+/// Two parallel calls were interrupted, and each needs its own decision.
 #[test]
-fn parallel_calls_that_were_interrupted_are_settled_one_by_one() {
+fn interrupted_parallel_calls_are_settled_one_by_one() {
     let desk = Desk::with(&["a calls=3 parallel"]);
     desk.start(&["a"]);
     desk.report("a", "c1", "lost");
@@ -110,9 +110,9 @@ fn parallel_calls_that_were_interrupted_are_settled_one_by_one() {
     assert_eq!(desk.states(), "a=done");
 }
 
-/// A call that failed for good beside the interrupted one is not started again.
+/// A call that failed for good next to the interrupted one is not started again.
 #[test]
-fn a_failure_beside_an_interrupted_call_stands() {
+fn a_failed_call_beside_an_interrupted_one_stays_failed() {
     let desk = Desk::with(&["a calls=2 parallel"]);
     desk.start(&["a"]);
     desk.report("a", "c1", "bad");
@@ -124,7 +124,7 @@ fn a_failure_beside_an_interrupted_call_stands() {
 }
 
 #[test]
-fn a_task_given_back_keeps_the_failure_of_a_parallel_call() {
+fn a_released_task_keeps_the_failure_of_a_parallel_call() {
     let desk = Desk::with(&["a calls=2 parallel", "b calls=2"]);
     desk.start(&["a", "b"]);
     desk.report("a", "c1", "bad");
@@ -135,7 +135,7 @@ fn a_task_given_back_keeps_the_failure_of_a_parallel_call() {
 }
 
 #[test]
-fn skip_and_cancel_cover_the_subtree() {
+fn skip_and_cancel_include_subtasks() {
     let desk = Desk::with(&[
         "p",
         "s1 in=p",
@@ -164,7 +164,7 @@ fn skip_and_cancel_cover_the_subtree() {
 }
 
 #[test]
-fn one_command_may_name_a_task_and_what_lies_below_it() {
+fn one_command_may_name_a_task_and_its_subtasks() {
     let desk = Desk::with(&["p", "s in=p", "deep in=s", "q", "t in=q"]);
     desk.accept(desk.manager.skip(&ids(&["deep", "p", "s"]), None));
     desk.accept(desk.manager.cancel(&ids(&["q", "t"]), None));
@@ -174,7 +174,7 @@ fn one_command_may_name_a_task_and_what_lies_below_it() {
 }
 
 #[test]
-fn what_is_in_progress_is_cancelled_but_not_skipped() {
+fn a_task_in_progress_can_be_cancelled_but_not_skipped() {
     let desk = Desk::with(&["p", "s in=p"]);
     desk.accept(desk.manager.claim("s", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["p"]), None)), @"
@@ -189,9 +189,9 @@ fn what_is_in_progress_is_cancelled_but_not_skipped() {
     assert_eq!(desk.states(), "p=done s=cancelled");
 }
 
-/// Every state, every command by hand: what comes of it, or the refusal.
+/// The result of each manual command in each status, or its refusal.
 #[test]
-fn every_command_by_hand_in_every_state() {
+fn every_manual_command_in_every_status() {
     use std::fmt::Write as _;
     let states =
         ["todo", "in_progress", "blocked", "done", "failed", "cancelled", "skipped", "interrupted", "shut"];

@@ -1,4 +1,5 @@
-//! Who may act on what another actor holds: every kind of holder, every kind of actor, every command that could take a claim away.
+//! Permissions on tasks held by another actor: every kind of holder, every kind of actor, and every command
+//! that could end a claim.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::support::{LEASE, ids};
 const HOLDERS: [ActorKind; 4] = [ActorKind::Person, ActorKind::Agent, ActorKind::Program, ActorKind::Unknown];
 const ACTORS: [ActorKind; 3] = [ActorKind::Person, ActorKind::Agent, ActorKind::Program];
 
-/// What an actor tries on the task `a` below `p`, which another one holds.
+/// An attempt of an actor to change the task `a` below `p`, which another actor holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attempt {
     Claim,
@@ -19,7 +20,7 @@ enum Attempt {
     Done,
     Fail,
     Release,
-    /// Reports on the attempt of the holder after the task was given back.
+    /// Reports the holder's attempt after the task was released.
     LateReport,
     Cancel,
     CancelAbove,
@@ -57,7 +58,7 @@ impl Attempt {
         }
     }
 
-    /// The promise, in words of its own: the rules are not asked.
+    /// Returns the expected permission, stated independently of the rules.
     fn is_promised(self, holder: ActorKind, actor: ActorKind, is_same_name: bool) -> bool {
         let is_own = is_same_name && (holder == actor || holder == ActorKind::Unknown);
         match self {
@@ -85,14 +86,14 @@ fn new_task(id: &str, parent: Option<&str>) -> NewTask {
     }
 }
 
-/// Everything that a refusal has to leave as it is.
+/// Returns all data that a refusal must not change.
 fn state(manager: &Manager) -> (Vec<(Status, Option<Claim>)>, u64) {
     let tasks = manager.list(&Query::default()).unwrap().tasks;
     let revision = manager.revision().unwrap();
     (tasks.into_iter().map(|task| (task.status, task.claim)).collect(), revision)
 }
 
-/// Returns whether the actor may, or what is wrong with the answer.
+/// Returns whether the actor was permitted, or describes a wrong answer.
 fn tried(
     location: &Location,
     recorded: ActorKind,
@@ -106,7 +107,7 @@ fn tried(
     let holder = setup.clone().with_actor("ann").with_kind(recorded);
     holder.claim("a", LEASE).unwrap();
     let claimed_at = state(&setup).1;
-    // Another process reads what the first one stored.
+    // A separate handle, as in another process, reads the stored data.
     let store = if *location == Location::Memory { setup.store().clone() } else { open(location) };
     let actor = Manager::new(store, actor.1).with_kind(actor.0);
     let before = state(&setup);
@@ -125,8 +126,8 @@ fn tried(
     }
 }
 
-/// Plays the whole matrix on one kind of store, and returns how many combinations there are and those that break the promise.
-/// `recorded` tells which kind a claim is stored with.
+/// Tests all combinations on one kind of store. Returns their number, and the combinations with a wrong
+/// result. `recorded` maps the kind of the holder to the one that the claim is stored with.
 fn play(mut place: impl FnMut() -> Location, recorded: fn(ActorKind) -> ActorKind) -> (usize, Vec<String>) {
     let (mut count, mut broken) = (0, Vec::new());
     for holder in HOLDERS {
@@ -155,7 +156,7 @@ fn numbered(directory: &Path, kind: fn(std::path::PathBuf) -> Location) -> impl 
 }
 
 #[test]
-fn each_kind_of_actor_acts_on_what_it_may_on_every_store() {
+fn each_kind_of_actor_changes_only_permitted_tasks_on_every_store() {
     let directory = tempfile::tempdir().unwrap();
     let sqlite = play(numbered(directory.path(), Location::Sqlite), |kind| kind);
     let json_directory = tempfile::tempdir().unwrap();
@@ -164,9 +165,9 @@ fn each_kind_of_actor_acts_on_what_it_may_on_every_store() {
     assert_eq!([sqlite, json, memory], [(216, vec![]), (216, vec![]), (216, vec![])]);
 }
 
-/// The control: where claims have a name alone, the matrix has to find it.
+/// Positive control: if claims record only a name, the matrix must report it.
 #[test]
-fn the_matrix_finds_claims_of_which_the_name_alone_decides() {
+fn the_matrix_detects_claims_that_compare_only_names() {
     let (_, broken) = play(|| Location::Memory, |_| ActorKind::Unknown);
     println!("identity control: {} of 216 combinations are found", broken.len());
     assert_eq!(broken.len(), 40, "{broken:#?}");
@@ -174,7 +175,7 @@ fn the_matrix_finds_claims_of_which_the_name_alone_decides() {
 }
 
 #[test]
-fn an_agent_may_take_a_task_of_which_the_lease_of_a_person_ended() {
+fn an_agent_may_claim_a_task_after_the_lease_of_a_person_expired() {
     let desk = crate::support::Desk::with(&["a"]);
     let person = desk.manager.clone().with_kind(ActorKind::Person);
     let agent = desk.manager.clone().with_actor("bot").with_kind(ActorKind::Agent);
@@ -193,7 +194,7 @@ fn a_refusal_to_an_actor_of_the_same_name_says_which_kind_holds_the_task() {
 }
 
 #[test]
-fn an_agent_renews_no_lease_of_a_person_of_its_name_by_being_at_work() {
+fn commands_of_an_agent_renew_no_lease_of_a_person_with_its_name() {
     let desk = crate::support::Desk::with(&["a", "b"]);
     desk.accept(desk.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
     let until = desk.task("a").claim.unwrap().lease_until;
@@ -205,7 +206,7 @@ fn an_agent_renews_no_lease_of_a_person_of_its_name_by_being_at_work() {
 }
 
 #[test]
-fn events_and_claims_tell_the_kind_of_their_actor() {
+fn events_and_claims_record_the_kind_of_their_actor() {
     let desk = crate::support::Desk::with(&["a"]);
     let person = desk.manager.clone().with_kind(ActorKind::Person);
     desk.accept(person.claim("a", LEASE));

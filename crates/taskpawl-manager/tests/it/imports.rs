@@ -1,4 +1,5 @@
-//! Tasks of other programs come in with their states, once; what changed there follows, what changed here stays.
+//! Imports from other programs: tasks keep their statuses, source changes are applied later, and local
+//! changes are kept.
 
 use serde_json::{Value, json};
 use taskpawl_manager::{Ending, Error};
@@ -61,7 +62,7 @@ fn plan() -> Vec<Value> {
 }
 
 #[test]
-fn tasks_come_in_with_their_states_which_are_recorded_as_imported() {
+fn tasks_are_imported_with_their_statuses() {
     let desk = Desk::new();
     let report = desk.imported(&plan());
     assert_eq!(ids(&report.created), ["a", "b", "c", "d", "e", "p", "p1", "p2"]);
@@ -85,7 +86,7 @@ fn tasks_come_in_with_their_states_which_are_recorded_as_imported() {
 }
 
 #[test]
-fn the_same_again_changes_nothing() {
+fn importing_the_same_again_changes_nothing() {
     let desk = Desk::new();
     desk.imported(&plan());
     let revision = desk.manager.revision().unwrap();
@@ -98,7 +99,7 @@ fn the_same_again_changes_nothing() {
 }
 
 #[test]
-fn what_changed_there_follows_and_what_changed_here_stays() {
+fn source_changes_are_imported_and_store_changes_are_kept() {
     let desk = Desk::new();
     desk.imported(&plan());
     desk.manager.unblock(&["c".to_owned()]).unwrap();
@@ -125,7 +126,7 @@ fn what_changed_there_follows_and_what_changed_here_stays() {
         ("Another name", "ours", "high")
     );
     assert_eq!(desk.manager.get("a").unwrap().notes.len(), 2);
-    // The last below it is done, and so is what is above.
+    // The last subtask is done, and therefore the parent is done, too.
     assert_eq!(
         (desk.status_of("c"), desk.status_of("p2"), desk.status_of("p")),
         (Status::Done, Status::Done, Status::Done)
@@ -133,7 +134,7 @@ fn what_changed_there_follows_and_what_changed_here_stays() {
 }
 
 #[test]
-fn a_field_that_changed_on_both_sides_stays_and_that_is_said() {
+fn a_field_changed_on_both_sides_is_kept_and_reported() {
     let desk = Desk::new();
     desk.imported(&plan());
     let renamed = |name: &str| json!({"name": name, "priority": "high"}).as_object().cloned().unwrap();
@@ -152,23 +153,19 @@ fn a_field_that_changed_on_both_sides_stays_and_that_is_said() {
         (e.name.as_str(), e.description.as_str(), e.priority.as_str()),
         ("Here renamed", "there", "high")
     );
-    assert!(e.dependencies.is_empty(), "what changed there alone is taken over");
+    assert!(e.dependencies.is_empty(), "changes of the source alone are imported");
     let again = desk.imported(&tasks);
-    assert_eq!((again.kept.len(), again.unchanged), (0, 8), "it is said once");
-    // What changes there later, and is the same on both sides, is no matter.
+    assert_eq!((again.kept.len(), again.unchanged), (0, 8), "a conflict is reported once");
+    // A later change that makes both sides equal is no conflict.
     tasks[4]["name"] = json!("Here renamed");
     assert_eq!(desk.imported(&tasks).kept, []);
     tasks[4]["priority"] = json!("low");
     desk.manager.import(import(&tasks, ImportMode::Adopt)).unwrap();
-    assert_eq!(
-        desk.manager.get("e").unwrap().priority.as_str(),
-        "low",
-        "where the file is to count, it does"
-    );
+    assert_eq!(desk.manager.get("e").unwrap().priority.as_str(), "low", "the file wins on request");
 }
 
 #[test]
-fn estimates_links_and_context_that_changed_on_both_sides_stay() {
+fn estimates_links_and_context_changed_on_both_sides_are_kept() {
     let desk = Desk::new();
     let there = |estimate: &str, other: &str, value: u8| {
         let said = json!({
@@ -183,10 +180,10 @@ fn estimates_links_and_context_that_changed_on_both_sides_stay() {
     desk.manager.update("a", here.as_object().cloned().unwrap(), None).unwrap();
     let report = desk.manager.import(there("3h", "c", 3)).unwrap();
     let kept: Vec<&str> = report.kept.iter().map(|kept| kept.field.as_str()).collect();
-    assert_eq!(kept, ["estimate", "metadata.context"], "links are the same on both sides");
+    assert_eq!(kept, ["estimate", "metadata.context"], "links are equal on both sides");
     let a = desk.manager.get("a").unwrap();
     assert_eq!((&a.options["estimate"], &a.metadata.context["x"]), (&json!("2h"), &json!(2)));
-    // What is written in whole minutes is no change.
+    // Rounding to whole minutes is not a change.
     let desk = Desk::new();
     desk.manager.import(there("90s", "b", 1)).unwrap();
     desk.manager.import(Import { mode: ImportMode::Record, ..there("2m", "b", 1) }).unwrap();
@@ -195,7 +192,7 @@ fn estimates_links_and_context_that_changed_on_both_sides_stay() {
 }
 
 #[test]
-fn what_is_gone_from_the_context_there_goes_here() {
+fn context_removed_in_the_source_is_removed_in_the_store() {
     let desk = Desk::new();
     let there = |context: Value| {
         let mut import = import(&[json!({"id": "a", "metadata": {"context": context}})], ImportMode::Merge);
@@ -210,14 +207,14 @@ fn what_is_gone_from_the_context_there_goes_here() {
     assert_eq!(context(), json!({}));
 }
 
-/// Returns the fields in which a report says that here and there differ, with what they say.
+/// Returns the conflicting fields of a report, with the values of both sides.
 fn apart(report: &ImportReport) -> Vec<[Value; 4]> {
     let list = report.apart.iter();
     list.map(|one| [json!(one.task), json!(one.field), one.here.clone(), one.there.clone()]).collect()
 }
 
 #[test]
-fn what_stayed_apart_is_known_until_both_sides_say_the_same() {
+fn a_conflict_is_remembered_until_both_sides_agree() {
     let desk = Desk::new();
     desk.imported(&plan());
     let renamed = |name: &str| json!({"name": name}).as_object().cloned().unwrap();
@@ -227,22 +224,22 @@ fn what_stayed_apart_is_known_until_both_sides_say_the_same() {
     for _ in 0..2 {
         assert_eq!(json!(apart(&desk.imported(&tasks))), json!([["e", "name", "Here", "There"]]));
     }
-    // An export wrote what is here.
+    // An export has written the local value.
     tasks[4]["name"] = json!("Here");
     desk.manager.import(import(&tasks, ImportMode::Record)).unwrap();
     assert!(apart(&desk.imported(&tasks)).is_empty());
-    // The same name here, in the end.
+    // Locally the name is changed to the same value.
     desk.manager.update("e", renamed("Here again"), None).unwrap();
     tasks[4]["name"] = json!("There again");
     assert_eq!(desk.imported(&tasks).apart.len(), 1);
     desk.manager.update("e", renamed("There again"), None).unwrap();
     assert!(apart(&desk.imported(&tasks)).is_empty());
     desk.manager.update("e", renamed("Later"), None).unwrap();
-    assert!(apart(&desk.imported(&tasks)).is_empty(), "what changed here alone is no conflict");
+    assert!(apart(&desk.imported(&tasks)).is_empty(), "local changes alone are no conflict");
 }
 
 #[test]
-fn a_plan_that_is_applied_again_leaves_what_stayed_apart() {
+fn reapplying_a_plan_keeps_conflicts() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, name: Ours}]");
     desk.manager.import(import(&[json!({"id": "a", "name": "Ours"})], ImportMode::Record)).unwrap();
@@ -254,7 +251,7 @@ fn a_plan_that_is_applied_again_leaves_what_stayed_apart() {
 }
 
 #[test]
-fn what_stayed_apart_is_taken_over_where_the_source_is_to_count() {
+fn conflicts_are_resolved_in_favor_of_the_source_on_request() {
     let desk = Desk::new();
     desk.imported(&plan());
     desk.manager.update("e", json!({"name": "Here"}).as_object().cloned().unwrap(), None).unwrap();
@@ -267,7 +264,7 @@ fn what_stayed_apart_is_taken_over_where_the_source_is_to_count() {
 }
 
 #[test]
-fn a_state_that_is_another_on_both_sides_is_apart() {
+fn different_statuses_are_a_conflict() {
     let desk = Desk::new();
     desk.imported(&plan());
     desk.manager.unblock(&["c".to_owned()]).unwrap();
@@ -283,7 +280,7 @@ fn a_state_that_is_another_on_both_sides_is_apart() {
 }
 
 #[test]
-fn what_is_gone_there_stays_and_what_was_deleted_here_stays_so() {
+fn tasks_missing_in_the_source_stay_and_deleted_tasks_stay_deleted() {
     let desk = Desk::new();
     desk.imported(&plan());
     desk.manager.delete(&["e".to_owned()]).unwrap();
@@ -299,10 +296,12 @@ fn what_is_gone_there_stays_and_what_was_deleted_here_stays_so() {
 }
 
 #[test]
-fn another_task_of_the_same_id_is_not_touched_unless_that_is_asked_for() {
+fn an_unrelated_task_with_the_same_id_is_only_changed_on_request() {
     let desk = Desk::with(&["a name=Ours", "b name=Same"]);
     let there = [json!({"id": "a"}), json!({"id": "b", "name": "Same"})];
-    let Refusal::ImportConflict { conflicts, .. } = desk.refused(&there) else { panic!("another refusal") };
+    let Refusal::ImportConflict { conflicts, .. } = desk.refused(&there) else {
+        panic!("unexpected refusal")
+    };
     let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(conflicts, ["`a` is here and was not imported from there"]);
     let report = desk.manager.import(import(&there, ImportMode::Adopt)).unwrap();
@@ -311,7 +310,7 @@ fn another_task_of_the_same_id_is_not_touched_unless_that_is_asked_for() {
 }
 
 #[test]
-fn a_circle_is_refused_with_its_way_round_and_nothing_is_made() {
+fn a_cycle_is_refused_with_its_path_and_nothing_is_created() {
     let desk = Desk::new();
     let circle = [
         json!({"id": "x"}),
@@ -319,7 +318,7 @@ fn a_circle_is_refused_with_its_way_round_and_nothing_is_made() {
         json!({"id": "b", "dependencies": ["c"]}),
         json!({"id": "c", "dependencies": ["a"]}),
     ];
-    let Refusal::Cycle { path } = desk.refused(&circle) else { panic!("another refusal") };
+    let Refusal::Cycle { path } = desk.refused(&circle) else { panic!("unexpected refusal") };
     assert_eq!((path.len(), path.first()), (4, path.last()));
     assert_eq!(desk.manager.revision().unwrap(), 0);
     let unknown = desk.refused(&[json!({"id": "a", "dependencies": ["nobody"]})]);
@@ -337,7 +336,7 @@ fn a_parent_is_done_only_when_everything_below_it_is() {
 }
 
 #[test]
-fn calls_are_those_of_an_agent_and_nothing_that_was_decided_comes_along() {
+fn imported_calls_have_origin_agent_and_no_approvals() {
     let desk = Desk::new();
     let call = |status: &str| {
         json!({"toolCalls": [{
@@ -378,12 +377,12 @@ fn an_import_is_undone_as_a_whole() {
     desk.manager.undo(None).unwrap();
     desk.check();
     assert!(desk.manager.get("e").is_err());
-    // It never came to anything: the ids are free.
+    // The import was undone completely, so its ids are free.
     assert_eq!(desk.imported(&plan()).created.len(), 8);
 }
 
 #[test]
-fn what_was_just_written_is_known_without_changing_anything() {
+fn recording_an_export_changes_nothing() {
     let desk = Desk::with(&["a name=Ours"]);
     let there = [json!({"id": "a", "name": "Ours, shortened"})];
     let revision = desk.manager.revision().unwrap();
@@ -396,7 +395,7 @@ fn what_was_just_written_is_known_without_changing_anything() {
 }
 
 #[test]
-fn a_plan_and_a_file_say_their_part_of_the_same_task() {
+fn a_plan_and_an_import_can_share_a_task() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, name: Ours}]");
     let there = [json!({"id": "a", "name": "Ours"})];

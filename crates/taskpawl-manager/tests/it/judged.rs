@@ -1,4 +1,4 @@
-//! What a policy makes of calls: those that ask although nobody wrote so, and those that never start.
+//! Policy decisions on calls: approvals that no plan asks for, and denied calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,8 @@ use taskpawl_model::{
 
 use crate::support::{Desk, fields, ids};
 
-/// Asks about what says `ask` anywhere in its arguments, denies what says `deny`, and asks about whatever wants more of the sandbox.
+/// Asks if the arguments contain `ask`, denies if they contain `deny`, and asks for additional sandbox
+/// permissions.
 #[derive(Debug)]
 struct Words(&'static str);
 
@@ -31,7 +32,7 @@ impl Gatekeeper for Words {
     }
 }
 
-/// Asks about nothing.
+/// Allows every call.
 #[derive(Debug)]
 struct Open;
 
@@ -45,7 +46,7 @@ impl Gatekeeper for Open {
     }
 }
 
-/// Counts how often it is asked.
+/// Counts its evaluations.
 #[derive(Debug, Default)]
 struct Counting(AtomicU32);
 
@@ -77,16 +78,18 @@ fn started(answer: &Answer) -> Vec<String> {
 }
 
 fn reason(desk: &Desk, id: &str) -> BlockedReason {
-    desk.task(id).blocked_reason.expect("it is blocked")
+    desk.task(id).blocked_reason.expect("the task is not blocked")
 }
 
 fn why(desk: &Desk, id: &str) -> Option<String> {
-    let BlockedReason::Approval { why, .. } = reason(desk, id) else { panic!("it asks for no approval") };
+    let BlockedReason::Approval { why, .. } = reason(desk, id) else {
+        panic!("the task does not wait for an approval")
+    };
     why
 }
 
 #[test]
-fn a_call_that_the_rules_ask_about_waits_with_its_reason() {
+fn a_call_that_the_policy_asks_about_waits_with_a_reason() {
     let desk = desk("tasks: [{id: a, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {n: ask}}]}]");
     assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":1}"#]);
     desk.report("a", "c1", "ok");
@@ -101,7 +104,7 @@ fn a_call_that_the_rules_ask_about_waits_with_its_reason() {
 }
 
 #[test]
-fn a_call_that_starts_is_judged_once() {
+fn the_policy_is_evaluated_once_per_start() {
     let counting = Arc::new(Counting::default());
     let desk = Desk::new().judged_by(Arc::clone(&counting) as Arc<dyn Gatekeeper>);
     desk.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, mode: parallel, calls: [{toolName: t}, {toolName: t}]}]");
@@ -112,7 +115,7 @@ fn a_call_that_starts_is_judged_once() {
 }
 
 #[test]
-fn a_call_that_is_denied_fails_and_is_not_tried_again() {
+fn a_denied_call_fails_without_a_retry() {
     let desk = desk(
         "tasks: [{id: a, retry: {attempts: 3}, calls: [{toolName: t, args: {n: deny}, approval: required}]}]",
     );
@@ -124,7 +127,7 @@ fn a_call_that_is_denied_fails_and_is_not_tried_again() {
 }
 
 #[test]
-fn what_the_sandbox_is_asked_for_belongs_to_what_is_approved() {
+fn requested_sandbox_permissions_are_part_of_an_approval() {
     let desk = desk("tasks: [{id: a, sandbox: {net: true}, calls: [{toolName: t}]}]");
     desk.start(&["a"]);
     let request = desk.manager.approval_request("a").unwrap().unwrap();
@@ -138,7 +141,7 @@ fn what_the_sandbox_is_asked_for_belongs_to_what_is_approved() {
 }
 
 #[test]
-fn a_list_is_approved_once_for_all_of_its_elements() {
+fn a_list_is_approved_once_for_all_elements() {
     let desk = desk(
         "tasks: [{id: each, forEach: {in: [1, ask, 3]}, calls: [{toolName: t, args: {n: '${{ item }}'}}, {toolName: t, args: {m: '${{ context.c1 }}'}}]}]",
     );
@@ -149,13 +152,13 @@ fn a_list_is_approved_once_for_all_of_its_elements() {
     assert_eq!(desk.states(), "each=todo each.0=todo each.1=todo each.2=todo");
     let answer = desk.start(&["each.0", "each.1", "each.2"]);
     assert_eq!(started(&answer), [r#"each.0 {"n":1}"#, r#"each.1 {"n":"ask"}"#, r#"each.2 {"n":3}"#]);
-    // What nobody could know then is asked about when it is known.
+    // An argument that was unknown at the list approval is decided when it is known.
     desk.accept(desk.try_report("each.1", "c1", taskpawl_model::CallEnd::Succeeded(json!("ask")), true));
     assert_eq!(why(&desk, "each.1").as_deref(), Some("rule 1 asks"));
 }
 
 #[test]
-fn other_elements_are_another_list() {
+fn changed_elements_need_a_new_approval() {
     let desk = desk(
         "tasks: [{id: find}, {id: each, needs: find, forEach: {in: '${{ tasks.find.result }}'}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]",
     );
@@ -174,7 +177,7 @@ fn other_elements_are_another_list() {
 }
 
 #[test]
-fn a_list_that_another_policy_asks_about_is_approved_once_again() {
+fn a_list_needs_another_approval_under_a_changed_policy() {
     let desk = desk(
         "tasks: [{id: each, forEach: {in: [ask 0, ask 1, ask 2, ask 3]}, calls: [{toolName: t, args: {n: '${{ item }}'}}, {toolName: t, args: {n: 'ask ${{ index }}'}}]}]",
     );
@@ -190,7 +193,8 @@ fn a_list_that_another_policy_asks_about_is_approved_once_again() {
         "each=blocked{approval} each.0=done each.1=in_progress each.2=todo each.3=todo"
     );
     assert_eq!(why(&later, "each").as_deref(), Some("rule 1 asks"));
-    // What runs goes on, and waits for the list, too, when it comes to what is asked about.
+    // A running item continues. It also waits for the list approval when it reaches a call that the policy
+    // asks about.
     later.report("each.1", "c1", "ok");
     assert_eq!(later.states(), "each=blocked{approval} each.0=done each.1=todo each.2=todo each.3=todo");
     approve(&later, "each");
@@ -203,7 +207,7 @@ fn a_list_that_another_policy_asks_about_is_approved_once_again() {
 }
 
 #[test]
-fn items_that_somebody_changed_ask_for_themselves_under_another_policy() {
+fn changed_items_ask_individually_under_a_changed_policy() {
     let desk = desk(
         "tasks: [{id: each, forEach: {in: [ask 0, ask 1]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]",
     );
@@ -215,7 +219,7 @@ fn items_that_somebody_changed_ask_for_themselves_under_another_policy() {
 }
 
 #[test]
-fn what_a_list_could_not_show_is_asked_about_where_it_is_known_under_another_policy() {
+fn arguments_unknown_in_the_list_approval_ask_when_known_under_a_changed_policy() {
     let desk = desk(
         "tasks: [{id: each, forEach: {in: [ask, 1]}, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {m: '${{ context.c1 }}'}}]}]",
     );
@@ -226,7 +230,7 @@ fn what_a_list_could_not_show_is_asked_about_where_it_is_known_under_another_pol
 }
 
 #[test]
-fn an_item_that_is_changed_after_the_list_was_approved_asks_for_itself() {
+fn an_item_changed_after_the_list_approval_asks_individually() {
     let desk =
         desk("tasks: [{id: each, forEach: {in: [ask]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]");
     approve(&desk, "each");
@@ -237,7 +241,7 @@ fn an_item_that_is_changed_after_the_list_was_approved_asks_for_itself() {
 }
 
 #[test]
-fn the_approval_of_a_task_counts_for_what_it_showed() {
+fn the_approval_of_a_task_covers_only_the_calls_it_showed() {
     let desk = desk(
         "tasks: [{id: a, approval: required, calls: [{toolName: t, args: {n: ask}}], subtasks: [{id: b, calls: [{toolName: t, args: {n: ask}}]}]}]",
     );
@@ -248,7 +252,7 @@ fn the_approval_of_a_task_counts_for_what_it_showed() {
 }
 
 #[test]
-fn silence_approves_nothing_that_the_rules_ask_about() {
+fn expiry_never_approves_calls_that_the_policy_asks_about() {
     let ask = "approval: {ask: Go?, expires: 10s, onExpiry: approve}";
     let desk = desk(&format!(
         "tasks: [{{id: call, calls: [{{toolName: t, args: {{n: ask}}, {ask}}}]}}, {{id: task, {ask}, calls: [{{toolName: t, args: {{n: ask}}}}]}}, {{id: mild, calls: [{{toolName: t, {ask}}}]}}]"
@@ -258,14 +262,14 @@ fn silence_approves_nothing_that_the_rules_ask_about() {
     let tasks = ["call", "task", "mild"].map(|id| desk.key(id)).into();
     desk.accept(desk.manager.command(Command::ExpireApprovals { tasks }));
     assert_eq!(desk.states(), "call=cancelled task=todo mild=todo");
-    // The task may start, but its call was approved by nobody.
+    // The task may start, but its call has no approval.
     assert!(started(&desk.start(&["task"])).is_empty());
     assert_eq!(why(&desk, "task").as_deref(), Some("rule 1 asks"));
     assert_eq!(started(&desk.start(&["mild"])), ["mild {}"]);
 }
 
 #[test]
-fn an_approval_does_not_outlive_the_policy() {
+fn an_approval_ends_with_the_policy_version() {
     let desk = desk("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
     desk.start(&["a"]);
     approve(&desk, "a");
@@ -277,7 +281,7 @@ fn an_approval_does_not_outlive_the_policy() {
 }
 
 #[test]
-fn another_policy_decides_about_what_waits() {
+fn a_changed_policy_decides_waiting_calls_again() {
     let desk = desk(
         "tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}, {id: b, approval: required, calls: [{toolName: t}]}]",
     );
@@ -286,7 +290,7 @@ fn another_policy_decides_about_what_waits() {
     let waiting = |version: &str| {
         desk.manager.store().view(|view| recovery::questions_of_policy(view, version)).unwrap()
     };
-    // What its author asks about the same policy does not decide.
+    // The policy does not decide questions that the author asked.
     assert_eq!(waiting("v1"), [desk.key("a")]);
     let tasks = waiting("open");
     assert_eq!(tasks.len(), 2);
@@ -299,7 +303,7 @@ fn another_policy_decides_about_what_waits() {
 }
 
 #[test]
-fn who_does_not_know_the_policy_leaves_its_questions() {
+fn actors_without_the_policy_keep_its_questions() {
     let plain = Desk::new();
     let judged = plain.judged_by(Arc::new(Words("v1")));
     judged.apply("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
@@ -311,7 +315,7 @@ fn who_does_not_know_the_policy_leaves_its_questions() {
 }
 
 #[test]
-fn who_approves_with_other_arguments_is_held_to_the_rules() {
+fn replacement_arguments_are_checked_by_the_policy() {
     let desk = desk("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
     desk.start(&["a"]);
     let with = |word: &str| Approving { args: Some(fields(json!({ "n": word }))), ..Approving::default() };
@@ -326,7 +330,7 @@ fn who_approves_with_other_arguments_is_held_to_the_rules() {
 }
 
 #[test]
-fn what_a_task_emits_is_from_an_agent() {
+fn emitted_tasks_have_origin_agent() {
     let desk = desk("tasks: [{id: a, calls: [{toolName: t, emit: true}]}]");
     desk.start(&["a"]);
     let result = json!({"tasks": [{"id": "new", "calls": [{"toolName": "t"}]}]});
@@ -339,7 +343,7 @@ fn what_a_task_emits_is_from_an_agent() {
 }
 
 #[test]
-fn calls_at_once_ask_when_nothing_runs_beside_them() {
+fn a_parallel_call_asks_after_the_running_ones_have_ended() {
     let desk = desk(
         "tasks: [{id: a, mode: parallel, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {n: ask}}]}]",
     );
@@ -350,7 +354,7 @@ fn calls_at_once_ask_when_nothing_runs_beside_them() {
 }
 
 #[test]
-fn a_forecast_knows_what_asks_and_what_is_denied() {
+fn a_forecast_predicts_approvals_and_denials() {
     let desk = desk(
         "tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}, {id: b, calls: [{toolName: t, args: {n: deny}}]}, {id: c, needs: b, calls: [{toolName: t}]}, {id: d, calls: [{toolName: t}]}]",
     );

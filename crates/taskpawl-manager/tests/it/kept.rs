@@ -1,4 +1,4 @@
-//! Who may not decide leaves approvals as they are, and everything that waits for them.
+//! Actors that may not decide can neither remove an approval nor start anything that waits for one.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use taskpawl_testkit::Random;
 
 use crate::support::{Desk, fields, ids, said};
 
-/// A gate that somebody has to open, what waits for it in every way, and what does not.
+/// A task that needs an approval, tasks that wait for it in every way, and one that does not.
 const PLAN: &str = "
 name: p
 tasks:
@@ -36,7 +36,7 @@ tasks:
 - {id: end, needs: [loop], calls: [{toolName: t}]}
 ";
 
-/// What only starts when somebody has approved.
+/// The tasks that start only after the approval.
 const HELD: &[&str] = &["between", "deploy", "last", "after", "either", "part", "parent", "behind", "end"];
 
 fn desk() -> Desk {
@@ -45,7 +45,7 @@ fn desk() -> Desk {
     desk
 }
 
-/// Returns the desk as those see it who may not decide.
+/// Returns managers for all kinds of actors that may not decide.
 fn kept(desk: &Desk) -> Vec<Manager> {
     let mut managers: Vec<Manager> =
         [Origin::Mcp, Origin::Agent].map(|origin| desk.manager.clone().with_origin(origin)).into();
@@ -55,7 +55,8 @@ fn kept(desk: &Desk) -> Vec<Manager> {
 
 type Tried = Result<(), Error>;
 
-/// Gives a command that decides by the back door, to all that may not: each is refused, and a person is not.
+/// Tries a command that would bypass the approval: it is refused for all actors that may not decide, and
+/// accepted from a person.
 #[track_caller]
 fn is_for_people(command: impl Fn(&Manager) -> Tried, about: &str) {
     let desk = desk();
@@ -95,13 +96,13 @@ fn a_task_with_an_approval_is_not_skipped() {
     }
     is_for_people(|manager| none(manager.skip(&ids(&["between"]), None)), "task `last`");
     is_for_people(|manager| none(manager.skip(&ids(&["parent"]), None)), "task `check`");
-    // Nothing waits for it, and nobody is asked about it.
+    // No task waits for `last`, and nobody is asked about it.
     let desk = desk();
     desk.accept(desk.manager.clone().with_origin(Origin::Agent).skip(&ids(&["last"]), None));
 }
 
 #[test]
-fn what_is_given_up_lets_nothing_start_that_waits_for_an_approval() {
+fn cancelling_never_starts_a_task_that_waits_for_an_approval() {
     is_for_people(|manager| none(manager.cancel(&ids(&["check"]), None)), "task `parent`");
     is_for_people(|manager| none(manager.cancel(&ids(&["behind"]), None)), "task `parent`");
     let desk = desk();
@@ -114,11 +115,11 @@ fn what_is_given_up_lets_nothing_start_that_waits_for_an_approval() {
     let gone = desk.refuse(|_| agent.delete(&ids(&["whole", "part"])));
     assert!(gone.contains("would go or change"), "{gone}");
     desk.accept(agent.retry(&ids(&["parent"]), false));
-    assert_eq!(desk.task("check").status, Status::Blocked, "it asks again");
+    assert_eq!(desk.task("check").status, Status::Blocked, "the task asks again");
 }
 
 #[test]
-fn nothing_stops_depending_on_an_approval() {
+fn a_dependency_on_an_approval_cannot_be_removed() {
     is_for_people(|manager| none(manager.remove_dependency("deploy", "gate")), "task `deploy`");
     is_for_people(|manager| none(manager.remove_dependency("between", "gate")), "task `between`");
     is_for_people(|manager| none(manager.remove_dependency("last", "between")), "task `last`");
@@ -128,7 +129,7 @@ fn nothing_stops_depending_on_an_approval() {
 }
 
 #[test]
-fn an_approval_does_not_become_one_way_of_several() {
+fn a_trigger_cannot_make_an_approval_optional() {
     for trigger in ["any_done", "all_finished", "any_failed"] {
         is_for_people(|manager| update(manager, "deploy", json!({"trigger": trigger})), "task `deploy`");
     }
@@ -136,19 +137,19 @@ fn an_approval_does_not_become_one_way_of_several() {
 }
 
 #[test]
-fn nothing_decides_that_a_task_with_an_approval_is_not_needed() {
+fn a_condition_cannot_skip_a_task_with_an_approval() {
     is_for_people(|manager| update(manager, "gate", json!({"when": "${{ false }}"})), "task `gate`");
     is_for_people(|manager| update(manager, "loop", json!({"when": "${{ false }}"})), "task `loop`");
     is_for_people(|manager| update(manager, "loop", json!({"forEach": {"in": []}})), "task `loop`");
     is_for_people(|manager| update(manager, "parent", json!({"when": "${{ false }}"})), "task `parent`");
-    // What it depends on comes first, so its own condition decides nothing about that.
+    // Its dependency is decided first, so the condition of the task cannot bypass the approval.
     let desk = desk();
     let agent = desk.manager.clone().with_origin(Origin::Agent);
     desk.accept(update(&agent, "deploy", json!({"when": "${{ false }}"})));
 }
 
 #[test]
-fn a_task_is_not_moved_away_from_an_approval() {
+fn a_task_cannot_be_moved_away_from_an_approval() {
     is_for_people(|manager| none(manager.move_task("part", None)), "task `part`");
     is_for_people(|manager| none(manager.move_task("check", None)), "task `check`");
     is_for_people(|manager| none(manager.move_task("gate", Some("free"))), "task `gate`");
@@ -156,7 +157,7 @@ fn a_task_is_not_moved_away_from_an_approval() {
 }
 
 #[test]
-fn a_plan_does_not_drop_an_approval() {
+fn a_plan_cannot_remove_an_approval() {
     let without = |line: &str, with: &str| {
         assert!(PLAN.contains(line), "{line}");
         PLAN.replace(line, with)
@@ -180,7 +181,7 @@ fn a_plan_does_not_drop_an_approval() {
     let desk = desk();
     let within = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
     desk.refuse(|manager| manager.apply(parse_plan(&plans[1].0).unwrap(), "p", within));
-    // More of it is no decision.
+    // Adding an approval is not a decision.
     desk.accept(apply(
         &desk.manager.clone().with_origin(Origin::Mcp),
         &without("- {id: free}", "- {id: free, approval: required}"),
@@ -189,7 +190,7 @@ fn a_plan_does_not_drop_an_approval() {
 }
 
 #[test]
-fn no_answer_is_forged_and_no_decision_brought_back() {
+fn answers_cannot_be_forged_and_decisions_cannot_be_restored() {
     is_for_people(|manager| update(manager, "gate", json!({"context": {"approval": "yes"}})), "task `gate`");
     let desk = desk();
     let agent = desk.manager.clone().with_origin(Origin::Agent).with_actor("bot");
@@ -201,7 +202,7 @@ fn no_answer_is_forged_and_no_decision_brought_back() {
     let undone = back.iter().rev().find(|event| matches!(event.kind, EventKind::Undone { .. })).unwrap();
     let text = desk.refuse(|_| agent.undo(Some(undone.revision)));
     assert!(text.contains("would go or change"), "{text}");
-    // A person's edge does not go that way either.
+    // A dependency added by a person cannot be removed either.
     desk.accept(desk.manager.add_dependency("free", "gate"));
     let added = desk.revision();
     let text = desk.refuse(|_| agent.undo(Some(added)));
@@ -209,7 +210,7 @@ fn no_answer_is_forged_and_no_decision_brought_back() {
 }
 
 #[test]
-fn what_somebody_has_approved_is_free() {
+fn approved_tasks_are_not_protected() {
     let desk = desk();
     let agent = desk.manager.clone().with_origin(Origin::Agent);
     desk.accept(desk.manager.approve(&ids(&["gate", "whole"]), Approving::default()));
@@ -219,12 +220,12 @@ fn what_somebody_has_approved_is_free() {
 }
 
 #[test]
-fn what_the_rules_alone_ask_about_may_be_given_up() {
+fn calls_that_only_the_policy_asks_about_may_be_skipped() {
     let desk = Desk::new().judged_by(Arc::new(Asking));
     desk.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, needs: [a], calls: [{toolName: u}]}]");
     desk.start(&["a"]);
     assert_eq!(desk.states(), "a=blocked{approval} b=todo");
-    // What depends on it is judged for itself.
+    // The policy decides on the calls of the dependent separately.
     desk.accept(desk.manager.clone().with_origin(Origin::Agent).skip(&ids(&["a"]), None));
     assert_eq!(desk.states(), "a=skipped b=todo");
 }
@@ -243,7 +244,7 @@ impl Gatekeeper for Asking {
 }
 
 #[test]
-fn a_call_does_not_return_its_task_without_the_approval_that_somebody_added() {
+fn an_emitted_task_keeps_an_approval_added_by_a_person() {
     let desk = Desk::new();
     desk.apply(
         "tasks: [{id: a, calls: [{id: c, toolName: t, emit: true}, {id: d, toolName: t, emit: true}]}]",
@@ -262,7 +263,7 @@ fn a_call_does_not_return_its_task_without_the_approval_that_somebody_added() {
     assert!(error.contains("the approval that task `x` waits for would go or change"), "{error}");
 }
 
-// Whatever is tried.
+// Random commands.
 
 const IDS: &[&str] = &[
     "free", "gate", "push", "between", "deploy", "last", "after", "either", "clean", "undone", "beside",
@@ -306,7 +307,7 @@ fn any_command(manager: &Manager, random: &mut Random) -> Tried {
     }
 }
 
-/// Returns what was let start without an approval, by commands of `origin`.
+/// Runs random commands of `origin`. Returns a task that they started without its approval, if any.
 fn let_start(origin: Origin, seed: u64) -> Option<String> {
     let desk = desk();
     let manager = desk.manager.clone().with_origin(origin);
@@ -335,12 +336,12 @@ fn let_start(origin: Origin, seed: u64) -> Option<String> {
 }
 
 #[test]
-fn nothing_starts_without_its_approval_whatever_agents_try() {
+fn no_command_of_an_agent_starts_a_task_without_its_approval() {
     for seed in 0..400 {
         if let Some(found) = let_start(Origin::Agent, seed) {
             panic!("{found}");
         }
     }
     let people = (0..20).filter(|seed| let_start(Origin::Cli, *seed).is_some()).count();
-    assert!(people > 10, "the commands that are tried let nothing start where they may: {people}");
+    assert!(people > 10, "too few random commands started a task for people: {people}");
 }

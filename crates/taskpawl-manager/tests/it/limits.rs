@@ -1,4 +1,4 @@
-//! What is refused or left out so that nothing else is lost.
+//! Refusals of single values, so that other data is not lost.
 
 use serde_json::Value;
 use taskpawl_manager::{Ending, Error};
@@ -7,7 +7,7 @@ use taskpawl_model::{CallEnd, Command, Map, Refusal, Report, Round, RunId, Selec
 use crate::support::Desk;
 
 #[test]
-fn a_restriction_that_selects_nothing_is_refused() {
+fn a_selector_without_matches_is_refused() {
     let desk = Desk::with(&["a"]);
     let labels = Map::from_iter([("labels".to_owned(), serde_json::json!(["x"]))]);
     desk.manager.update("a", labels, None).unwrap();
@@ -20,7 +20,7 @@ fn a_restriction_that_selects_nothing_is_refused() {
 }
 
 #[test]
-fn a_value_that_could_not_be_read_again_is_refused() {
+fn a_too_deeply_nested_value_is_refused() {
     let desk = Desk::with(&["a"]);
     let nested = |depth: usize| (0..depth).fold(Value::Null, |value, _| Value::Array(vec![value]));
     let done = |depth| {
@@ -34,7 +34,7 @@ fn a_value_that_could_not_be_read_again_is_refused() {
 }
 
 #[test]
-fn a_report_about_a_deleted_task_disturbs_no_other() {
+fn a_report_on_a_deleted_task_does_not_affect_others() {
     let desk = Desk::with(&["a calls=1", "b calls=1"]);
     let manager = desk.manager.clone().with_run(RunId::from("r"));
     let tools = std::sync::Arc::new(["t".to_owned()].into());

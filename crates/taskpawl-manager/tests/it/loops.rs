@@ -1,4 +1,4 @@
-//! Loops: `forEach` makes items, `repeat` goes round; both go on where they were.
+//! Loops: `forEach` creates items, `repeat` runs rounds, and both resume after an interruption.
 
 use serde_json::json;
 use taskpawl_manager::{ApplyOptions, Ending};
@@ -27,7 +27,7 @@ fn expanded() -> Desk {
 }
 
 #[test]
-fn items_are_made_when_the_list_is_known() {
+fn items_are_created_when_the_list_is_known() {
     let desk = with_plan(ITEMS);
     assert_eq!(desk.states(), "list=todo each=todo after=todo");
     give(&desk, json!(["x", {"k": [1]}]));
@@ -46,7 +46,7 @@ fn items_are_made_when_the_list_is_known() {
 }
 
 #[test]
-fn a_failed_item_blocks_and_its_retry_frees() {
+fn a_failed_item_blocks_the_loop_and_its_retry_unblocks_it() {
     let desk = expanded();
     desk.run("each.0");
     desk.start(&["each.1"]);
@@ -61,7 +61,7 @@ fn a_failed_item_blocks_and_its_retry_frees() {
 }
 
 #[test]
-fn an_empty_list_is_done_and_what_is_no_list_fails() {
+fn an_empty_list_is_done_and_a_non_list_fails() {
     for (list, state) in
         [(json!([]), Status::Done), (json!("x"), Status::Failed), (json!({}), Status::Failed)]
     {
@@ -76,7 +76,7 @@ fn an_empty_list_is_done_and_what_is_no_list_fails() {
 }
 
 #[test]
-fn an_id_that_an_author_has_taken_is_refused() {
+fn an_item_id_taken_by_another_task_is_refused() {
     let desk = with_plan(
         "tasks: [{id: list}, {id: each.0}, {id: each, needs: [list], forEach: {in: '${{ tasks.list.result }}'}}]",
     );
@@ -86,7 +86,7 @@ fn an_id_that_an_author_has_taken_is_refused() {
 }
 
 #[test]
-fn another_list_keeps_what_is_the_same_and_starts_the_rest_again() {
+fn a_changed_list_keeps_equal_items_and_restarts_the_rest() {
     let desk = expanded();
     desk.run("each.0");
     desk.run("each.1");
@@ -95,19 +95,19 @@ fn another_list_keeps_what_is_the_same_and_starts_the_rest_again() {
     assert_eq!(
         desk.states(),
         "list=todo each=todo after=todo each.0=todo each.1=todo",
-        "all that ran after it starts again"
+        "all dependents that ran restart"
     );
     give(&desk, json!(["x", "z", "new"]));
     desk.run("each.0");
     desk.run("each.1");
-    // The task above has not ended, so nothing starts again by itself: what is the same stays done.
+    // The parent has not ended, so nothing restarts by itself, and equal items stay done.
     desk.accept(desk.manager.retry(&list, false));
     give(&desk, json!(["x"]));
     assert_eq!(desk.states(), "list=done each=done after=todo each.0=done each.1=skipped each.2=skipped");
     assert_eq!(
         started(&desk.start(&["after"])),
         [r#"after.c1 {"all":["fine"]}"#],
-        "what is gone has no result"
+        "removed items have no result"
     );
     desk.give_back("after");
     desk.accept(desk.manager.reopen(&list, true));
@@ -116,11 +116,11 @@ fn another_list_keeps_what_is_the_same_and_starts_the_rest_again() {
 }
 
 #[test]
-fn items_that_are_the_same_stay_done_when_the_list_grows() {
+fn equal_items_stay_done_when_the_list_grows() {
     let desk = with_plan("tasks: [{id: each, forEach: {in: [x, y]}, call: {t: {it: '${{ item }}'}}}]");
     desk.run("each.0");
     desk.start(&["each.1"]);
-    // Another element in the place of one that runs: first it ends.
+    // A new element replaces a running item, which has to end first.
     let change = fields(json!({"forEach": {"in": ["x", "other", "new"]}}));
     desk.accept(desk.manager.update("each", change, None));
     assert_eq!(desk.states(), "each=todo each.0=done each.1=in_progress");
@@ -130,7 +130,7 @@ fn items_that_are_the_same_stay_done_when_the_list_grows() {
 }
 
 #[test]
-fn what_somebody_cancelled_or_skipped_stays_so_for_the_same_element() {
+fn cancelled_and_skipped_items_stay_so_for_equal_elements() {
     let desk = with_plan(ITEMS);
     give(&desk, json!(["x", "y", "z"]));
     desk.accept(desk.manager.cancel(&ids(&["each.0"]), None));
@@ -147,7 +147,7 @@ fn what_somebody_cancelled_or_skipped_stays_so_for_the_same_element() {
 }
 
 #[test]
-fn another_element_waits_until_the_calls_of_a_cancelled_item_have_ended() {
+fn a_new_element_waits_for_the_calls_of_a_cancelled_item() {
     let desk = with_plan("tasks: [{id: each, forEach: {in: [x, y]}, call: {t: {it: '${{ item }}'}}}]");
     let run =
         json!({"id": "r1", "scope": [], "actor": "ann", "host": "h", "startedAt": "2025-06-15T15:06:40Z"});
@@ -163,14 +163,14 @@ fn another_element_waits_until_the_calls_of_a_cancelled_item_have_ended() {
 }
 
 #[test]
-fn a_task_that_is_a_loop_no_longer_drops_its_items_and_runs_itself() {
+fn a_task_that_is_no_longer_a_loop_skips_its_items_and_runs() {
     let loops = "tasks: [{id: each, forEach: {in: [x, y, z]}, call: {t: {}}}]";
     let desk = with_plan(loops);
     desk.run("each.0");
     desk.start(&["each.1"]);
     desk.accept(desk.manager.update("each", fields(json!({"forEach": null})), None));
     assert_eq!(desk.states(), "each=todo each.0=done each.1=in_progress each.2=todo");
-    assert_eq!(desk.start(&["each", "each.2"]).started.len(), 0, "what runs ends first");
+    assert_eq!(desk.start(&["each", "each.2"]).started.len(), 0, "running items end first");
     desk.report("each.1", "c1", "bad");
     let dropped = "each=todo each.0=skipped each.1=skipped each.2=skipped";
     assert_eq!(desk.states(), dropped);
@@ -184,7 +184,7 @@ fn a_task_that_is_a_loop_no_longer_drops_its_items_and_runs_itself() {
 }
 
 #[test]
-fn work_for_people_that_is_a_loop_no_longer_is_left_to_them() {
+fn a_manual_task_that_is_no_longer_a_loop_stays_manual() {
     let desk = with_plan("tasks: [{id: look, forEach: {in: [1, 2]}}]");
     desk.accept(desk.manager.update("look", fields(json!({"forEach": null})), None));
     assert_eq!(desk.states(), "look=todo look.0=skipped look.1=skipped");
@@ -194,7 +194,7 @@ fn work_for_people_that_is_a_loop_no_longer_is_left_to_them() {
 }
 
 #[test]
-fn what_made_items_is_undone_with_them() {
+fn undo_removes_the_items_of_a_loop() {
     let desk = with_plan(ITEMS);
     let before = desk.states();
     give(&desk, json!(["x", "y"]));
@@ -208,7 +208,7 @@ fn what_made_items_is_undone_with_them() {
 }
 
 #[test]
-fn a_parent_that_is_reopened_takes_its_items_along_and_a_skipped_one_too() {
+fn a_reopened_or_skipped_loop_includes_its_items() {
     let desk = expanded();
     desk.run("each.0");
     desk.run("each.1");
@@ -221,7 +221,7 @@ fn a_parent_that_is_reopened_takes_its_items_along_and_a_skipped_one_too() {
 }
 
 #[test]
-fn a_plan_that_is_applied_again_leaves_items_alone_and_runs_them_afresh_when_asked() {
+fn reapplying_a_plan_keeps_items_unless_fresh() {
     let desk = expanded();
     desk.run("each.0");
     let report = desk.apply(ITEMS);
@@ -231,7 +231,7 @@ fn a_plan_that_is_applied_again_leaves_items_alone_and_runs_them_afresh_when_ask
     assert_eq!(desk.states(), "list=done each=todo after=todo each.0=done each.1=todo");
     let changed = ITEMS.replace("'${{ index }}'", "0");
     let refused = desk.try_apply(&changed, ApplyOptions::default()).unwrap_err().to_string();
-    assert!(refused.contains("each"), "an item has run: {refused}");
+    assert!(refused.contains("each"), "the item that ran is named: {refused}");
     let fresh = ApplyOptions { fresh: true, ..ApplyOptions::default() };
     desk.accept(desk.try_apply(ITEMS, fresh));
     give(&desk, json!(["x", "y"]));
@@ -239,7 +239,7 @@ fn a_plan_that_is_applied_again_leaves_items_alone_and_runs_them_afresh_when_ask
 }
 
 #[test]
-fn items_without_calls_are_work_for_people() {
+fn items_without_calls_are_manual_tasks() {
     let desk = with_plan("tasks: [{id: look, name: look, forEach: {in: [1, 2]}}]");
     assert_eq!(desk.ready(), ["look.0", "look.1"]);
     desk.done("look.0");
@@ -248,13 +248,13 @@ fn items_without_calls_are_work_for_people() {
 }
 
 #[test]
-fn a_long_list_costs_what_it_is_long() {
+fn the_cost_of_a_list_is_linear() {
     let list: Vec<usize> = (0..5000).collect();
     let desk = with_plan(&format!("tasks: [{{id: each, forEach: {{in: {list:?}}}, call: {{t: {{}}}}}}]"));
     assert_eq!(desk.manager.counts().unwrap()[&Status::Todo], 5001);
 }
 
-// Rounds.
+// Rounds of `repeat`.
 
 const ROUNDS: &str = "
     tasks:
@@ -269,7 +269,7 @@ fn resume(desk: &Desk, id: &str) -> taskpawl_model::Answer {
 }
 
 #[test]
-fn a_loop_goes_round_until_its_condition_holds() {
+fn a_loop_repeats_until_its_condition_holds() {
     let desk = with_plan(ROUNDS);
     desk.start(&["poll"]);
     desk.report("poll", "c1", "ok");
@@ -279,7 +279,7 @@ fn a_loop_goes_round_until_its_condition_holds() {
         (desk.calls("poll").as_str(), desk.task("poll").progress.round),
         ("c1=pending/1 c2=pending/1", 1)
     );
-    assert_eq!(resume(&desk, "poll").paused.len(), 1, "it is not time yet");
+    assert_eq!(resume(&desk, "poll").paused.len(), 1, "the delay is not over");
     desk.pass(10);
     assert_eq!(started(&resume(&desk, "poll")), ["poll.c1 {}"]);
     desk.report("poll", "c1", "ok");
@@ -293,14 +293,14 @@ fn a_loop_goes_round_until_its_condition_holds() {
 }
 
 #[test]
-fn a_loop_that_never_ends_well_fails_after_its_last_round_and_a_retry_begins_it_anew() {
+fn a_loop_fails_after_its_last_round_and_a_retry_restarts_it() {
     let desk = with_plan("tasks: [{id: poll, repeat: {until: 'false', max: 2}, call: {t: {}}}]");
     for _ in 0..2 {
         desk.start(&["poll"]);
         assert_eq!(
             started(&desk.report("poll", "c1", "ok")),
             ["poll.c1 {}"],
-            "without a delay it goes on at once"
+            "without a delay the next round starts at once"
         );
         desk.report("poll", "c1", "ok");
         assert_eq!(desk.task("poll").error.unwrap(), "`repeat.until` did not hold after 2 rounds: false");
@@ -310,7 +310,7 @@ fn a_loop_that_never_ends_well_fails_after_its_last_round_and_a_retry_begins_it_
 }
 
 #[test]
-fn a_loop_in_which_nothing_runs_ends() {
+fn a_loop_without_a_running_call_ends() {
     let desk = with_plan(
         "tasks: [{id: a, repeat: {until: 'false', max: 4000000000}, calls: [{toolName: t, when: 'false'}]}]",
     );
@@ -319,12 +319,12 @@ fn a_loop_in_which_nothing_runs_ends() {
 }
 
 #[test]
-fn a_loop_goes_on_where_it_was_when_its_run_was_killed() {
+fn a_loop_resumes_after_its_run_was_killed() {
     let desk = with_plan(ROUNDS);
     desk.start(&["poll"]);
     desk.report("poll", "c1", "ok");
     succeed(&desk, "poll", "c2", json!({"ready": false}));
-    // The run is gone: what others find is a task that nothing runs of.
+    // The run is gone, and recovery has released the task without a running call.
     desk.give_back("poll");
     assert_eq!((desk.task("poll").status, desk.task("poll").progress.round), (Status::Todo, 1));
     let other = Round {
@@ -334,7 +334,7 @@ fn a_loop_goes_on_where_it_was_when_its_run_was_killed() {
     };
     let claim = desk.manager.clone().with_run(RunId::from("r2"));
     let answer = desk.accept(claim.command(Command::Round(Box::new(other))));
-    assert_eq!((answer.started.len(), answer.paused.len()), (0, 1), "the pause is not over");
+    assert_eq!((answer.started.len(), answer.paused.len()), (0, 1), "the delay is not over");
     assert_eq!(desk.task("poll").progress.round, 1);
     desk.pass(10);
     let resumes = vec![(desk.key("poll"), 2)];
@@ -343,7 +343,7 @@ fn a_loop_goes_on_where_it_was_when_its_run_was_killed() {
 }
 
 #[test]
-fn a_run_that_stops_gives_a_loop_back_between_its_rounds() {
+fn a_stopping_run_releases_a_loop_between_rounds() {
     let desk = with_plan("tasks: [{id: a, repeat: {until: 'false', max: 9}, call: {t: {}}}]");
     desk.start(&["a"]);
     let end = crate::support::end("ok");
@@ -353,7 +353,7 @@ fn a_run_that_stops_gives_a_loop_back_between_its_rounds() {
 }
 
 #[test]
-fn items_take_their_rounds_over() {
+fn items_inherit_the_repeat_of_the_loop() {
     let desk = with_plan(
         "tasks: [{id: e, forEach: {in: [1, 2]}, repeat: {until: context.c1 == item, max: 5}, call: {t: {}}}]",
     );

@@ -1,4 +1,4 @@
-//! Several plans in one store: what their tasks are called, and which file is which plan.
+//! Several plans in one store: the ids of their tasks, and the relation of files to plans.
 
 use serde_json::json;
 use taskpawl_manager::{ApplyOptions, Error};
@@ -36,28 +36,28 @@ fn a_second_plan_with_the_same_ids_is_prefixed() {
     assert_eq!(desk.states(), "build=todo test=todo b.build=todo b.test=todo");
     let before = desk.dump();
     let report = file(&desk, "b", "b.yaml", TWO);
-    assert_eq!((report.unchanged, desk.dump()), (2, before), "the same file again changes nothing");
+    assert_eq!((report.unchanged, desk.dump()), (2, before), "applying the same file again changes nothing");
     desk.run("b.build");
     let started = desk.start(&["b.test"]).started;
     assert_eq!(started[0].args["x"], "done", "`tasks.build` is the task of its own plan");
 }
 
 #[test]
-fn whether_a_plan_is_prefixed_is_decided_once() {
+fn the_prefix_of_a_plan_is_decided_once() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", "tasks: [{id: one}]");
     file(&desk, "b", "b.yaml", "tasks: [{id: one}, {id: two}]");
     let report = file(&desk, "b", "b.yaml", "tasks: [{id: one}, {id: two}, {id: three}]");
-    assert_eq!(report.created, ["b.three".into()], "though `three` is free");
+    assert_eq!(report.created, ["b.three".into()], "the prefix is used although `three` is free");
     let report = file(&desk, "a", "a.yaml", "tasks: [{id: one}, {id: b.two}]");
     assert_eq!((report.prefix, report.prefixed), (None, vec!["b.two".into()]));
-    assert_eq!(report.created, ["a.b.two".into()], "an id that came later and was taken");
+    assert_eq!(report.created, ["a.b.two".into()], "a prefixed id that another plan has taken");
     let report = file(&desk, "a", "a.yaml", "tasks: [{id: one}, {id: b.two}]");
     assert_eq!((report.unchanged, report.prefixed.len()), (2, 0));
 }
 
 #[test]
-fn short_ids_are_those_of_the_plan_that_is_named() {
+fn short_ids_refer_to_the_named_plan() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", TWO);
     file(&desk, "b", "b.yaml", TWO);
@@ -68,7 +68,7 @@ fn short_ids_are_those_of_the_plan_that_is_named() {
 }
 
 #[test]
-fn a_part_of_a_prefixed_plan_names_its_tasks_as_the_file_does() {
+fn selectors_of_a_prefixed_plan_use_the_ids_of_the_file() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", TWO);
     file(&desk, "b", "b.yaml", TWO);
@@ -76,7 +76,7 @@ fn a_part_of_a_prefixed_plan_names_its_tasks_as_the_file_does() {
         let mut part = serde_json::json!({"tasks": [{"id": id, "priority": "high"}]});
         let complete = |view: &dyn taskpawl_model::View| taskpawl_model::complete_part(view, "b", &mut part);
         let around = desk.manager.store().view(complete).unwrap();
-        assert_eq!(around, 1, "what it needs");
+        assert_eq!(around, 1, "the dependency is added");
         let plan = taskpawl_model::plan_from_json(&part).unwrap();
         let report = desk.accept(desk.manager.apply(plan, "b", ApplyOptions::default()));
         assert!(report.created.is_empty(), "{report:?}");
@@ -86,7 +86,7 @@ fn a_part_of_a_prefixed_plan_names_its_tasks_as_the_file_does() {
 }
 
 #[test]
-fn an_id_of_a_deleted_task_is_taken() {
+fn an_id_of_a_deleted_task_stays_reserved() {
     let desk = Desk::with(&["mine"]);
     desk.accept(desk.manager.delete(&["mine".to_owned()]));
     assert_eq!(file(&desk, "a", "a.yaml", "tasks: [{id: mine}]").created, ["a.mine".into()]);
@@ -122,19 +122,19 @@ fn a_file_with_another_name_is_refused_until_its_plan_is_renamed() {
 }
 
 #[test]
-fn a_plan_without_a_file_takes_that_of_its_first_one() {
+fn a_plan_without_a_file_adopts_the_first_one() {
     let desk = Desk::new();
     desk.apply(TWO);
     assert_eq!(file(&desk, "p", "p.yaml", TWO).unchanged, 2);
     assert!(refused(&desk, "p", "q.yaml").starts_with("the plan `p` is that of `p.yaml`"));
-    assert_eq!(desk.apply(TWO).unchanged, 2, "programs and models know plans by their names");
+    assert_eq!(desk.apply(TWO).unchanged, 2, "plans without a file are known by their names");
 }
 
 const EMITS: &str =
     "tasks: [{id: build, call: {t: {}, emit: true}}, {id: test, needs: build, call: {t: {}}}]";
 
 #[test]
-fn tasks_that_a_call_of_a_prefixed_plan_returns_have_its_prefix() {
+fn tasks_emitted_in_a_prefixed_plan_have_its_prefix() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", "tasks: [{id: build}, {id: test}, {id: more}]");
     file(&desk, "b", "b.yaml", EMITS);
@@ -152,13 +152,17 @@ fn tasks_that_a_call_of_a_prefixed_plan_returns_have_its_prefix() {
         desk.task("b.build").error
     );
     assert_eq!(desk.task("b.test").dependencies, ["b.build".into(), "b.more".into()]);
-    assert_eq!(desk.start(&["b.more"]).started[0].args["x"], "done", "`tasks.build` is that of its own plan");
+    assert_eq!(
+        desk.start(&["b.more"]).started[0].args["x"],
+        "done",
+        "`tasks.build` is the task of its own plan"
+    );
     succeed(&desk, "b.more", "c1", json!(1));
     assert_eq!(desk.start(&["b.whole"]).started[0].args["x"], "done done");
 }
 
 #[test]
-fn a_call_that_runs_again_returns_the_same_tasks_of_a_prefixed_plan() {
+fn a_repeated_call_emits_the_same_tasks_of_a_prefixed_plan() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", "tasks: [{id: build}, {id: more}]");
     file(&desk, "b", "b.yaml", EMITS);
@@ -177,13 +181,13 @@ fn instance(desk: &Desk, name: &str, yaml: &str) -> ApplyReport {
 }
 
 #[test]
-fn tasks_that_a_call_of_an_instance_returns_have_its_name() {
+fn tasks_emitted_in_an_instance_have_its_name() {
     let desk = Desk::new();
     let tasks = json!([
         {"id": "more", "needs": "build", "neededBy": "test", "call": {"t": {"x": "${{ tasks.build.status }}"}}},
     ]);
     for name in ["one", "two"] {
-        assert_eq!(instance(&desk, name, EMITS).prefix, None, "it was asked for");
+        assert_eq!(instance(&desk, name, EMITS).prefix, None, "an instance gets no automatic prefix");
         let build = format!("{name}.build");
         desk.start(&[&build]);
         succeed(&desk, &build, "c1", json!({"tasks": tasks}));
@@ -192,7 +196,7 @@ fn tasks_that_a_call_of_an_instance_returns_have_its_name() {
         assert_eq!(
             desk.start(&[&more]).started[0].args["x"],
             "done",
-            "`tasks.build` is that of the instance"
+            "`tasks.build` is the task of the instance"
         );
     }
     let before = desk.states();
@@ -214,14 +218,14 @@ fn an_instance_that_was_renamed_keeps_its_ids() {
 }
 
 #[test]
-fn ids_beside_a_plan_that_is_named_are_those_of_its_file() {
+fn ids_next_to_a_named_plan_are_those_of_its_file() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", TWO);
     file(&desk, "b", "b.yaml", TWO);
     let only = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Selector>>();
     let keys = |words: &[&str]| desk.manager.read(|view| select(view, &only(words))).unwrap().unwrap();
     assert_eq!(keys(&["plan:b", "build"]), keys(&["plan:b"]), "`build` is `b.build`");
-    assert_ne!(keys(&["build"]), keys(&["b.build"]), "where no plan is named it is the whole id");
+    assert_ne!(keys(&["build"]), keys(&["b.build"]), "without a named plan, ids are full ids");
     let forecast = |words: &[&str], what_if: &str| {
         let what_if = vec![what_if.parse().unwrap()];
         let options = ForecastOptions { only: only(words), jobs: 1, what_if, ..ForecastOptions::default() };
@@ -235,22 +239,26 @@ fn ids_beside_a_plan_that_is_named_are_those_of_its_file() {
 }
 
 #[test]
-fn a_plan_that_was_renamed_has_its_old_name_after_an_undo_and_the_new_one_after_another() {
+fn undo_and_redo_of_a_plan_rename() {
     let desk = Desk::new();
     file(&desk, "z", "z.yaml", "tasks: [{id: build}]");
     file(&desk, "a", "a.yaml", TWO);
     desk.accept(desk.manager.rename_plan("a", "y"));
     desk.accept(desk.manager.undo(None));
     assert_eq!(desk.task("a.build").plan.as_deref(), Some("a"));
-    assert_eq!(file(&desk, "a", "a.yaml", TWO).unchanged, 2, "it is the plan of its file, with its prefix");
+    assert_eq!(
+        file(&desk, "a", "a.yaml", TWO).unchanged,
+        2,
+        "the file still belongs to the plan with its prefix"
+    );
     let undone = desk.revision();
     desk.accept(desk.manager.undo(Some(undone)));
-    assert_eq!(desk.task("a.build").plan.as_deref(), Some("y"), "the undo is undone");
+    assert_eq!(desk.task("a.build").plan.as_deref(), Some("y"), "the second undo reverts the first");
     assert_eq!(file(&desk, "y", "a.yaml", TWO).unchanged, 2);
 }
 
 #[test]
-fn a_name_that_another_plan_has_now_is_not_taken_from_it_by_an_undo() {
+fn an_undo_does_not_take_a_name_from_another_plan() {
     let desk = Desk::new();
     file(&desk, "a", "a.yaml", TWO);
     desk.accept(desk.manager.rename_plan("a", "y"));

@@ -1,4 +1,4 @@
-//! What is done about runs that died, whenever they did.
+//! Recovery from runs that died at any point.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,8 @@ use taskpawl_store::{Location, open};
 
 use crate::support::{Desk, LEASE, end, ids};
 
-/// Recovers everything, or what is named, as if the runs of `dead` were dead. The tool `safe` may be started again.
+/// Recovers everything, or the named tasks, as if the runs in `dead` were dead. Only the tool `safe` is
+/// repeatable.
 pub(crate) fn recover(manager: &Manager, tasks: Option<&[Key]>, dead: &[&str]) -> Plan {
     let is_alive = |run: &RunId| !dead.contains(&run.as_str());
     let now = manager.source().now();
@@ -45,7 +46,8 @@ pub(crate) fn start_run(desk: &Desk, id: &str) {
     desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::start_run(record)));
 }
 
-/// A task with two calls, of these tools, whose calls are as `states` says: `.` did not start, `r` runs, `s` succeeded, `f` failed.
+/// Returns a task with two calls of these tools in these states: `.` not started, `r` running, `s` succeeded,
+/// `f` failed.
 fn with_calls(mode: &str, tools: [&str; 2], states: &str) -> Desk {
     let desk = Desk::new();
     desk.apply(&format!(
@@ -71,7 +73,7 @@ fn outcome(desk: &Desk) -> String {
 }
 
 #[test]
-fn what_becomes_of_a_task_follows_from_its_calls() {
+fn the_status_after_recovery_follows_from_the_calls() {
     let mut table = String::new();
     for (mode, states) in [
         ("sequential", "r."),
@@ -84,7 +86,7 @@ fn what_becomes_of_a_task_follows_from_its_calls() {
         for tools in [["t", "t"], ["safe", "t"], ["t", "safe"], ["safe", "safe"]] {
             let desk = with_calls(mode, tools, states);
             let held = outcome(&desk);
-            assert!(recover(&desk.manager, None, &["other"]).is_empty(), "a run that lives keeps its tasks");
+            assert!(recover(&desk.manager, None, &["other"]).is_empty(), "a living run keeps its tasks");
             assert_eq!(outcome(&desk), held);
             let plan = recover(&desk.manager, None, &["r1"]);
             desk.check();
@@ -96,14 +98,14 @@ fn what_becomes_of_a_task_follows_from_its_calls() {
                 (summary.interrupted.len(), summary.returned.len()),
                 (usize::from(is_lost), usize::from(!is_lost))
             );
-            assert!(recover(&desk.manager, None, &["r1"]).is_empty(), "there is nothing left to do");
+            assert!(recover(&desk.manager, None, &["r1"]).is_empty(), "a second recovery has nothing to do");
         }
     }
     insta::assert_snapshot!(table);
 }
 
 #[test]
-fn what_the_author_says_of_a_call_counts_more_than_its_tool() {
+fn the_author_setting_of_a_call_overrides_its_tool() {
     let desk = Desk::new();
     desk.apply(
         "tasks:
@@ -117,7 +119,7 @@ fn what_the_author_says_of_a_call_counts_more_than_its_tool() {
 }
 
 #[test]
-fn leases_end_by_the_clock_and_runs_by_their_locks() {
+fn leases_expire_by_time_and_runs_by_their_locks() {
     let desk = Desk::with(&["mine", "late", "run calls=1"]);
     desk.accept(desk.manager.claim("late", LEASE));
     desk.pass(30);
@@ -132,12 +134,12 @@ fn leases_end_by_the_clock_and_runs_by_their_locks() {
     assert_eq!(
         desk.states(),
         "mine=in_progress late=todo run=in_progress",
-        "only what is named is looked at"
+        "only the named tasks are examined"
     );
 }
 
 #[test]
-fn the_record_of_a_dead_run_is_closed_once_and_by_a_recovery_of_everything_alone() {
+fn only_a_full_recovery_closes_the_record_of_a_dead_run() {
     let desk = Desk::with(&["a calls=1", "b calls=1"]);
     start_run(&desk, "r1");
     desk.start(&["a", "b"]);
@@ -149,14 +151,14 @@ fn the_record_of_a_dead_run_is_closed_once_and_by_a_recovery_of_everything_alone
     let plan = recover(&desk.manager, None, &["r1"]);
     assert_eq!(plan.summary().runs, [RunId::from("r1")]);
     let closed = record(&desk);
-    assert_eq!((closed.exit, closed.finished_at), (None, None), "nobody knows when or how it ended");
+    assert_eq!((closed.exit, closed.finished_at), (None, None), "time and result of the end are unknown");
     assert_eq!(closed.recovered_at, Some(desk.manager.source().now()));
     assert_eq!(desk.manager.run_state(&closed), RunState::Killed);
     assert!(recover(&desk.manager, None, &["r1"]).is_empty());
 }
 
 #[test]
-fn two_that_recover_the_same_at_once_do_no_harm() {
+fn concurrent_recoveries_of_the_same_tasks_are_harmless() {
     let desk = Desk::with(&["a calls=1", "b parallel calls=2"]);
     start_run(&desk, "r1");
     desk.start(&["a", "b"]);
@@ -171,7 +173,7 @@ fn two_that_recover_the_same_at_once_do_no_harm() {
         }
     };
     carry_out(&first);
-    // Meanwhile another run has taken one of them.
+    // In the meantime another run has claimed one of them.
     let tools = Arc::new(["t".to_owned()].into());
     let round = Round { claims: vec![desk.key("a")], tools, ..Round::default() };
     desk.accept(desk.manager.clone().with_run(RunId::from("r2")).command(Command::Round(Box::new(round))));
@@ -205,7 +207,7 @@ fn a_thousand_interrupted_tasks_are_one_commit() {
     assert_eq!(manager.counts().unwrap()[&Status::InProgress], 0);
 }
 
-/// Knows that one run is dead.
+/// Reports one run as dead, and counts recoveries.
 #[derive(Debug, Default)]
 struct Dead(Mutex<u32>);
 
@@ -222,24 +224,32 @@ impl Liveness for Dead {
 }
 
 #[test]
-fn a_command_takes_back_what_a_dead_run_holds_of_the_tasks_that_it_names() {
+fn a_command_recovers_the_named_tasks_of_a_dead_run() {
     let dead = Arc::new(Dead::default());
     let desk = Desk::with(&["a calls=1", "b calls=1", "p", "s calls=1 in=p"]);
     let manager = desk.manager.clone().with_liveness(dead.clone());
     desk.start(&["a", "b", "s"]);
-    assert_eq!(manager.get("a").unwrap().claim_ended.unwrap().as_str(), "killed", "a read tells what is");
+    assert_eq!(
+        manager.get("a").unwrap().claim_ended.unwrap().as_str(),
+        "killed",
+        "a read shows the dead run"
+    );
     desk.accept(manager.note("a", "hm"));
-    assert_eq!(*dead.0.lock().unwrap(), 0, "who is not refused needs nothing");
+    assert_eq!(*dead.0.lock().unwrap(), 0, "an accepted command needs no recovery");
     desk.accept(manager.done(&ids(&["a"]), Ending::default()));
     assert_eq!(desk.states(), "a=done b=in_progress p=todo s=in_progress");
     desk.accept(manager.skip(&ids(&["p"]), None));
-    assert_eq!(desk.states(), "a=done b=in_progress p=skipped s=skipped", "and what the command covers");
+    assert_eq!(
+        desk.states(),
+        "a=done b=in_progress p=skipped s=skipped",
+        "subtasks of the named task are recovered, too"
+    );
     let refused = manager.claim("b", LEASE).unwrap_err().to_string();
     assert!(refused.starts_with("task `b` is `blocked`") || refused.contains("has tool calls"), "{refused}");
     assert_eq!(*dead.0.lock().unwrap(), 3);
 }
 
-// Runs that are cut off after each of their commits.
+// Runs that end after each of their commits.
 
 const PLAN: &str = "
     tasks:
@@ -250,7 +260,8 @@ const PLAN: &str = "
 
 type Starts = BTreeMap<(String, String), u32>;
 
-/// Runs what is ready as the run `id`, and dies after so many commits. Everything that was recorded as started counts as started.
+/// Runs the ready tasks as the run `id`, and dies after `commits` commits. A call counts as started once that
+/// is recorded.
 fn run(desk: &Desk, id: &str, starts: &mut Starts, mut commits: usize) {
     let manager = desk.manager.clone().with_run(RunId::from(id));
     let tools: Arc<_> = Arc::new(["t".to_owned(), "safe".to_owned()].into());
@@ -303,7 +314,7 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
     }
 }
 
-/// Somebody looks, and says that what was interrupted had ended well.
+/// Acts as a person who reports that interrupted calls have succeeded.
 fn resolve_interrupted(desk: &Desk, starts: &Starts) {
     let blocked =
         || {
@@ -319,13 +330,13 @@ fn resolve_interrupted(desk: &Desk, starts: &Starts) {
         let at = (task.id.to_string(), call.to_string());
         assert_eq!(starts[&at], 1, "{at:?} was started");
         let tool = task.metadata.tool_calls.iter().find(|other| other.id == *call).unwrap();
-        assert_eq!(tool.tool_name, "t", "what may be started again needs nobody");
+        assert_eq!(tool.tool_name, "t", "repeatable calls need no person");
         desk.manager.done(&[task.id.to_string()], Ending::default()).unwrap();
     }
 }
 
-/// Cuts a first run after `first` commits and a second one after `second`, lets a third one finish, and checks what was promised.
-/// Returns whether the first run was cut before its end.
+/// Ends a first run after `first` commits and a second one after `second`, lets a third one finish, and
+/// checks the invariants. Returns whether the first run ended early.
 fn cut(first: usize, second: usize) -> bool {
     let desk = Desk::new();
     desk.apply(PLAN);
@@ -350,7 +361,7 @@ fn cut(first: usize, second: usize) -> bool {
 }
 
 #[test]
-fn wherever_two_runs_are_cut_nothing_is_lost_stuck_or_done_twice() {
+fn two_runs_cut_at_any_commit_lose_and_repeat_nothing() {
     let commits = (0..100).take_while(|first| cut(*first, 0)).count();
     assert!(commits > 6, "the first run has {commits} commits");
     for first in 0..commits {

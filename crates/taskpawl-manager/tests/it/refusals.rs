@@ -1,4 +1,4 @@
-//! Refusals that have no place of their own.
+//! Refusals that belong to no other module.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use taskpawl_model::{Command, RunId};
 use crate::support::{Desk, said};
 
 #[test]
-fn a_run_that_is_not_on_record_is_refused() {
+fn an_unknown_run_is_refused() {
     let desk = Desk::new();
     let finish = Command::FinishRun { id: RunId::from("r9"), exit: 0, counts: BTreeMap::new() };
     insta::assert_snapshot!(desk.refuse(|m| m.command(finish)), @"
@@ -21,7 +21,7 @@ fn a_run_that_is_not_on_record_is_refused() {
 }
 
 #[test]
-fn a_report_about_a_call_that_does_not_run_is_refused() {
+fn a_report_on_a_call_that_is_not_running_is_refused() {
     let desk = Desk::with(&["a calls=2"]);
     desk.start(&["a"]);
     for (call, status) in [("c2", "pending"), ("c9", "unknown")] {
@@ -36,7 +36,7 @@ fn a_report_about_a_call_that_does_not_run_is_refused() {
 }
 
 #[test]
-fn one_task_is_asked_to_run() {
+fn run_one_waits_for_dependencies_and_tools() {
     let desk = Desk::with(&["x", "a calls=1 needs=x", "by-hand"]);
     let run = |id: &str, missing: Option<&str>| Command::RunOne {
         id: id.to_owned(),
@@ -56,7 +56,7 @@ fn one_task_is_asked_to_run() {
       hint: it opens by itself when what it waits for is finished
     ");
     desk.done("x");
-    assert_eq!(desk.states(), "x=done a=todo by-hand=todo", "it is freed by itself");
+    assert_eq!(desk.states(), "x=done a=todo by-hand=todo", "the task is unblocked automatically");
     desk.accept(desk.manager.command(run("a", Some("t"))));
     assert_eq!(desk.states(), "x=done a=blocked{missing_tool} by-hand=todo");
     desk.accept(desk.manager.command(Command::ToolsKnown { tasks: vec![desk.key("a"), desk.key("x")] }));
@@ -64,7 +64,7 @@ fn one_task_is_asked_to_run() {
 }
 
 #[test]
-fn a_task_that_waits_is_blocked_when_what_it_waits_for_fails() {
+fn a_waiting_task_is_blocked_when_its_dependency_fails() {
     let desk = Desk::with(&["x", "a calls=1 needs=x"]);
     desk.accept(desk.manager.command(Command::RunOne { id: "a".to_owned(), missing_tool: None }));
     desk.fail("x");

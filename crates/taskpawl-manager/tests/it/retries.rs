@@ -1,4 +1,4 @@
-//! Failed calls that start again, and the time that a task has.
+//! Retries of failed calls, and timeouts of tasks.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn a_failed_call_starts_again_after_a_pause_that_grows() {
     let task = desk.task("a");
     assert_eq!((task.status, task.attempt, desk.calls("a").as_str()), (Status::Failed, 1, "c1=failed/3"));
     desk.accept(desk.manager.retry(&ids(&["a"]), false));
-    assert_eq!(desk.task("a").metadata.tool_calls[0].failures, 0, "by hand it begins anew");
+    assert_eq!(desk.task("a").metadata.tool_calls[0].failures, 0, "a manual retry resets the count");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn jitter_is_on_and_takes_at_most_half() {
 }
 
 #[test]
-fn only_failures_that_are_meant_are_tried_again() {
+fn only_the_configured_failures_are_retried() {
     let cases = [
         ("{attempts: 2}", "failed", None, true),
         ("{attempts: 2}", "timeout", None, true),
@@ -93,7 +93,7 @@ fn only_failures_that_are_meant_are_tried_again() {
 }
 
 #[test]
-fn the_policy_of_the_call_comes_before_that_of_its_task_and_both_before_that_of_the_run() {
+fn the_retry_policy_of_a_call_overrides_that_of_its_task_and_run() {
     let retry =
         Retry { attempts: 2, delay: None, factor: None, max_delay: None, jitter: None, retry_on: Vec::new() };
     let rules = Arc::new(RunRules { retry: Some(retry), ..RunRules::default() });
@@ -129,7 +129,7 @@ fn report_of(desk: &Desk, end: CallEnd) -> Round {
 }
 
 #[test]
-fn a_call_that_waits_keeps_its_time_when_its_run_stops_or_dies() {
+fn a_waiting_retry_keeps_its_time_when_the_run_ends() {
     let desk = plan("{attempts: 3, delay: 60s, jitter: false}");
     desk.start(&["a"]);
     fail_with(&desk, "a", "failed", None);
@@ -145,7 +145,7 @@ fn a_call_that_waits_keeps_its_time_when_its_run_stops_or_dies() {
 }
 
 #[test]
-fn nothing_is_tried_again_after_the_time_of_the_task() {
+fn no_retry_starts_after_the_timeout_of_the_task() {
     let desk = with_plan(
         "tasks: [{id: a, timeout: 30s, call: {t: {}}, retry: {attempts: 9, delay: 20s, jitter: false}}]",
     );
@@ -160,7 +160,7 @@ fn nothing_is_tried_again_after_the_time_of_the_task() {
 }
 
 #[test]
-fn nothing_more_starts_after_the_time_of_the_task() {
+fn no_call_starts_after_the_timeout_of_the_task() {
     let desk = with_plan("tasks: [{id: a, timeout: 30s, calls: [{toolName: t}, {toolName: t}]}]");
     desk.start(&["a"]);
     desk.pass(31);
@@ -173,7 +173,7 @@ fn nothing_more_starts_after_the_time_of_the_task() {
 }
 
 #[test]
-fn calls_that_run_at_once_wait_for_places() {
+fn parallel_calls_wait_for_free_slots() {
     let desk = with_plan(
         "tasks: [{id: a, mode: parallel, calls: [{toolName: t}, {toolName: t}, {toolName: t}]}, {id: b, call: {t: {}}}]",
     );
@@ -192,7 +192,7 @@ fn calls_that_run_at_once_wait_for_places() {
 }
 
 #[test]
-fn calls_wait_for_places_of_their_tool() {
+fn calls_wait_for_free_slots_of_their_tool() {
     let desk =
         with_plan("tasks: [{id: a, calls: [{toolName: t}, {toolName: slow}]}, {id: b, call: {slow: {}}}]");
     let tools: Arc<_> = Arc::new(["t".to_owned(), "slow".to_owned()].into());
@@ -211,7 +211,7 @@ fn calls_wait_for_places_of_their_tool() {
 }
 
 #[test]
-fn calls_that_run_at_once_wait_for_the_first_of_several_things() {
+fn parallel_calls_wait_for_whichever_comes_first() {
     let desk = with_plan(
         "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{toolName: t}, {toolName: one}, {toolName: two}]}]",
     );
@@ -230,7 +230,7 @@ fn calls_that_run_at_once_wait_for_the_first_of_several_things() {
 }
 
 #[test]
-fn of_calls_that_run_at_once_one_is_tried_again_beside_the_others() {
+fn a_parallel_call_is_retried_while_the_others_run() {
     let desk = with_plan(
         "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{toolName: t}, {toolName: t}]}]",
     );
@@ -240,7 +240,7 @@ fn of_calls_that_run_at_once_one_is_tried_again_beside_the_others() {
     desk.pass(5);
     assert_eq!(started(&resume(&desk, "a")), ["a.c1 {}"]);
     fail_with(&desk, "a", "failed", None);
-    assert_eq!(desk.states(), "a=in_progress", "the other one still runs");
+    assert_eq!(desk.states(), "a=in_progress", "the other call is still running");
     desk.report("a", "c2", "ok");
     assert_eq!(desk.states(), "a=failed");
 }

@@ -1,4 +1,4 @@
-//! Large graphs: without recursion, and touching only what changes.
+//! Large graphs: no recursion, and only changed rows are written.
 
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
 use taskpawl_model::{Command, Means, Plan, PlanTask, Status, TaskId, TaskSpec};
@@ -40,7 +40,7 @@ fn a_chain_of_five_thousand_dependencies() {
 }
 
 #[test]
-fn five_thousand_subtasks_one_below_the_other() {
+fn five_thousand_nested_subtasks() {
     let manager =
         apply((0..5_000).map(|n: usize| task(&format!("t{n}"), vec![], n.checked_sub(1))).collect());
     assert_eq!(manager.ready(0, 0, &Means::default()).unwrap().page.tasks.len(), 1);
@@ -53,7 +53,7 @@ fn five_thousand_subtasks_one_below_the_other() {
     assert_eq!(counts(&manager), [(Status::Done, 5_000)]);
 }
 
-/// Returns how many tasks, nodes and events `done` of a task writes.
+/// Returns the numbers of tasks, nodes and events that `done` of a task writes.
 fn sizes_of_done(manager: &Manager, id: &str) -> (usize, usize, usize) {
     let command = Command::Done { ids: ids(&[id]), result: None, note: None, attempt: None };
     let decision = manager.store().preview(&manager.request(command)).unwrap().unwrap();
@@ -63,12 +63,16 @@ fn sizes_of_done(manager: &Manager, id: &str) -> (usize, usize, usize) {
 }
 
 #[test]
-fn a_join_over_a_hundred_thousand_costs_each_of_them_one_row() {
+fn each_dependency_of_a_join_over_a_hundred_thousand_writes_one_row() {
     const WIDE: usize = 100_000;
     let mut tasks: Vec<PlanTask> = (0..WIDE).map(|n| task(&format!("t{n}"), vec![], None)).collect();
     tasks.push(task("join", (0..WIDE).collect(), None));
     let manager = apply(tasks);
-    assert_eq!(sizes_of_done(&manager, "t7"), (1, 2, 2), "itself, and the counts of the join");
+    assert_eq!(
+        sizes_of_done(&manager, "t7"),
+        (1, 2, 2),
+        "only the task itself and the counts of the join are written"
+    );
     let all: Vec<String> = (0..WIDE).map(|n| format!("t{n}")).collect();
     manager.done(&all, Ending::default()).unwrap();
     let ready = manager.ready(2, 0, &Means::default()).unwrap();
@@ -80,7 +84,7 @@ fn a_join_over_a_hundred_thousand_costs_each_of_them_one_row() {
 }
 
 #[test]
-fn failing_above_a_cone_of_a_hundred_thousand() {
+fn a_failure_with_a_hundred_thousand_dependents() {
     const WIDE: usize = 100_000;
     let mut tasks = vec![task("top", vec![], None), task("beside", vec![], None)];
     tasks.extend((0..WIDE).map(|n| task(&format!("t{n}"), vec![if n % 100 == 0 { 0 } else { n + 1 }], None)));

@@ -1,4 +1,4 @@
-//! A store in memory with a clock that is set by hand, and plans in few words.
+//! A store in memory with a manual clock, and short notations for plans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use taskpawl_testkit::broken_invariants;
 
 pub(crate) const LEASE: Duration = Duration::from_mins(1);
 
-/// A clock that is set by hand, and ids that are counted.
+/// A manual clock with sequential ids.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     seconds: AtomicI64,
@@ -34,7 +34,7 @@ impl Source for Clock {
     }
 }
 
-/// A manager with what tests ask of it. After every accepted command everything derived is checked.
+/// A manager with helpers for tests. After every accepted command all derived data is checked.
 pub(crate) struct Desk {
     pub(crate) manager: Manager,
     clock: Arc<Clock>,
@@ -47,7 +47,7 @@ impl Desk {
         Self { manager, clock }
     }
 
-    /// Returns a desk with the tasks of a plan file, made by hand so that they belong to no plan.
+    /// Returns a desk with these tasks, created one by one so that they belong to no plan.
     pub(crate) fn with(tasks: &[&str]) -> Self {
         let desk = Self::new();
         for task in tasks {
@@ -60,7 +60,7 @@ impl Desk {
         Self { manager: self.manager.clone().with_actor(actor), clock: Arc::clone(&self.clock) }
     }
 
-    /// Returns the same desk, where calls are judged.
+    /// Returns the same desk with a policy hook.
     pub(crate) fn judged_by(&self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         let manager = self.manager.clone().with_gatekeeper(gatekeeper);
         Self { manager, clock: Arc::clone(&self.clock) }
@@ -70,7 +70,7 @@ impl Desk {
         self.clock.seconds.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    /// Makes a task: `id [calls=N] [parallel] [needs=a,b] [in=p] [trigger=t] [milestone]`.
+    /// Creates a task: `id [calls=N] [parallel] [needs=a,b] [in=p] [trigger=t] [milestone]`.
     #[track_caller]
     pub(crate) fn create(&self, text: &str) {
         self.try_create(text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -88,14 +88,14 @@ impl Desk {
         value
     }
 
-    /// Checks that a command is refused and leaves no trace, and returns why with the hint.
+    /// Checks that a command is refused and changes nothing. Returns the error with its hint.
     #[track_caller]
     pub(crate) fn refuse<T: std::fmt::Debug>(
         &self,
         command: impl FnOnce(&Manager) -> Result<T, Error>,
     ) -> String {
         let before = self.dump();
-        let error = command(&self.manager).expect_err("the command is refused");
+        let error = command(&self.manager).expect_err("the command was not refused");
         assert_eq!(self.dump(), before, "a refused command left a trace");
         said(&error)
     }
@@ -115,7 +115,7 @@ impl Desk {
         self.manager.get(id).unwrap()
     }
 
-    /// Returns the state of each task, a word each, with the reason of blocked ones.
+    /// Returns the status of each task, with the reason of blocked ones.
     pub(crate) fn states(&self) -> String {
         let tasks = self.manager.list(&Query::default()).unwrap().tasks;
         let words = tasks.iter().map(|task| {
@@ -137,7 +137,7 @@ impl Desk {
         ready.page.tasks.iter().map(|task| task.id.to_string()).collect()
     }
 
-    /// Everything that the store shows.
+    /// Returns the whole content of the store.
     pub(crate) fn dump(&self) -> String {
         let shown = self.manager.store().view(|view| {
             let (mut nodes, mut edges, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
@@ -166,7 +166,7 @@ impl Desk {
         self.manager.store().view(|view| view.key(id)).unwrap().unwrap()
     }
 
-    /// Takes tasks for the run `r1` and starts their first calls.
+    /// Claims tasks for the run `r1` and starts their first calls.
     #[track_caller]
     pub(crate) fn start(&self, ids: &[&str]) -> Answer {
         let tasks = ids.iter().map(|id| self.key(id)).collect();
@@ -179,7 +179,7 @@ impl Desk {
         self.as_run(Command::Round(Box::new(round)))
     }
 
-    /// Gives a task of the run back whose calls were not started.
+    /// Releases a task of the run whose calls were not started.
     #[track_caller]
     pub(crate) fn give_back(&self, id: &str) {
         let releases = vec![(self.key(id), self.task(id).attempt)];
@@ -215,13 +215,13 @@ impl Desk {
         self.manager.clone().with_run(RunId::from("r1")).command(Command::Report(Box::new(report)))
     }
 
-    /// Reports the end of a call: `ok`, `bad`, `lost` (nobody knows) or `cut` (it may be started again).
+    /// Reports the end of a call: `ok`, `bad`, `lost` (unknown) or `cut` (repeatable).
     #[track_caller]
     pub(crate) fn report(&self, id: &str, call: &str, how: &str) -> Answer {
         self.accept(self.try_report(id, call, end(how), true))
     }
 
-    /// Runs a task with its calls to a good end.
+    /// Runs all calls of a task with success.
     #[track_caller]
     pub(crate) fn run(&self, id: &str) {
         let mut answer = self.start(&[id]);
@@ -231,7 +231,7 @@ impl Desk {
         }
     }
 
-    /// Returns the states of the calls of a task, with how often each was started.
+    /// Returns the statuses of the calls of a task, with their numbers of starts.
     pub(crate) fn calls(&self, id: &str) -> String {
         let task = self.task(id);
         let calls = task.metadata.tool_calls.iter();
@@ -289,7 +289,7 @@ pub(crate) fn end(how: &str) -> CallEnd {
     }
 }
 
-/// Returns what an error says, with its hint on a second line.
+/// Returns the error text, with its hint on a second line.
 pub(crate) fn said(error: &Error) -> String {
     match error.hint() {
         Some(hint) => format!("{error}\n  hint: {hint}"),

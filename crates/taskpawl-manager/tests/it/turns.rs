@@ -1,4 +1,4 @@
-//! In which turn a run is given what it asks for and what becomes ready by what it reports.
+//! The order of claims in a round: requested tasks versus tasks that the same round makes ready.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use taskpawl_model::{Answer, CallEnd, Grant, Needs, Report, Round};
 
 use crate::support::Desk;
 
-/// Ends `first`, behind which `behind` waits, and asks for `beside` in the same round, with one place.
+/// Ends `first`, which `behind` waits for, and requests `beside` in the same round, with one free slot.
 fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Desk, Answer) {
     let desk = Desk::with(&["first calls=1", "behind calls=1 needs=first", "beside calls=1"]);
     let started = desk.start(&["first"]).started.remove(0);
@@ -45,13 +45,13 @@ fn started(answer: &Answer) -> Vec<&str> {
 }
 
 #[test]
-fn what_becomes_ready_with_a_longer_way_goes_before_what_was_asked_for() {
+fn newly_ready_tasks_on_a_longer_path_precede_requested_ones() {
     let (desk, answer) = end_first([("behind", 9), ("beside", 2)], false);
     assert_eq!(started(&answer), ["behind"]);
     assert_eq!(
         answer.needs,
         [(desk.key("beside"), Needs::default())],
-        "it comes back, to be asked for again"
+        "the claim is returned, to be requested again"
     );
     let (desk, answer) = end_first([("behind", 2), ("beside", 9)], false);
     assert_eq!(started(&answer), ["beside"]);
@@ -60,7 +60,7 @@ fn what_becomes_ready_with_a_longer_way_goes_before_what_was_asked_for() {
 }
 
 #[test]
-fn what_holds_what_it_needs_goes_before_what_becomes_ready() {
+fn tasks_that_hold_their_resources_precede_newly_ready_ones() {
     let (_, answer) = end_first([("behind", 9), ("beside", 2)], true);
     assert_eq!(started(&answer), ["beside"]);
 }

@@ -15,7 +15,7 @@ fn undo(desk: &Desk) -> Undone {
 }
 
 #[test]
-fn what_a_command_did_is_taken_back_with_what_followed_from_it() {
+fn undo_reverts_a_command_with_its_consequences() {
     let desk = Desk::with(&["a", "b needs=a", "m needs=a milestone", "c needs=m"]);
     let before = plain(&desk.manager);
     desk.fail("a");
@@ -34,7 +34,7 @@ fn what_a_command_did_is_taken_back_with_what_followed_from_it() {
 }
 
 #[test]
-fn the_history_tells_what_was_undone() {
+fn the_history_marks_undone_events() {
     let desk = Desk::with(&["a", "b needs=a"]);
     let first = desk.revision();
     desk.fail("a");
@@ -66,7 +66,7 @@ fn the_history_tells_what_was_undone() {
 }
 
 #[test]
-fn commands_are_undone_from_the_last_and_each_undo_can_be_undone() {
+fn commands_are_undone_in_reverse_order_and_can_be_redone() {
     let desk = Desk::new();
     let (mut seen, mut undos) = (vec![plain(&desk.manager)], Vec::new());
     for step in ["create", "update", "call", "note", "block"] {
@@ -97,7 +97,7 @@ fn commands_are_undone_from_the_last_and_each_undo_can_be_undone() {
 }
 
 #[test]
-fn what_was_touched_later_is_refused_with_a_list() {
+fn conflicting_later_changes_are_refused_with_a_list() {
     let desk = Desk::with(&["a", "b needs=a"]);
     desk.done("a");
     let done = desk.revision();
@@ -106,7 +106,7 @@ fn what_was_touched_later_is_refused_with_a_list() {
     revision 4 cannot be undone: `a` was changed: noted (bob, revision 5)
       hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
-    // What bob said is taken back, so nothing stands in the way any more.
+    // The event of bob is undone, so it no longer conflicts.
     desk.accept(desk.acting_as("bob").manager.undo(None));
     desk.accept(desk.manager.undo(Some(done)));
     assert_eq!(desk.states(), "a=todo b=todo");
@@ -124,7 +124,7 @@ fn what_was_touched_later_is_refused_with_a_list() {
 }
 
 #[test]
-fn what_expressions_refer_to_stands_against_an_undo() {
+fn a_reference_in_an_expression_prevents_an_undo() {
     let desk = Desk::with(&["a", "b"]);
     desk.accept(desk.manager.add_dependency("b", "a"));
     let linked = desk.revision();
@@ -148,7 +148,7 @@ fn what_expressions_refer_to_stands_against_an_undo() {
 }
 
 #[test]
-fn what_ran_is_not_undone() {
+fn executed_calls_are_not_undone() {
     let desk = Desk::with(&["a calls=1", "sub calls=1"]);
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(99))), @"
     revision 99 cannot be undone: nothing happened in it yet
@@ -164,7 +164,7 @@ fn what_ran_is_not_undone() {
     revision 1 cannot be undone: `a` became `done` in a run (ann, revision 6)
       hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
-    // The calls of a task that was cancelled while it ran were ended; nobody can make them go on.
+    // The calls of the cancelled task were ended and cannot be resumed.
     desk.start(&["sub"]);
     desk.accept(desk.manager.cancel(&ids(&["sub"]), None));
     insta::assert_snapshot!(desk.refuse(|m| m.undo(None)), @"
@@ -177,7 +177,7 @@ fn what_ran_is_not_undone() {
 }
 
 #[test]
-fn what_ran_below_because_of_a_task_keeps_it() {
+fn executed_subtasks_prevent_the_undo_of_their_parent() {
     let desk = Desk::with(&["a", "top needs=a", "sub in=top calls=1"]);
     desk.done("a");
     let done = desk.revision();
@@ -189,7 +189,7 @@ fn what_ran_below_because_of_a_task_keeps_it() {
 }
 
 #[test]
-fn a_reopened_task_has_its_results_again() {
+fn undoing_a_reopen_restores_the_results() {
     let desk = Desk::with(&["a calls=2", "b needs=a"]);
     desk.run("a");
     let before = plain(&desk.manager);
@@ -197,12 +197,13 @@ fn a_reopened_task_has_its_results_again() {
     assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1");
     undo(&desk);
     assert_eq!(plain(&desk.manager), before);
-    // The key of a call that ran is that of its generation: the next reopening gives the same one again, and nothing ran with it.
+    // The idempotency key of a call contains the generation. The next reopening uses the same one again, and
+    // nothing ran with it.
     assert_eq!((desk.task("a").generation, desk.task("a").attempt), (0, 1));
 }
 
 #[test]
-fn an_applied_plan_goes_and_comes_as_a_whole() {
+fn an_applied_plan_is_undone_and_redone_as_a_whole() {
     let plan = "tasks: [{id: a}, {id: b, needs: a, subtasks: [{id: c, run: x}]}, {name: d, needs: b}]";
     let desk = Desk::with(&["x"]);
     let before = plain(&desk.manager);
@@ -221,7 +222,7 @@ fn an_applied_plan_goes_and_comes_as_a_whole() {
     ");
     undo(&desk);
     undo(&desk);
-    // The ids are free again, for anybody.
+    // The ids are free again for any plan.
     desk.create("a");
     desk.create("b needs=a");
     let redo = desk.manager.history(None, 0, 0).unwrap();
@@ -233,7 +234,7 @@ fn an_applied_plan_goes_and_comes_as_a_whole() {
 }
 
 #[test]
-fn a_deleted_task_comes_back_under_its_id_unless_something_else_is_gone() {
+fn a_deleted_task_is_restored_with_its_id_unless_a_reference_is_missing() {
     let desk = Desk::with(&["a", "b needs=a", "c needs=b calls=1"]);
     let before = plain(&desk.manager);
     desk.accept(desk.manager.delete(&ids(&["c"])));
@@ -253,7 +254,7 @@ fn a_deleted_task_comes_back_under_its_id_unless_something_else_is_gone() {
 }
 
 #[test]
-fn a_dependency_does_not_come_back_as_a_circle() {
+fn an_undo_cannot_restore_a_dependency_cycle() {
     let desk = Desk::with(&["a", "b needs=a"]);
     desk.accept(desk.manager.remove_dependency("b", "a"));
     let removed = desk.revision();
@@ -265,14 +266,14 @@ fn a_dependency_does_not_come_back_as_a_circle() {
 }
 
 #[test]
-fn a_preview_says_the_same_and_writes_nothing() {
+fn a_preview_returns_the_same_and_writes_nothing() {
     let desk = Desk::with(&["a"]);
     let before = desk.dump();
     let seen = desk.manager.preview_undo(None).unwrap();
     assert_eq!((desk.dump(), seen), (before, undo(&desk)));
 }
 
-/// Everything of all tasks but what only counts up.
+/// Returns all fields of all tasks, except counters that only increase.
 fn plain(manager: &Manager) -> Vec<Value> {
     let mut tasks = manager.list(&Query::default()).unwrap().tasks;
     tasks.sort_by(|a, b| a.id.cmp(&b.id));
@@ -304,7 +305,7 @@ fn check(manager: &Manager, seed: u64) {
     }
 }
 
-/// Gives a random command, which may be refused.
+/// Executes a random command, which may be refused.
 fn random_command(manager: &Manager, random: &mut Random) -> Result<(), Error> {
     let mut id = || format!("t{}", random.below(7));
     let (a, b, c) = (id(), id(), id());
@@ -370,8 +371,9 @@ fn random_plan(random: &mut Random) -> taskpawl_model::Plan {
     taskpawl_model::parse_plan(&json!({ "tasks": tasks }).to_string()).unwrap()
 }
 
-/// Gives commands, takes all of them back one by one, brings some back again: each moment is as it was.
-fn there_and_back(open: &dyn Fn() -> Manager, seed: u64, steps: usize) {
+/// Executes commands, undoes all of them one by one and redoes some. Each intermediate state must equal the
+/// original one.
+fn undo_and_redo_all(open: &dyn Fn() -> Manager, seed: u64, steps: usize) {
     let manager = &open();
     let random = &mut Random::new(seed);
     let mut moments = vec![plain(manager)];
@@ -409,23 +411,23 @@ fn same<T: PartialEq + Debug>(now: &T, before: &T, seed: u64, step: usize) {
 }
 
 #[test]
-fn random_commands_are_undone_all_the_way_back_and_redone() {
+fn random_commands_are_undone_and_redone() {
     for seed in 0..400 {
         let desk = Desk::new();
-        there_and_back(&|| desk.manager.clone(), seed, 40);
+        undo_and_redo_all(&|| desk.manager.clone(), seed, 40);
     }
     let directory = tempfile::tempdir().unwrap();
     for seed in 400..406 {
         let path = directory.path().join(format!("{seed}.json"));
-        there_and_back(&|| Manager::new(open(&Location::Json(path.clone())), "ann"), seed, 25);
+        undo_and_redo_all(&|| Manager::new(open(&Location::Json(path.clone())), "ann"), seed, 25);
         let path = directory.path().join(format!("{seed}.db"));
-        there_and_back(&|| Manager::new(open(&Location::Sqlite(path.clone())), "ann"), seed, 25);
+        undo_and_redo_all(&|| Manager::new(open(&Location::Sqlite(path.clone())), "ann"), seed, 25);
     }
 }
 
-/// Runs go on between the commands: an undo is accepted or refused, and everything stays whole.
+/// Runs continue between the commands. Each undo is accepted or refused, and the store stays consistent.
 #[test]
-fn random_undos_beside_runs_leave_everything_whole() {
+fn random_undos_during_runs_keep_the_store_consistent() {
     for seed in 0..300 {
         let desk = Desk::new();
         let random = &mut Random::new(seed);
@@ -457,7 +459,7 @@ fn attempts(desk: &Desk) -> Vec<(String, u32)> {
     tasks.iter().map(|task| (task.id.to_string(), task.attempt)).collect()
 }
 
-/// Starts what is ready for a run, or reports something that runs.
+/// Starts a ready task as a run, or reports on a running call.
 fn run_something(desk: &Desk, random: &mut Random) {
     let tasks = desk.manager.list(&Query::default()).unwrap().tasks;
     let is_running = |task: &&taskpawl_model::Task| {

@@ -48,14 +48,13 @@ fn bwrap(search: &SearchPath) -> Result<PathBuf, SpawnError> {
 /// Returns the name and version that `bwrap` prints.
 pub(crate) fn version(writable: &[PathBuf]) -> Result<String, SpawnError> {
     let bwrap = bwrap(&SearchPath::outside(writable))?;
-    let said = Command::new(&bwrap).arg("--version").stdin(Stdio::null()).output();
-    let said = said.map_err(|source| SpawnError::Start { program: bwrap, source })?;
-    Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or("no version").trim().to_owned())
+    let output = Command::new(&bwrap).arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|source| SpawnError::Start { program: bwrap, source })?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("no version").trim().to_owned())
 }
 
 /// Returns the arguments of `bwrap`. A bind of the root directory must come first: after `/proc` and `/dev`
-/// it would cover them,
-/// and the processes inside would see those of the host.
+/// it would cover them, and the processes inside would see those of the host.
 fn arguments(places: &Places, program: &Path) -> Vec<OsString> {
     let (everything, others): (Vec<_>, Vec<_>) =
         binds(places, program).into_iter().partition(|(_, _, to)| to.parent().is_none());
@@ -95,10 +94,10 @@ fn binds(places: &Places, program: &Path) -> Vec<(&'static str, PathBuf, PathBuf
 }
 
 /// Explains the failure of `bwrap` with the first line that it printed.
-pub(super) fn refusal(mut said: &File) -> Refusal {
+pub(super) fn refusal(mut output: &File) -> Refusal {
     let mut text = String::new();
     // On a read error the message stays empty and the default text is used.
-    let _ = said.rewind().and_then(|()| said.take(4096).read_to_string(&mut text));
+    let _ = output.rewind().and_then(|()| output.take(4096).read_to_string(&mut text));
     let text = text.lines().next().unwrap_or("it ended at once").trim_start_matches("bwrap: ").to_owned();
     let advice = "allow user namespaces, or use the sandbox without `strict`";
     Refusal::new(format!("`bwrap` does not work here: {text}"), advice)

@@ -17,8 +17,8 @@ use crate::recipe::Recipe;
 /// The programs of a run, and their descendants.
 ///
 /// A process whose parent has ended becomes a child of the supervisor: it is *adopted*. The kernel does not
-/// record the program
-/// that started it, but its process group, its environment marker and its open files identify the call.
+/// record the program that started it, but its process group, its environment marker and its open files
+/// identify the call.
 #[derive(Debug)]
 pub(super) struct Calls {
     mark: String,

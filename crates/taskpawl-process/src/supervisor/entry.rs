@@ -4,19 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::bubble::are_of_supervisor;
 use super::server;
 
-/// The program name of a supervisor, passed as `argv[0]`.
+/// The name of a supervisor process, passed as `argv[0]`, or as the first argument inside `bwrap`.
 pub(super) const MARKER: &str = "taskpawl-supervisor";
 
-/// Whether the host program becomes a supervisor if it is executed again.
+/// True if the host program becomes a supervisor if it is executed again.
 static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// Enables the host program to start programs. Call it first in `main`.
 ///
 /// The programs of a run belong to a supervisor process: the host program, executed a second time under
-/// another name. In
-/// that process this function does the work of the supervisor and never returns. Otherwise it returns at once
-/// and does
-/// nothing.
+/// another name. In that process this function does the work of the supervisor and never returns. Otherwise
+/// it returns at once and does nothing.
 ///
 /// ```standalone_crate
 /// // The first line of `main`.

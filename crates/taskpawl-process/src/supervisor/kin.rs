@@ -13,8 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 use super::bubble::are_of_supervisor;
 
 /// The environment marker that identifies the call of a process. A nested supervisor appends its own marker
-/// to that of the outer
-/// one, so that the outer supervisor still recognizes all of its processes.
+/// to that of the outer one, so that the outer supervisor still recognizes all of its processes.
 pub(super) const MARK: &str = "TASKPAWL_PROCESS";
 
 /// The identity of a file, independent of its path: device and inode.
@@ -85,8 +84,8 @@ fn parent_of(process: Pid) -> Option<Pid> {
 }
 
 /// Returns whether an ancestor of this process is a supervisor, so that this process belongs to a program of
-/// a run. A program
-/// cannot hide that by clearing its environment or by double forking, because the supervisor adopts orphans.
+/// a run. A program cannot hide that by clearing its environment or by double forking, because the supervisor
+/// adopts orphans.
 pub fn is_below_supervisor() -> bool {
     let mut process = getpid();
     while let Some(parent) = parent_of(process) {
@@ -110,8 +109,8 @@ pub(super) struct Descendant {
 impl Descendant {
     /// Signals the process, unless its pid was reused in the meantime.
     pub(super) fn signal(self, signal: Signal) {
-        // The order matters: once the pidfd is open, the pid cannot be reused, so the check below is about
-        // the same process.
+        // Open the pidfd before the check. If the pid is reused later, the signal still goes to the old
+        // process and fails.
         let Ok(descriptor) = pidfd_open(self.process, PidfdFlags::empty()) else { return };
         if parent_of(self.process).is_some_and(|parent| parent == self.parent || parent == getpid()) {
             // Errors mean that the process is gone or belongs to another user.
@@ -155,9 +154,8 @@ fn environment_of(process: Pid) -> Option<Vec<u8>> {
 }
 
 /// Returns whether an environment that was read as empty is really empty. Either the process has no memory,
-/// like a kernel thread
-/// or a zombie. Or its program is loaded, and the environment area has no length (`proc_pid_stat(5)`, fields
-/// 23, 26, 50, 51).
+/// like a kernel thread or a zombie. Or its program is loaded, and the environment area has no length
+/// (`proc_pid_stat(5)`, fields 23, 26, 50, 51).
 fn has_empty_environment(process: Pid) -> bool {
     let numbers = [23, 26, 50, 51];
     let Some([memory, code, from, to]) = fields_of(&format!("/proc/{}/stat", process.as_raw_pid()), numbers)
@@ -178,9 +176,8 @@ fn fields_of<const N: usize>(file: &str, numbers: [usize; N]) -> Option<[String;
 }
 
 /// Returns whether an unreaped process is exiting: none of its threads has memory, so it executes no more
-/// code. Its environment
-/// is no longer readable, and soon its files are not either. Returns false for a process that may not be
-/// inspected.
+/// code. Its environment is no longer readable, and soon its files are not either. Returns false for a
+/// process that may not be inspected.
 pub(super) fn is_ending(process: Pid) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid())) else { return false };
     threads.flatten().all(|thread| {
@@ -211,8 +208,7 @@ pub(super) fn file_of(descriptor: impl AsFd) -> Option<FileId> {
 }
 
 /// Kills every process of this user whose marker begins with `mark`: the processes of a supervisor that was
-/// itself killed.
-/// Returns after all of them have ended.
+/// itself killed. Returns after all of them have ended.
 pub(super) fn kill_marked(mark: &str) {
     let bears_mark = |process: Pid| mark_of(process).is_some_and(|of| of.starts_with(mark));
     loop {

@@ -36,19 +36,17 @@ const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 /// The engine's side of a supervisor.
 ///
 /// Requests are sent on the calling thread and never block. A message that does not fit into the socket is
-/// left to the reader
-/// thread, which also receives the replies. The reader is a thread and not a task, because it must work for
-/// dropped futures,
-/// on a blocked single-threaded runtime, and after the end of the runtime.
+/// left to the reader thread, which also receives the replies. The reader is a thread and not a task. It must
+/// work for dropped futures, on a blocked single-threaded runtime, and after the end of the runtime.
 #[derive(Debug)]
 pub(crate) struct Link {
     program: PathBuf,
     socket: OwnedFd,
     /// Wakes the reader after a message was queued.
-    bell: OwnedFd,
+    wakeup: OwnedFd,
     mark: String,
     /// Standard error of `bwrap`, for its error message.
-    said: Option<File>,
+    stderr_file: Option<File>,
     state: Mutex<State>,
     /// Signalled when `stage` changes, for callers that block.
     changed: Condvar,
@@ -139,23 +137,26 @@ impl Link {
         profile: Option<&Profile>,
         lock: Option<&File>,
     ) -> io::Result<Arc<Self>> {
-        let (socket, theirs) = pair()?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let said = match profile {
+        let (socket, supervisor_end) = pair()?;
+        let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let stderr_file = match profile {
             Some(Profile { level: Level::Strict, .. }) => {
                 Some(File::from(memfd_create("said", MemfdFlags::CLOEXEC)?))
             }
             Some(_) | None => None,
         };
-        let stderr = said.as_ref().map(File::try_clone).transpose()?;
-        command.stdin(theirs).stdout(Stdio::null()).stderr(stderr.map_or_else(Stdio::null, Stdio::from));
+        let stderr = stderr_file.as_ref().map(File::try_clone).transpose()?;
+        command
+            .stdin(supervisor_end)
+            .stdout(Stdio::null())
+            .stderr(stderr.map_or_else(Stdio::null, Stdio::from));
         let child = command.spawn()?;
         let link = Arc::new(Self {
             program,
             socket,
-            bell,
+            wakeup,
             mark: new_mark(&child),
-            said,
+            stderr_file,
             state: Mutex::default(),
             changed: Condvar::new(),
             enforcement: OnceLock::new(),
@@ -213,7 +214,7 @@ impl Link {
         let state = self.changed.wait_while(self.state(), is_silent).unwrap_or_else(PoisonError::into_inner);
         let is_over = matches!(state.stage, Stage::Over(_));
         drop(state);
-        if is_over { Err(self.why()) } else { Ok(self.enforcement()) }
+        if is_over { Err(self.failure()) } else { Ok(self.enforcement()) }
     }
 
     fn signal(&self, id: u64, signal: Signal) {
@@ -229,7 +230,7 @@ impl Link {
         if !state.outbox.is_empty() || matches!(message.send(&self.socket), Err(error) if is_crowded(error)) {
             state.outbox.push_back(message);
             // Cannot fail: an eventfd counts up to 2^64 - 2.
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
         }
     }
 
@@ -262,7 +263,7 @@ impl Link {
         matches!(self.state().stage, Stage::Over(_))
     }
 
-    fn why(&self) -> SpawnError {
+    fn failure(&self) -> SpawnError {
         match &self.state().stage {
             Stage::Over(Reason::Refused(problem)) => {
                 SpawnError::SupervisorRefused { program: self.program.clone(), problem: problem.clone() }
@@ -309,9 +310,9 @@ impl Link {
             (Stage::Closing, ..) => Reason::Closed,
             (Stage::Over(reason), ..) => reason.clone(),
             (Stage::Greeting, Some(problem), _) => Reason::Refused(problem.to_string()),
-            (Stage::Greeting, None, _) if self.said.is_some() => {
-                Reason::Unenforceable(self.said.as_ref().map_or_else(Refusal::default, bubble::refusal))
-            }
+            (Stage::Greeting, None, _) if self.stderr_file.is_some() => Reason::Unenforceable(
+                self.stderr_file.as_ref().map_or_else(Refusal::default, bubble::refusal),
+            ),
             (Stage::Greeting, None, Ok(status)) => Reason::Refused(format!("it ended at once ({status})")),
             (Stage::Greeting, None, Err(_)) => Reason::Refused("it ended at once".to_owned()),
             (Stage::Open, ..) => Reason::Lost,
@@ -334,7 +335,7 @@ impl Link {
     fn wait(&self, is_crowded: bool) -> io::Result<()> {
         let mut interest = PollFlags::IN;
         interest.set(PollFlags::OUT, is_crowded);
-        let mut descriptors = [PollFd::new(&self.socket, interest), PollFd::new(&self.bell, PollFlags::IN)];
+        let mut descriptors = [PollFd::new(&self.socket, interest), PollFd::new(&self.wakeup, PollFlags::IN)];
         let is_new = matches!(self.state().stage, Stage::Greeting);
         match poll(&mut descriptors, is_new.then_some(&GREETING)) {
             Ok(0) => return Err(io::Error::other("it says nothing")),
@@ -342,7 +343,7 @@ impl Link {
             Err(error) => return Err(error.into()),
         }
         if !descriptors[1].revents().is_empty() {
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+            let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
         }
         Ok(())
     }
@@ -373,7 +374,7 @@ impl Link {
         for reply in replies {
             let (id, ending) = match reply {
                 Reply::Hello(hello) => {
-                    self.greet(&mut state, hello)?;
+                    self.finish_handshake(&mut state, hello)?;
                     continue;
                 }
                 Reply::Refused(mut refusal) => {
@@ -394,7 +395,7 @@ impl Link {
         Ok(())
     }
 
-    fn greet(&self, state: &mut State, hello: Hello) -> io::Result<()> {
+    fn finish_handshake(&self, state: &mut State, hello: Hello) -> io::Result<()> {
         if hello.version != VERSION {
             return Err(io::Error::other("it is of another version of taskpawl"));
         }
@@ -432,7 +433,7 @@ impl Ticket {
     pub(crate) async fn ended(&mut self) {
         if self.ending.is_none() {
             let ending = (&mut self.receiver).await;
-            self.ending = Some(ending.unwrap_or_else(|_| Ending::Lost(self.link.why())));
+            self.ending = Some(ending.unwrap_or_else(|_| Ending::Lost(self.link.failure())));
         }
     }
 

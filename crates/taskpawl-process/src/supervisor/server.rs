@@ -51,7 +51,7 @@ fn prepare() -> io::Result<ChildSignals> {
 }
 
 fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
-    let Some(Greeted { mark, lock, room }) = greet(&socket)? else { return Ok(()) };
+    let Some(Greeted { mark, lock, room }) = shake_hands(&socket)? else { return Ok(()) };
     let mut server = Server { socket, calls: Calls::new(mark, room)?, outbox: VecDeque::new() };
     let ended = server.serve(signals);
     if !faults::is_on(Fault::NoSweep) {
@@ -71,7 +71,7 @@ struct Greeted {
 }
 
 /// Receives the first message, sets up the sandbox, and replies.
-fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
+fn shake_hands(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], None)?;
     let Received::Message(message) = receive(socket)? else { return Ok(None) };
     let Request::Start(start) = Request::read(&message.bytes)? else { return Ok(None) };
@@ -132,11 +132,11 @@ impl Server {
                 // missed.
                 signals.clear();
                 let replies = self.calls.reap();
-                self.say(&replies)?;
+                self.queue_replies(&replies)?;
             }
             if socket.contains(PollFlags::IN) {
                 match receive(&self.socket)? {
-                    Received::Message(message) => self.obey(message)?,
+                    Received::Message(message) => self.execute(message)?,
                     Received::Nothing => {}
                     Received::End => return Ok(()),
                 }
@@ -157,12 +157,12 @@ impl Server {
         Ok((descriptors[0].revents(), !descriptors[1].revents().is_empty()))
     }
 
-    fn obey(&mut self, message: Message) -> io::Result<()> {
+    fn execute(&mut self, message: Message) -> io::Result<()> {
         match Request::read(&message.bytes)? {
             Request::Start(_) => {}
             Request::Spawn { id, recipe } => {
                 if let Err(error) = self.calls.start(id, &recipe, message.descriptors) {
-                    self.say(&[Reply::NotStarted { id, errno: error.raw_os_error() }])?;
+                    self.queue_replies(&[Reply::NotStarted { id, errno: error.raw_os_error() }])?;
                 }
             }
             Request::Signal { id, signal } => self.calls.signal(id, signal),
@@ -170,7 +170,7 @@ impl Server {
         Ok(())
     }
 
-    fn say(&mut self, replies: &[Reply]) -> io::Result<()> {
+    fn queue_replies(&mut self, replies: &[Reply]) -> io::Result<()> {
         if !replies.is_empty() {
             let mut bytes = Vec::new();
             for reply in replies {

@@ -13,12 +13,9 @@ impl ChildSignals {
     /// Sets up signal handling, once per process.
     ///
     /// `SIGCHLD` is blocked and read from a signalfd, which is cheaper than a handler. Programs must be
-    /// started with it unblocked.
-    /// `SIGTERM`, `SIGINT` and `SIGHUP` must not end the supervisor: the engine gets them as well, and needs
-    /// the supervisor to end
-    /// its programs gracefully. They get an empty handler instead of `SIG_IGN`, because `execve` resets
-    /// handlers, but programs
-    /// would inherit ignored signals.
+    /// started with it unblocked. `SIGTERM`, `SIGINT` and `SIGHUP` must not end the supervisor: the engine
+    /// gets them as well, and needs the supervisor to end its programs gracefully. They get an empty handler
+    /// instead of `SIG_IGN`, because `execve` resets handlers, but programs would inherit ignored signals.
     pub(super) fn listen() -> io::Result<Self> {
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
             disarm(signal);
@@ -54,14 +51,13 @@ fn disarm(signal: libc::c_int) {
 }
 
 /// Blocks `SIGCHLD` and no other signal, because the thread that started this process may have blocked some.
-/// Returns a descriptor
-/// that becomes readable when a child ends.
+/// Returns a descriptor that becomes readable when a child ends.
 #[expect(unsafe_code, reason = "there is no safe way to receive signals by a descriptor")]
 fn hear_children() -> io::Result<OwnedFd> {
     let mut children = none();
     // SAFETY: the set is on this stack, and the descriptor is new and has no other owner. The default
-    // disposition is restored
-    // because children of a process that ignores SIGCHLD are reaped by the kernel, without a status.
+    // disposition is restored because children of a process that ignores SIGCHLD are reaped by the kernel,
+    // without a status.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigaddset(&raw mut children, libc::SIGCHLD);

@@ -1,8 +1,7 @@
 //! Messages with descriptors between the engine and its supervisor.
 //!
 //! The socket preserves message boundaries: each message arrives complete, with its own descriptors, or not
-//! at all. A longer
-//! message is sent as a file in memory.
+//! at all. A longer message is sent as a file in memory.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};

@@ -1,7 +1,6 @@
 //! A fast replacement for `posix_spawn`. The child also shares the memory of the parent until `execve`, but
-//! work that is the
-//! same for all programs is done only once: `posix_spawn` resets every signal and maps a stack for each
-//! program.
+//! work that is the same for all programs is done only once: `posix_spawn` resets every signal and maps a
+//! stack for each program.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::fs::File;
@@ -110,8 +109,7 @@ impl Spawner {
         let top = self.stack.as_mut_ptr_range().end;
         let top = top.wrapping_sub(top.addr() % 16);
         // SAFETY: the calling thread, the only one, is suspended until the child has left this memory and its
-        // stack, and the child
-        // only executes the calls in `become_program`.
+        // stack, and the child only executes the calls in `become_program`.
         let id = unsafe { libc::clone(become_program, top.cast(), flags, ptr::from_mut(order).cast()) };
         if id < 0 {
             return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::AGAIN));
@@ -124,8 +122,8 @@ impl Spawner {
 #[expect(unsafe_code, reason = "a child that borrows memory may only make raw calls")]
 extern "C" fn become_program(order: *mut c_void) -> c_int {
     // SAFETY: the order and all data behind its pointers outlive the child's use of them, lists end with a
-    // null pointer, and no other
-    // thread accesses them now. Signal handlers and the signal mask are not shared with the parent.
+    // null pointer, and no other thread accesses them now. Signal handlers and the signal mask are not shared
+    // with the parent.
     unsafe {
         let order = &mut *order.cast::<Order>();
         if has_prepared(order) {
@@ -153,8 +151,7 @@ unsafe fn has_prepared(order: &Order) -> bool {
         }
         if order.room >= 0 {
             // Landlock allows at most 16 nested rulesets. If they are used up, the program runs without this
-            // one, as on a kernel
-            // without Landlock.
+            // one, as on a kernel without Landlock.
             libc::syscall(libc::SYS_landlock_restrict_self, order.room, 0);
         }
         // Rust ignores SIGPIPE in this process, but programs expect the default. Handlers are reset by

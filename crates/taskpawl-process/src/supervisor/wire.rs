@@ -1,6 +1,5 @@
 //! The binary protocol between the engine and its supervisor. A message is a tag followed by fields. Numbers
-//! are little-endian,
-//! and texts are prefixed by their length.
+//! are little-endian, and texts are prefixed by their length.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -37,7 +36,7 @@ pub(super) struct Start<'a> {
     pub(super) mark: Cow<'a, str>,
     /// The safeguards that a test has disabled.
     pub(super) faults: u32,
-    /// Whether the first descriptor is the lock of the run.
+    /// True if the first descriptor is the lock of the run.
     pub(super) has_lock: bool,
     /// The sandbox that the supervisor has to set up.
     pub(super) profile: Option<Cow<'a, Profile>>,

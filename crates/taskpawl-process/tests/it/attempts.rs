@@ -1,4 +1,4 @@
-//! A program that tries one thing and says how it went: this test binary, executed in a sandbox.
+//! A program that makes one attempt and reports the result: this test binary, executed in a sandbox.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What is to be tried, in words.
+/// The environment variable with the attempt.
 pub(crate) const ATTEMPT: &str = "TASKPAWL_PROCESS_TEST_ATTEMPT";
 
-/// Tries what the environment says; in a normal test run that is nothing.
+/// Makes the attempt of the environment. Without the variable, as in a normal test run, does nothing.
 #[test]
-fn tries_what_it_is_told_to() {
+fn makes_the_attempt_of_the_environment() {
     let Some(attempt) = std::env::var_os(ATTEMPT) else { return };
     let attempt = attempt.into_string().unwrap();
     let words: Vec<&str> = attempt.split(' ').collect();
@@ -55,7 +55,7 @@ fn attempt_of(verb: &str, what: &str, more: Option<&str>) -> io::Result<String> 
         "schedule" => done(schedule(what, more.unwrap().parse().unwrap())),
         "terminal" => terminal(),
         "many" => many(what.parse().unwrap()),
-        other => panic!("nobody knows how to `{other}`"),
+        other => panic!("unknown attempt: `{other}`"),
     }
 }
 
@@ -63,7 +63,7 @@ fn pid(text: &str) -> Pid {
     Pid::from_raw(text.parse().unwrap()).unwrap()
 }
 
-/// Answers once at the loopback, at a port that it writes down.
+/// Answers one connection on the loopback interface, at a port that it writes to `file`.
 fn serve(file: &Path) -> io::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let partial = file.with_extension("partial");
@@ -73,7 +73,7 @@ fn serve(file: &Path) -> io::Result<String> {
     Ok(String::new())
 }
 
-/// Hears what another program answers.
+/// Receives the answer of another program.
 fn call(file: &Path) -> io::Result<String> {
     let address = loop {
         match fs::read_to_string(file) {
@@ -92,27 +92,27 @@ fn checked(result: i64) -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "only the raw call can be attempted")]
 fn socket(family: i32) -> io::Result<()> {
-    // SAFETY: it takes numbers only.
+    // SAFETY: the call takes only numbers.
     checked(unsafe { libc::socket(family, libc::SOCK_STREAM, 0) }.into())
 }
 
 #[expect(unsafe_code, reason = "only the raw call can be attempted")]
 fn attach(process: Pid) -> io::Result<()> {
-    // SAFETY: nothing is read or written.
+    // SAFETY: the call reads and writes no memory.
     checked(unsafe { libc::ptrace(libc::PTRACE_SEIZE, process.as_raw_pid(), 0, 0) })
 }
 
 #[expect(unsafe_code, reason = "only the raw call can be attempted")]
 fn become_other() -> io::Result<()> {
     let other = rustix::process::getuid().is_root().into();
-    // SAFETY: it takes a number only.
+    // SAFETY: the call takes only a number.
     checked(unsafe { libc::setuid(other) }.into())
 }
 
 #[expect(unsafe_code, reason = "only raw calls can be attempted")]
 fn system_call(name: &str) -> io::Result<()> {
     let none = std::ptr::null::<u8>();
-    // SAFETY: what is given is at most a flag and a path that ends, and a child that comes of it ends at once.
+    // SAFETY: the arguments are flags and null-terminated paths, and a child of the call exits at once.
     let result = unsafe {
         match name {
             "mount" => {
@@ -131,23 +131,23 @@ fn system_call(name: &str) -> io::Result<()> {
             "bpf" => libc::syscall(libc::SYS_bpf, 0, none, 0),
             "keyctl" => libc::syscall(libc::SYS_keyctl, 0, -3, 0),
             "ring" => libc::syscall(libc::SYS_io_uring_setup, 1, none),
-            // `open_tree_attr`
+            // `open_tree_attr`, which the `libc` crate does not name yet.
             "tree" => libc::syscall(467, libc::AT_FDCWD, c"/".as_ptr(), 0, none, 0),
             "type" => libc::syscall(libc::SYS_ioctl, 0, libc::TIOCSTI, c"x".as_ptr()),
             "short" => libc::syscall(0x4000_0000 + libc::SYS_getpid),
-            other => panic!("nobody knows how to `{other}`"),
+            other => panic!("unknown attempt: `{other}`"),
         }
     };
     checked(result)
 }
 
-/// Makes a process, or all of the user, run after others.
+/// Changes the scheduling priority of a process or of the user.
 #[expect(unsafe_code, reason = "only raw calls can be attempted")]
 fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
     const BATCH: u32 = 3;
     const IDLE: libc::c_int = 3 << 13;
     let (parameters, attributes) = ([0u32; 4], [48u32, BATCH, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0]);
-    // SAFETY: what is pointed to lives, and is as long as the kernel reads.
+    // SAFETY: the pointers are valid, and the buffers are as long as the kernel reads.
     let result = unsafe {
         match by {
             "priority" => libc::syscall(libc::SYS_setpriority, 0, process, 19),
@@ -157,16 +157,16 @@ fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
             "scheduler" => libc::syscall(libc::SYS_sched_setscheduler, process, BATCH, parameters.as_ptr()),
             "parameters" => libc::syscall(libc::SYS_sched_setparam, process, parameters.as_ptr()),
             "attributes" => libc::syscall(libc::SYS_sched_setattr, process, attributes.as_ptr(), 0),
-            other => panic!("nobody knows how to schedule by `{other}`"),
+            other => panic!("unknown attempt: schedule by `{other}`"),
         }
     };
     checked(result)
 }
 
-/// Opens a terminal of its own.
+/// Opens a new pseudoterminal.
 #[expect(unsafe_code, reason = "only the raw call can be attempted")]
 fn terminal() -> io::Result<String> {
-    // SAFETY: the calls get a descriptor that is open.
+    // SAFETY: the calls get an open descriptor.
     unsafe {
         let terminal = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY);
         checked(terminal.into())?;
@@ -176,7 +176,7 @@ fn terminal() -> io::Result<String> {
     Ok(String::new())
 }
 
-/// Starts threads that stay.
+/// Starts threads that do not end.
 fn many(threads: usize) -> io::Result<String> {
     for _ in 0..threads {
         std::thread::Builder::new().spawn(std::thread::park)?;

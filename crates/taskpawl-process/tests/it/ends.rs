@@ -7,15 +7,15 @@ use tokio::time::Instant;
 
 use crate::support::{Bench, is_gone, is_reaped, until};
 
-/// Deaf to `TERM`, as is the child in the background; both write down who they are.
+/// Ignores `TERM`, as does its child in the background. Both write their process id to a file.
 const STUBBORN: &str =
     "trap '' TERM; sh -c 'echo $$ > child; while :; do sleep 10; done' & echo $$ > leader; wait; wait; wait";
 
-/// Runs a script and, once its two processes are there, lets `interfere` do something.
+/// Runs a script, and calls `interfere` once its two processes exist.
 async fn run(bench: &Bench, script: &str, interfere: impl FnOnce(&Bench)) -> (Outcome, [u32; 2]) {
     let mut run = pin!(bench.shell(script));
     let pids = tokio::select! {
-        outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+        outcome = &mut run => panic!("ended too early: {outcome:?}"),
         pids = async { [bench.pid("leader").await, bench.pid("child").await] } => pids,
     };
     interfere(bench);
@@ -45,7 +45,7 @@ async fn the_deadline_ends_the_whole_group() {
 }
 
 #[tokio::test]
-async fn a_program_may_tidy_up_before_it_is_killed() {
+async fn a_program_may_clean_up_after_term() {
     let mut bench = Bench::new();
     bench.limits.grace = Duration::from_mins(1);
     let script = "trap 'echo tidy; exit 7' TERM; sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 10; done' & echo $$ > leader; wait";
@@ -55,7 +55,7 @@ async fn a_program_may_tidy_up_before_it_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_behind_is_killed_when_it_ends() {
+async fn background_processes_are_killed_when_the_program_ends() {
     let bench = Bench::new();
     let outcome = bench.shell("sleep 1000 & echo $! > child; exit 0").await;
     assert_eq!((outcome.end, outcome.code), (End::Exited, 0));
@@ -69,7 +69,7 @@ async fn a_dropped_run_leaves_no_process() {
     let pids = {
         let mut run = pin!(bench.shell(STUBBORN));
         tokio::select! {
-            outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+            outcome = &mut run => panic!("ended too early: {outcome:?}"),
             pids = async { [bench.pid("leader").await, bench.pid("child").await] } => pids,
         }
     };
@@ -85,7 +85,7 @@ async fn a_run_that_is_never_polled_starts_nothing() {
 }
 
 #[tokio::test]
-async fn signals_are_told_from_exit_codes() {
+async fn signals_are_distinguished_from_exit_codes() {
     let bench = Bench::new();
     let outcome = bench.shell("kill -SEGV $$").await;
     assert_eq!((outcome.end, outcome.code, outcome.signal), (End::Exited, 128 + 11, Some(11)));
@@ -98,7 +98,7 @@ fn a_runtime_that_shuts_down_ends_its_programs() {
     let mut run = Box::pin(bench.shell(STUBBORN));
     let pids = runtime.block_on(async {
         tokio::select! {
-            outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+            outcome = &mut run => panic!("ended too early: {outcome:?}"),
             pids = async { [bench.pid("leader").await, bench.pid("child").await] } => pids,
         }
     });
@@ -108,7 +108,7 @@ fn a_runtime_that_shuts_down_ends_its_programs() {
     runtime.block_on(assert_gone(pids));
 }
 
-/// The future is `Send`, so that a run can move to another thread.
+/// Checks at compile time that the future is `Send`, so that a run can move to another thread.
 #[expect(dead_code, reason = "it only has to compile")]
 fn a_run_can_be_sent(bench: &'static Bench) -> impl Future<Output = Outcome> + Send {
     bench.shell("true")

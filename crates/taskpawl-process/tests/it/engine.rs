@@ -1,4 +1,4 @@
-//! Another process that runs programs, to be killed or measured: this test binary, executed again.
+//! An engine in another process, to be killed or measured: this test binary, executed again.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,10 +10,10 @@ use taskpawl_process::{Level, Profile, Program, Programs, Sandbox, Supervision};
 
 use crate::support::{Bench, supervisor, until};
 
-/// What the engine is to do, by the name of a job below.
+/// The environment variable with the name of a job below.
 const JOB: &str = "TASKPAWL_PROCESS_TEST_JOB";
 
-/// An engine in a process of its own, and the directory that it works in.
+/// An engine in a process of its own, with its working directory.
 pub(crate) struct Engine {
     pub(crate) dir: tempfile::TempDir,
     child: Child,
@@ -23,8 +23,8 @@ impl Engine {
     pub(crate) fn start(job: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "engine::works_when_it_is_told_to", "--nocapture"]);
-        // What a killed engine leaves in the way of files goes with the directory.
+        command.args(["--exact", "engine::does_the_job_of_the_environment", "--nocapture"]);
+        // Temporary files of a killed engine are removed with the directory.
         command.env(JOB, job).env("TMPDIR", dir.path()).current_dir(&dir).stdout(Stdio::null());
         Self { child: command.spawn().unwrap(), dir }
     }
@@ -42,12 +42,12 @@ impl Engine {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end, which has to be a good one.
+    /// Waits for its successful end.
     pub(crate) fn finish(&mut self) {
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// Waits until nobody holds its lock.
+    /// Waits until its lock is free.
     pub(crate) async fn is_unlocked(&self) {
         let file = File::open(self.path("lock")).unwrap();
         until("the lock is free", || file.try_lock().is_ok()).await;
@@ -56,14 +56,14 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // One that still runs belongs to a test that has failed. A failure says that it has ended.
+        // The engine still runs only if the test has failed. An error means that it has ended.
         let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 
-/// Does the job that the environment names; in a normal test run there is none.
+/// Does the job of the environment. Without the variable, as in a normal test run, does nothing.
 #[tokio::test]
-async fn works_when_it_is_told_to() {
+async fn does_the_job_of_the_environment() {
     let Some(job) = std::env::var_os(JOB) else { return };
     let lock = File::create("lock").unwrap();
     lock.lock().unwrap();
@@ -92,12 +92,12 @@ fn enable_fault(job: &str) {
         Some("early-lock") => enable(Fault::EarlyLock),
         Some("only-group") => enable(Fault::OnlyGroup),
         Some("sandboxed" | "strict") | None => {}
-        Some(other) => panic!("no fault `{other}`"),
+        Some(other) => panic!("unknown fault `{other}`"),
     }
 }
 
-/// Leaves processes behind in every way that there is: in its group; in a session of their own, forked twice, with all
-/// descriptors closed and without a variable. Each writes down who it is.
+/// Leaves a process behind in every way: in the process group, and in sessions of their own after a double
+/// fork, with all descriptors closed, and without variables. Each writes its process id to a file.
 pub(crate) const ESCAPES: &str = "
     sh -c 'echo $$ > group; exec sleep 1000' &
     setsid sh -c 'echo $$ > marked; exec sleep 1000 < /dev/null > /dev/null 2>&1' &
@@ -109,10 +109,10 @@ pub(crate) const ESCAPES: &str = "
     if [ -e quick ]; then exit 0; fi
     exec sleep 1000";
 
-/// The names under which [`ESCAPES`] writes down who is there.
+/// The file names of [`ESCAPES`].
 pub(crate) const NAMES: [&str; 5] = ["leader", "group", "marked", "open", "hidden"];
 
-/// Returns the ids that [`ESCAPES`] wrote into `dir`, as far as it came.
+/// Returns the process ids that [`ESCAPES`] has written to `dir` so far.
 pub(crate) fn written(dir: &Path) -> Vec<u32> {
     let read = |name: &&str| std::fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok();
     NAMES.iter().filter_map(read).collect()
@@ -140,12 +140,12 @@ fn confine(program: &mut Program, job: &str) {
     program.sandbox = Sandbox::On(Arc::new(profile));
 }
 
-/// Returns how long the programs of an engine sleep, by which they are found in a list of processes.
+/// Returns the sleep duration of the programs of an engine, which identifies them in the process list.
 pub(crate) fn nap_of(engine: u32) -> String {
     (1_000_000 + u64::from(engine)).to_string()
 }
 
-/// Runs programs with all three streams and counts descriptors, its own and those of the supervisor.
+/// Runs programs with all three streams, and counts the descriptors of this process and of the supervisor.
 async fn a_thousand_programs(bench: Bench) {
     let mut program = bench.program(&["/bin/true"]);
     program.stdin = Some(b"input".to_vec());
@@ -159,7 +159,7 @@ async fn a_thousand_programs(bench: Bench) {
     assert_eq!(count(), before);
 }
 
-/// Runs what floods its output, and writes down by how many KiB this process grew at most.
+/// Runs programs that flood their output, and writes the growth of peak memory in KiB to a file.
 async fn hostile_outputs(mut bench: Bench) {
     bench.limits.output_bytes = 64 << 20;
     bench.run(&in_work_dir(&bench, "echo warm")).await.unwrap();
@@ -178,14 +178,14 @@ async fn hostile_outputs(mut bench: Bench) {
     File::create("grown").unwrap().write_all(grown.to_string().as_bytes()).unwrap();
 }
 
-/// Returns the most memory that this process ever had, in KiB.
+/// Returns the peak memory of this process, in KiB.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Returns how many descriptors a process has open.
+/// Returns the number of open descriptors of a process.
 fn descriptors(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
 }
@@ -202,7 +202,7 @@ pub(crate) fn supervisor_of(process: u32) -> Option<u32> {
     })
 }
 
-/// The way that library users take who have not prepared their `main`.
+/// The setup of a library user who has not prepared `main`.
 pub(crate) fn unprepared() -> Bench {
     Bench::with(Programs::new(Supervision::Reexecute))
 }

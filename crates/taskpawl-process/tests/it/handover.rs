@@ -1,4 +1,4 @@
-//! What a program inherits beside its streams.
+//! Descriptors that a program inherits in addition to its streams.
 
 use std::io::{PipeReader, Read as _, pipe};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -8,7 +8,8 @@ use taskpawl_process::{Handover, Program, SpawnError};
 
 use crate::support::Bench;
 
-/// Returns a program that may write to a pipe, the other end of that, and what the pipe is called in `/proc`.
+/// Returns a program that inherits the write end of a pipe, the read end, and the name of the pipe in
+/// `/proc`.
 fn handing_over(bench: &Bench, script: &str) -> (Program, PipeReader, String) {
     let (reader, writer) = pipe().unwrap();
     let name = format!("pipe:[{}]", rustix::fs::fstat(writer.as_fd()).unwrap().st_ino);
@@ -18,12 +19,12 @@ fn handing_over(bench: &Bench, script: &str) -> (Program, PipeReader, String) {
 }
 
 #[tokio::test]
-async fn a_program_and_what_it_starts_use_what_is_handed_over_and_no_other_program_does() {
+async fn only_the_program_and_its_descendants_inherit_the_descriptor() {
     let bench = Bench::new();
     let script = "sh -c 'echo from within >/proc/self/fd/$A_NUMBER'; ls -l /proc/self/fd";
     let (program, mut reader, name) = handing_over(&bench, script);
     let mut others = bench.program(&["sh", "-c", "echo ${A_NUMBER:-none}; ls -l /proc/self/fd"]);
-    // Both run at once: each has output files of its own.
+    // Both run at the same time, so each needs its own output files.
     others.output.stdout.set_extension("other");
     others.output.stderr.set_extension("error");
     let (outcome, other) = tokio::join!(bench.run(&program), bench.run(&others));
@@ -32,13 +33,13 @@ async fn a_program_and_what_it_starts_use_what_is_handed_over_and_no_other_progr
     assert!(outcome.code == 0 && outcome.stdout.text.contains(&name), "{outcome:?}");
     assert!(other.stdout.text.starts_with("none\n") && !other.stdout.text.contains(&name), "{other:?}");
     let mut said = String::new();
-    // The end comes when nobody has it open any more: neither the program nor the supervisor.
+    // The read ends when no process has the pipe open: neither the program nor the supervisor.
     reader.read_to_string(&mut said).unwrap();
     assert_eq!(said, "from within\n");
 }
 
 #[tokio::test]
-async fn it_goes_together_with_standard_input() {
+async fn a_descriptor_and_standard_input_can_be_combined() {
     let bench = Bench::new();
     let (program, mut reader, _) = handing_over(&bench, "cat >/proc/self/fd/$A_NUMBER");
     let program = Program { stdin: Some(b"input".to_vec()), ..program };
@@ -50,7 +51,7 @@ async fn it_goes_together_with_standard_input() {
 }
 
 #[tokio::test]
-async fn without_a_supervisor_nothing_is_handed_over() {
+async fn without_a_supervisor_no_descriptor_is_passed() {
     let bench = Bench::unsupervised();
     let (program, ..) = handing_over(&bench, "true");
     let error = bench.run(&program).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Real programs, started, watched and ended.
+//! Starts, watches and ends real programs.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

@@ -20,7 +20,7 @@ async fn no_output_leaves_no_files() {
 }
 
 #[tokio::test]
-async fn what_stood_at_the_place_of_an_output_is_none_of_it() {
+async fn an_old_file_at_the_output_path_is_replaced() {
     let bench = Bench::new();
     run_as(&bench, 1, "echo one; echo one >&2").await;
     let second = run_as(&bench, 1, "echo two").await;
@@ -36,10 +36,10 @@ async fn what_stood_at_the_place_of_an_output_is_none_of_it() {
 }
 
 #[tokio::test]
-async fn what_outlives_its_call_prints_to_no_other_one() {
-    // A supervisor would kill the program.
+async fn a_surviving_process_cannot_print_into_a_later_call() {
+    // Without a supervisor, which would kill the program.
     let bench = Bench::unsupervised();
-    // It leaves the process group, and so survives the end of the call.
+    // The process leaves its group and therefore survives the end of the call.
     let script = "setsid sh -c 'trap \"\" PIPE; echo $$ > orphan; until [ -e go ]; do sleep 0.01; done; echo late; \
                   echo late > /dev/stdout; : > gone' 2> /dev/null & until [ -s orphan ]; do :; done";
     run_as(&bench, 1, script).await;
@@ -50,7 +50,7 @@ async fn what_outlives_its_call_prints_to_no_other_one() {
 }
 
 #[tokio::test]
-async fn output_files_are_whole_and_private() {
+async fn output_files_are_complete_and_private() {
     let bench = Bench::new();
     let outcome = bench.shell("echo hello").await;
     let file = outcome.stdout.file.unwrap();
@@ -110,7 +110,7 @@ async fn endless_output_is_killed_at_the_limit() {
     let mut bench = Bench::new();
     bench.limits.output_bytes = 1 << 20;
     bench.limits.keep_bytes = 1000;
-    // Deaf to `TERM`: only `KILL` ends it.
+    // Ignores `TERM`, so that only `KILL` ends it.
     let outcome = bench.shell("trap '' TERM; yes").await;
     assert_eq!((outcome.end, outcome.code), (End::OutputLimit, 128 + 9));
     assert_eq!(std::fs::metadata(outcome.stdout.file.unwrap()).unwrap().len(), 1 << 20);
@@ -118,16 +118,16 @@ async fn endless_output_is_killed_at_the_limit() {
 }
 
 #[tokio::test]
-async fn too_much_output_counts_however_fast_it_came() {
+async fn fast_output_over_the_limit_is_detected() {
     let mut bench = Bench::new();
     bench.limits.output_bytes = 10;
     let outcome = bench.shell("echo 'more than ten bytes'").await;
-    // It may have ended by itself before it is ended, or not: how it ended says nothing.
+    // It may end by itself or be killed, depending on timing, so the exit code is not checked.
     assert_eq!(outcome.end, End::OutputLimit);
     assert_eq!(outcome.stdout.text, "more than ");
 }
 
-/// Scripts print so to say where something goes; shells open it truncated then.
+/// Scripts print to `/dev/stdout` like this, and shells open it with truncation.
 #[tokio::test]
 async fn a_program_that_reopens_its_output_loses_nothing() {
     for bench in [Bench::new(), Bench::unsupervised()] {
@@ -141,9 +141,9 @@ async fn a_program_that_reopens_its_output_loses_nothing() {
     }
 }
 
-/// More than a pipe holds, to both at once and also when nobody looked yet.
+/// More than a pipe holds, to both streams at once, and before the pipes are first read.
 #[tokio::test]
-async fn much_output_is_whole() {
+async fn large_output_is_complete() {
     for bench in [Bench::new(), Bench::unsupervised()] {
         let outcome = bench.shell("seq 1 100000 & seq 1 100000 >&2; wait").await;
         let numbers: Vec<_> = (1..=100_000).map(|number| number.to_string()).collect();
@@ -155,7 +155,7 @@ async fn much_output_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_printed_is_in_its_file_while_the_program_runs() {
+async fn output_is_in_its_file_while_the_program_runs() {
     let bench = Bench::new();
     let running = bench.shell("echo early; until [ -e seen ]; do sleep 0.01; done; echo late");
     let see = async {
@@ -168,12 +168,12 @@ async fn what_is_printed_is_in_its_file_while_the_program_runs() {
     assert_eq!(outcome.stdout.text, "early\nlate\n");
 }
 
-/// Rather than a result without what was printed.
+/// The alternative would be a result without its output.
 #[tokio::test]
-async fn output_that_cannot_be_kept_ends_the_program() {
+async fn output_that_cannot_be_stored_ends_the_program() {
     for script in ["echo lost", "echo lost; exec sleep 600"] {
         let bench = Bench::new();
-        // Who writes wherever the user may could have output written over anything.
+        // A process that can replace the output file by a link could make the engine overwrite any file.
         std::fs::write(bench.path("precious"), "kept").unwrap();
         let lead = format!("ln -s ../precious {}", bench.path("out/1.stdout").display());
         let error = bench.run_script(&format!("{lead}; {script}")).await.unwrap_err();

@@ -13,7 +13,7 @@ fn script(bench: &Bench, script: &str) -> Program {
 }
 
 #[tokio::test]
-async fn a_program_is_written_to_and_read_from_while_it_runs() {
+async fn input_and_output_work_while_the_program_runs() {
     for bench in [Bench::new(), Bench::unsupervised()] {
         let program = script(&bench, "while read line; do echo \"heard $line\"; done; echo end >&2; exit 3");
         let mut piped = bench.programs.start_piped(program).unwrap();
@@ -31,7 +31,7 @@ async fn a_program_is_written_to_and_read_from_while_it_runs() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_end_by_itself_is_made_to() {
+async fn a_program_that_does_not_end_is_killed() {
     let bench = Bench::new();
     let program = script(&bench, "trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done");
     let piped = bench.programs.start_piped(program).unwrap();
@@ -47,7 +47,7 @@ async fn one_that_does_not_end_by_itself_is_made_to() {
 }
 
 #[tokio::test]
-async fn what_it_says_to_standard_error_is_bounded() {
+async fn standard_error_is_bounded() {
     let bench = Bench::new();
     let mut piped = bench.programs.start_piped(script(&bench, "yes >&2")).unwrap();
     assert!(!piped.ended(10_000).await);
@@ -58,13 +58,13 @@ async fn what_it_says_to_standard_error_is_bounded() {
 }
 
 #[tokio::test]
-async fn its_last_words_are_not_missed_whoever_hears_first_that_it_ended() {
+async fn the_last_output_is_never_lost() {
     let bench = Bench::new();
     for _ in 0..100 {
         let program = script(&bench, "echo first >&2; read -r line; echo last >&2");
         let mut piped = bench.programs.start_piped(program).unwrap();
         let ours = piped.take_pipes().unwrap();
-        // The first words are heard, and that there is nothing more for now, before the rest is said.
+        // The first output has been read, and the pipe is empty, before the rest is written.
         assert!(tokio::time::timeout(Duration::from_millis(5), piped.ended(10_000)).await.is_err());
         drop(ours);
         assert!(piped.ended(10_000).await);
@@ -73,7 +73,7 @@ async fn its_last_words_are_not_missed_whoever_hears_first_that_it_ended() {
     }
 }
 
-/// Leaves out every digit.
+/// A filter that removes every digit.
 #[derive(Debug)]
 struct NoDigits;
 
@@ -94,22 +94,22 @@ impl StreamFilter for NoDigits {
 }
 
 #[tokio::test]
-async fn what_it_says_to_standard_error_is_searched_before_it_is_written() {
+async fn standard_error_is_filtered_before_it_is_written() {
     let bench = Bench::new();
     bench.programs.filter_output(Arc::new(NoDigits));
     let script = script(&bench, "echo pin 4711 >&2; read line; echo bye 12 >&2");
     let (written, mut piped) = (script.output.stderr.clone(), bench.programs.start_piped(script).unwrap());
     let is_there = || std::fs::read_to_string(&written).is_ok_and(|text| text == "pin \n");
     tokio::select! {
-        _ = piped.ended(10_000) => panic!("it waits for a line"),
+        _ = piped.ended(10_000) => panic!("it still waits for a line"),
         () = until("it is written", is_there) => {}
     }
     let end = piped.end(Duration::from_secs(10), 100).await.unwrap();
-    assert_eq!(end.stderr.text, "pin \nbye \nend\nend\n", "what is there is searched once more");
+    assert_eq!(end.stderr.text, "pin \nbye \nend\nend\n", "the file is filtered again at the end");
 }
 
 #[tokio::test]
-async fn the_end_of_the_run_is_heard_and_nothing_survives_it() {
+async fn the_end_of_the_run_is_signalled_and_no_process_survives() {
     let bench = Bench::new();
     let mut piped = bench.programs.start_piped(script(&bench, "cat > copy; echo done > end")).unwrap();
     let deaf = bench.programs.start_piped(script(&bench, "echo $$ > pid; exec sleep 1000")).unwrap();
@@ -131,7 +131,7 @@ async fn the_end_of_the_run_is_heard_and_nothing_survives_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_said() {
+async fn a_failed_start_is_reported() {
     let bench = Bench::new();
     let refused = bench.programs.start_piped(bench.program(&["no-such-program"]));
     assert!(matches!(refused, Err(SpawnError::NotInPath { .. })));

@@ -1,4 +1,4 @@
-//! What a sandbox lets through and what it does not, for the administrator and, in a process of their own, for everybody else.
+//! Effects of the sandbox, as root and, in a separate process, as an unprivileged user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,15 +23,15 @@ mod controls;
 mod links;
 mod network;
 
-/// Places that every program needs.
+/// Paths that every program needs.
 const SYSTEM: [&str; 6] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt"];
 
-/// Returns the places that every program needs.
+/// Returns the paths that every program needs.
 pub(crate) fn system() -> Vec<PathBuf> {
     SYSTEM.map(PathBuf::from).into()
 }
 
-/// Returns whether there is what the strict level needs; where there is not, says so.
+/// Returns whether `bwrap` works here, and prints a message if it does not.
 pub(crate) fn has_bwrap() -> bool {
     let works = Command::new("bwrap")
         .args(["--ro-bind", "/", "/", "true"])
@@ -43,7 +43,7 @@ pub(crate) fn has_bwrap() -> bool {
     works
 }
 
-/// A project among other things of a user.
+/// A project in the home directory of a user, next to other files.
 pub(crate) struct Home {
     pub(crate) bench: Bench,
     pub(crate) profile: Profile,
@@ -87,7 +87,7 @@ impl Home {
         self.bench.run(&self.program(&["sh", "-c", script])).await.unwrap()
     }
 
-    /// Tries something by the test binary; returns what came of it.
+    /// Makes an attempt with the test binary, and returns its result.
     async fn attempt(&self, what: &str) -> Result<String, String> {
         let program = self.attempting(what);
         said(&self.bench.run(&program).await.unwrap())
@@ -95,7 +95,7 @@ impl Home {
 
     fn attempting(&self, what: &str) -> Program {
         let binary = std::env::current_exe().unwrap();
-        let arguments = ["--exact", "attempts::tries_what_it_is_told_to", "--nocapture"];
+        let arguments = ["--exact", "attempts::makes_the_attempt_of_the_environment", "--nocapture"];
         let mut program = self.program(&[&[binary.to_str().unwrap()], &arguments[..]].concat());
         program.environment = exactly(&[(ATTEMPT, what)]);
         program
@@ -111,7 +111,7 @@ impl Home {
         result.expect_err(&format!("`{what}` worked"))
     }
 
-    /// Puts the path of the home for each `~`.
+    /// Replaces each `~` by the path of the home directory.
     fn placed(&self, what: &str) -> String {
         what.replace('~', self.bench.path("").to_str().unwrap().trim_end_matches('/'))
     }
@@ -120,7 +120,7 @@ impl Home {
         self.shell(":").await.enforcement.unwrap().as_ref().clone()
     }
 
-    /// Returns whether this system gives namespaces; where it does not, says which promise is not tested.
+    /// Returns whether this system has namespaces. If not, prints the skipped checks.
     async fn has_mounts(&self) -> bool {
         let has = self.enforcement().await.mounts;
         if !has {
@@ -131,7 +131,7 @@ impl Home {
 }
 
 fn supervisor_directory() -> PathBuf {
-    // The test binary and the supervisor lie beneath it.
+    // The directory contains the test binary and the supervisor.
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
 }
 
@@ -143,12 +143,12 @@ fn said(outcome: &Outcome) -> Result<String, String> {
     match (find("WORKED "), find("FAILED ")) {
         (Some(text), None) => Ok(text),
         (None, Some(error)) => Err(error),
-        _ => panic!("nothing was said: {outcome:?}"),
+        _ => panic!("no result was printed: {outcome:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_project_is_written_and_the_rest_is_not() {
+async fn only_the_project_is_writable() {
     let home = Home::new();
     home.works("write ~/project/new").await;
     home.works("append ~/project/src/main").await;
@@ -166,7 +166,7 @@ async fn a_project_is_written_and_the_rest_is_not() {
 }
 
 #[tokio::test]
-async fn places_in_other_places_stay_what_they_are() {
+async fn nested_paths_keep_their_own_permissions() {
     let mut home = Home::new();
     let inner = ["project/src/main", "project/src", "other/file"].map(|name| home.bench.path(name));
     home.profile.read.extend(inner);
@@ -183,7 +183,7 @@ async fn places_in_other_places_stay_what_they_are() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_is_out_of_sight() {
+async fn hidden_paths_are_inaccessible() {
     let home = Home::new();
     symlink(home.bench.path("secrets/key"), home.bench.path("project/link")).unwrap();
     for what in ["secrets/key", "netrc", "project/link", "project/../secrets/key"] {
@@ -201,7 +201,7 @@ async fn what_is_hidden_is_out_of_sight() {
 }
 
 #[tokio::test]
-async fn what_is_read_only_stays_as_it_is_whatever_is_renamed() {
+async fn read_only_paths_stay_unchanged_under_renames() {
     let home = Home::new();
     if !home.has_mounts().await {
         return;
@@ -227,7 +227,7 @@ async fn what_is_read_only_stays_as_it_is_whatever_is_renamed() {
 }
 
 #[tokio::test]
-async fn modes_of_other_files_cannot_be_changed_where_mounts_can() {
+async fn modes_of_read_only_files_cannot_be_changed_with_mounts() {
     let home = Home::new();
     if home.has_mounts().await {
         home.works("chmod ~/project/src/main").await;
@@ -236,13 +236,13 @@ async fn modes_of_other_files_cannot_be_changed_where_mounts_can() {
 }
 
 #[tokio::test]
-async fn outputs_can_be_opened_anew_by_who_has_them() {
+async fn a_program_can_reopen_its_own_output() {
     let home = Home::new();
     let outcome = home.shell("echo one; echo two >> /dev/stdout; echo a >&2; echo b > /dev/stderr").await;
     assert_eq!(outcome.stdout.text, "one\ntwo\n", "{outcome:?}");
     assert_eq!(outcome.stderr.text, "a\nb\n");
     fs::write(home.bench.path("out/2.stdout"), "of another call").unwrap();
-    // What covers the directory is empty.
+    // The directory is covered by an empty mount.
     let listed = home.attempt(&home.placed("list ~/out")).await;
     assert!(listed.as_deref().is_err() || listed.as_deref() == Ok("0"), "{listed:?}");
     home.fails("read ~/out/2.stdout").await;
@@ -251,7 +251,7 @@ async fn outputs_can_be_opened_anew_by_who_has_them() {
 }
 
 impl Home {
-    /// As [`attempt`](Self::attempt), beside another one.
+    /// Like [`attempt`](Self::attempt), at the same time as another one.
     async fn attempt_in(&self, number: &str, what: &str) -> Result<String, String> {
         let mut program = self.attempting(&self.placed(what));
         program.output.stdout = self.bench.path(&format!("out/{number}.stdout"));
@@ -260,7 +260,7 @@ impl Home {
     }
 }
 
-/// A program of the same user that has nothing to do with the run.
+/// An unrelated program of the same user.
 struct Neighbour(Child);
 
 impl Neighbour {
@@ -279,7 +279,7 @@ impl Drop for Neighbour {
 }
 
 #[tokio::test]
-async fn other_programs_of_the_user_are_left_alone() {
+async fn other_programs_of_the_user_are_unreachable() {
     let home = Home::new();
     let neighbour = Neighbour::start();
     for id in [neighbour.0.id(), std::process::id()] {
@@ -294,9 +294,9 @@ async fn other_programs_of_the_user_are_left_alone() {
     home.fails(&format!("follow /proc/{supervisor}/fd/3")).await;
 }
 
-/// Two calls of one sandbox at once: neither sees what the other has open, nor its variables and its memory.
+/// Two concurrent calls in one sandbox: neither can read open files, variables or memory of the other.
 #[tokio::test]
-async fn a_call_looks_into_no_other_one() {
+async fn a_call_cannot_inspect_another_call() {
     let home = Home::new();
     let script =
         "echo own; sleep 600 & echo $! > child; echo $$ > id; until [ -e done ]; do sleep 0.01; done";
@@ -322,9 +322,9 @@ async fn a_call_looks_into_no_other_one() {
     assert_eq!((outcome.stdout.text.as_str(), outcome.stderr.text.as_str()), ("own\n", ""));
 }
 
-/// Debuggers trace what they have started; and what a call does to files is what the sandbox says.
+/// Debuggers trace their children, and file access inside a call is limited only by the sandbox.
 #[tokio::test]
-async fn a_call_looks_into_what_it_has_started() {
+async fn a_call_can_inspect_its_own_descendants() {
     let home = Home::new();
     let script = "sleep 600 & echo more > /proc/$!/fd/1; mkdir a b; echo > a/f && mv a/f b/g && ln b/g a/h && echo moved";
     let outcome = home.shell(script).await;
@@ -332,7 +332,7 @@ async fn a_call_looks_into_what_it_has_started() {
 }
 
 #[tokio::test]
-async fn programs_schedule_themselves_and_nobody_else() {
+async fn programs_can_schedule_only_themselves() {
     let home = Home::new();
     let neighbour = Neighbour::start();
     let is_denied = async |what: String| {
@@ -352,7 +352,7 @@ async fn programs_schedule_themselves_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn no_program_gets_more_rights() {
+async fn no_program_gains_privileges() {
     let home = Home::new();
     let status = home.shell("cat /proc/self/status").await.stdout.text;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
@@ -367,7 +367,7 @@ async fn no_program_gets_more_rights() {
 }
 
 #[tokio::test]
-async fn calls_that_lead_out_are_denied() {
+async fn system_calls_that_escape_are_denied() {
     let home = Home::new();
     for name in ["mount", "unmount", "chroot", "unshare", "clone", "bpf", "keyctl", "ring", "tree", "type"] {
         let error = home.fails(&format!("system {name}")).await;
@@ -379,9 +379,9 @@ async fn calls_that_lead_out_are_denied() {
     }
 }
 
-/// A program that starts itself twice, and so on, ends somewhere.
+/// A program that starts itself twice, recursively, reaches a limit.
 #[tokio::test]
-async fn processes_of_ordinary_users_are_limited_where_nothing_is_said() {
+async fn processes_of_ordinary_users_are_limited_by_default() {
     let home = Home::new();
     let is_limited = !rustix::process::getuid().is_root() && home.has_mounts().await;
     assert_eq!(home.enforcement().await.processes, is_limited.then_some(10_000));
@@ -395,7 +395,7 @@ async fn processes_of_ordinary_users_are_limited_where_nothing_is_said() {
 }
 
 #[tokio::test]
-async fn limits_hold() {
+async fn limits_are_enforced() {
     let mut home = Home::new();
     let outcome = home.shell("ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc").await;
     assert_eq!(outcome.stdout.text, "1024\n1024\n0\n0\n");
@@ -416,7 +416,7 @@ async fn limits_hold() {
 }
 
 #[tokio::test]
-async fn who_takes_more_memory_than_there_is_for_all_is_killed() {
+async fn a_program_over_the_memory_limit_is_killed() {
     let mut home = Home::new();
     home.profile.limits = ResourceLimits { memory: Some(64 << 20), ..ResourceLimits::default() };
     if !home.enforcement().await.cgroup {
@@ -426,11 +426,11 @@ async fn who_takes_more_memory_than_there_is_for_all_is_killed() {
     let filled = |size: &str| format!("dd if=/dev/zero of=/dev/null bs={size} count=1");
     assert_eq!(home.shell(&filled("8M")).await.code, 0);
     assert_eq!(home.shell(&filled("256M")).await.code, 137);
-    assert_eq!(home.shell(&filled("8M")).await.code, 0, "the others go on");
+    assert_eq!(home.shell(&filled("8M")).await.code, 0, "other programs continue");
 }
 
 #[tokio::test]
-async fn what_programs_need_is_there() {
+async fn common_programs_work() {
     let home = Home::new();
     let script = "
         set -e
@@ -458,7 +458,7 @@ END
         ),
         (
             "python3",
-            // It locks by shared memory, of which there is some only with mounts.
+            // `multiprocessing` locks through shared memory, which is only available with mounts.
             if has_mounts {
                 "python3 -c 'import multiprocessing; multiprocessing.Lock(); print(1)'"
             } else {
@@ -475,7 +475,7 @@ END
 }
 
 #[tokio::test]
-async fn equal_profiles_share_a_supervisor_and_others_do_not() {
+async fn only_equal_profiles_share_a_supervisor() {
     let mut home = Home::new();
     let supervisor = async |home: &Home| home.shell("echo $PPID").await.stdout.text;
     let first = supervisor(&home).await;
@@ -488,7 +488,7 @@ async fn equal_profiles_share_a_supervisor_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_sandbox_within_a_sandbox_says_what_it_cannot_do() {
+async fn a_nested_sandbox_reports_its_gaps() {
     if std::env::var_os(NESTED).is_some() {
         let home = Home::new();
         let gaps = home.enforcement().await.gaps;
@@ -506,7 +506,7 @@ async fn a_sandbox_within_a_sandbox_says_what_it_cannot_do() {
     }
     let home = Home::new();
     let binary = std::env::current_exe().unwrap();
-    let name = "sandbox::a_sandbox_within_a_sandbox_says_what_it_cannot_do";
+    let name = "sandbox::a_nested_sandbox_reports_its_gaps";
     let mut program = home.program(&[binary.to_str().unwrap(), "--exact", name, "--nocapture"]);
     let temporary = home.bench.path("project");
     program.environment =
@@ -515,11 +515,11 @@ async fn a_sandbox_within_a_sandbox_says_what_it_cannot_do() {
     assert!(outcome.code == 0 && outcome.stdout.text.contains("NESTED DONE"), "{outcome:?}");
 }
 
-/// Set in the test within a sandbox.
+/// Set in the test inside a sandbox.
 const NESTED: &str = "TASKPAWL_PROCESS_TEST_NESTED";
 
 #[tokio::test]
-async fn what_cannot_be_enforced_is_not_started() {
+async fn an_unenforceable_sandbox_starts_no_program() {
     let home = Home::new();
     let program = home.program(&["sh", "-c", "echo > started"]);
     let bench = Bench::with(Programs::new(Supervision::Off));
@@ -530,7 +530,7 @@ async fn what_cannot_be_enforced_is_not_started() {
 }
 
 #[tokio::test]
-async fn in_a_bubble_there_is_nothing_but_the_named_places_and_own_processes() {
+async fn inside_bwrap_only_the_listed_paths_and_own_processes_exist() {
     let mut home = Home::new();
     home.profile.level = Level::Strict;
     if !has_bwrap() {
@@ -556,14 +556,14 @@ async fn in_a_bubble_there_is_nothing_but_the_named_places_and_own_processes() {
     let enforcement = outcome.enforcement.unwrap();
     assert!(enforcement.level == Level::Strict && enforcement.mounts, "{enforcement:?}");
     assert_eq!(home.works("list /proc/self/task").await, "2");
-    // The supervisor is the first process there: nobody can end it.
+    // The supervisor is process 1 inside, so the kernel protects it from signals of its children.
     assert_eq!(home.shell("kill -9 $PPID; echo still here").await.stdout.text, "still here\n");
     home.bench.programs.close().await;
 }
 
-/// The root of everything must not lie over the `/proc` of the bubble.
+/// A bind of the root directory must not cover the `/proc` of the sandbox.
 #[tokio::test]
-async fn a_bubble_that_shows_everything_is_one_all_the_same() {
+async fn bwrap_with_the_root_directory_still_isolates() {
     let mut home = Home::new();
     home.profile.level = Level::Strict;
     home.profile.read.push("/".into());
@@ -578,7 +578,7 @@ async fn a_bubble_that_shows_everything_is_one_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
+async fn a_missing_bwrap_is_refused_with_advice() {
     let mut home = Home::new();
     home.profile.level = Level::Strict;
     if std::env::var_os(NO_PATH).is_some() {
@@ -586,7 +586,7 @@ async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
         insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: `bwrap` is in no directory of PATH; install it (the package is called `bubblewrap`), or use the sandbox without `strict`, or let programs do whatever you may by `--sandbox=off`");
         return;
     }
-    let name = "sandbox::a_bubble_that_cannot_be_made_is_refused_with_what_is_missing";
+    let name = "sandbox::a_missing_bwrap_is_refused_with_advice";
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(NO_PATH, "1")
@@ -599,7 +599,7 @@ async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
 const NO_PATH: &str = "TASKPAWL_PROCESS_TEST_NO_PATH";
 
 #[tokio::test]
-async fn a_probe_tells_what_would_be_in_force() {
+async fn a_probe_reports_the_restrictions() {
     let mut home = Home::new();
     home.profile.gaps = vec!["what was known before".to_owned()];
     let enforcement = home.enforcement().await;
@@ -617,14 +617,14 @@ async fn programs_end_in_a_sandbox_as_they_do_outside() {
     let left = crate::engine::written(&home.bench.path("project"));
     assert_eq!(left.len(), 5);
     let is_alive = |id: &&u32| !crate::support::is_gone(**id);
-    assert_eq!(left.iter().filter(is_alive).count(), 1, "only what hides is left");
+    assert_eq!(left.iter().filter(is_alive).count(), 1, "only the hidden process is left");
     home.bench.programs.close().await;
     assert_eq!(left.iter().filter(is_alive).count(), 0);
 }
 
-/// Runs all of the above once more as somebody who is nobody.
+/// Runs all tests of this module again as an unprivileged user.
 #[test]
-fn everything_holds_for_an_unprivileged_user_too() {
+fn all_tests_pass_for_an_unprivileged_user() {
     const NOBODY: u32 = 65534;
     if !rustix::process::getuid().is_root() {
         return;

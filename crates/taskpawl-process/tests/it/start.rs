@@ -6,7 +6,7 @@ use taskpawl_process::{End, Environment, SpawnError};
 use crate::support::{Bench, exactly};
 
 #[tokio::test]
-async fn a_program_gets_arguments_directory_environment_and_input() {
+async fn a_program_gets_its_arguments_directory_environment_and_input() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("sub")).unwrap();
     let script = "pwd; echo \"$1\"; echo \"$A\"; cat; echo oops >&2; exit 3";
@@ -24,7 +24,7 @@ async fn a_program_gets_arguments_directory_environment_and_input() {
 }
 
 #[tokio::test]
-async fn variables_can_be_removed_and_replaced_altogether() {
+async fn variables_can_be_removed_or_replaced_entirely() {
     let bench = Bench::new();
     let mut program = bench.program(&["/usr/bin/env"]);
     program.environment = exactly(&[("ONLY", "this")]);
@@ -39,7 +39,7 @@ async fn variables_can_be_removed_and_replaced_altogether() {
 }
 
 #[tokio::test]
-async fn input_that_nobody_reads_harms_nobody() {
+async fn unread_input_is_harmless() {
     let bench = Bench::new();
     let mut program = bench.program(&["true"]);
     program.stdin = Some(vec![b'x'; 1 << 20]);
@@ -78,7 +78,7 @@ async fn refusal(argv: &[&str], change: impl FnOnce(&Bench, &mut taskpawl_proces
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_told_apart() {
+async fn failures_to_start_are_distinguished() {
     let error = refusal(&["no-such-program"], |_, program| {
         program.environment = exactly(&[("PATH", "/bin:/usr/bin")]);
     });
@@ -98,7 +98,7 @@ async fn what_cannot_be_started_is_told_apart() {
 }
 
 #[tokio::test]
-async fn files_that_are_no_programs_are_refused_with_a_hint() {
+async fn files_that_are_not_programs_are_refused_with_a_hint() {
     let write = |mode: u32, content: &'static str| {
         move |bench: &Bench, _: &mut taskpawl_process::Program| {
             std::fs::write(bench.path("x"), content).unwrap();

@@ -1,4 +1,4 @@
-//! What the supervisor is for: nothing survives, whoever is killed.
+//! Guarantees of the supervisor: no process survives, whichever process is killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,8 +21,8 @@ fn kill(id: u32) {
     kill_process(Pid::from_raw(id.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Lets an engine start the script of all escapes, and kills it `after` its first program was asked for; without it when all
-/// escapes are there.
+/// Starts an engine with the script of all escapes. Kills it `after` its first program was requested, or,
+/// without a time, after all escapes have started.
 async fn killed_engine(job: &str, after: Option<Duration>) -> Engine {
     let mut engine = Engine::start(job);
     match after {
@@ -44,11 +44,11 @@ async fn a_killed_engine_leaves_nothing() {
     let points = [0, 1, 2, 5, 10, 20].map(|millis| Some(Duration::from_millis(millis)));
     for after in points.into_iter().chain([None, None]) {
         let engine = killed_engine("escapes", after).await;
-        // Free means that everything is gone, not that it will be.
+        // A free lock means that all processes are gone already.
         engine.is_unlocked().await;
         let left = survivors(engine.dir.path());
         assert!(left.is_empty(), "{left:?} survived, engine killed after {after:?}");
-        assert!(after.is_some() || written(engine.dir.path()).len() == 5, "not all were there");
+        assert!(after.is_some() || written(engine.dir.path()).len() == 5, "not all processes had started");
     }
 }
 
@@ -60,15 +60,18 @@ async fn a_killed_engine_leaves_nothing_in_a_sandbox_either() {
         for after in points.into_iter().chain([None]) {
             let engine = killed_engine(&format!("escapes {level}"), after).await;
             engine.is_unlocked().await;
-            // Processes have other numbers where they wrote them down.
+            // The processes wrote the ids of their own pid namespace, so search by command line.
             let left = sleepers(&nap_of(engine.id()));
             assert!(left.is_empty(), "{left:?} survived {level}, engine killed after {after:?}");
-            assert!(after.is_some() || written(engine.dir.path()).len() == 5, "not all were there");
+            assert!(
+                after.is_some() || written(engine.dir.path()).len() == 5,
+                "not all processes had started"
+            );
         }
     }
 }
 
-/// Returns the processes of this machine that have a word in their command line.
+/// Returns the processes of this machine with a word in their command line.
 fn sleepers(word: &str) -> Vec<u32> {
     let names = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
     let ids = names.filter_map(|name| name.to_str()?.parse().ok());
@@ -84,7 +87,7 @@ mod controls {
     use super::*;
 
     #[tokio::test]
-    async fn without_the_sweep_the_test_of_survivors_fails() {
+    async fn the_survivor_test_fails_without_the_sweep() {
         let engine = killed_engine("escapes no-sweep", None).await;
         engine.is_unlocked().await;
         let left = survivors(engine.dir.path());
@@ -93,24 +96,25 @@ mod controls {
     }
 
     #[tokio::test]
-    async fn without_its_own_hold_the_supervisor_lets_the_lock_go_too_early() {
+    async fn the_lock_test_fails_if_the_supervisor_does_not_hold_the_lock() {
         assert!(is_unlocked_while_killing("escapes early-lock").await);
     }
 
     #[tokio::test]
-    async fn without_kinship_the_end_of_a_call_leaves_what_left_its_group() {
+    async fn the_end_of_a_call_leaves_escaped_processes_with_the_fault() {
         let engine = Engine::start("quick only-group");
         File::create(engine.path("quick")).unwrap();
         until("all are there", || engine.path("all").exists()).await;
         let seen = written(engine.dir.path());
         until("the group is gone", || is_gone(seen[0]) && is_gone(seen[1])).await;
-        // It is the end of the run that gets the rest.
+        // The end of the run kills the rest.
         engine.is_unlocked().await;
         assert_eq!(survivors(engine.dir.path()), []);
     }
 }
 
-/// Stops the supervisor, kills the engine, and returns whether the lock is free before the supervisor goes on.
+/// Stops the supervisor and kills the engine. Returns whether the lock is free while the supervisor is
+/// stopped.
 async fn is_unlocked_while_killing(job: &str) -> bool {
     let mut engine = Engine::start(job);
     until("all are there", || engine.path("all").exists()).await;
@@ -132,19 +136,19 @@ async fn the_lock_is_held_until_everything_is_killed() {
 }
 
 #[tokio::test]
-async fn what_can_be_recognised_ends_with_its_call_and_the_rest_with_the_run() {
+async fn recognizable_processes_end_with_the_call_and_others_with_the_run() {
     let bench = Bench::new();
     File::create(bench.path("quick")).unwrap();
     let outcome = bench.shell(ESCAPES).await;
     assert_eq!((outcome.end, outcome.code), (End::Exited, 0));
-    let [hidden] = survivors(&bench.path("")).try_into().expect("only what hides is left");
+    let [hidden] = survivors(&bench.path("")).try_into().expect("only the hidden process is left");
     assert_eq!(bench.pid("hidden").await, hidden);
     bench.programs.close().await;
     assert!(is_gone(hidden), "it survived the run");
 }
 
 #[tokio::test]
-async fn a_killed_call_takes_along_what_it_started() {
+async fn a_killed_call_includes_its_descendants() {
     for end in [End::TimedOut, End::Cancelled, End::OutputLimit] {
         let mut bench = Bench::new();
         bench.limits.output_bytes = 1000;
@@ -171,9 +175,9 @@ async fn a_killed_call_takes_along_what_it_started() {
     }
 }
 
-/// Those who are just ending when the call ends show nothing any more of where they come from.
+/// Processes that are exiting at the end of the call no longer show their origin.
 #[tokio::test]
-async fn a_killed_call_is_not_over_before_all_that_it_started_is_gone() {
+async fn a_killed_call_ends_after_all_its_descendants() {
     const MANY: usize = 100;
     let bench = Bench::new();
     let script = format!(
@@ -195,7 +199,7 @@ async fn a_killed_call_is_not_over_before_all_that_it_started_is_gone() {
 }
 
 #[tokio::test]
-async fn a_call_leaves_the_background_of_others_alone() {
+async fn a_call_leaves_background_processes_of_others_alone() {
     let bench = Bench::new();
     let mut long =
         bench.program(&["sh", "-c", "(setsid sh -c 'echo $$ > daemon; exec sleep 1000' &); exec sleep 1000"]);
@@ -203,11 +207,11 @@ async fn a_call_leaves_the_background_of_others_alone() {
     long.output.stderr = bench.path("out/long.stderr");
     let mut run = pin!(bench.run(&long));
     let daemon = tokio::select! {
-        outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+        outcome = &mut run => panic!("ended too early: {outcome:?}"),
         daemon = bench.pid("daemon") => daemon,
     };
     assert_eq!(bench.shell("true").await.code, 0);
-    assert!(!is_gone(daemon), "killed with a call that it does not belong to");
+    assert!(!is_gone(daemon), "killed at the end of another call");
     bench.cancel.cancel();
     assert_eq!(run.await.unwrap().end, End::Cancelled);
     assert!(is_gone(daemon), "survived its own call");
@@ -219,7 +223,7 @@ async fn a_killed_supervisor_is_noticed_and_replaced() {
     let script = "echo $PPID > supervisor; echo $$ > leader; sleep 1000";
     let mut run = pin!(bench.run_script(script));
     let error = tokio::select! {
-        outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+        outcome = &mut run => panic!("ended too early: {outcome:?}"),
         supervisor = bench.pid("supervisor") => {
             bench.pid("leader").await;
             kill(supervisor);
@@ -227,20 +231,20 @@ async fn a_killed_supervisor_is_noticed_and_replaced() {
         }
     };
     assert!(matches!(error, SpawnError::SupervisorLost), "{error:?}");
-    // What the dead supervisor left bears its mark.
+    // Processes of the dead supervisor are found by their environment marker.
     assert!(is_gone(bench.pid("leader").await));
     assert_eq!(bench.shell("true").await.code, 0);
 }
 
 #[tokio::test]
-async fn a_host_that_has_not_prepared_its_main_is_told_which_line_to_add() {
+async fn a_host_without_child_entry_is_told_the_missing_line() {
     let bench = unprepared();
     let error = bench.run_script("true").await.unwrap_err();
     insta::assert_snapshot!(error, @"no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a `taskpawl` program by `Builder::supervision`");
 }
 
 #[tokio::test]
-async fn what_is_no_supervisor_is_refused() {
+async fn a_program_that_is_no_supervisor_is_refused() {
     let refusal = async |program: &str| {
         let bench = Bench::with(Programs::new(Supervision::Binary(program.into())));
         bench.run_script("true").await.unwrap_err()
@@ -252,7 +256,7 @@ async fn what_is_no_supervisor_is_refused() {
 }
 
 #[tokio::test]
-async fn closed_programs_start_nothing() {
+async fn no_program_starts_after_close() {
     let bench = Bench::new();
     bench.shell("true").await;
     bench.programs.close().await;
@@ -280,7 +284,7 @@ async fn long_arguments_variables_and_input_arrive() {
 async fn two_hundred_programs_run_at_once() {
     let bench = Bench::new();
     let runs = (0..200).map(|index| {
-        // All have to be there before one may end.
+        // All programs have to run before one may end.
         let script = "touch in.$1; until [ -e go ]; do sleep 0.1; done; echo $1";
         let mut program = bench.program(&["sh", "-c", script, "name", &index.to_string()]);
         program.output.stdout = bench.path(&format!("out/{index}.stdout"));

@@ -7,7 +7,7 @@ use taskpawl_process::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A directory of its own for one test.
+/// The environment of one test: a directory, limits and programs.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
     pub(crate) programs: Programs,
@@ -21,7 +21,7 @@ impl Bench {
         Self::with(Programs::new(supervisor()))
     }
 
-    /// With programs that belong to this process.
+    /// With programs of this process.
     pub(crate) fn unsupervised() -> Self {
         Self::with(Programs::new(Supervision::Off))
     }
@@ -59,7 +59,7 @@ impl Bench {
         self.run(&self.program(&["sh", "-c", script])).await
     }
 
-    /// Waits for a program to write its process id into a file.
+    /// Waits until a program has written its process id to a file.
     pub(crate) async fn pid(&self, name: &str) -> u32 {
         let path = self.path(name);
         until("a pid is written", || std::fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')))
@@ -68,18 +68,18 @@ impl Bench {
     }
 }
 
-/// Returns the supervisor program of this package.
+/// Returns the supervisor binary of this package.
 pub(crate) fn supervisor() -> Supervision {
     Supervision::Binary(env!("CARGO_BIN_EXE_taskpawl-supervisor").into())
 }
 
-/// Says that something is not tested here.
-#[expect(clippy::print_stderr, reason = "who reads that all is well has to see what was left out")]
+/// Prints that a check is skipped.
+#[expect(clippy::print_stderr, reason = "a green run must show the checks that were skipped")]
 pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// Waits until something is so, for ten seconds at most.
+/// Waits until a condition holds, for at most ten seconds.
 pub(crate) async fn until(what: &str, is_so: impl FnMut() -> bool) {
     within(Duration::from_secs(10), what, is_so).await;
 }
@@ -87,12 +87,12 @@ pub(crate) async fn until(what: &str, is_so: impl FnMut() -> bool) {
 pub(crate) async fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
     while !is_so() {
-        assert!(Instant::now() < end, "it never came that {what}");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// A zombie is gone: it runs no code and holds no file; who reaps it is another matter.
+/// Returns whether a process has ended. A zombie counts as ended: it runs no code and holds no files.
 pub(crate) fn is_gone(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))

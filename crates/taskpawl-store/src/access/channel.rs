@@ -71,8 +71,8 @@ impl Channel {
 
     fn write(&self, mut bytes: &[u8], patience: Patience<'_>) -> io::Result<()> {
         while !bytes.is_empty() {
-            // NOSIGNAL: a closed peer must be an error, not a SIGPIPE that ends the host program.
-            // DONTWAIT: a blocking send would ignore the deadline and the stop descriptor.
+            // NOSIGNAL: a closed peer must be an error, not a SIGPIPE that ends the host program. DONTWAIT: a
+            // blocking send would ignore the deadline and the stop descriptor.
             match send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => bytes = &bytes[sent..],
                 Err(Errno::AGAIN) => wait_for(self.0.as_fd(), PollFlags::OUT, patience)?,
@@ -89,8 +89,7 @@ impl Channel {
         while filled < buffer.len() {
             match recv(&self.0, &mut buffer[filled..], RecvFlags::DONTWAIT) {
                 // Linux reports CONNRESET if the peer closed its end while data that we had sent was still
-                // unread.
-                // Between two frames that is an ordinary end of the connection.
+                // unread. Between two frames that is an ordinary end of the connection.
                 Ok((0, _)) | Err(Errno::CONNRESET) if filled == 0 => return Ok(false),
                 Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok((received, _)) => filled += received,

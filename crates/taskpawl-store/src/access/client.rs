@@ -48,34 +48,39 @@ impl Connection {
     }
 
     fn begin(door: &Door) -> Result<(Self, Welcome), StoreError> {
-        let channel = door.enter(patience()).map_err(broken)?.ok_or(StoreError::CallOver)?;
+        let channel = door.enter(patience()).map_err(connection_error)?.ok_or(StoreError::CallOver)?;
         let connection = Self(channel);
         let welcome = connection.ask(&Ask::hello())?;
         Ok((connection, welcome))
     }
 
-    fn say(&self, ask: &Ask) -> Result<(), StoreError> {
-        self.0.send(&ask.to_bytes(), patience()).map_err(broken)
+    fn send_request(&self, ask: &Ask) -> Result<(), StoreError> {
+        self.0.send(&ask.to_bytes(), patience()).map_err(connection_error)
     }
 
     fn ask<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, StoreError> {
-        self.say(ask)?;
-        match self.hear()? {
+        self.send_request(ask)?;
+        match self.receive_answer()? {
             (Kind::Value, bytes) => parsed(&bytes),
-            (Kind::Part | Kind::Refused | Kind::Failed, _) => Err(senseless("an answer of another kind")),
+            (Kind::Part | Kind::Refused | Kind::Failed, _) => {
+                Err(protocol_error("an answer of another kind"))
+            }
         }
     }
 
     /// Receives one answer frame and splits off its kind. A `Failed` answer becomes an error.
-    fn hear(&self) -> Result<(Kind, Vec<u8>), StoreError> {
-        let mut bytes =
-            self.0.receive(MOST_ANSWER_BYTES, patience()).map_err(broken)?.ok_or(StoreError::CallOver)?;
+    fn receive_answer(&self) -> Result<(Kind, Vec<u8>), StoreError> {
+        let mut bytes = self
+            .0
+            .receive(MOST_ANSWER_BYTES, patience())
+            .map_err(connection_error)?
+            .ok_or(StoreError::CallOver)?;
         let kind = match bytes.first() {
             Some(0) => Kind::Value,
             Some(1) => Kind::Part,
             Some(2) => Kind::Refused,
             Some(3) => return Err(StoreError::OutOfReach { problem: parsed(&bytes[1..])? }),
-            _ => return Err(senseless("an answer of no known kind")),
+            _ => return Err(protocol_error("an answer of no known kind")),
         };
         bytes.drain(..1);
         Ok((kind, bytes))
@@ -90,14 +95,14 @@ impl Connection {
         ask: ViewAsk,
         each: &mut dyn FnMut(T),
     ) -> Result<(), StoreError> {
-        self.say(&Ask::View(ask))?;
+        self.send_request(&Ask::View(ask))?;
         loop {
-            let (kind, bytes) = self.hear()?;
+            let (kind, bytes) = self.receive_answer()?;
             parsed::<Vec<T>>(&bytes)?.into_iter().for_each(&mut *each);
             match kind {
                 Kind::Part => {}
                 Kind::Value => return Ok(()),
-                Kind::Refused | Kind::Failed => return Err(senseless("an answer of another kind")),
+                Kind::Refused | Kind::Failed => return Err(protocol_error("an answer of another kind")),
             }
         }
     }
@@ -105,13 +110,13 @@ impl Connection {
     fn add(&self, addition: Addition) -> Result<Outcome, StoreError> {
         let bytes = Ask::Add(addition).to_bytes();
         if bytes.len() > MOST_REQUEST_BYTES {
-            return Ok(Err(Box::new(too_much(bytes.len()))));
+            return Ok(Err(Box::new(oversized(bytes.len()))));
         }
-        self.0.send(&bytes, patience()).map_err(broken)?;
-        match self.hear()? {
+        self.0.send(&bytes, patience()).map_err(connection_error)?;
+        match self.receive_answer()? {
             (Kind::Value, bytes) => Ok(Ok(Answer::from(parsed::<Added>(&bytes)?))),
             (Kind::Refused, bytes) => Ok(Err(Box::new(Refusal::from(parsed::<Refused>(&bytes)?)))),
-            (Kind::Part | Kind::Failed, _) => Err(senseless("an answer of another kind")),
+            (Kind::Part | Kind::Failed, _) => Err(protocol_error("an answer of another kind")),
         }
     }
 }
@@ -133,10 +138,13 @@ impl RemoteStore {
 
     /// Uses an idle connection, or a new one, for one exchange. The connection is reused only if the exchange
     /// succeeds.
-    fn converse<T>(&self, talk: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn with_connection<T>(
+        &self,
+        exchange: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.map_or_else(|| Connection::open(&self.door), Ok)?;
-        let result = talk(&connection)?;
+        let result = exchange(&connection)?;
         // After an error, frames of the old answer may still be in the socket. The `?` above therefore drops
         // the connection.
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,9 +154,9 @@ impl RemoteStore {
         Ok(result)
     }
 
-    fn give(&self, request: &Request) -> Result<Outcome, StoreError> {
+    fn execute(&self, request: &Request) -> Result<Outcome, StoreError> {
         match Addition::of(&request.command) {
-            Ok(addition) => self.converse(|connection| connection.add(addition)),
+            Ok(addition) => self.with_connection(|connection| connection.add(addition)),
             Err(refusal) => Ok(Err(Box::new(refusal))),
         }
     }
@@ -156,10 +164,10 @@ impl RemoteStore {
 
 impl Store for RemoteStore {
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
-        self.converse(|connection| {
-            connection.say(&Ask::Look)?;
+        self.with_connection(|connection| {
+            connection.send_request(&Ask::Look)?;
             look(&RemoteView(connection)).map_err(StoreError::from_view)?;
-            connection.say(&Ask::Done)
+            connection.send_request(&Ask::Done)
         })
     }
 
@@ -169,7 +177,7 @@ impl Store for RemoteStore {
     }
 
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError> {
-        requests.iter().map(|request| self.give(request)).collect()
+        requests.iter().map(|request| self.execute(request)).collect()
     }
 
     fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError> {
@@ -177,7 +185,7 @@ impl Store for RemoteStore {
         let mut pause = FIRST_POLL;
         // The protocol has no push messages, so the client polls with growing pauses.
         loop {
-            let revision = self.converse(|connection| connection.ask(&Ask::Revision))?;
+            let revision = self.with_connection(|connection| connection.ask(&Ask::Revision))?;
             let left =
                 deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
             if revision > since || left.is_zero() {
@@ -198,7 +206,7 @@ fn patience() -> Patience<'static> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
-fn broken(error: io::Error) -> StoreError {
+fn connection_error(error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
             StoreError::CallOver
@@ -208,7 +216,7 @@ fn broken(error: io::Error) -> StoreError {
     }
 }
 
-fn too_much(bytes: usize) -> Refusal {
+fn oversized(bytes: usize) -> Refusal {
     Refusal::Relayed {
         message: format!("a call adds at most {MOST_REQUEST_BYTES} bytes at once, and these are {bytes}"),
         hint: Some("add the tasks in several steps".into()),
@@ -217,10 +225,10 @@ fn too_much(bytes: usize) -> Refusal {
 }
 
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(bytes).map_err(|error| senseless(&error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| protocol_error(&error.to_string()))
 }
 
-fn senseless(problem: &str) -> StoreError {
+fn protocol_error(problem: &str) -> StoreError {
     StoreError::OutOfReach { problem: format!("the run answers what makes no sense ({problem})") }
 }
 

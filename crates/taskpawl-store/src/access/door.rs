@@ -99,21 +99,22 @@ impl Eq for Door {}
 
 impl DoorKeeper {
     /// Offers one connection to the first client that asks, and returns the run's end of it. The run never
-    /// receives anything
-    /// through the listener, so a call cannot pass descriptors of its own into this process.
+    /// receives anything through the listener, so a call cannot pass descriptors of its own into this
+    /// process.
     ///
     /// # Errors
     /// The call has closed its end, or the system is out of descriptors.
     pub fn offer(&self) -> io::Result<Channel> {
         // STREAM: frames may be longer than the largest packet of a SEQPACKET socket.
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        let rights = [theirs.as_fd()];
+        let (run_end, call_end) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let rights = [call_end.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !control.push(SendAncillaryMessage::ScmRights(&rights)) {
             return Err(Errno::TOOBIG.into());
         }
         sendmsg(&self.0, &[IoSlice::new(&[0])], &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
-        Ok(Channel::new(ours))
+        Ok(Channel::new(run_end))
     }
 }

@@ -2,10 +2,9 @@
 //! descriptor.
 //!
 //! The run keeps one end of a *listener* socket, and the call inherits the other end. All programs of the
-//! call share that
-//! descriptor. Each client receives its own *connection* through it, so that concurrent programs never mix up
-//! their answers.
-//! A connection carries frames: a length of four bytes in little-endian order, then JSON.
+//! call share that descriptor. Each client receives its own *connection* through it, so that concurrent
+//! programs never mix up their answers. A connection carries frames: a length of four bytes in little-endian
+//! order, then JSON.
 //!
 //! This module has both sides of the protocol. It does not decide which requests a call may make: the run
 //! authorizes them.

@@ -1,4 +1,4 @@
-//! Both sides of a conversation, and what somebody says who does not know the language.
+//! Both sides of the protocol, and clients that send garbage.
 
 use std::fmt::Debug;
 use std::io;
@@ -41,7 +41,7 @@ fn store_with(tasks: u32) -> Arc<dyn Store> {
     store
 }
 
-/// Serves looks at a store until nobody asks any more, and returns the other side.
+/// Serves reads of a store until the client disconnects. Returns the client.
 fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
     let (door, keeper) = door().unwrap();
     let served = thread::spawn(move || {
@@ -63,7 +63,7 @@ fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
     (open(&Location::Call(door)), served)
 }
 
-/// Returns everything that a view shows, as text.
+/// Returns the results of all queries of a view, as text.
 fn everything(view: &dyn View) -> ViewResult<Vec<String>> {
     fn text(value: impl Debug) -> String {
         format!("{value:?}")
@@ -96,7 +96,7 @@ fn everything(view: &dyn View) -> ViewResult<Vec<String>> {
 }
 
 #[test]
-fn a_view_through_a_door_shows_the_same() {
+fn a_remote_view_returns_the_same_data() {
     let store = store_with(2_500);
     let (remote, served) = served(Arc::clone(&store));
     assert_eq!(remote.view(everything).unwrap(), store.view(everything).unwrap());
@@ -106,8 +106,8 @@ fn a_view_through_a_door_shows_the_same() {
 }
 
 #[test]
-fn what_only_changes_is_refused_before_it_is_sent() {
-    // Nobody is at the door.
+fn commands_that_are_no_additions_are_refused_before_sending() {
+    // No server accepts connections.
     let (door, _keeper) = door().unwrap();
     let remote = open(&Location::Call(door));
     let now = DateTime::from_timestamp_millis(1_000).unwrap();
@@ -126,7 +126,7 @@ fn what_only_changes_is_refused_before_it_is_sent() {
 }
 
 #[test]
-fn a_door_that_is_shut_says_so() {
+fn a_closed_listener_is_reported() {
     let (door, keeper) = door().unwrap();
     let left = keeper.offer().unwrap();
     drop((keeper, left));
@@ -140,7 +140,7 @@ fn a_door_that_is_shut_says_so() {
 }
 
 #[test]
-fn a_look_ends_when_it_takes_too_long_or_is_stopped() {
+fn a_read_ends_at_its_deadline_or_when_stopped() {
     let store = store_with(1);
     let (door, keeper) = door().unwrap();
     let ours = keeper.offer().unwrap();
@@ -148,17 +148,17 @@ fn a_look_ends_when_it_takes_too_long_or_is_stopped() {
     theirs.send(br#"{"view":"revision"}"#, Patience::default()).unwrap();
     let until = Some(Instant::now() + Duration::from_millis(20));
     let Err(Broken::Gone(error)) = show(&*store, &ours, Patience { until, stop: None }) else {
-        panic!("it went on")
+        panic!("the read did not end")
     };
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let (stopped, bell) = io::pipe().unwrap();
     drop(bell);
     let patience = Patience { until: None, stop: Some(std::os::fd::AsFd::as_fd(&stopped)) };
-    let Err(Broken::Gone(error)) = show(&*store, &ours, patience) else { panic!("it went on") };
+    let Err(Broken::Gone(error)) = show(&*store, &ours, patience) else { panic!("the read did not end") };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
 }
 
-/// Spreads a counter over all bits.
+/// Mixes the bits of a counter.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -167,7 +167,7 @@ fn splitmix(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns a request that somebody may have meant, with some bytes that he did not.
+/// Returns a plausible request with some random bytes.
 fn garbage(random: &mut u64) -> Vec<u8> {
     const WORDS: [&str; 12] = [
         r#"{"hello":{"version":1}}"#,
@@ -197,13 +197,13 @@ fn garbage(random: &mut u64) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_is_said_is_understood_or_refused() {
+fn any_bytes_are_parsed_or_refused() {
     let (mut random, mut understood) = (7, 0);
     for _ in 0..100_000 {
         let Ok(ask) = Ask::read(&garbage(&mut random)) else { continue };
         understood += 1;
         if let Ask::Add(addition) = ask {
-            // Read anew where it arrives, or refused: both are fine.
+            // Parsing may fail: the receiver validates again.
             let _ = addition.into_growth();
         }
     }
@@ -211,7 +211,7 @@ fn whatever_is_said_is_understood_or_refused() {
 }
 
 #[test]
-fn whatever_comes_during_a_look_leaves_the_store_as_it_is() {
+fn no_request_during_a_read_changes_the_store() {
     let store = store_with(20);
     let before = store.view(everything).unwrap();
     let mut random = 1;
@@ -223,14 +223,14 @@ fn whatever_comes_during_a_look_leaves_the_store_as_it_is() {
             theirs.send(&garbage(&mut random), Patience::default()).unwrap();
         }
         drop(theirs);
-        // It ends, one way or another.
+        // The read may end in any way.
         let _ = show(&*store, &ours, Patience::default());
     }
     assert_eq!(store.view(everything).unwrap(), before);
 }
 
 #[test]
-fn a_frame_is_as_long_as_is_allowed_and_no_longer() {
+fn a_frame_longer_than_the_limit_is_refused() {
     let (door, keeper) = door().unwrap();
     let ours = keeper.offer().unwrap();
     let theirs = door.enter(Patience::default()).unwrap().unwrap();

@@ -49,7 +49,7 @@ pub struct Finding {
     pub message: String,
     /// Describes the repair, or the action that the owner can take.
     pub remedy: String,
-    /// Whether this call of [`examine`] has repaired it.
+    /// True if this call of [`examine`] has repaired it.
     pub is_mended: bool,
 }
 
@@ -105,9 +105,8 @@ impl Findings {
 }
 
 /// Checks the store at `location` and the files beside it. With a `mend` context, repairs the faults that can
-/// be repaired
-/// without loss, as the actor of that context. If a repair changes or removes rows, a full copy of the store
-/// is kept beside it.
+/// be repaired without loss, as the actor of that context. If a repair changes or removes rows, a full copy
+/// of the store is kept beside it.
 ///
 /// # Errors
 /// The store cannot be opened for a reason other than damage, or the repair failed.

@@ -18,8 +18,8 @@ pub(crate) struct Derived {
 
 impl Derived {
     /// Derives all nodes from tasks, calls, dependencies and `parents`. Parents are an argument because the
-    /// store has them in no
-    /// other column. Tasks that are missing or unreadable are left out; other checks report them.
+    /// store has them in no other column. Tasks that are missing or unreadable are left out; other checks
+    /// report them.
     pub(crate) fn new(view: &dyn View, parents: &BTreeMap<Key, Option<Key>>) -> ViewResult<Self> {
         let above: BTreeSet<Key> = parents.values().flatten().copied().collect();
         let (mut nodes, mut ids) = (BTreeMap::new(), BTreeMap::new());
@@ -50,8 +50,7 @@ fn edges(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<(Key, K
 }
 
 /// Compares the stored nodes in `kept` with the derived ones. Also checks for gates that have not taken
-/// effect, wrong
-/// counters and dependency cycles.
+/// effect, wrong counters and dependency cycles.
 pub(crate) fn check_nodes(
     view: &dyn View,
     derived: &Derived,

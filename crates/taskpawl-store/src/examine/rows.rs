@@ -12,21 +12,21 @@ pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Findin
     let mut unreadable = Findings::new("unreadable", Severity::Damage, RESTORE);
     let mut numbers = Findings::new("number", Severity::Damage, RESTORE);
     for key in keys {
-        let place = || match view.id(*key) {
+        let label = || match view.id(*key) {
             Ok(Some(id)) => format!("task `{id}`"),
             _ => format!("task number {}", key.0),
         };
         match (view.task(*key), view.calls(*key)) {
             (Ok(Some(task)), Ok(calls)) => {
                 if let Some(detail) = check_numbers(&task, &calls) {
-                    numbers.add(place(), detail);
+                    numbers.add(label(), detail);
                 }
             }
-            (Ok(None), _) => unreadable.add(place(), "what happened to it is gone"),
+            (Ok(None), _) => unreadable.add(label(), "what happened to it is gone"),
             (Err(error), _) | (_, Err(error)) => {
                 let error = StoreError::from_view(error);
                 let StoreError::Corrupt { detail, .. } = error else { return Err(error.into()) };
-                unreadable.add(place(), detail);
+                unreadable.add(label(), detail);
             }
         }
     }

@@ -63,8 +63,7 @@ pub fn narrow_mode(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns whether `file` is an unfinished copy. Only the suffix after the name of the store counts: the name
-/// of the store
-/// itself may end in `.bak.new`, and so may unrelated files in its directory.
+/// of the store itself may end in `.bak.new`, and so may unrelated files in its directory.
 fn is_left_over(store: &Path, file: &Path) -> bool {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let suffix = bytes(file).strip_prefix(bytes(store).as_slice()).map(<[u8]>::to_vec).unwrap_or_default();
@@ -80,7 +79,7 @@ fn siblings(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     for entry in fs::read_dir(directory).map_err(fail)? {
         let name = entry.map_err(fail)?.file_name();
         let suffix = name.as_encoded_bytes().strip_prefix(own);
-        if suffix.is_some_and(|suffix| std::str::from_utf8(suffix).is_ok_and(is_ours)) {
+        if suffix.is_some_and(|suffix| std::str::from_utf8(suffix).is_ok_and(is_companion)) {
             found.push(directory.join(name));
         }
     }
@@ -89,7 +88,7 @@ fn siblings(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Returns whether a store creates files with this suffix.
-fn is_ours(suffix: &str) -> bool {
+fn is_companion(suffix: &str) -> bool {
     let is_copy = suffix.starts_with(".v") || suffix.starts_with(".mended-");
     let end = suffix.strip_suffix(".new").unwrap_or(suffix).rsplit('.').next();
     ["", "-wal", "-shm", "-journal", ".lock"].contains(&suffix) || is_copy && end == Some("bak")

@@ -15,9 +15,8 @@ use crate::memory::{Entry, State};
 const EDITOR: &str = "an edit of the file";
 
 /// Builds the state of `document`. If tasks were edited from outside since the last write, the state gets an
-/// event for the
-/// edit, with the time `changed_at`. That time must come from the file, so that all readers build the same
-/// event.
+/// event for the edit, with the time `changed_at`. That time must come from the file, so that all readers
+/// build the same event.
 ///
 /// # Errors
 /// Describes the first fault in the document.
@@ -45,8 +44,7 @@ pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result
         let edit = note_edit(&mut state, edited, changed_at);
         settle(&mut state, changed_at)?;
         // The event tells a live run which tasks may be ready now. It may also list tasks that were ready
-        // before: the run ignores
-        // them, because it has already seen them.
+        // before: the run ignores them, because it has already seen them.
         state.events[edit].ready = state.ready.iter().map(|(.., key)| *key).collect();
     }
     Ok(state)

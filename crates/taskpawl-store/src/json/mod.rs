@@ -191,7 +191,7 @@ impl JsonFile {
     fn keep_older(&self) -> Result<(), StoreError> {
         let Some(version) = self.load()?.older else { return Ok(()) };
         let content = fs::read(&self.path).map_err(|error| StoreError::io("read", &self.path, error))?;
-        let is_same = |there: &Path| fs::read(there).is_ok_and(|there| there == content);
+        let is_same = |backup: &Path| fs::read(backup).is_ok_and(|backup| backup == content);
         match files::free_backup_path(&self.path, version, is_same) {
             Some(free) => files::replace(&free, &content),
             None => Ok(()),

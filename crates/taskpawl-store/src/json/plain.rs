@@ -15,8 +15,7 @@ const OF_A_STORE: &[&str] =
     &["plans", "runs", "prunedRuns", "events", "deletedIds", "applied", "undo", "requests", "index"];
 
 /// Fields with results of another store. They are dropped: dependents here would otherwise use a result or an
-/// error that
-/// nothing in this store has produced.
+/// error that nothing in this store has produced.
 const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted", "result", "errorClass"];
 
 /// Further fields with the results of a call.
@@ -46,8 +45,7 @@ pub(super) fn content_of(value: &Value, version: i64) -> Option<Value> {
 }
 
 /// Resets the progress of a task from another store, none of whose calls run here. All calls get the origin
-/// `agent`, which
-/// requires an approval before they start: the user who opens the file did not write them.
+/// `agent`, which requires an approval before they start: the user who opens the file did not write them.
 fn task(mut task: Map<String, Value>) -> Value {
     // The error of a failed task describes a run elsewhere. The error of any other status is the remark of a
     // person; keep it.

@@ -1,4 +1,4 @@
-//! What only a file that people edit has to do.
+//! Properties specific to a file that users edit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Returns a store with a task `a` and `b` after it.
+    /// Returns a store with a task `a` and its dependent `b`.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("plan.json");
@@ -27,7 +27,7 @@ impl Scene {
         scene
     }
 
-    /// Returns a handle as another process would have it.
+    /// Returns a separate handle, as another process would have.
     fn open(&self) -> Arc<dyn Store> {
         open(&Location::Json(self.path.clone()))
     }
@@ -84,7 +84,7 @@ impl Scene {
 }
 
 #[test]
-fn the_file_has_the_names_of_the_outside() {
+fn the_file_uses_the_public_json_names() {
     let scene = Scene::new();
     let content = scene.content();
     let names: Vec<_> = content["tasks"][1].as_object().unwrap().keys().map(String::as_str).collect();
@@ -109,7 +109,7 @@ fn the_file_has_the_names_of_the_outside() {
 }
 
 #[test]
-fn reading_and_writing_keep_everything() {
+fn a_rewrite_keeps_everything() {
     let scene = Scene::new();
     scene.edit(|file| {
         file["stranger"] = serde_json::json!({"x": 0.1});
@@ -139,16 +139,16 @@ fn an_edit_from_outside_is_one_event_and_opens_gates() {
     let node = scene.open().view(|view| view.node(view.key("b")?.unwrap())).unwrap();
     let node = node.unwrap();
     assert!(node.is_ready());
-    assert_eq!(seen[0].ready[..], [node.key], "a live run learns of it");
+    assert_eq!(seen[0].ready[..], [node.key], "the event lists the ready task for live runs");
     assert_eq!(scene.open().view(|view| view.counts()).unwrap()[&Status::Done], 1);
     scene.create("c", &["a"]);
-    assert_eq!(scene.edits(), seen, "the next write keeps the event as it was seen");
+    assert_eq!(scene.edits(), seen, "the next write stores the same event");
     scene.create("d", &[]);
     assert_eq!(scene.edits().len(), 1);
 }
 
 #[test]
-fn the_deletion_of_a_task_is_read_again() {
+fn an_external_deletion_is_noticed() {
     let scene = Scene::new();
     scene.write(Command::Delete { ids: vec!["b".to_owned()] });
     let events = scene.open().events_since(0, 0).unwrap();
@@ -158,7 +158,7 @@ fn the_deletion_of_a_task_is_read_again() {
 }
 
 #[test]
-fn a_dependency_that_is_named_twice_counts_once() {
+fn a_duplicate_dependency_counts_once() {
     let scene = Scene::new();
     scene.edit(|file| file["tasks"][1]["dependencies"] = serde_json::json!(["a", "a"]));
     let node = scene.open().view(|view| view.node(view.key("b")?.unwrap())).unwrap();
@@ -182,7 +182,7 @@ fn a_result_of_null_is_no_edit() {
 }
 
 #[test]
-fn numbers_from_which_nothing_can_be_counted_are_refused() {
+fn counters_close_to_overflow_are_refused() {
     type Edit = fn(&mut Value);
     let cases: [Edit; 7] = [
         |file| file["revision"] = u64::MAX.into(),
@@ -211,7 +211,7 @@ fn numbers_from_which_nothing_can_be_counted_are_refused() {
 }
 
 #[test]
-fn a_write_that_could_not_be_read_again_is_refused() {
+fn a_write_that_could_not_be_read_back_is_refused() {
     let scene = Scene::new();
     scene.edit(|file| file["tasks"][0]["version"] = (u64::MAX / 2).into());
     let request = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
@@ -221,7 +221,7 @@ fn a_write_that_could_not_be_read_again_is_refused() {
 }
 
 #[test]
-fn tasks_may_be_added_and_taken_away_from_outside() {
+fn tasks_can_be_added_and_removed_from_outside() {
     let scene = Scene::new();
     scene.edit(|file| {
         let mut task = file["tasks"][0].clone();
@@ -244,7 +244,7 @@ fn tasks_may_be_added_and_taken_away_from_outside() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_refused_and_left_alone() {
+fn an_invalid_file_is_refused_and_left_alone() {
     type Edit = fn(&mut Value);
     let cases: [(&str, Edit); 5] = [
         ("two", |file| file["tasks"][1]["id"] = "a".into()),
@@ -277,7 +277,7 @@ fn a_file_that_does_not_fit_is_refused_and_left_alone() {
 }
 
 #[test]
-fn other_files_and_newer_ones_are_refused() {
+fn foreign_and_newer_files_are_refused() {
     let scene = Scene::new();
     scene.edit(|file| file["schemaVersion"] = 2.into());
     let error = scene.open().view(|view| view.counts()).unwrap_err();
@@ -303,7 +303,7 @@ fn other_files_and_newer_ones_are_refused() {
 }
 
 #[test]
-fn a_copy_of_a_file_that_is_taken_in_takes_no_name_from_another_one() {
+fn a_backup_never_replaces_another_file() {
     let scene = Scene::new();
     let list = |name: &str| {
         serde_json::json!({ "tasks": [{
@@ -322,11 +322,11 @@ fn a_copy_of_a_file_that_is_taken_in_takes_no_name_from_another_one() {
     assert_eq!(there("plan.json.v0.bak").as_deref(), Some("somebody else's"));
     assert_eq!(there("plan.json.v0.2.bak"), Some(list("one")));
     assert_eq!(there("plan.json.v0.3.bak"), Some(list("two")));
-    assert_eq!(there("plan.json.v0.4.bak"), None, "the same content is kept once");
+    assert_eq!(there("plan.json.v0.4.bak"), None, "equal content is copied once");
 }
 
 #[test]
-fn a_plain_list_of_tasks_is_a_store_and_kept_before_it_is_written() {
+fn a_plain_list_of_tasks_is_accepted_and_copied_before_the_first_write() {
     let scene = Scene::new();
     let task = |id: &str, status: &str, calls: Value| {
         serde_json::json!({
@@ -368,17 +368,17 @@ fn a_plain_list_of_tasks_is_a_store_and_kept_before_it_is_written() {
     assert_eq!(fs::read_to_string(scene.path.with_file_name("plan.json.v0.bak")).unwrap(), text);
     let content = scene.content();
     assert_eq!((&content["schemaVersion"], content["tasks"].as_array().unwrap().len()), (&1.into(), 9));
-    assert!(!content.to_string().contains("FORGED"), "only what ran here gives results: {content}");
+    assert!(!content.to_string().contains("FORGED"), "results of other stores are dropped: {content}");
     assert_eq!(content["tasks"][7]["error"], "not needed");
     assert_eq!(content["tasks"][3]["metadata"]["toolCalls"][0]["origin"], "agent");
     assert_eq!(content["tasks"][2]["blockedReason"]["type"], "interrupted");
-    // What another program calls tasks is none of it.
+    // Tasks in the format of another program are not accepted.
     fs::write(&scene.path, r#"{"tasks": [{"id": 1, "title": "A"}]}"#).unwrap();
     assert!(matches!(scene.open().view(|view| view.counts()), Err(StoreError::NotAStore { .. })));
 }
 
 #[test]
-fn a_file_of_an_older_version_is_read_as_it_is_and_kept_before_it_is_written() {
+fn an_older_file_is_readable_and_copied_before_the_first_write() {
     const UPGRADES: &[super::Upgrade] = &[|file| file["tasks"][0]["name"] = "upgraded".into()];
     let scene = Scene::new();
     let old = fs::read(&scene.path).unwrap();
@@ -404,7 +404,7 @@ fn a_file_of_an_older_version_is_read_as_it_is_and_kept_before_it_is_written() {
 }
 
 #[test]
-fn many_tasks_are_warned_about() {
+fn many_tasks_cause_a_warning() {
     let scene = Scene::new();
     assert!(scene.open().warnings().unwrap().is_empty());
     scene.edit(|file| {
@@ -420,7 +420,7 @@ fn many_tasks_are_warned_about() {
 }
 
 #[test]
-fn a_read_makes_no_file_and_a_write_only_its_own() {
+fn reads_create_no_file_and_writes_only_their_own() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("plan.json");
     let names = |directory: &Path| {

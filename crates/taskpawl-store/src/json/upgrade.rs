@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 /// Migrates the content of a file from one version to the next. A migration that changes tasks must also
-/// update their seals,
-/// otherwise the change counts as an edit from outside.
+/// update their seals, otherwise the change counts as an edit from outside.
 pub(super) type Upgrade = fn(&mut Value);
 
 /// The migrations, from version 1 on. A published migration never changes.

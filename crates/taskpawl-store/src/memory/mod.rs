@@ -17,9 +17,8 @@ use crate::committer::Backend;
 use crate::handle::{Reader, Watch};
 
 /// The only copy of the state. A transaction takes it out and puts it back, and readers wait for its return.
-/// A writer never
-/// waits for readers: a reader that still holds the old state keeps it, and the writer copies the state on
-/// its first change.
+/// A writer never waits for readers: a reader that still holds the old state keeps it, and the writer copies
+/// the state on its first change.
 #[derive(Debug)]
 struct Shared {
     state: Mutex<Option<Arc<State>>>,
@@ -90,8 +89,7 @@ impl Backend for MemoryBackend {
     }
 
     /// Changes cannot be reverted, so this fails if there are any. That happens only after a panic of the
-    /// rules, which closes
-    /// the handle anyway.
+    /// rules, which closes the handle anyway.
     fn rollback(&mut self) -> Result<(), StoreError> {
         let was_changed = self.is_changed;
         self.finish();

@@ -3,7 +3,7 @@
 use taskpawl_model::Key;
 
 /// Slots per page. A page is freed when its last slot becomes empty.
-const PLACES: u32 = 64;
+const SLOTS: u32 = 64;
 
 /// Pages per chapter. Bounds the memory that a single huge key costs; only a hostile file has such a key.
 const PAGES: u32 = 8192;
@@ -17,16 +17,16 @@ pub(crate) struct Pages<T> {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Page<T> {
-    places: [Option<T>; PLACES as usize],
+    slots: [Option<T>; SLOTS as usize],
     taken: u32,
 }
 
 /// The location of a key: chapter, page, slot.
-type Place = [usize; 3];
+type SlotIndex = [usize; 3];
 
-fn place(key: Key) -> Place {
-    let (page, place) = (key.0 / PLACES, key.0 % PLACES);
-    [page / PAGES, page % PAGES, place].map(|number| number as usize)
+fn slot(key: Key) -> SlotIndex {
+    let (page, slot) = (key.0 / SLOTS, key.0 % SLOTS);
+    [page / PAGES, page % PAGES, slot].map(|number| number as usize)
 }
 
 impl<T> Default for Pages<T> {
@@ -37,22 +37,22 @@ impl<T> Default for Pages<T> {
 
 impl<T> Pages<T> {
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        let [chapter, page, place] = place(key);
-        self.chapters.get(chapter)?.get(page)?.as_ref()?.places[place].as_ref()
+        let [chapter, page, slot] = slot(key);
+        self.chapters.get(chapter)?.get(page)?.as_ref()?.slots[slot].as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let [chapter, page, place] = place(key);
-        self.chapters.get_mut(chapter)?.get_mut(page)?.as_mut()?.places[place].as_mut()
+        let [chapter, page, slot] = slot(key);
+        self.chapters.get_mut(chapter)?.get_mut(page)?.as_mut()?.slots[slot].as_mut()
     }
 
     /// Stores a value and returns the previous one.
     pub(crate) fn insert(&mut self, key: Key, value: T) -> Option<T> {
-        let [chapter, page, place] = place(key);
+        let [chapter, page, slot] = slot(key);
         let pages = entry(&mut self.chapters, chapter);
         let page = entry(pages, page)
-            .get_or_insert_with(|| Box::new(Page { places: [const { None }; PLACES as usize], taken: 0 }));
-        let before = page.places[place].replace(value);
+            .get_or_insert_with(|| Box::new(Page { slots: [const { None }; SLOTS as usize], taken: 0 }));
+        let before = page.slots[slot].replace(value);
         if before.is_none() {
             page.taken += 1;
             self.len += 1;
@@ -61,13 +61,13 @@ impl<T> Pages<T> {
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
-        let [chapter, page, place] = place(key);
+        let [chapter, page, slot] = slot(key);
         let page = self.chapters.get_mut(chapter)?.get_mut(page)?;
-        let places = page.as_mut()?;
-        let value = places.places[place].take()?;
-        places.taken -= 1;
+        let slots = page.as_mut()?;
+        let value = slots.slots[slot].take()?;
+        slots.taken -= 1;
         self.len -= 1;
-        if places.taken == 0 {
+        if slots.taken == 0 {
             *page = None;
         }
         Some(value)
@@ -82,10 +82,10 @@ impl<T> Pages<T> {
         let pages = (self.chapters.iter().zip(0..)).flat_map(|(pages, chapter): (_, u32)| {
             pages.iter().zip(0..).map(move |(page, number): (_, u32)| (page, chapter * PAGES + number))
         });
-        let pages = pages.filter_map(|(page, number)| Some((page.as_ref()?, number * PLACES)));
+        let pages = pages.filter_map(|(page, number)| Some((page.as_ref()?, number * SLOTS)));
         pages.flat_map(|(page, first)| {
-            let places = page.places.iter().zip(0..);
-            places.filter_map(move |(place, number): (_, u32)| Some((Key(first + number), place.as_ref()?)))
+            let slots = page.slots.iter().zip(0..);
+            slots.filter_map(move |(slot, number): (_, u32)| Some((Key(first + number), slot.as_ref()?)))
         })
     }
 }

@@ -20,7 +20,7 @@ pub enum CopyChoice<'a> {
 pub(super) struct Since {
     /// The recorded path, if the project was moved.
     pub(super) moved_from: Option<PathBuf>,
-    /// Whether the records assign another store to the directory, because an older `.taskpawl` was restored.
+    /// True if the records assign another store to the directory, because an older `.taskpawl` was restored.
     pub(super) is_back: bool,
 }
 
@@ -49,8 +49,7 @@ pub(super) fn since(found: &Found, state: &Path) -> Result<Since, PlacementError
 pub(super) fn settle(state: &Path, id: &str, project: &Path) -> Result<(), PlacementError> {
     let record = StateRecord::read(state)?.unwrap_or_else(|| StateRecord::new(id, project));
     // The record of this project comes last: until it is written, `since` reports the change again, so that
-    // an interrupted
-    // update is repeated.
+    // an interrupted update is repeated.
     for (other, mut left) in records(state.parent().unwrap_or(state)) {
         if left.path == project && left.id != id && !left.is_former {
             left.is_former = true;

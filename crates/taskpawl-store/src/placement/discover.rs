@@ -66,8 +66,7 @@ fn in_main_tree(directory: &Path) -> Option<PathBuf> {
 }
 
 /// Follows the `.git` file of a worktree to the git directory that all worktrees share. Returns `None` for a
-/// submodule: it
-/// has a `.git` file too, but no `commondir`.
+/// submodule: it has a `.git` file too, but no `commondir`.
 fn common_directory(git_file: &Path) -> Option<PathBuf> {
     let text = read_text(git_file).ok()?;
     let own = git_file.parent()?.join(text.strip_prefix("gitdir:")?.trim());

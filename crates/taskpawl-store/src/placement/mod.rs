@@ -66,7 +66,7 @@ pub struct Place {
     pub moved_from: Option<PathBuf>,
     /// The state directory of the project, which has the record of its path.
     state: Option<PathBuf>,
-    /// Whether the record names another store for this project.
+    /// True if the record names another store for this project.
     is_back: bool,
 }
 
@@ -144,8 +144,7 @@ fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementE
 }
 
 /// Makes the current directory a project and returns the place of its store. An existing project stays as it
-/// is, except that
-/// a named store is recorded. In a git worktree the project of the main tree is used.
+/// is, except that a named store is recorded. In a git worktree the project of the main tree is used.
 ///
 /// `fresh_id` is a random id for a new project.
 ///

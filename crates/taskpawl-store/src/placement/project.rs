@@ -75,7 +75,7 @@ pub(super) struct StateRecord {
     /// Copies of the project that share this store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) copies: Vec<PathBuf>,
-    /// Whether the directory has another store by now. `init` does not return to this one.
+    /// True if the directory has another store by now. `init` does not return to this one.
     #[serde(rename = "former", default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_former: bool,
 }

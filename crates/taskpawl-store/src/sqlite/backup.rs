@@ -26,7 +26,7 @@ pub(super) fn private_copy(from: &Connection, path: &Path) -> Result<Connection,
 pub(super) fn keep_version(from: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
     let fresh = with_suffix(&files::backup_path(path, version), ".new");
     let kept = write(from, &fresh).and_then(|()| {
-        match files::free_backup_path(path, version, |there| files::have_same_content(there, &fresh)) {
+        match files::free_backup_path(path, version, |existing| files::have_same_content(existing, &fresh)) {
             Some(free) => put_in_place(&fresh, &free),
             // An earlier migration, which failed, has made the same copy.
             None => fs::remove_file(&fresh).map_err(|error| StoreError::io("remove", &fresh, error)),

@@ -63,8 +63,7 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
     found.extend(records(session)?);
     if has_lost_tasks {
         // Deriving the nodes without the lost tasks would open the gates of their dependents. The stored
-        // nodes are the only
-        // remaining record of those dependencies, so leave them alone.
+        // nodes are the only remaining record of those dependencies, so leave them alone.
         return Ok(found);
     }
     match session.counters() {

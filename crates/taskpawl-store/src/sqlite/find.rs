@@ -9,7 +9,7 @@ use super::session::Session;
 use crate::words::{Code, Needle};
 
 /// The sort key of a task: priority and due date (for queries of ready tasks only), then age.
-type Place = (i64, i64, u32);
+type SortKey = (i64, i64, u32);
 
 /// A statement that returns `priority, due, key`, and also `id, spec` for a text search, in order.
 #[derive(Debug)]
@@ -33,34 +33,34 @@ enum Driver<'a> {
 impl Session {
     pub(super) fn find_keys(&self, query: &Query) -> ViewResult<Vec<Key>> {
         let wanted = if query.limit == 0 { usize::MAX } else { query.offset.saturating_add(query.limit) };
-        let mut places = Vec::new();
+        let mut sort_keys = Vec::new();
         for statement in statements(query) {
-            places.extend(self.places(statement, query.text.as_deref(), wanted)?);
+            sort_keys.extend(self.sort_keys(statement, query.text.as_deref(), wanted)?);
         }
         // Each statement returns an ordered list. The sort detects these presorted pieces and merges them.
-        places.sort_unstable();
-        let page = places.into_iter().skip(query.offset).take(wanted.saturating_sub(query.offset));
-        Ok(page.map(|place| Key(place.2)).collect())
+        sort_keys.sort_unstable();
+        let page = sort_keys.into_iter().skip(query.offset).take(wanted.saturating_sub(query.offset));
+        Ok(page.map(|(_, _, key)| Key(key)).collect())
     }
 
-    fn places(&self, statement: Statement, text: Option<&str>, wanted: usize) -> ViewResult<Vec<Place>> {
+    fn sort_keys(&self, statement: Statement, text: Option<&str>, wanted: usize) -> ViewResult<Vec<SortKey>> {
         let Statement { sql, mut params } = statement;
         let Some(text) = text else {
             params.push(Value::Integer(i64::try_from(wanted).unwrap_or(-1)));
-            return self.all(&sql, rusqlite::params_from_iter(params), place);
+            return self.all(&sql, rusqlite::params_from_iter(params), sort_key);
         };
         // `LIKE` of SQLite ignores case only for ASCII, so the text is compared here.
         params.push(Value::Integer(-1));
         let needle = Needle::new(text);
-        let mut places = Vec::new();
+        let mut sort_keys = Vec::new();
         self.until(&sql, rusqlite::params_from_iter(params), |row| {
             let title: Title = rows::json(row, 4)?;
             if needle.is_in(&[rows::text(row, 3)?, &title.name, &title.description]) {
-                places.push(place(row)?);
+                sort_keys.push(sort_key(row)?);
             }
-            Ok(places.len() < wanted)
+            Ok(sort_keys.len() < wanted)
         })?;
-        Ok(places)
+        Ok(sort_keys)
     }
 }
 
@@ -73,7 +73,7 @@ struct Title {
     description: String,
 }
 
-fn place(row: &rusqlite::Row<'_>) -> rusqlite::Result<Place> {
+fn sort_key(row: &rusqlite::Row<'_>) -> rusqlite::Result<SortKey> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
@@ -139,9 +139,10 @@ fn statement(driver: Driver<'_>, query: &Query) -> Statement {
     };
     restrict(driver, query, &mut wheres, &mut params);
     let wheres = if wheres.is_empty() { "1".to_owned() } else { wheres.join(" AND ") };
-    let place = if query.ready.is_some() { "n.priority, n.due" } else { "0, 0" };
+    let sort_columns = if query.ready.is_some() { "n.priority, n.due" } else { "0, 0" };
     let texts = if query.text.is_some() { ", t.id, t.spec" } else { "" };
-    let sql = format!("SELECT {place}, n.key{texts} FROM {from} WHERE {wheres} ORDER BY {order} LIMIT ?");
+    let sql =
+        format!("SELECT {sort_columns}, n.key{texts} FROM {from} WHERE {wheres} ORDER BY {order} LIMIT ?");
     Statement { sql, params }
 }
 

@@ -44,8 +44,7 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
     }
     if let Some(nanos) = query.since.and_then(|since| since.timestamp_nanos_opt()) {
         // Times outside the nanosecond range are stored as text. SQLite sorts text after all integers, so the
-        // comparison holds for
-        // later times.
+        // comparison holds for later times.
         add("at >=", Value::Integer(nanos));
     }
     if is_of_checklists {
@@ -68,8 +67,7 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
 }
 
 /// The group key of checklist events: the raw text between type and items, which contains the scope. It
-/// distinguishes
-/// checklists as well as the scope itself does, without parsing JSON.
+/// distinguishes checklists as well as the scope itself does, without parsing JSON.
 const SCOPE: &str = r#"CASE substr(data, 20, 10) WHEN ',"scope":"' THEN substr(data, 30, instr(data, '","items":[') - 30)
     ELSE json_extract(data, '$.scope') END"#;
 

@@ -6,13 +6,11 @@ use super::session::Session;
 use crate::StoreError;
 
 /// Rows per multi-row statement. The fixed cost of a statement is about a third of that of a short row, and
-/// is shared by this
-/// many rows. A larger number gains little.
+/// is shared by this many rows. A larger number gains little.
 const AT_ONCE: usize = 16;
 
 /// The single-row statements. `OR FAIL` avoids a statement journal for multi-row inserts. The price: after a
-/// conflict the
-/// earlier rows of the statement remain, so the transaction must be rolled back.
+/// conflict the earlier rows of the statement remain, so the transaction must be rolled back.
 pub(super) mod one {
     pub(crate) const TASK: &str = "INSERT OR FAIL INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)";
     pub(crate) const BODY: &str = "INSERT OR FAIL INTO bodies VALUES (?, ?, ?, ?, ?, ?)";
@@ -29,8 +27,7 @@ pub(super) mod one {
 
 impl Session {
     /// Inserts a row for each of `items`. `sql` is one of the statements in [`one`], and `bind` binds the
-    /// values of an item.
-    /// After an error the transaction must be rolled back.
+    /// values of an item. After an error the transaction must be rolled back.
     pub(super) fn insert<T>(
         &self,
         sql: &str,

@@ -47,8 +47,7 @@ impl Known {
     }
 
     /// Returns the key of a cached id. Searches only a small cache, because a linear search of a large one
-    /// costs more than the
-    /// query.
+    /// costs more than the query.
     pub(super) fn key(&self, id: &str) -> Option<Key> {
         if self.tasks.len() > FEW_TASKS {
             return None;
@@ -137,8 +136,7 @@ impl Known {
     }
 
     /// Drops entries that the next transaction is unlikely to need. In a large cache only tasks in progress
-    /// are kept, because
-    /// the results of their calls will be reported.
+    /// are kept, because the results of their calls will be reported.
     pub(super) fn trim(&mut self) {
         for lists in [&mut self.dependencies, &mut self.subtasks] {
             if lists.len() >= FEW_TASKS {

@@ -1,10 +1,8 @@
 //! Preallocation of the write-ahead log.
 //!
 //! SQLite extends the log with each commit, so that each sync also has to write a new file length and new
-//! blocks. For frequent
-//! commits the log is extended ahead with zeros, and the next frames overwrite them. SQLite ignores bytes
-//! after the last
-//! valid frame, whatever they are.
+//! blocks. For frequent commits the log is extended ahead with zeros, and the next frames overwrite them.
+//! SQLite ignores bytes after the last valid frame, whatever they are.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,8 +18,8 @@ pub(super) const STEP: u64 = 256 << 10;
 const PART: usize = 64 << 10;
 
 /// No extension beyond this length, where SQLite has checkpointed (after 1,000 frames) and starts again at
-/// the beginning of
-/// the log. It also bounds several writers that extend the log in turn because of each other.
+/// the beginning of the log. It also bounds several writers that extend the log in turn because of each
+/// other.
 pub(super) const MOST: u64 = 4 << 20;
 
 /// Connections with at most this many commits never extend the log.
@@ -44,8 +42,7 @@ impl Log {
     }
 
     /// Extends the log if the previous commits have used up the last extension. Call it only inside a
-    /// transaction that has
-    /// written, because no other process can extend the log then.
+    /// transaction that has written, because no other process can extend the log then.
     ///
     /// This is an optimization only. If it fails, the log has its old length, and SQLite extends it as usual.
     pub(super) fn make_room(&mut self) {

@@ -40,8 +40,7 @@ use crate::medium::Medium;
 use crate::memory::State;
 
 /// A log longer than this, in bytes, is truncated when a writer closes. Reading 128 frames costs about as
-/// much as starting a
-/// program.
+/// much as starting a program.
 const LONG_LOG: u64 = 128 * 4096;
 
 /// Idle reading connections that are kept for reuse; further ones are closed.
@@ -69,19 +68,19 @@ struct SqliteBackend {
 struct Writer {
     session: Session,
     lock: LockFile,
-    /// Whether this process holds the lock: from before a transaction until its end.
+    /// True if this process holds the lock: from before a transaction until its end.
     is_locked: bool,
     identity: Option<Identity>,
     /// The schema version that this program writes.
     version: i64,
-    /// Whether the database has a write-ahead log, so that readers never block writers.
+    /// True if the database has a write-ahead log, so that readers never block writers.
     has_log: bool,
     log: Log,
     /// `PRAGMA data_version` at the start of the transaction.
     data_version: i64,
     /// The cache of the last committed transaction.
     kept: Option<Kept>,
-    /// Whether every commit succeeded. After a failed sync nothing more is written, not even a checkpoint.
+    /// True if every commit succeeded. After a failed sync nothing more is written, not even a checkpoint.
     is_sound: bool,
 }
 
@@ -168,8 +167,7 @@ impl Writer {
     }
 
     /// Checks that the transaction is still open. SQLite rolls it back by itself after some read errors, and
-    /// later statements
-    /// would then commit one by one.
+    /// later statements would then commit one by one.
     fn check_transaction(&self) -> Result<(), StoreError> {
         if !self.session.connection.is_autocommit() {
             return Ok(());
@@ -188,9 +186,8 @@ impl Writer {
         let done = self.session.execute("COMMIT", []);
         done.map_err(|error| {
             // FULL and BUSY mean that the commit frame was not written, so nothing is durable. After any
-            // other error it may have
-            // been. A failed sync is not retried: the kernel drops dirty pages after reporting the error, so
-            // a retry proves nothing.
+            // other error it may have been. A failed sync is not retried: the kernel drops dirty pages after
+            // reporting the error, so a retry proves nothing.
             let is_undone = matches!(error, StoreError::Full { .. } | StoreError::Busy { .. });
             if is_undone { error } else { StoreError::in_doubt(&self.session.path, error) }
         })?;
@@ -417,13 +414,11 @@ fn look_at(session: &Session, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>)
 }
 
 /// Without a write-ahead log, one of this many checks reports a change unconditionally: a commit can leave
-/// length and
-/// modification time of the file unchanged.
+/// length and modification time of the file unchanged.
 const LOOKS: u32 = 8;
 
 /// Compares `PRAGMA data_version`, which takes about a microsecond. Without a write-ahead log it compares the
-/// metadata of the
-/// file.
+/// metadata of the file.
 struct DataVersion<'a> {
     reader: &'a SqliteReader,
     session: Option<Session>,

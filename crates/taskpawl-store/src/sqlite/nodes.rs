@@ -37,8 +37,7 @@ macro_rules! node_params {
 }
 
 /// The columns to update in an existing node. SQLite does not touch an index whose columns are not updated,
-/// and binding fewer
-/// values is cheaper.
+/// and binding fewer values is cheaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// The dependency counts. A finished dependency changes only these while others are still open.

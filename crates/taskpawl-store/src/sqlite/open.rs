@@ -43,15 +43,13 @@ pub(super) enum ReadOnly {
     /// The database with its write-ahead log, shared with writers.
     Shared(Session),
     /// Data that cannot change during the read: a copy, or a database without a log, under the shared lock.
-    /// It is opened as
-    /// immutable, because SQLite would otherwise create a log even for a read. The shared lock keeps writers
-    /// out meanwhile.
+    /// It is opened as immutable, because SQLite would otherwise create a log even for a read. The shared
+    /// lock keeps writers out meanwhile.
     Frozen(Session, Option<LockFile>),
 }
 
 /// Opens the database at `path` for reading. A database of an older version is migrated in a private copy,
-/// because a read
-/// must not change the file.
+/// because a read must not change the file.
 pub(super) fn read_only(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     match usable_length(path)? {
         0 => Ok(ReadOnly::Absent),
@@ -115,8 +113,7 @@ fn lock_shared(path: &Path) -> Result<Option<LockFile>, StoreError> {
 }
 
 /// Returns whether the database file alone is incomplete: a crashed writer left a journal, or a log was
-/// written on another
-/// file system kind and cannot be shared on this one.
+/// written on another file system kind and cannot be shared on this one.
 fn needs_a_writer(path: &Path) -> Result<bool, StoreError> {
     Ok(has_hot_journal(path)? || has_log(path)?)
 }
@@ -131,8 +128,7 @@ fn settle(path: &Path, setup: Setup) -> Result<(), StoreError> {
 }
 
 /// Opens the database at `path` for writing. Creates it if it does not exist, and migrates an older version
-/// after keeping a
-/// copy. The caller holds the lock.
+/// after keeping a copy. The caller holds the lock.
 pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> {
     // A log with content existed before. An empty one may come from a writer that was killed before it synced
     // the directory.
@@ -171,9 +167,8 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
 }
 
 /// Chooses the journal mode. A write-ahead log needs shared memory, which network file systems do not have.
-/// They get a
-/// rollback journal in TRUNCATE mode: the truncation is synced, while a deleted journal could reappear after
-/// a power failure.
+/// They get a rollback journal in TRUNCATE mode: the truncation is synced, while a deleted journal could
+/// reappear after a power failure.
 fn choose_journal(session: &Session, medium: Medium) -> Result<(), StoreError> {
     if medium == Medium::Local {
         return set(session, "journal_mode = WAL");
@@ -192,8 +187,7 @@ fn set(session: &Session, pragma: &str) -> Result<(), StoreError> {
 /// Returns the length of the database file, 0 if it does not exist.
 ///
 /// An empty file with a nonempty log is an error. SQLite would treat it as a new database and delete the log,
-/// which may hold
-/// the only remaining data of a truncated database.
+/// which may hold the only remaining data of a truncated database.
 fn usable_length(path: &Path) -> Result<u64, StoreError> {
     let length = files::length(path)?;
     if path.is_dir() {
@@ -218,8 +212,7 @@ fn has_hot_journal(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// Opens a connection, to be used by one thread at a time. It never checkpoints when it closes: by default
-/// the last connection
-/// writes the log back and deletes it, with three syncs, even after a read.
+/// the last connection writes the log back and deletes it, with three syncs, even after a read.
 fn connect(path: &Path, access: OpenFlags, parameters: &str) -> Result<Session, StoreError> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let open = || {

@@ -91,8 +91,7 @@ CREATE TABLE pruned_runs (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWI
 ";
 
 /// Indexes for leases and open runs, which every command and run reads; both are few among many rows. The
-/// `json_valid` checks
-/// keep one damaged row from failing the statements on all others.
+/// `json_valid` checks keep one damaged row from failing the statements on all others.
 const V3: &str = "
 CREATE INDEX leases ON bodies(CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END)
     WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL;
@@ -111,8 +110,7 @@ CREATE INDEX estimates ON tasks(CASE WHEN json_valid(spec) THEN json_extract(spe
 ";
 
 /// Index for running calls. A claim of a task with resources reads the resources in use, and thousands of
-/// tasks may be
-/// between two calls.
+/// tasks may be between two calls.
 const V5: &str = "
 CREATE INDEX calls_running ON calls(slot) WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running';
 ";
@@ -125,15 +123,13 @@ CREATE TABLE requests (
 ";
 
 /// Index for checklist events, which are few among many others. Every read of a checklist needs all of them.
-/// The condition is
-/// that of the statement in `history.rs`.
+/// The condition is that of the statement in `history.rs`.
 const V7: &str = "
 CREATE INDEX events_of_checklists ON events(revision) WHERE substr(data, 1, 19) = '{\"type\":\"checklist\"';
 ";
 
 /// Replaces expression indexes by columns that repeat values of the JSON text: an expression index makes
-/// SQLite parse the text
-/// twice on every write.
+/// SQLite parse the text twice on every write.
 const V8: &str = "
 DROP INDEX leases;
 DROP INDEX took;
@@ -156,9 +152,8 @@ CREATE INDEX estimates ON tasks(estimate) WHERE estimate IS NOT NULL;
 CREATE INDEX calls_running ON calls(slot) WHERE is_running;
 ";
 
-/// Index for tool names. A status report lists the ready tasks that no run can start because their tool is
-/// unknown, and must
-/// find them among any number of other ready tasks.
+/// Index for tool names. A status report lists the ready tasks with an unknown tool, and must find them among
+/// any number of other ready tasks.
 const V9: &str = "
 ALTER TABLE calls ADD COLUMN tool TEXT;
 UPDATE calls SET tool = CASE WHEN json_valid(spec) THEN json_extract(spec, '$.toolName') END;

@@ -33,7 +33,7 @@ pub(super) struct Live {
     pub(super) counters: Cell<Counters>,
     /// The cache. It saves most reads of a write, because the rules read everything before they change it.
     pub(super) known: RefCell<Known>,
-    /// Whether there are deleted tasks; `None` until the first query.
+    /// True if there are deleted tasks; `None` until the first query.
     pub(super) has_deleted: Cell<Option<bool>>,
 }
 

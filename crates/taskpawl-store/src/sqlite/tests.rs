@@ -1,4 +1,4 @@
-//! What needs a look inside: plans of statements, a full disk, the version of the file.
+//! Tests with internal access: query plans, a full disk, schema versions.
 
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ fn new_task(key: u32, text: &str) -> Changes {
     changes
 }
 
-/// Returns the steps of the plan of a statement that look at more than they need.
+/// Returns the steps of a query plan that read more rows than necessary.
 fn detours(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let binds = statement.parameter_count();
@@ -86,7 +86,7 @@ fn detours(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn statements_look_only_at_what_they_return() {
+fn statements_read_only_rows_they_return() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let connection = &scene.backend.writer().session.connection;
@@ -138,22 +138,22 @@ fn statements_look_only_at_what_they_return() {
             assert!(sql.contains("INDEXED BY events_of_checklists"), "{sql}");
         }
     }
-    // It looks at every event of a checklist, and at no other; of each it reads the scope alone.
+    // It reads all checklist events but no others, and of each only the scope.
     let newest = history::newest_checklists();
     assert_eq!(detours(connection, &newest), ["USE TEMP B-TREE FOR GROUP BY"]);
     assert!(newest.contains("INDEXED BY events_of_checklists"), "{newest}");
     assert_eq!(detours(connection, sql::LEASES_OF), [""; 0]);
-    // There are few leases, and they are sorted by key.
+    // Leases are few, and sorting them by key is cheap.
     assert_eq!(detours(connection, sql::LEASES), ["USE TEMP B-TREE FOR ORDER BY"]);
     assert_eq!(detours(connection, sql::RUNNING), ["SCAN calls USING INDEX calls_running"]);
     assert_eq!(detours(connection, sql::OPEN_RUNS), ["SCAN runs USING INDEX runs_open"]);
-    // Everything, in the order of age, is a scan; but it needs no sorting.
+    // Listing all tasks by age is a scan, but needs no sort.
     let all = statements(&any()).remove(0).sql;
     assert_eq!(detours(connection, &all), ["SCAN n"]);
 }
 
 #[test]
-fn a_change_of_counts_leaves_texts_and_indexes_alone() {
+fn a_change_of_counts_rewrites_neither_texts_nor_indexes() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, &"long ".repeat(10_000))).unwrap();
     let size = |scene: &Scene| std::fs::metadata(scene.path.with_extension("db-wal")).unwrap().len();
@@ -163,14 +163,14 @@ fn a_change_of_counts_leaves_texts_and_indexes_alone() {
     let changes = Changes { nodes: [(Key(0), node)].into_iter().collect(), ..Changes::default() };
     scene.write(&changes).unwrap();
     let page = 4096 + 24;
-    assert_eq!((size(&scene) - before) / page, 1, "one page of the nodes changes");
+    assert_eq!((size(&scene) - before) / page, 1, "one page of the nodes table changes");
     scene.backend.begin().unwrap();
     assert_eq!(scene.backend.view().node(Key(0)).unwrap(), Some(node));
     scene.backend.rollback().unwrap();
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_no_half_write() {
+fn a_full_disk_is_an_error_without_a_partial_write() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let pages = |scene: &mut Scene, count: i64| {
@@ -212,7 +212,7 @@ fn a_newer_file_is_refused_and_left_alone() {
 }
 
 #[test]
-fn values_that_cannot_be_understood_are_damage() {
+fn unparsable_values_are_damage() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let connection = &scene.backend.writer().session.connection;
@@ -227,14 +227,14 @@ fn values_that_cannot_be_understood_are_damage() {
 }
 
 #[test]
-fn counters_are_written_once_for_a_transaction() {
+fn counters_are_written_once_per_transaction() {
     let mut scene = Scene::new();
     scene.backend.begin().unwrap();
     for key in 0..3 {
         scene.backend.apply(new_task(key, "a")).unwrap();
     }
     let Some(Live { before, counters, .. }) = &scene.backend.writer().session.live else {
-        panic!("no transaction")
+        panic!("there is no transaction")
     };
     let counters = counters.get();
     assert_eq!((before.next_key, counters.next_key, counters.revision), (0, 3, 3));
@@ -259,7 +259,7 @@ fn statements_are_planned_once() {
 }
 
 #[test]
-fn a_long_log_is_emptied_when_a_writer_closes_and_a_short_one_stays() {
+fn a_closing_writer_truncates_only_a_long_log() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     let log = || std::fs::metadata(directory.path().join("tasks.db-wal")).unwrap().len();
@@ -276,9 +276,9 @@ fn length(path: &std::path::Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// Each new length is a new sync of the file's length and blocks.
+/// Each change of the file length means that a sync also writes file system metadata.
 #[test]
-fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
+fn frequent_commits_extend_the_log_in_steps_without_data_loss() {
     let mut scene = Scene::new();
     let log = crate::files::with_suffix(&scene.path, "-wal");
     let mut lengths = Vec::new();
@@ -288,9 +288,9 @@ fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
     }
     let changes = |lengths: &[u64]| lengths.windows(2).filter(|pair| pair[0] != pair[1]).count();
     let (few, many) = lengths.split_at(usize::try_from(COMMITS).unwrap());
-    assert_eq!(changes(few), few.len() - 1, "who writes little leaves a short one");
+    assert_eq!(changes(few), few.len() - 1, "a few commits leave a short log");
     assert!((1..25).contains(&changes(many)), "of {} commits: {lengths:?}", many.len());
-    // Somebody who finds the files as a crash leaves them: frames, and zeros behind them.
+    // A copy of the files, as after a crash: frames followed by zeros.
     let copy = scene.path.with_file_name("copy.db");
     std::fs::copy(&scene.path, &copy).unwrap();
     std::fs::copy(&log, crate::files::with_suffix(&copy, "-wal")).unwrap();
@@ -300,7 +300,7 @@ fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
 }
 
 #[test]
-fn two_who_commit_in_turn_do_not_make_the_log_longer_without_end() {
+fn alternating_writers_do_not_extend_the_log_without_bound() {
     let mut one = Scene::new();
     let path = one.path.clone();
     let other = SqliteBackend { path: path.clone(), setup: Setup::REAL, writer: None };
@@ -311,12 +311,12 @@ fn two_who_commit_in_turn_do_not_make_the_log_longer_without_end() {
     }
     let log = length(&crate::files::with_suffix(&path, "-wal"));
     assert!(log <= MOST + STEP, "{log} bytes");
-    assert!(log > MOST / 2, "the control: {log} bytes, as both have made it longer");
+    assert!(log > MOST / 2, "positive control: {log} bytes, because both have extended it");
 }
 
-/// Whatever part of a node is written: another connection reads all of it from the file.
+/// Whichever columns are updated, another connection must read the complete node from the file.
 #[test]
-fn what_changes_in_a_node_is_in_the_file_and_the_rest_stays() {
+fn every_changed_column_of_a_node_is_written() {
     let mut scene = Scene::new();
     let mut changes = new_task(1, "a");
     let mut node = changes.nodes[&Key(1)];
@@ -381,7 +381,7 @@ fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
 }
 
 #[test]
-fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_commands_that_name_it() {
+fn gates_left_undecided_by_an_earlier_version_are_decided_by_runs_and_commands() {
     let mut scene = Scene::new();
     for key in 0..3 {
         let mut changes = new_task(key, "kept");
@@ -425,21 +425,21 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
 }
 
 #[test]
-fn what_is_kept_from_one_transaction_to_the_next_is_what_others_have_written_meanwhile() {
+fn the_cache_notices_commits_of_other_connections() {
     let mut scene = Scene::new();
     let mut changes = new_task(0, "first");
     changes.tasks.get_mut(&Key(0)).unwrap().record.body.state = held();
     scene.write(&changes).unwrap();
     let mut other = SqliteBackend { path: scene.path.clone(), setup: Setup::REAL, writer: None };
     for number in 1..7 {
-        // In turns: each of the two keeps what it wrote, and then the other writes. Whichever comes first, a look or a transaction, has
-        // to notice that.
+        // The two writers alternate, so each has a stale cache. Both a read and a transaction must notice
+        // that.
         std::mem::swap(&mut scene.backend, &mut other);
         let change = changes.tasks.get_mut(&Key(0)).unwrap();
         (change.is_new, change.record.version) = (false, number);
         scene.write(&changes).unwrap();
         if number % 2 == 0 {
-            assert_eq!(looked_at(&mut other), Some(number), "a look does not show what it knew before");
+            assert_eq!(looked_at(&mut other), Some(number), "a read does not return a stale version");
         }
         other.begin().unwrap();
         let seen = (other.view().task(Key(0)).unwrap().unwrap().version, other.view().revision().unwrap());
@@ -449,7 +449,7 @@ fn what_is_kept_from_one_transaction_to_the_next_is_what_others_have_written_mea
     }
 }
 
-/// Returns the version of the only task as a look by the connection that writes sees it; none where there is no such connection yet.
+/// Returns the version of the only task, read on the writing connection; `None` if that is not open yet.
 fn looked_at(backend: &mut SqliteBackend) -> Option<u64> {
     let mut version = None;
     let mut look = |view: &dyn View| {
@@ -461,7 +461,7 @@ fn looked_at(backend: &mut SqliteBackend) -> Option<u64> {
 }
 
 #[test]
-fn what_was_just_written_is_not_read_again_to_be_shown() {
+fn a_read_after_a_write_uses_the_cache() {
     let mut scene = Scene::new();
     let mut changes = new_task(0, "a");
     scene.write(&changes).unwrap();
@@ -470,7 +470,8 @@ fn what_was_just_written_is_not_read_again_to_be_shown() {
         let change = changes.tasks.get_mut(&Key(0)).unwrap();
         (change.is_new, change.record.version) = (false, number);
         scene.write(&changes).unwrap();
-        // Whoever reads it now is told by the file: its own connection changes it behind what is known.
+        // Its own connection changes the file without the cache, so a read of 77 proves that the file was
+        // read.
         let connection = &scene.backend.writer().session.connection;
         connection.execute("UPDATE bodies SET version = 77", []).unwrap();
         reads += u32::from(looked_at(&mut scene.backend) == Some(77));
@@ -478,12 +479,13 @@ fn what_was_just_written_is_not_read_again_to_be_shown() {
     assert_eq!(reads, 0);
     let failed = scene.backend.read(&mut |_| Err(taskpawl_model::ViewError("no".into())));
     assert!(failed.is_err());
-    assert_eq!(looked_at(&mut scene.backend), Some(77), "after an error nothing is known");
+    assert_eq!(looked_at(&mut scene.backend), Some(77), "an error clears the cache");
 }
 
-/// SQLite does so where it cannot read, which no test can bring about.
+/// SQLite rolls back by itself after read errors, which a test cannot cause. So this test rolls back
+/// directly.
 #[test]
-fn a_transaction_that_sqlite_took_back_leaves_nothing_behind() {
+fn a_transaction_rolled_back_by_sqlite_writes_nothing() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let counters = |path: &std::path::Path| {
@@ -510,27 +512,27 @@ fn a_transaction_that_sqlite_took_back_leaves_nothing_behind() {
     scene.backend.rollback().unwrap();
     assert_eq!(counters(&scene.path), before);
     scene.write(&new_task(1, "b")).unwrap();
-    assert_eq!(counters(&scene.path).1, 2, "the next one goes on");
+    assert_eq!(counters(&scene.path).1, 2, "the next transaction works");
 }
 
 #[test]
-fn the_id_of_a_task_that_is_known_is_not_looked_up_and_that_of_a_deleted_one_is_gone() {
+fn cached_ids_are_used_and_deleted_ones_are_dropped() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     scene.backend.begin().unwrap();
     scene.backend.writer().session.connection.execute("UPDATE tasks SET id = 'behind'", []).unwrap();
     assert_eq!(scene.backend.view().key("t0").unwrap(), Some(Key(0)));
-    assert_eq!(scene.backend.view().key("behind").unwrap(), Some(Key(0)), "what is not known is looked up");
+    assert_eq!(scene.backend.view().key("behind").unwrap(), Some(Key(0)), "an uncached id is queried");
     let deleted = [(Key(0), TaskId::from("t0"), None)].into_iter().collect();
     scene.backend.apply(Changes { deleted, ..Changes::default() }).unwrap();
     assert_eq!(scene.backend.view().key("t0").unwrap(), None);
     scene.backend.rollback().unwrap();
     scene.backend.begin().unwrap();
-    assert_eq!(scene.backend.view().key("t0").unwrap(), Some(Key(0)), "it was not deleted after all");
+    assert_eq!(scene.backend.view().key("t0").unwrap(), Some(Key(0)), "the deletion was rolled back");
 }
 
 #[test]
-fn edges_and_leases_that_are_known_are_not_looked_up_and_follow_what_is_written() {
+fn cached_edges_and_leases_are_used_and_follow_writes() {
     let mut scene = Scene::new();
     let mut changes = new_tasks(0..4);
     changes.edges.push(EdgeChange { task: Key(1), on: Key(0), add: true });
@@ -545,39 +547,39 @@ fn edges_and_leases_that_are_known_are_not_looked_up_and_follow_what_is_written(
     let behind = "INSERT INTO dependencies VALUES (1, 3); UPDATE nodes SET parent = 0 WHERE key = 3; \
                   UPDATE bodies SET holder = 'ann' WHERE key = 3";
     scene.backend.writer().session.connection.execute_batch(behind).unwrap();
-    assert_eq!(seen(&mut scene), (vec![Key(0)], vec![], vec![]), "they are known");
+    assert_eq!(seen(&mut scene), (vec![Key(0)], vec![], vec![]), "the values are cached");
 
     let mut changes = Changes::default();
     changes.edges.push(EdgeChange { task: Key(1), on: Key(2), add: true });
     scene.backend.apply(changes).unwrap();
-    assert_eq!(seen(&mut scene).0, [Key(0), Key(2), Key(3)], "an edge came");
+    assert_eq!(seen(&mut scene).0, [Key(0), Key(2), Key(3)], "an edge was added");
 
     let mut changes = Changes::default();
     let moved = Node { parent: Some(Key(0)), ..Node::new(Key(2), Trigger::AllDone, Work::Manual) };
     changes.nodes.insert(Key(2), moved);
     scene.backend.apply(changes).unwrap();
-    assert_eq!(seen(&mut scene).1, [Key(2), Key(3)], "a task has another place");
+    assert_eq!(seen(&mut scene).1, [Key(2), Key(3)], "a task was moved");
     let mut changes = new_task(4, "below");
     changes.nodes.get_mut(&Key(4)).unwrap().parent = Some(Key(0));
     changes.tasks.get_mut(&Key(4)).unwrap().record.body.state = leased();
     scene.backend.apply(changes).unwrap();
     let (_, below, leases) = seen(&mut scene);
-    assert_eq!(below, [Key(2), Key(3), Key(4)], "a task is new");
-    assert_eq!(leases, [Key(3), Key(4)], "and has a holder");
+    assert_eq!(below, [Key(2), Key(3), Key(4)], "a task was created");
+    assert_eq!(leases, [Key(3), Key(4)], "and claimed");
 
     let mut changes = new_task(0, "held");
     let change = changes.tasks.get_mut(&Key(0)).unwrap();
     (change.is_new, change.record.body.state) = (false, leased());
     changes.nodes.clear();
     scene.backend.apply(changes).unwrap();
-    assert_eq!(seen(&mut scene).2, [Key(0), Key(3), Key(4)], "a task has a holder");
+    assert_eq!(seen(&mut scene).2, [Key(0), Key(3), Key(4)], "a task was claimed");
     let deleted = [(Key(0), TaskId::from("t0"), None), (Key(4), TaskId::from("t4"), None)];
     scene.backend.apply(Changes { deleted: deleted.into_iter().collect(), ..Changes::default() }).unwrap();
     assert_eq!(seen(&mut scene), (vec![Key(2), Key(3)], vec![Key(2), Key(3)], vec![Key(3)]));
 }
 
 #[test]
-fn of_many_tasks_edges_are_not_kept() {
+fn edges_of_many_tasks_are_not_cached() {
     let mut scene = Scene::new();
     scene.write(&new_tasks(0..200)).unwrap();
     scene.backend.begin().unwrap();
@@ -590,11 +592,11 @@ fn of_many_tasks_edges_are_not_kept() {
     assert_eq!(known(&mut scene), 64);
     scene.backend.commit().unwrap();
     scene.backend.begin().unwrap();
-    assert_eq!(known(&mut scene), 0, "others have their turn");
+    assert_eq!(known(&mut scene), 0, "a full cache is cleared");
 }
 
 #[test]
-fn a_task_that_is_in_progress_is_read_once() {
+fn a_task_in_progress_is_read_once() {
     let mut scene = Scene::new();
     let mut changes = new_task(0, "a");
     changes.tasks.get_mut(&Key(0)).unwrap().record.body.state = held();
@@ -607,9 +609,9 @@ fn a_task_that_is_in_progress_is_read_once() {
     assert_eq!(scene.backend.writer().session.live.as_ref().unwrap().known.borrow().task(Key(0)), None);
 }
 
-/// Each page that a commit changes is a frame of the log: what an index knows of a task is not written where it stays the same.
+/// Each page that a commit changes is one frame in the log. Unchanged index columns must not change pages.
 #[test]
-fn an_index_is_not_written_where_nothing_of_it_changes() {
+fn unchanged_indexes_are_not_written() {
     let mut scene = Scene::new();
     let mut changes = new_task(0, "a");
     changes.tasks.get_mut(&Key(0)).unwrap().record.plan = Some("plan".into());
@@ -628,8 +630,8 @@ fn an_index_is_not_written_where_nothing_of_it_changes() {
     };
     // The task, its body, the event, the index of events by task, and the counters.
     assert_eq!(pages_of_update(|record| record.spec.name = "b".to_owned()), 5);
-    assert_eq!(pages_of_update(|record| record.plan = Some("other".into())), 6, "and the index of plans");
-    assert_eq!(pages_of_update(|record| record.spec.labels.clear()), 7, "and both sides of labels");
+    assert_eq!(pages_of_update(|record| record.plan = Some("other".into())), 6, "plus the index of plans");
+    assert_eq!(pages_of_update(|record| record.spec.labels.clear()), 7, "plus labels and their index");
 }
 
 fn leased() -> taskpawl_model::TaskState {
@@ -655,7 +657,7 @@ fn held() -> taskpawl_model::TaskState {
     taskpawl_model::TaskState::InProgress { claim }
 }
 
-/// Returns one change that makes the tasks with these keys.
+/// Returns one change that creates the tasks with these keys.
 fn new_tasks(keys: std::ops::Range<u32>) -> Changes {
     let mut all = Changes::default();
     for one in keys.map(|key| new_task(key, "many")) {
@@ -666,9 +668,9 @@ fn new_tasks(keys: std::ops::Range<u32>) -> Changes {
     all
 }
 
-/// The rows before one that is in the way are in the transaction already, with those of other tables.
+/// The rows before the conflicting one are already in the transaction, also in other tables.
 #[test]
-fn of_many_rows_none_stays_where_one_of_them_is_in_the_way() {
+fn a_conflicting_row_rolls_back_the_whole_insert() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let mut changes = new_tasks(1..40);
@@ -687,7 +689,7 @@ fn of_many_rows_none_stays_where_one_of_them_is_in_the_way() {
 }
 
 #[test]
-fn edges_are_added_and_removed_in_their_order() {
+fn edges_are_added_and_removed_in_order() {
     let mut scene = Scene::new();
     scene.write(&new_tasks(0..50)).unwrap();
     let edge = |on, add| EdgeChange { task: Key(0), on: Key(on), add };
@@ -702,9 +704,9 @@ fn edges_are_added_and_removed_in_their_order() {
     assert_eq!(scene.backend.view().dependencies(Key(0)).unwrap(), expected);
 }
 
-/// Of more new nodes than are kept nothing is known, and of those that were there, what was written.
+/// Of more new nodes than the cache holds nothing is cached, and of existing nodes the written values.
 #[test]
-fn what_is_known_after_a_very_large_plan_is_what_the_file_holds() {
+fn the_cache_matches_the_file_after_a_very_large_plan() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let mut changes = new_tasks(1..u32::try_from(MOST_NODES).unwrap() + 2);

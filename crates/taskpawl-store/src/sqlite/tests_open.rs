@@ -1,4 +1,4 @@
-//! Opening what is not as this program would have made it: older versions, other media, what a dead writer left.
+//! Opening stores in unusual states: older versions, other file system kinds, remains of a dead writer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::handle::Handle;
 use crate::medium::Medium;
 use crate::{Store, StoreError};
 
-/// What comes after what this program knows.
+/// A schema after the current one.
 const LATER: &str = "CREATE TABLE later (x INTEGER); INSERT INTO later VALUES (7);";
 const NEXT: Setup = Setup { schema: Schema { migrations: &with_later() }, medium: Some(Medium::Local) };
 const BAD: Setup = Setup {
@@ -48,7 +48,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Returns a store with the task `a`, as `setup` makes it.
+    /// Returns a store with the task `a`, created with `setup`.
     fn new(setup: Setup) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tasks.db");
@@ -133,7 +133,7 @@ fn a_read_of_an_older_database_without_log_changes_nothing() {
 }
 
 #[test]
-fn a_migration_that_fails_leaves_the_old_database() {
+fn a_failed_migration_leaves_the_old_database() {
     let scene = Scene::new(NOW);
     for _ in 0..2 {
         create(&scene.open(BAD), "b").unwrap_err();
@@ -145,7 +145,7 @@ fn a_migration_that_fails_leaves_the_old_database() {
 }
 
 #[test]
-fn what_a_dead_migration_left_of_a_copy_is_in_nobodys_way() {
+fn an_incomplete_copy_of_a_dead_migration_is_replaced() {
     let scene = Scene::new(NOW);
     let fresh = with_suffix(&scene.backup(), ".new");
     fs::write(&fresh, "half a copy").unwrap();
@@ -155,7 +155,7 @@ fn what_a_dead_migration_left_of_a_copy_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_copy_takes_no_name_from_another_file_and_is_kept_once() {
+fn a_backup_never_replaces_another_file_and_is_kept_once() {
     let scene = Scene::new(NOW);
     fs::write(scene.backup(), "of another store").unwrap();
     for _ in 0..2 {
@@ -180,9 +180,9 @@ fn a_copy_that_cannot_be_made_stops_the_migration() {
 }
 
 #[test]
-fn a_network_gets_a_journal_that_needs_no_shared_memory() {
+fn a_network_file_system_gets_a_journal_without_shared_memory() {
     let scene = Scene::new(NETWORK);
-    assert_eq!(pragma(&scene.path, "journal_mode"), "delete", "that is: no write-ahead log in the file");
+    assert_eq!(pragma(&scene.path, "journal_mode"), "delete", "the header of the file is not in WAL mode");
     assert_eq!(scene.names(), ["tasks.db", "tasks.db-journal", "tasks.db.lock"]);
     let [reader, writer] = [scene.open(NETWORK), scene.open(NETWORK)];
     assert_eq!(count(&reader), 1);
@@ -195,7 +195,7 @@ fn a_network_gets_a_journal_that_needs_no_shared_memory() {
 }
 
 #[test]
-fn a_change_by_others_is_noticed_without_a_log() {
+fn changes_by_others_are_noticed_without_a_log() {
     let scene = Scene::new(NETWORK);
     let waiting = scene.open(NETWORK);
     let waiter = std::thread::spawn(move || {
@@ -212,10 +212,10 @@ fn a_change_by_others_is_noticed_without_a_log() {
 }
 
 #[test]
-fn a_store_that_moves_between_media_changes_its_journal() {
+fn a_store_moved_to_another_file_system_kind_changes_its_journal() {
     let scene = Scene::new(NOW);
     assert!(scene.names().contains(&"tasks.db-wal".to_owned()));
-    assert_eq!(count(&scene.open(NETWORK)), 1, "a read takes the log in first");
+    assert_eq!(count(&scene.open(NETWORK)), 1, "a read applies the log first");
     assert!(!scene.names().contains(&"tasks.db-wal".to_owned()));
     create(&scene.open(NETWORK), "b").unwrap();
     assert_eq!(count(&scene.open(NOW)), 2);
@@ -225,7 +225,7 @@ fn a_store_that_moves_between_media_changes_its_journal() {
     assert_eq!(count(&scene.open(NETWORK)), 4);
 }
 
-/// What a writer leaves that dies between its journal and its commit.
+/// Leaves the files of a writer that died between its journal and its commit.
 fn die_in_a_transaction(scene: &Scene) {
     let connection = Connection::open(&scene.path).unwrap();
     connection.pragma_update(None, "cache_size", 1).unwrap();
@@ -248,14 +248,14 @@ fn die_in_a_transaction(scene: &Scene) {
 }
 
 #[test]
-fn a_read_undoes_what_a_dead_writer_left_in_the_file() {
+fn a_read_rolls_back_the_journal_of_a_dead_writer() {
     let scene = Scene::new(NETWORK);
     die_in_a_transaction(&scene);
     let immutable = format!("file://{}?immutable=1", scene.path.display());
     let torn = Connection::open(immutable).and_then(|connection| {
         connection.query_row("SELECT revision FROM counters", [], |row| row.get::<_, i64>(0))
     });
-    assert_eq!(torn.unwrap(), 99, "the file alone is torn");
+    assert_eq!(torn.unwrap(), 99, "the file without its journal is inconsistent");
     assert_eq!(scene.open(NETWORK).view(|view| view.revision()).unwrap(), 1);
     assert_eq!(count(&scene.open(NETWORK)), 1);
     create(&scene.open(NETWORK), "b").unwrap();

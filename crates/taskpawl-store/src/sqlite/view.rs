@@ -69,8 +69,7 @@ pub(super) mod sql {
     use super::rows;
 
     /// Builds a statement on the requests before a time in nanoseconds, compared in milliseconds. A damaged
-    /// record has no known
-    /// time, so the statement never matches it.
+    /// record has no known time, so the statement never matches it.
     macro_rules! done_before {
         ($what:literal) => {
             concat!(
@@ -106,8 +105,7 @@ pub(super) mod sql {
     pub(crate) const ON_HOLD: &str =
         "SELECT key FROM nodes INDEXED BY nodes_by_phase WHERE phase = 4 ORDER BY key LIMIT ?1";
     /// Selects `todo` tasks with an undecided gate. It already leaves out most tasks that cannot start yet:
-    /// `entry = 0` is an open
-    /// entry, and trigger 0 waits for all dependencies.
+    /// `entry = 0` is an open entry, and trigger 0 waits for all dependencies.
     pub(crate) const UNDECIDED: &str = rows::select_node!(
         "WHERE phase = 0 AND undecided = 1 AND entry = 0 AND (dependencies_open = 0 OR gate_trigger <> 0)"
     );

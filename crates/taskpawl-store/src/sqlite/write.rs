@@ -17,8 +17,7 @@ use crate::words::Code;
 
 impl Session {
     /// Writes `changes` into the transaction and returns the revision of the last event. After an error the
-    /// transaction must be
-    /// rolled back.
+    /// transaction must be rolled back.
     pub(super) fn apply(&self, changes: &Changes) -> Result<u64, StoreError> {
         self.put_tasks(&changes.tasks)?;
         self.put_nodes(changes)?;
@@ -121,8 +120,7 @@ impl Session {
     }
 
     /// Updates task bodies. If the cache shows that the indexed columns are unchanged, only the text is
-    /// updated, so that SQLite
-    /// does not touch the indexes.
+    /// updated, so that SQLite does not touch the indexes.
     fn update_bodies(&self, present: &[(Key, &TaskChange)]) -> Result<(), StoreError> {
         const TEXT: &str = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
         const ALL: &str =

@@ -1,4 +1,4 @@
-//! What every backend does alike.
+//! The contract that every backend fulfills.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
@@ -14,33 +14,33 @@ use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_st
 
 use crate::support::{accept, after, at, content, create, done, one, request, task, task_with_call};
 
-/// A way to open handles on one store, each as if by another process.
+/// Opens handles on one store, each like another process.
 type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
     let cases: [Case; 23] = [
-        ("requests", what_a_request_did_is_not_done_again),
+        ("requests", an_idempotent_request_is_not_repeated),
         ("undo_by_kind", an_actor_of_another_kind_has_nothing_to_undo),
-        ("forgotten", old_requests_are_forgotten_by_a_prune),
+        ("forgotten", prune_removes_old_requests),
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
-        ("edges", edges_are_seen_from_both_sides),
-        ("large", a_large_plan_comes_in_goes_and_comes_back_whole),
+        ("edges", edges_can_be_queried_from_both_ends),
+        ("large", a_large_plan_is_written_undone_and_redone),
         ("ids", ids_are_found_by_prefix),
         ("ready", ready_tasks_are_ordered),
         ("find", filters_combine),
-        ("leases", leases_are_known_by_their_holders),
-        ("running", tasks_of_which_calls_run_are_known),
-        ("tools", tools_are_known_with_the_ready_tasks_that_call_them),
-        ("runs", open_runs_are_told_from_those_that_ended),
-        ("keys", the_first_part_of_keys_is_kept),
-        ("counts", counts_follow_the_states),
-        ("events", events_are_numbered_and_kept_by_task),
+        ("leases", leases_are_found_by_holder),
+        ("running", tasks_with_running_calls_are_found),
+        ("tools", tools_are_listed_with_their_ready_tasks),
+        ("runs", open_runs_are_distinguished_from_ended_ones),
+        ("keys", the_prefix_of_idempotency_keys_is_stored),
+        ("counts", counts_follow_the_statuses),
+        ("events", events_are_numbered_and_found_by_task),
         ("checklists", events_are_found_by_their_kind),
-        ("delete", ids_of_deleted_tasks_stay_taken),
-        ("batch", a_refusal_does_not_sink_its_batch),
-        ("look", what_a_request_left_is_shown_before_others_change_it),
+        ("delete", ids_of_deleted_tasks_stay_reserved),
+        ("batch", a_refusal_does_not_fail_its_batch),
+        ("look", write_and_view_reads_before_any_other_change),
         ("preview", a_preview_writes_nothing),
         ("queue", queued_requests_are_answered_in_order),
     ];
@@ -93,7 +93,7 @@ fn events_are_found_by_their_kind(open: Open<'_>) {
     assert_eq!(find("checklist", true), [named(3, "checklist")]);
     assert_eq!(find("created", false), [named(2, "created")]);
     assert_eq!((find("check", false), find("\"", false)), (vec![], vec![]));
-    // Of each scope the last one, whatever the scope is made of.
+    // The last event of each scope, for any characters in the scope.
     for scope in ["s", "a\",\"items\":[\"", "a", "s", "t"] {
         accept(&store, list(scope, false));
     }
@@ -116,7 +116,7 @@ fn find(store: &Arc<dyn Store>, query: &Query) -> Vec<String> {
     ids.unwrap()
 }
 
-fn leases_are_known_by_their_holders(open: Open<'_>) {
+fn leases_are_found_by_holder(open: Open<'_>) {
     let store = open();
     let ids = ["a", "b", "c"];
     for id in ids {
@@ -138,7 +138,7 @@ fn leases_are_known_by_their_holders(open: Open<'_>) {
     assert_eq!(leases(None), "b");
 }
 
-fn tasks_of_which_calls_run_are_known(open: Open<'_>) {
+fn tasks_with_running_calls_are_found(open: Open<'_>) {
     let store = open();
     for id in ["a", "b", "c"] {
         accept(&store, create(task_with_call(id)));
@@ -158,7 +158,7 @@ fn tasks_of_which_calls_run_are_known(open: Open<'_>) {
     assert_eq!(running(), []);
 }
 
-fn tools_are_known_with_the_ready_tasks_that_call_them(open: Open<'_>) {
+fn tools_are_listed_with_their_ready_tasks(open: Open<'_>) {
     let store = open();
     let calling = |id: &str, tools: &[&str]| {
         let spec = |tool: &&str| CallSpec { tool_name: (*tool).to_owned(), ..CallSpec::default() };
@@ -176,13 +176,13 @@ fn tools_are_known_with_the_ready_tasks_that_call_them(open: Open<'_>) {
     };
     assert_eq!(open_again(&store, open).view(|view| view.tools()).unwrap(), ["log", "x", "y"]);
     assert_eq!([look("log", 0), look("x", 0), look("x", 1), look("none", 0)], ["ab", "bc", "b", ""]);
-    // What waits, or is over, is not ready.
+    // Waiting and ended tasks are not ready.
     accept(&store, request(Command::AddDependency { id: "b".to_owned(), on: "a".to_owned() }));
     accept(&store, request(Command::Cancel { ids: vec!["d".to_owned()], reason: None }));
     assert_eq!([look("log", 0), look("x", 0), look("y", 0)], ["a", "c", ""]);
 }
 
-fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
+fn open_runs_are_distinguished_from_ended_ones(open: Open<'_>) {
     let store = open();
     let id = |n: i64| RunId::from(format!("run-{n}"));
     for n in 0..3 {
@@ -216,7 +216,7 @@ fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
     assert_eq!(store.events_since(0, 0).unwrap().len(), events, "a closed run is not closed again");
 }
 
-fn the_first_part_of_keys_is_kept(open: Open<'_>) {
+fn the_prefix_of_idempotency_keys_is_stored(open: Open<'_>) {
     let store = open();
     let space = |store: &Arc<dyn Store>| open_again(store, open).view(|view| view.key_space()).unwrap();
     let settle = |fresh: &str, copy_of: Option<&str>| {
@@ -233,12 +233,12 @@ fn the_first_part_of_keys_is_kept(open: Open<'_>) {
     settle("one", None);
     settle("two", None);
     let kept = space(&store).unwrap();
-    assert_eq!((kept.project.as_str(), kept.path.as_deref()), ("one", Some("/a")), "it is settled once");
+    assert_eq!((kept.project.as_str(), kept.path.as_deref()), ("one", Some("/a")), "the prefix is set once");
     settle("three", Some("one"));
-    assert_eq!(space(&store).unwrap().project, "three", "a copy gets another one");
+    assert_eq!(space(&store).unwrap().project, "three", "a copy gets another prefix");
 }
 
-/// Returns the store as another process sees it; a store in memory has no others.
+/// Returns the store as another process sees it. A store in memory is returned itself.
 fn open_again(store: &Arc<dyn Store>, open: Open<'_>) -> Arc<dyn Store> {
     let other = open();
     let is_shared = other.view(|view| view.revision()).unwrap() > 0;
@@ -270,7 +270,7 @@ fn a_new_store_is_empty(open: Open<'_>) {
     assert_eq!(store.wait_change(0, Duration::ZERO).unwrap(), 0);
 }
 
-fn what_a_request_did_is_not_done_again(open: Open<'_>) {
+fn an_idempotent_request_is_not_repeated(open: Open<'_>) {
     let once = |name: &str, digest: &str, id: &str| {
         let (request_name, digest) = (name.to_owned(), digest.to_owned());
         let command = Command::Create(Box::new(task(id)));
@@ -279,13 +279,13 @@ fn what_a_request_did_is_not_done_again(open: Open<'_>) {
     let store = open();
     let first = accept(&store, once("r", "1", "a"));
     assert!(!first.repeated);
-    // Another handle on the same store, as of another process.
+    // Another handle on the same store, like another process.
     let store = open_again(&store, open);
     let second = accept(&store, once("r", "1", "b"));
     assert_eq!((second.tasks, second.repeated), (first.tasks, true));
     let reused = one(&store, once("r", "2", "c")).unwrap_err();
     assert!(matches!(*reused, Refusal::RequestReused { .. }), "{reused}");
-    // The same name is that of another actor where the kind differs.
+    // The same request name of an actor of another kind is a different request.
     let by = |kind, id| {
         let mut request = once("r", "3", id);
         request.context.kind = kind;
@@ -295,7 +295,7 @@ fn what_a_request_did_is_not_done_again(open: Open<'_>) {
     let store = open_again(&store, open);
     assert!(accept(&store, by(ActorKind::Agent, "f")).repeated);
     one(&store, by(ActorKind::Program, "g")).unwrap_err();
-    // What is refused was not done: it may be asked for again.
+    // A refused request was not executed, so its name can be used again.
     one(&store, once("s", "1", "a")).unwrap_err();
     assert!(!accept(&store, once("s", "1", "d")).repeated);
     assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Todo], 3);
@@ -319,7 +319,7 @@ fn an_actor_of_another_kind_has_nothing_to_undo(open: Open<'_>) {
     assert!(left.0.is_none() && left.1.is_some(), "{left:?}");
 }
 
-fn old_requests_are_forgotten_by_a_prune(open: Open<'_>) {
+fn prune_removes_old_requests(open: Open<'_>) {
     let once = |name: &str, second: i64| {
         let command = Command::Create(Box::new(task(name)));
         let once = Once { request: name.to_owned(), digest: String::new(), command };
@@ -338,9 +338,9 @@ fn old_requests_are_forgotten_by_a_prune(open: Open<'_>) {
     let store = open_again(&store, open);
     assert_eq!(before(&store, 9), 1);
     assert!(accept(&store, once("r3", 5)).repeated);
-    // It is done again: the task is there.
+    // The request is executed again, and refused because its task exists.
     one(&store, once("r2", 5)).unwrap_err();
-    // Without a time nothing is forgotten.
+    // Without a time, prune removes no requests.
     accept(&store, request(Command::Prune(Box::default())));
     assert_eq!(before(&store, 9), 1);
 }
@@ -384,7 +384,7 @@ fn everything_is_read_back(open: Open<'_>) {
         .unwrap();
 }
 
-fn edges_are_seen_from_both_sides(open: Open<'_>) {
+fn edges_can_be_queried_from_both_ends(open: Open<'_>) {
     let store = open();
     for new in [task("a"), task("b"), after("c", &["a", "b"])] {
         accept(&store, create(new));
@@ -410,8 +410,8 @@ fn edges_are_seen_from_both_sides(open: Open<'_>) {
     assert_eq!(edges(&store).unwrap(), (false, false));
 }
 
-/// So many that a store which takes several rows at once has whole groups of every kind of row and something left of each.
-fn a_large_plan_comes_in_goes_and_comes_back_whole(open: Open<'_>) {
+/// Enough rows for complete multi-row statements of every kind, with a remainder for each.
+fn a_large_plan_is_written_undone_and_redone(open: Open<'_>) {
     const TASKS: usize = 35;
     let (store, memory) = (open(), open_store(&Location::Memory));
     let tasks: Vec<_> = (0..TASKS).map(planned).collect();
@@ -436,7 +436,7 @@ fn a_large_plan_comes_in_goes_and_comes_back_whole(open: Open<'_>) {
     assert_eq!(find(&store, &Query { labels: vec!["odd".to_owned()], ..Query::default() }).len(), TASKS / 2);
 }
 
-/// Returns a task of a plan; its neighbours are of another kind.
+/// Returns a task of a plan. Neighbouring tasks have different fields.
 fn planned(number: usize) -> Value {
     let mut task = json!({"id": format!("t{number}"), "name": format!("number {number}"), "call": {"log": {"n": number}}});
     let needs = (1..4).filter_map(|before| number.checked_sub(before)).map(|before| format!("t{before}"));
@@ -540,7 +540,7 @@ fn filters_combine(open: Open<'_>) {
     }
 }
 
-fn counts_follow_the_states(open: Open<'_>) {
+fn counts_follow_the_statuses(open: Open<'_>) {
     let store = open();
     for new in [task("a"), task("b"), task("c"), after("d", &["c"])] {
         accept(&store, create(new));
@@ -560,7 +560,7 @@ fn counts_follow_the_states(open: Open<'_>) {
     assert_eq!(counts(&store), [(Status::Blocked, 1), (Status::Done, 1), (Status::Failed, 1)]);
 }
 
-fn events_are_numbered_and_kept_by_task(open: Open<'_>) {
+fn events_are_numbered_and_found_by_task(open: Open<'_>) {
     let store = open();
     let first = accept(&store, create(task("a"))).revision;
     accept(&store, create(after("b", &["a"])));
@@ -586,7 +586,7 @@ fn events_are_numbered_and_kept_by_task(open: Open<'_>) {
     assert_eq!(store.wait_change(first, Duration::MAX).unwrap(), last);
 }
 
-fn ids_of_deleted_tasks_stay_taken(open: Open<'_>) {
+fn ids_of_deleted_tasks_stay_reserved(open: Open<'_>) {
     let store = open();
     accept(&store, create(task("a")));
     accept(&store, create(after("b", &["a"])));
@@ -606,7 +606,7 @@ fn ids_of_deleted_tasks_stay_taken(open: Open<'_>) {
     assert!(deleted.iter().any(|event| event.kind.name() == "deleted" && event.task == Some("b".into())));
 }
 
-fn a_refusal_does_not_sink_its_batch(open: Open<'_>) {
+fn a_refusal_does_not_fail_its_batch(open: Open<'_>) {
     let store = open();
     let batch =
         vec![create(task("a")), create(task("a")), create(after("b", &["a"])), done("a"), done("nobody")];
@@ -621,7 +621,7 @@ fn a_refusal_does_not_sink_its_batch(open: Open<'_>) {
     assert_eq!(store.view(|view| view.revision()).unwrap(), before);
 }
 
-fn what_a_request_left_is_shown_before_others_change_it(open: Open<'_>) {
+fn write_and_view_reads_before_any_other_change(open: Open<'_>) {
     let store = open();
     accept(&store, create(task("a")));
     let look = |view: &dyn View, outcomes: &[Outcome]| {
@@ -642,8 +642,12 @@ fn what_a_request_left_is_shown_before_others_change_it(open: Open<'_>) {
                         let name = format!("{thread} {round}");
                         let batch = vec![rename("before".to_owned()), done("nobody"), rename(name.clone())];
                         let (outcomes, seen) = store.write_and_view(batch, look).unwrap();
-                        assert_eq!((outcomes.len(), &seen.1), (3, &name), "no one else has changed it");
-                        assert_eq!(seen.2, [true, false, true], "it sees its own outcomes");
+                        assert_eq!(
+                            (outcomes.len(), &seen.1),
+                            (3, &name),
+                            "no other request changed it in between"
+                        );
+                        assert_eq!(seen.2, [true, false, true], "the callback gets its own outcomes");
                         seen.0
                     };
                     (0..20).map(step).collect::<Vec<u64>>()
@@ -653,7 +657,7 @@ fn what_a_request_left_is_shown_before_others_change_it(open: Open<'_>) {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let last = store.view(|view| Ok(view.task(key(view, "a")?)?.unwrap().version)).unwrap();
-    assert_eq!(versions.iter().collect::<BTreeSet<_>>().len(), 80, "each leaves a version of its own");
+    assert_eq!(versions.iter().collect::<BTreeSet<_>>().len(), 80, "each request leaves a distinct version");
     assert_eq!(versions.iter().max(), Some(&last));
     let (outcomes, seen) = store.write_and_view(Vec::new(), |view, _| view.revision()).unwrap();
     assert_eq!((outcomes.len(), seen), (0, store.view(|view| view.revision()).unwrap()));

@@ -1,4 +1,4 @@
-//! What is wrong with a store is found, and mended where that is possible.
+//! Faults of a store are found, and repaired where possible.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Returns a database with `a`, `b` after it, `p` above `c` with a call, and a plan that never was.
+    /// Returns a database with `a` and its dependent `b`, and `p` with the subtask `c` and its call.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::Sqlite(directory.path().join("tasks.db"));
@@ -87,7 +87,7 @@ fn lines(found: &[Finding], directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_store_has_no_findings_and_is_not_touched() {
+fn a_sound_store_has_no_diagnostics_and_is_not_changed() {
     for scene in [Scene::new(), Scene::json()] {
         let before = fs::read(scene.path()).unwrap();
         assert_eq!(scene.examine(false), []);
@@ -101,7 +101,7 @@ fn a_sound_store_has_no_findings_and_is_not_touched() {
 }
 
 #[test]
-fn what_follows_from_the_tasks_is_mended() {
+fn derived_data_is_repaired() {
     let cases = [
         ("counts", "UPDATE nodes SET dependencies_open = 7 WHERE key = 1"),
         ("gate", "UPDATE nodes SET gate_state = 1 WHERE key = 1"),
@@ -149,7 +149,7 @@ fn what_follows_from_the_tasks_is_mended() {
 }
 
 #[test]
-fn an_index_that_does_not_fit_its_table_is_made_anew() {
+fn a_wrong_index_is_rebuilt() {
     let scene = Scene::new();
     scene.break_with(
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX nodes_by_phase ON nodes(phase) WHERE key > 90' \
@@ -166,7 +166,7 @@ fn an_index_that_does_not_fit_its_table_is_made_anew() {
 }
 
 #[test]
-fn what_is_lost_is_said_and_left_alone() {
+fn lost_data_is_reported_and_left_alone() {
     let cases = [
         ("state", "UPDATE bodies SET body = '{\"state\":1}' WHERE key = 0"),
         ("text", "UPDATE bodies SET body = '{' WHERE key = 0"),
@@ -215,17 +215,17 @@ fn a_damaged_file_is_found_and_left_alone() {
 }
 
 #[test]
-fn a_newer_store_is_no_finding_but_an_error() {
+fn a_newer_store_is_an_error_and_not_a_diagnostic() {
     let scene = Scene::new();
     scene.break_with("PRAGMA user_version = 99");
     assert!(matches!(examine(&scene.location, None), Err(StoreError::Newer { found: 99, .. })));
 }
 
 #[test]
-fn files_that_others_may_read_or_that_are_left_over_are_put_in_order() {
+fn file_modes_are_narrowed_and_leftovers_removed() {
     let scene = Scene::new();
     let left = scene.directory.path().join("tasks.db.v1.bak.new");
-    // Nobody but its owner knows what this is for.
+    // The name is not one that a store creates, so the file may belong to another program.
     let foreign = scene.directory.path().join("tasks.db.new");
     for path in [&left, &foreign] {
         fs::write(path, "half").unwrap();
@@ -243,7 +243,7 @@ fn files_that_others_may_read_or_that_are_left_over_are_put_in_order() {
 }
 
 #[test]
-fn gates_behind_a_task_that_cannot_be_read_stay_shut() {
+fn gates_behind_an_unreadable_task_stay_closed() {
     let scene = Scene::new();
     scene.break_with("UPDATE tasks SET spec = 'x' WHERE key = 0; UPDATE nodes SET priority = 0");
     let before = scene.row("SELECT group_concat(dependencies_open || gate_state) FROM nodes");
@@ -253,7 +253,7 @@ fn gates_behind_a_task_that_cannot_be_read_stay_shut() {
 }
 
 #[test]
-fn every_name_of_a_store_comes_to_the_same_one() {
+fn all_paths_to_a_store_resolve_to_one_location() {
     let directory = tempfile::tempdir().unwrap();
     let real = directory.path().canonicalize().unwrap().join("real.db");
     let link = directory.path().join("link.db");
@@ -268,7 +268,7 @@ fn every_name_of_a_store_comes_to_the_same_one() {
 }
 
 #[test]
-fn an_edit_of_the_file_is_worth_a_note() {
+fn an_edit_of_the_file_is_a_note() {
     let scene = Scene::json();
     let text = fs::read_to_string(scene.path()).unwrap();
     fs::write(scene.path(), text.replace("name of a", "another name")).unwrap();

@@ -1,4 +1,4 @@
-//! What happens to the files of a database: by reads, by damage, and by several at once.
+//! The files of a database under reads, damage and concurrent writers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn store(path: &Path) -> Arc<dyn Store> {
     open(&Location::Sqlite(path.to_owned()))
 }
 
-/// Every file of a directory with its content.
+/// Returns every file of a directory with its content.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
@@ -36,7 +36,7 @@ fn reads_change_no_file() {
     let look = || store(&path).view(|view| view.counts()).unwrap()[&Status::Todo];
 
     assert_eq!(look(), 0);
-    assert!(files(directory.path()).is_empty(), "a read makes no store");
+    assert!(files(directory.path()).is_empty(), "a read creates no store");
     with_tasks(&path, 3);
     let before = files(directory.path());
     assert_eq!(look(), 3);
@@ -48,7 +48,7 @@ fn reads_change_no_file() {
     }
 }
 
-/// As a backup leaves it: one file, in the mode of a write-ahead log that is not there.
+/// Returns a database as a backup would leave it: one file in WAL mode, without its log.
 fn single_file(directory: &Path) -> PathBuf {
     let path = directory.join("tasks.db");
     with_tasks(&path, 3);
@@ -62,7 +62,7 @@ fn single_file(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn reads_of_a_database_without_log_make_none() {
+fn reads_of_a_database_without_log_create_none() {
     let directory = tempfile::tempdir().unwrap();
     let path = single_file(directory.path());
     let before = files(path.parent().unwrap());
@@ -88,7 +88,7 @@ fn writes_leave_the_log_in_place() {
     assert_eq!(fs::metadata(&path).unwrap().len(), length);
 }
 
-/// Checks that neither a read nor a write gets through, and that the files stay as they are.
+/// Checks that reads and writes fail, and that the files stay unchanged.
 fn refused(path: &Path, is_expected: fn(&StoreError) -> bool) {
     let bytes =
         || files(path.parent().unwrap()).into_iter().filter(|(name, _)| !name.ends_with("tasks.db.lock"));
@@ -100,11 +100,11 @@ fn refused(path: &Path, is_expected: fn(&StoreError) -> bool) {
         assert!(error.to_string().contains("tasks.db"), "{error}");
         assert!(!error.hint().is_empty());
     }
-    assert!(bytes().collect::<Vec<_>>() == before, "the files stay as they are");
+    assert!(bytes().collect::<Vec<_>>() == before, "the files are unchanged");
 }
 
 #[test]
-fn files_of_others_are_refused() {
+fn foreign_files_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     let is_foreign = |error: &StoreError| matches!(error, StoreError::NotAStore { .. });
@@ -153,7 +153,7 @@ fn an_empty_file_becomes_a_store() {
 }
 
 #[test]
-fn a_store_that_was_replaced_takes_no_more_writes() {
+fn a_replaced_store_refuses_writes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     with_tasks(&path, 1);
@@ -170,7 +170,7 @@ fn a_store_that_was_replaced_takes_no_more_writes() {
 }
 
 #[test]
-fn a_missing_directory_is_made_and_a_file_in_its_place_is_an_error() {
+fn a_missing_directory_is_created_and_a_file_at_its_path_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     with_tasks(&directory.path().join("a/b/tasks.db"), 1);
     fs::write(directory.path().join("file"), "").unwrap();
@@ -179,7 +179,7 @@ fn a_missing_directory_is_made_and_a_file_in_its_place_is_an_error() {
 }
 
 #[test]
-fn paths_may_hold_any_character() {
+fn paths_may_contain_any_character() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["with space?mode=ro", "50%", "#x", "ä\u{1F980}", "a&b=c"] {
         let path = directory.path().join(name).join("tasks.db");
@@ -190,7 +190,7 @@ fn paths_may_hold_any_character() {
 }
 
 #[test]
-fn several_handles_lose_nothing() {
+fn concurrent_handles_lose_no_write() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tasks.db");
     let writers: Vec<_> = (0..4)
@@ -225,7 +225,7 @@ fn a_change_by_another_handle_ends_the_wait() {
     });
     let other = store(&path);
     let mut n = 0;
-    // Whatever the waiter has seen, the next change reaches it.
+    // Independent of the progress of the waiter, the next change wakes it.
     while !waiter.is_finished() {
         accept(&other, create(task(&format!("t{n}"))));
         n += 1;

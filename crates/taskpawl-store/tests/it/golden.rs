@@ -1,4 +1,4 @@
-//! Stores of earlier schemas, as they were written then, are opened, read whole, and written to.
+//! Stores of earlier schema versions are opened, read completely, and written to.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn golden(schema: &str, file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(schema).join(file)
 }
 
-/// Makes the database of a schema in `directory`, as a program of that time left it.
+/// Creates the database of a schema version in `directory`, as a program of that version would.
 fn database(schema: &str, directory: &Path) -> PathBuf {
     let path = directory.join("tasks.db");
     let connection = Connection::open(&path).unwrap();
@@ -31,14 +31,14 @@ fn version(path: &Path) -> i64 {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }
 
-/// Checks that `store` has all of it, and takes a write.
+/// Checks that `store` has all data, and that a write works.
 fn check(schema: &str, kind: &str, open: &dyn Fn() -> Arc<dyn Store>) {
     let before = content(&open());
     insta::assert_snapshot!(format!("{schema}_{kind}"), serde_json::to_string_pretty(&before).unwrap());
     accept(&open(), done("notes"));
     let mut after = content(&open());
     assert_eq!(open().view(|view| view.counts()).unwrap()[&Status::Done], 5);
-    // What the write did not touch is as it was.
+    // Tasks that the write did not change must be equal.
     for index in (0..15).filter(|index| ![6, 7, 8].contains(index)) {
         assert_eq!(after["tasks"][index], before["tasks"][index]);
     }
@@ -62,7 +62,11 @@ fn databases_of_earlier_schemas_are_read_and_written() {
         assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(version(&backup), was);
         let kept = content(&open(&Location::Sqlite(backup)));
-        assert_eq!(kept["tasks"].as_array().map(Vec::len), Some(15), "what it was before stands beside it");
+        assert_eq!(
+            kept["tasks"].as_array().map(Vec::len),
+            Some(15),
+            "the old content is kept beside the store"
+        );
         assert_eq!(kept["counts"]["done"], 4);
     }
 }
@@ -77,9 +81,9 @@ fn files_of_earlier_schemas_are_read_and_written() {
     }
 }
 
-/// What runs look for got columns of its own in version 8, and the tools of calls one in version 9.
+/// Version 8 added columns for values that runs query, and version 9 one for the tools of calls.
 #[test]
-fn what_texts_say_stands_in_columns_after_a_migration() {
+fn columns_match_their_text_after_a_migration() {
     let directory = tempfile::tempdir().unwrap();
     let path = database("schema-1", directory.path());
     let claim = r#"{"status":"in_progress","claim":{"actor":"ann","leaseUntil":"2030-01-01T00:00:00Z"}}"#;

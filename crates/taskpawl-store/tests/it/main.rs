@@ -1,4 +1,4 @@
-//! Tests of the store: one contract for every backend, and what each backend promises beside it.
+//! Tests of the store: the contract of all backends, and the specific guarantees of each.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

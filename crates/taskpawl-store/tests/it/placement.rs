@@ -1,4 +1,4 @@
-//! Where the store of a project is.
+//! The location of the store of a project.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,8 @@ use taskpawl_store::{
 
 use crate::support::{accept, create, task};
 
-/// A home and a place for projects, without the links that a temporary directory may have in its path.
+/// A home directory and a directory for projects, with resolved links because temporary directories may be
+/// links.
 struct World {
     _directory: tempfile::TempDir,
     top: PathBuf,
@@ -51,7 +52,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_store_of_a_project_lies_in_the_state_directory() {
+fn the_store_of_a_project_is_in_the_state_directory() {
     let world = World::new();
     let place = world.project("p", "id-1");
     let database = world.state("id-1").join("tasks.db");
@@ -89,7 +90,7 @@ fn a_project_whose_file_is_lost_or_damaged_is_found_again_by_init() {
 }
 
 #[test]
-fn a_store_that_a_project_has_left_is_kept_and_not_found_again() {
+fn a_former_store_is_kept_but_not_used() {
     let world = World::new();
     let (directory, left) = (world.top.join("p"), world.project("p", "id-1"));
     let own = resolve_copy(&world.at(&directory), CopyChoice::New("id-2")).unwrap();
@@ -101,25 +102,25 @@ fn a_store_that_a_project_has_left_is_kept_and_not_found_again() {
 }
 
 #[test]
-fn a_store_that_somebody_came_back_to_is_found_again() {
+fn a_restored_project_file_selects_its_store_again() {
     let world = World::new();
     let (directory, first) = (world.top.join("p"), world.project("p", "id-1"));
     let file = directory.join(".taskpawl/project.json");
     let before = fs::read(&file).unwrap();
     resolve_copy(&world.at(&directory), CopyChoice::New("id-2")).unwrap();
-    // Somebody puts the older file back, as a backup does: the store that it names is the one that counts.
+    // The older project file is restored, as from a backup. The store that it names is used.
     fs::write(&file, before).unwrap();
     let back = locate(&world.at(&directory)).unwrap();
     assert_eq!(back.location, first.location);
     back.record().unwrap();
-    assert_eq!(locate(&world.at(&directory)).unwrap(), first, "nothing is left to be recorded");
+    assert_eq!(locate(&world.at(&directory)).unwrap(), first, "there is nothing left to record");
     fs::remove_dir_all(directory.join(".taskpawl")).unwrap();
     assert_eq!(world.project("p", "id-3").location, first.location);
-    assert!(world.state("id-2").exists(), "the other one is kept");
+    assert!(world.state("id-2").exists(), "the other store is kept");
 }
 
 #[test]
-fn copies_of_a_project_that_moves_go_on_sharing_its_tasks() {
+fn copies_of_a_moved_project_still_share_its_tasks() {
     let world = World::new();
     let original = world.project("p", "id-1");
     let copy = world.make("copy/.taskpawl");
@@ -140,14 +141,14 @@ fn a_moved_project_keeps_its_tasks() {
     assert_eq!(moved.location, before.location);
     assert_eq!(moved.moved_from, Some(world.top.join("old")));
     let recorded = fs::read_to_string(world.state("id-1").join("project.json")).unwrap();
-    assert!(recorded.contains("/old"), "looking records nothing");
+    assert!(recorded.contains("/old"), "locating a store records nothing");
     moved.record().unwrap();
     let after = locate(&world.at(&world.top.join("new"))).unwrap();
     assert_eq!((after.location, after.moved_from), (before.location, None));
 }
 
 #[test]
-fn a_copied_project_is_asked_about() {
+fn a_copied_project_needs_a_decision() {
     let world = World::new();
     let original = world.project("p", "id-1");
     for copy in ["shared", "own"] {
@@ -203,7 +204,7 @@ fn a_named_store_needs_no_project() {
 }
 
 #[test]
-fn init_can_name_a_store_for_good() {
+fn init_can_record_a_named_store() {
     let world = World::new();
     let environment = world.at(&world.make("p"));
     let place = initialize(&environment, "id-1", Some("../store.db")).unwrap();
@@ -224,7 +225,7 @@ fn a_state_directory_inside_the_project_is_refused() {
 }
 
 #[test]
-fn without_project_and_store_the_error_says_what_to_do() {
+fn the_error_without_a_project_has_a_hint() {
     let world = World::new();
     let error = locate(&world.at(&world.make("d"))).unwrap_err();
     assert!(matches!(error, PlacementError::NoProject { .. }));
@@ -236,7 +237,7 @@ fn without_project_and_store_the_error_says_what_to_do() {
 }
 
 #[test]
-fn a_project_file_of_a_stranger_cannot_lead_elsewhere() {
+fn an_untrusted_project_file_cannot_escape_the_state_directory() {
     let world = World::new();
     let directory = world.make("d/.taskpawl");
     for content in [r#"{"id": "../../x", "path": "/"}"#, r#"{"id": "", "path": "/"}"#, "{", "[]"] {

@@ -1,4 +1,4 @@
-//! Requests in few words.
+//! Short notations for requests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use taskpawl_model::{
 };
 use taskpawl_store::Store;
 
-/// Returns the `n`th second of the tests.
+/// Returns second `n` of the test clock.
 pub(crate) fn at(n: i64) -> Timestamp {
     Timestamp::from_timestamp(1_750_000_000 + n, 123_456_789).unwrap()
 }
@@ -50,7 +50,7 @@ pub(crate) fn done(id: &str) -> Request {
     request(Command::Done { ids: vec![id.to_owned()], result: None, note: None, attempt: None })
 }
 
-/// Writes one request that the rules accept.
+/// Writes one request and expects it to be accepted.
 pub(crate) fn accept(store: &Arc<dyn Store>, request: Request) -> Answer {
     one(store, request).unwrap()
 }
@@ -62,7 +62,7 @@ pub(crate) fn one(store: &Arc<dyn Store>, request: Request) -> Result<Answer, Bo
     outcomes.remove(0)
 }
 
-/// Returns all that a store shows.
+/// Returns the whole content of a store.
 pub(crate) fn content(store: &Arc<dyn Store>) -> Value {
     let content = store.view(|view| {
         let mut keys = Vec::new();

@@ -57,6 +57,6 @@ fn the_corpus_is_read_or_refused() {
 }
 
 #[test]
-fn hostile_files_panic_nothing() {
+fn hostile_files_cause_no_panic() {
     FILE.fuzz(file);
 }
