@@ -2,7 +2,7 @@
 
 use taskpawl_manager::ApplyOptions;
 
-use crate::support::{Desk, LEASE, counted, ids, said};
+use crate::support::{Desk, LEASE, counted, error_text, ids};
 
 const PRUNE: ApplyOptions = ApplyOptions { prune: true, fresh: false, keeps_approvals: false };
 const FRESH: ApplyOptions = ApplyOptions { prune: false, fresh: true, keeps_approvals: false };
@@ -207,7 +207,7 @@ fn a_plan_may_recreate_its_own_deleted_task() {
     desk.apply("tasks: [{id: a}, {id: b}]");
     desk.accept(desk.manager.delete(&ids(&["a"])));
     assert_eq!(
-        said(&desk.try_create("a").unwrap_err()).lines().next().unwrap(),
+        error_text(&desk.try_create("a").unwrap_err()).lines().next().unwrap(),
         "id `a` is taken by a deleted task: ids are not used again"
     );
     let plan = taskpawl_model::parse_plan("tasks: [{id: a}]").unwrap();

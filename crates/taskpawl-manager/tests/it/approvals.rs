@@ -8,7 +8,7 @@ use taskpawl_model::{
 };
 use taskpawl_store::{Location, open};
 
-use crate::support::{Desk, fields, ids, refusal, said};
+use crate::support::{Desk, error_text, fields, ids, refusal};
 
 const DEPLOY: &str = "
 tasks:
@@ -494,7 +494,7 @@ fn an_expired_question_follows_the_on_expiry_setting() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @"the time to decide about task `paint` ended at 2025-06-15T15:16:40Z");
         }
-        assert!(said(&error).contains(if answer.is_some() {
+        assert!(error_text(&error).contains(if answer.is_some() {
             "lets it go on"
         } else {
             "taskpawl retry paint"
@@ -574,7 +574,7 @@ fn an_approval_can_be_undone_until_a_call_runs() {
 fn a_run_never_decides_about_tasks() {
     let desk = colour("reject");
     let run = desk.manager.clone().with_run(RunId::from("r1"));
-    let refused = said(&approve(&run, "paint", Some("blue")).unwrap_err());
+    let refused = error_text(&approve(&run, "paint", Some("blue")).unwrap_err());
     insta::assert_snapshot!(refused, @r#"
     a run cannot decide about tasks: `approve` is for people and approvers
       hint: ask a person
@@ -725,11 +725,11 @@ fn a_question_is_withdrawn_with_its_approval_setting() {
         strip(&desk);
         assert_eq!(desk.states(), "a=todo b=todo b.0=todo b.1=todo");
         let texts = desk.manager.history(Some("a"), 0, 0).unwrap();
-        let said = texts.iter().any(|event| {
+        let is_reported = texts.iter().any(|event| {
             matches!(&event.kind, EventKind::Status { cause: Cause::Withdraw, text: Some(text), .. }
                 if text == "nothing asks for a decision any more")
         });
-        assert!(said, "{texts:#?}");
+        assert!(is_reported, "{texts:#?}");
         assert_eq!(started(&desk.start(&["a"])), ["c {}"]);
     }
 }
@@ -754,7 +754,7 @@ fn actors_that_may_not_decide_cannot_remove_an_approval() {
     let agents = [Origin::Mcp, Origin::Agent].map(|origin| desk.manager.clone().with_origin(origin));
     let run = desk.manager.clone().with_run(RunId::from("r1"));
     let within = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
-    let said = "the approval that task `a` waits for would go or change";
+    let expected = "the approval that task `a` waits for would go or change";
     for manager in agents.iter().chain([&run]) {
         for plan in &loose {
             let apply = || manager.apply(parse_plan(plan).unwrap(), "p", ApplyOptions::default());
@@ -763,7 +763,7 @@ fn actors_that_may_not_decide_cannot_remove_an_approval() {
         }
         for approval in [json!(null), json!({"ask": "?", "expires": "1s", "onExpiry": "approve"})] {
             let text = desk.refuse(|_| manager.update("a", fields(json!({"approval": approval})), None));
-            assert!(text.contains(said), "{text}");
+            assert!(text.contains(expected), "{text}");
         }
     }
     for plan in &loose {

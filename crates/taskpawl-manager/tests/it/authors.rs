@@ -56,7 +56,7 @@ fn every_field_can_be_set_and_removed() {
 fn meaningless_values_are_refused_as_in_plan_files() {
     let desk = Desk::with(&["a"]);
     let revision = desk.revision();
-    for (fields, said) in [
+    for (fields, expected) in [
         (json!({"writes": ["./o", "/etc"]}), "`/etc` is no path beneath the project"),
         (json!({"cache": {"inputs": ["../x"]}}), "`../x` is no path beneath the project"),
         (json!({"cache": {"inputs": ["[bad"]}}), "`[bad` is no pattern of paths"),
@@ -64,7 +64,7 @@ fn meaningless_values_are_refused_as_in_plan_files() {
         (json!({"retry": {"attempts": 2, "retryOn": [300]}}), "an exit code from 1 to 255"),
     ] {
         let refused = update(&desk.manager, "a", fields).unwrap_err().to_string();
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     let call = parse_call("{exec: {argv: [make]}}").unwrap();
     let retry = serde_json::from_value(json!({"attempts": 2, "retryOn": ["foo"]})).unwrap();
@@ -307,8 +307,9 @@ fn a_task_joins_a_plan_by_its_name_or_below_one_of_its_tasks() {
     assert_eq!(plan_of("f"), None, "a top-level task stays without a plan");
     let of_plan = desk.manager.select(&[Selector::Plan("p".to_owned())], &[]).unwrap();
     assert_eq!(of_plan, ["a", "b", "c", "d", "e", "f", "g"]);
-    let said = desk.refuse(|manager| manager.create(NewTask { plan: Some("q".to_owned()), ..new_task("h") }));
-    assert!(said.contains("`plan:q` selects no task"), "{said}");
+    let refused =
+        desk.refuse(|manager| manager.create(NewTask { plan: Some("q".to_owned()), ..new_task("h") }));
+    assert!(refused.contains("`plan:q` selects no task"), "{refused}");
     // The task was never in the file, so it is not missing from it.
     assert!(desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]").gone.is_empty());
 }

@@ -288,8 +288,8 @@ tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [
     let ann = &desk.manager;
     desk.accept(ann.claim("a", LEASE));
     desk.accept(ann.claim("c", LEASE));
-    let said = desk.refuse(|manager| manager.claim("b", LEASE));
-    assert!(said.starts_with("task `b` needs what `a` holds"), "{said}");
+    let refused = desk.refuse(|manager| manager.claim("b", LEASE));
+    assert!(refused.starts_with("task `b` needs what `a` holds"), "{refused}");
     let explained = ann.explain("b", &Means::default()).unwrap().first_cause.text;
     assert_eq!(explained, "ready, but `gpu` is held by `a`");
     assert_eq!(
@@ -297,8 +297,8 @@ tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [
         "e",
         "tasks that wait for a resource are passed over"
     );
-    let said = desk.refuse(|manager| manager.claim_next(LEASE));
-    assert!(said.starts_with("task `b` needs what `a` holds"), "{said}");
+    let refused = desk.refuse(|manager| manager.claim_next(LEASE));
+    assert!(refused.starts_with("task `b` needs what `a` holds"), "{refused}");
     let more = ann.clone().with_capacities([("gpu".to_owned(), 3)].into());
     desk.accept(more.claim("b", LEASE));
     desk.accept(ann.release(&ids(&["b"])));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taskpawl_manager::{Error, Liveness, Manager};
 use taskpawl_model::{Explanation, Grant, Key, Means, Round, RunId, RunRules, Selector};
 
-use crate::support::{Desk, ids, said};
+use crate::support::{Desk, error_text, ids};
 
 /// Returns the chain as text, followed by the suggested commands.
 fn explained(desk: &Desk, id: &str) -> String {
@@ -252,12 +252,12 @@ fn triggers_and_skipped_tasks_are_explained() {
 fn a_refused_claim_names_the_first_cause() {
     let desk = Desk::with(&["first", "second needs=first", "third needs=second", "fourth needs=first"]);
     let refused = desk.manager.claim("third", crate::support::LEASE).unwrap_err();
-    insta::assert_snapshot!(said(&refused), @r"
+    insta::assert_snapshot!(error_text(&refused), @r"
     task `third` is not ready: it waits for `second`; the first cause is `first`: ready, a task for an agent or a person, and nobody has claimed it
       hint: `taskpawl explain third` shows the chain of causes and the commands that clear it
     ");
     let refused = desk.manager.claim("fourth", crate::support::LEASE).unwrap_err();
-    insta::assert_snapshot!(said(&refused), @r"
+    insta::assert_snapshot!(error_text(&refused), @r"
     task `fourth` is not ready: it waits for `first`: ready, a task for an agent or a person, and nobody has claimed it
       hint: `taskpawl explain fourth` shows the chain of causes and the commands that clear it
     ");

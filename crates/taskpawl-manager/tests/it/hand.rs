@@ -157,7 +157,7 @@ fn skip_and_cancel_include_subtasks() {
     );
     assert_eq!(desk.calls("t2"), "c1=cancelled/1");
     let late = desk.try_report("t2", "c1", crate::support::end("ok"), true).unwrap_err();
-    insta::assert_snapshot!(crate::support::said(&late), @"
+    insta::assert_snapshot!(crate::support::error_text(&late), @"
     the report is about attempt 1 of task `t2`, which is at attempt 1 and `cancelled`
       hint: `taskpawl history t2` shows what happened since; the report was not recorded
     ");
@@ -238,7 +238,7 @@ fn every_manual_command_in_every_status() {
                 }
                 Err(error) => {
                     assert_eq!(desk.dump(), before);
-                    format!("! {}", crate::support::said(&error).replace('\n', ";"))
+                    format!("! {}", crate::support::error_text(&error).replace('\n', ";"))
                 }
             };
             writeln!(table, "  {command:<8} {comes_to}").unwrap();

@@ -167,43 +167,43 @@ fn a_field_changed_on_both_sides_is_kept_and_reported() {
 #[test]
 fn estimates_links_and_context_changed_on_both_sides_are_kept() {
     let desk = Desk::new();
-    let there = |estimate: &str, other: &str, value: u8| {
-        let said = json!({
+    let in_source = |estimate: &str, other: &str, value: u8| {
+        let fields = json!({
             "id": "a", "estimate": estimate, "links": {"relatesTo": [other]}, "metadata": {"context": {"x": value}},
         });
-        let mut import = import(&[said, json!({"id": "b"}), json!({"id": "c"})], ImportMode::Merge);
+        let mut import = import(&[fields, json!({"id": "b"}), json!({"id": "c"})], ImportMode::Merge);
         import.fields.extend(["estimate", "links", "metadata.context"].map(str::to_owned));
         import
     };
-    desk.manager.import(there("1h", "b", 1)).unwrap();
+    desk.manager.import(in_source("1h", "b", 1)).unwrap();
     let here = json!({"estimate": "2h", "links": {"relatesTo": ["c"]}, "metadata": {"context": {"x": 2}}});
     desk.manager.update("a", here.as_object().cloned().unwrap(), None).unwrap();
-    let report = desk.manager.import(there("3h", "c", 3)).unwrap();
+    let report = desk.manager.import(in_source("3h", "c", 3)).unwrap();
     let kept: Vec<&str> = report.kept.iter().map(|kept| kept.field.as_str()).collect();
     assert_eq!(kept, ["estimate", "metadata.context"], "links are equal on both sides");
     let a = desk.manager.get("a").unwrap();
     assert_eq!((&a.options["estimate"], &a.metadata.context["x"]), (&json!("2h"), &json!(2)));
     // Rounding to whole minutes is not a change.
     let desk = Desk::new();
-    desk.manager.import(there("90s", "b", 1)).unwrap();
-    desk.manager.import(Import { mode: ImportMode::Record, ..there("2m", "b", 1) }).unwrap();
-    assert!(desk.manager.import(there("5m", "b", 1)).unwrap().kept.is_empty());
+    desk.manager.import(in_source("90s", "b", 1)).unwrap();
+    desk.manager.import(Import { mode: ImportMode::Record, ..in_source("2m", "b", 1) }).unwrap();
+    assert!(desk.manager.import(in_source("5m", "b", 1)).unwrap().kept.is_empty());
     assert_eq!(desk.manager.get("a").unwrap().options["estimate"], "5m");
 }
 
 #[test]
 fn context_removed_in_the_source_is_removed_in_the_store() {
     let desk = Desk::new();
-    let there = |context: Value| {
+    let in_source = |context: Value| {
         let mut import = import(&[json!({"id": "a", "metadata": {"context": context}})], ImportMode::Merge);
         import.fields.push("metadata.context".to_owned());
         import
     };
     let context = || json!(desk.manager.get("a").unwrap().metadata.context);
-    desk.manager.import(there(json!({"x": 1, "y": 1}))).unwrap();
-    desk.manager.import(there(json!({"y": 2}))).unwrap();
+    desk.manager.import(in_source(json!({"x": 1, "y": 1}))).unwrap();
+    desk.manager.import(in_source(json!({"y": 2}))).unwrap();
     assert_eq!(context(), json!({"y": 2}));
-    desk.manager.import(there(json!({}))).unwrap();
+    desk.manager.import(in_source(json!({}))).unwrap();
     assert_eq!(context(), json!({}));
 }
 
@@ -244,10 +244,10 @@ fn reapplying_a_plan_keeps_conflicts() {
     desk.apply("tasks: [{id: a, name: Ours}]");
     desk.manager.import(import(&[json!({"id": "a", "name": "Ours"})], ImportMode::Record)).unwrap();
     desk.manager.update("a", json!({"description": "here"}).as_object().cloned().unwrap(), None).unwrap();
-    let there = [json!({"id": "a", "name": "Ours", "description": "there"})];
-    assert_eq!(desk.imported(&there).apart.len(), 1);
+    let in_source = [json!({"id": "a", "name": "Ours", "description": "there"})];
+    assert_eq!(desk.imported(&in_source).apart.len(), 1);
     desk.apply("tasks: [{id: a, name: Ours, priority: high}]");
-    assert_eq!(json!(apart(&desk.imported(&there))), json!([["a", "description", "here", "there"]]));
+    assert_eq!(json!(apart(&desk.imported(&in_source))), json!([["a", "description", "here", "there"]]));
 }
 
 #[test]
@@ -272,8 +272,8 @@ fn different_statuses_are_a_conflict() {
     let mut tasks = plan();
     tasks[2]["status"] = json!("in_progress");
     for _ in 0..2 {
-        let said = json!(apart(&desk.imported(&tasks)));
-        assert_eq!(said, json!([["c", "status", "done", "in_progress"]]));
+        let conflicts = json!(apart(&desk.imported(&tasks)));
+        assert_eq!(conflicts, json!([["c", "status", "done", "in_progress"]]));
     }
     tasks[2]["status"] = json!("done");
     assert!(apart(&desk.imported(&tasks)).is_empty());
@@ -298,13 +298,13 @@ fn tasks_missing_in_the_source_stay_and_deleted_tasks_stay_deleted() {
 #[test]
 fn an_unrelated_task_with_the_same_id_is_only_changed_on_request() {
     let desk = Desk::with(&["a name=Ours", "b name=Same"]);
-    let there = [json!({"id": "a"}), json!({"id": "b", "name": "Same"})];
-    let Refusal::ImportConflict { conflicts, .. } = desk.refused(&there) else {
+    let in_source = [json!({"id": "a"}), json!({"id": "b", "name": "Same"})];
+    let Refusal::ImportConflict { conflicts, .. } = desk.refused(&in_source) else {
         panic!("unexpected refusal")
     };
     let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(conflicts, ["`a` is here and was not imported from there"]);
-    let report = desk.manager.import(import(&there, ImportMode::Adopt)).unwrap();
+    let report = desk.manager.import(import(&in_source, ImportMode::Adopt)).unwrap();
     assert_eq!((ids(&report.changed), report.unchanged), (vec!["a"], 1));
     assert_eq!(desk.manager.get("a").unwrap().name, "A task");
 }
@@ -384,11 +384,11 @@ fn an_import_is_undone_as_a_whole() {
 #[test]
 fn recording_an_export_changes_nothing() {
     let desk = Desk::with(&["a name=Ours"]);
-    let there = [json!({"id": "a", "name": "Ours, shortened"})];
+    let in_source = [json!({"id": "a", "name": "Ours, shortened"})];
     let revision = desk.manager.revision().unwrap();
-    desk.manager.import(import(&there, ImportMode::Record)).unwrap();
+    desk.manager.import(import(&in_source, ImportMode::Record)).unwrap();
     assert_eq!(desk.manager.revision().unwrap(), revision);
-    let report = desk.imported(&there);
+    let report = desk.imported(&in_source);
     assert_eq!((report.unchanged, desk.manager.get("a").unwrap().name.as_str()), (1, "Ours"));
     let report = desk.imported(&[json!({"id": "a", "name": "Ours, shortened", "status": "done"})]);
     assert_eq!((ids(&report.changed), desk.status_of("a")), (vec!["a"], Status::Done));
@@ -398,8 +398,8 @@ fn recording_an_export_changes_nothing() {
 fn a_plan_and_an_import_can_share_a_task() {
     let desk = Desk::new();
     desk.apply("tasks: [{id: a, name: Ours}]");
-    let there = [json!({"id": "a", "name": "Ours"})];
-    desk.manager.import(import(&there, ImportMode::Record)).unwrap();
+    let in_source = [json!({"id": "a", "name": "Ours"})];
+    desk.manager.import(import(&in_source, ImportMode::Record)).unwrap();
     let report = desk.apply("tasks: [{id: a, name: Ours}]");
     assert_eq!((report.unchanged, report.changed.len()), (1, 0));
     desk.apply("tasks: [{id: a, name: Ours, priority: high}]");

@@ -7,7 +7,7 @@ use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
 use taskpawl_model::{EventKind, Gatekeeper, Judgement, Origin, Proposed, RunId, Status, parse_plan};
 use taskpawl_testkit::Random;
 
-use crate::support::{Desk, fields, ids, said};
+use crate::support::{Desk, error_text, fields, ids};
 
 /// A task that needs an approval, tasks that wait for it in every way, and one that does not.
 const PLAN: &str = "
@@ -316,7 +316,7 @@ fn let_start(origin: Origin, seed: u64) -> Option<String> {
     for _ in 0..40 {
         let before = desk.revision();
         if let Err(error @ (Error::Store(_) | Error::Decide(_))) = any_command(&manager, &mut random) {
-            panic!("{}", said(&error));
+            panic!("{}", error_text(&error));
         }
         if desk.revision() == before {
             continue;

@@ -5,7 +5,7 @@ use taskpawl_manager::{ApplyOptions, Error};
 use taskpawl_model::{ApplyReport, ForecastOptions, PlanSource, Selector, parse_plan, select};
 
 use crate::flow::succeed;
-use crate::support::{Desk, ids, said};
+use crate::support::{Desk, error_text, ids};
 
 const TWO: &str = "tasks: [{id: build, call: {t: {}}}, {id: test, needs: build, call: {t: {x: '${{ tasks.build.status }}'}}}]";
 
@@ -111,7 +111,7 @@ fn a_file_with_another_name_is_refused_until_its_plan_is_renamed() {
     assert_eq!(file(&desk, "z", "a.yaml", TWO).unchanged, 2);
     assert_eq!(desk.task("build").plan.as_deref(), Some("z"));
     assert_eq!(
-        said(&desk.manager.rename_plan("a", "y").unwrap_err()).lines().next().unwrap(),
+        error_text(&desk.manager.rename_plan("a", "y").unwrap_err()).lines().next().unwrap(),
         "`plan:a` selects no task"
     );
     desk.accept(desk.manager.rename_plan("z", "a"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use taskpawl_model::{Command, RunId};
 
-use crate::support::{Desk, said};
+use crate::support::{Desk, error_text};
 
 #[test]
 fn an_unknown_run_is_refused() {
@@ -14,7 +14,7 @@ fn an_unknown_run_is_refused() {
     no run `r9`
       hint: `taskpawl runs` shows the runs
     ");
-    insta::assert_snapshot!(said(&desk.manager.run(&RunId::from("r9")).unwrap_err()), @"
+    insta::assert_snapshot!(error_text(&desk.manager.run(&RunId::from("r9")).unwrap_err()), @"
     no run `r9`
       hint: `taskpawl runs` shows the runs
     ");
@@ -31,7 +31,7 @@ fn a_report_on_a_call_that_is_not_running_is_refused() {
         let wanted = format!(
             "call `{call}` of task `a` is `{status}`, not `running`\n  hint: `taskpawl show a` shows its calls"
         );
-        assert_eq!(said(&error), wanted);
+        assert_eq!(error_text(&error), wanted);
     }
 }
 

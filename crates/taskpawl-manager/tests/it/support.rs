@@ -97,7 +97,7 @@ impl Desk {
         let before = self.dump();
         let error = command(&self.manager).expect_err("the command was not refused");
         assert_eq!(self.dump(), before, "a refused command left a trace");
-        said(&error)
+        error_text(&error)
     }
 
     #[track_caller]
@@ -290,7 +290,7 @@ pub(crate) fn end(how: &str) -> CallEnd {
 }
 
 /// Returns the error text, with its hint on a second line.
-pub(crate) fn said(error: &Error) -> String {
+pub(crate) fn error_text(error: &Error) -> String {
     match error.hint() {
         Some(hint) => format!("{error}\n  hint: {hint}"),
         None => error.to_string(),

@@ -32,10 +32,10 @@ async fn only_the_program_and_its_descendants_inherit_the_descriptor() {
     let (outcome, other) = (outcome.unwrap(), other.unwrap());
     assert!(outcome.code == 0 && outcome.stdout.text.contains(&name), "{outcome:?}");
     assert!(other.stdout.text.starts_with("none\n") && !other.stdout.text.contains(&name), "{other:?}");
-    let mut said = String::new();
+    let mut received = String::new();
     // The read ends when no process has the pipe open: neither the program nor the supervisor.
-    reader.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "from within\n");
+    reader.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "from within\n");
 }
 
 #[tokio::test]
@@ -45,9 +45,9 @@ async fn a_descriptor_and_standard_input_can_be_combined() {
     let program = Program { stdin: Some(b"input".to_vec()), ..program };
     assert_eq!(bench.run(&program).await.unwrap().code, 0);
     drop(program);
-    let mut said = String::new();
-    reader.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "input");
+    let mut received = String::new();
+    reader.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "input");
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ impl Home {
     /// Makes an attempt with the test binary, and returns its result.
     async fn attempt(&self, what: &str) -> Result<String, String> {
         let program = self.attempting(what);
-        said(&self.bench.run(&program).await.unwrap())
+        printed(&self.bench.run(&program).await.unwrap())
     }
 
     fn attempting(&self, what: &str) -> Program {
@@ -135,7 +135,7 @@ fn supervisor_directory() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
 }
 
-fn said(outcome: &Outcome) -> Result<String, String> {
+fn printed(outcome: &Outcome) -> Result<String, String> {
     let text = &outcome.stdout.text;
     let find = |mark: &str| {
         text.split_once(mark).map(|(_, rest)| rest.lines().next().unwrap_or_default().to_owned())
@@ -256,7 +256,7 @@ impl Home {
         let mut program = self.attempting(&self.placed(what));
         program.output.stdout = self.bench.path(&format!("out/{number}.stdout"));
         program.output.stderr = self.bench.path(&format!("out/{number}.stderr"));
-        said(&self.bench.run(&program).await.unwrap())
+        printed(&self.bench.run(&program).await.unwrap())
     }
 }
 

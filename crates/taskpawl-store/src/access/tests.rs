@@ -48,7 +48,7 @@ fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
         let channel = keeper.offer().unwrap();
         let welcome = Welcome { access: PlanAccess::Read, task: "t0".into(), call: "c1".into() };
         while let Some(bytes) = channel.receive(MOST_REQUEST_BYTES, Patience::default()).unwrap() {
-            let said = match Ask::read(&bytes).unwrap() {
+            let answer = match Ask::read(&bytes).unwrap() {
                 Ask::Hello { .. } => Said::Welcome(&welcome).to_bytes(),
                 Ask::Look => {
                     show(&*store, &channel, Patience::default()).unwrap();
@@ -57,7 +57,7 @@ fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
                 Ask::Revision => Said::Revision(7).to_bytes(),
                 Ask::Add(_) | Ask::Done | Ask::View(_) => Said::Failed("no").to_bytes(),
             };
-            channel.send(&said, Patience::default()).unwrap();
+            channel.send(&answer, Patience::default()).unwrap();
         }
     });
     (open(&Location::Call(door)), served)
@@ -143,18 +143,18 @@ fn a_closed_listener_is_reported() {
 fn a_read_ends_at_its_deadline_or_when_stopped() {
     let store = store_with(1);
     let (door, keeper) = door().unwrap();
-    let ours = keeper.offer().unwrap();
-    let theirs = door.enter(Patience::default()).unwrap().unwrap();
-    theirs.send(br#"{"view":"revision"}"#, Patience::default()).unwrap();
+    let run_end = keeper.offer().unwrap();
+    let call_end = door.enter(Patience::default()).unwrap().unwrap();
+    call_end.send(br#"{"view":"revision"}"#, Patience::default()).unwrap();
     let until = Some(Instant::now() + Duration::from_millis(20));
-    let Err(Broken::Gone(error)) = show(&*store, &ours, Patience { until, stop: None }) else {
+    let Err(Broken::Gone(error)) = show(&*store, &run_end, Patience { until, stop: None }) else {
         panic!("the read did not end")
     };
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let (stopped, bell) = io::pipe().unwrap();
     drop(bell);
     let patience = Patience { until: None, stop: Some(std::os::fd::AsFd::as_fd(&stopped)) };
-    let Err(Broken::Gone(error)) = show(&*store, &ours, patience) else { panic!("the read did not end") };
+    let Err(Broken::Gone(error)) = show(&*store, &run_end, patience) else { panic!("the read did not end") };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
 }
 
@@ -217,14 +217,14 @@ fn no_request_during_a_read_changes_the_store() {
     let mut random = 1;
     for _ in 0..2_000 {
         let (door, keeper) = door().unwrap();
-        let ours = keeper.offer().unwrap();
-        let theirs = door.enter(Patience::default()).unwrap().unwrap();
+        let run_end = keeper.offer().unwrap();
+        let call_end = door.enter(Patience::default()).unwrap().unwrap();
         for _ in 0..3 {
-            theirs.send(&garbage(&mut random), Patience::default()).unwrap();
+            call_end.send(&garbage(&mut random), Patience::default()).unwrap();
         }
-        drop(theirs);
+        drop(call_end);
         // The read may end in any way.
-        let _ = show(&*store, &ours, Patience::default());
+        let _ = show(&*store, &run_end, Patience::default());
     }
     assert_eq!(store.view(everything).unwrap(), before);
 }
@@ -232,15 +232,15 @@ fn no_request_during_a_read_changes_the_store() {
 #[test]
 fn a_frame_longer_than_the_limit_is_refused() {
     let (door, keeper) = door().unwrap();
-    let ours = keeper.offer().unwrap();
-    let theirs = door.enter(Patience::default()).unwrap().unwrap();
-    let said = vec![b'x'; 300_000];
+    let run_end = keeper.offer().unwrap();
+    let call_end = door.enter(Patience::default()).unwrap().unwrap();
+    let bytes = vec![b'x'; 300_000];
     let sender = thread::spawn(move || {
-        theirs.send(&said, Patience::default()).unwrap();
-        theirs.send(&[1; 11], Patience::default()).unwrap();
+        call_end.send(&bytes, Patience::default()).unwrap();
+        call_end.send(&[1; 11], Patience::default()).unwrap();
     });
-    assert_eq!(ours.receive(300_000, Patience::default()).unwrap().unwrap().len(), 300_000);
-    let error = ours.receive(10, Patience::default()).unwrap_err();
+    assert_eq!(run_end.receive(300_000, Patience::default()).unwrap().unwrap().len(), 300_000);
+    let error = run_end.receive(10, Patience::default()).unwrap_err();
     assert_eq!(error.to_string(), "a message of 11 bytes is more than is allowed");
     sender.join().unwrap();
 }

@@ -313,16 +313,16 @@ fn a_backup_never_replaces_another_file() {
         }] })
         .to_string()
     };
-    let there = |name: &str| fs::read_to_string(scene.path.with_file_name(name)).ok();
+    let content_of = |name: &str| fs::read_to_string(scene.path.with_file_name(name)).ok();
     fs::write(scene.path.with_file_name("plan.json.v0.bak"), "somebody else's").unwrap();
     for name in ["one", "two", "one"] {
         fs::write(&scene.path, list(name)).unwrap();
         scene.create("later", &["p"]);
     }
-    assert_eq!(there("plan.json.v0.bak").as_deref(), Some("somebody else's"));
-    assert_eq!(there("plan.json.v0.2.bak"), Some(list("one")));
-    assert_eq!(there("plan.json.v0.3.bak"), Some(list("two")));
-    assert_eq!(there("plan.json.v0.4.bak"), None, "equal content is copied once");
+    assert_eq!(content_of("plan.json.v0.bak").as_deref(), Some("somebody else's"));
+    assert_eq!(content_of("plan.json.v0.2.bak"), Some(list("one")));
+    assert_eq!(content_of("plan.json.v0.3.bak"), Some(list("two")));
+    assert_eq!(content_of("plan.json.v0.4.bak"), None, "equal content is copied once");
 }
 
 #[test]
