@@ -58,12 +58,12 @@ impl Worker {
         let words: Vec<&str> = line.split(' ').collect();
         let done = is_in_doubt.then(|| self.was_done(step, &words)).transpose();
         let outcome = match done {
-            Ok(Some(Some(what))) => Ok(what),
+            Ok(Some(Some(answer))) => Ok(answer),
             Ok(_) => self.perform(step, &words),
             Err(error) => Err(error),
         };
         let text = match outcome {
-            Ok(what) => format!("{step} ok {what}\n"),
+            Ok(answer) => format!("{step} ok {answer}\n"),
             Err(Error::Refused(refusal)) => format!("{step} refused {refusal}\n"),
             Err(error) => format!("{step} failed {}\n", chain(&error)),
         };

@@ -145,7 +145,7 @@ fn out_if(is_out: bool, why_not: &str) -> io::Result<()> {
 }
 
 /// Makes a raw system call, so that no libc check hides the answer of the kernel.
-#[expect(unsafe_code, reason = "the ways out are system calls that no safe interface offers")]
+#[expect(unsafe_code, reason = "bypass cases need system calls without a safe wrapper")]
 fn system_call(number: libc::c_long, arguments: [i64; 5]) -> io::Result<i64> {
     // SAFETY: all callers pass numbers, null, or pointers to objects that outlive the call.
     let result = unsafe {

@@ -46,7 +46,7 @@ fn overlaps_and_repetitions_are_seen() {
     let mut random = Random::new(figures.seed);
     let mut left = Tally::default();
     campaign("NoSweep", &mut random, &mut left);
-    figures.add(format!("with what is left alive: {left:?}"));
+    figures.add(format!("with programs left alive: {left:?}"));
     assert!(left.overlaps > 0, "the control: {left:?}");
     let mut repeated = Tally::default();
     campaign("RepeatEverything", &mut random, &mut repeated);

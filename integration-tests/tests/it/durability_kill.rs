@@ -137,7 +137,7 @@ fn tally(strace: &Strace, points: &mut dyn Iterator<Item = Point>, fault: &str) 
         tally.unharmed += usize::from(run.code.is_some());
         tally.acknowledged += acknowledged;
         let wrong = losses(&home, &steps(point.case.steps), acknowledged);
-        tally.lost.extend(wrong.into_iter().map(|what| format!("{point:?}: {what}")));
+        tally.lost.extend(wrong.into_iter().map(|mistake| format!("{point:?}: {mistake}")));
     }
     tally
 }

@@ -60,9 +60,9 @@ fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<O
             Disk::of(&directory.path(&format!("copy{number}")), &image).expect("a disk as the one before");
         let wrong = writer.losses_on(&copy, acknowledged);
         outcome.acknowledged += acknowledged;
-        outcome
-            .lost
-            .extend(wrong.into_iter().map(|what| format!("cut {number}, after {acknowledged}: {what}")));
+        outcome.lost.extend(
+            wrong.into_iter().map(|mistake| format!("cut {number}, after {acknowledged}: {mistake}")),
+        );
     }
     Some(outcome)
 }

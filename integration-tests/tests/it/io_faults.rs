@@ -205,7 +205,7 @@ fn io_faults_are_seen() {
 
 #[test]
 fn a_change_that_cannot_be_read_back_is_reported_as_done() {
-    let Some(strace) = Strace::find("P2 what cannot be read back") else { return };
+    let Some(strace) = Strace::find("P2 changes that cannot be read back") else { return };
     let mut figures = Figures::of("a_change_that_cannot_be_read_back_is_reported_as_done", 0);
     let case = Case { is_json: false, operation: Operation::Create };
     let mut unread = 0;
@@ -338,7 +338,7 @@ fn tally_at(strace: &Strace, point: &Point, faults: &str) -> Tally {
         answered_ok: usize::from(run.code == Some(0)),
         in_doubt: usize::from(format!("{}{}", run.stdout, run.stderr).contains(IN_DOUBT)),
         unread: usize::from(run.stderr.contains(UNREAD)),
-        wrong: wrong.into_iter().map(|what| format!("{point}: {what}: {run:?}")).collect(),
+        wrong: wrong.into_iter().map(|mistake| format!("{point}: {mistake}: {run:?}")).collect(),
     }
 }
 
@@ -384,7 +384,7 @@ fn judge(home: &Home, case: Case, run: &Run) -> Vec<String> {
         Operation::Ready
             if run.code == Some(0) && !(run.stdout.contains("t0") && run.stdout.contains("t1")) =>
         {
-            wrong.push("it says ok, but does not show what is ready".to_owned());
+            wrong.push("it says ok, but does not list the ready tasks".to_owned());
         }
         Operation::Several => wrong.extend(judge_several(home, run)),
         Operation::First

@@ -136,10 +136,10 @@ fn output_does_not_fill_the_memory() {
         ("a line of 100 MB", &["sh", "-c", long_line], "failed"),
         ("40 MB that are no text", &["sh", "-c", invalid], "done"),
     ];
-    for (what, argv, end) in hostile {
+    for (label, argv, end) in hostile {
         let growth = most_memory(argv, end).saturating_sub(quiet);
-        figures.add(format!("{growth} KiB for {what}"));
-        assert!(growth < 16 * 1024, "the engine grew by {growth} KiB for {what}");
+        figures.add(format!("{growth} KiB for {label}"));
+        assert!(growth < 16 * 1024, "the engine grew by {growth} KiB for {label}");
     }
 }
 

@@ -75,7 +75,7 @@ fn assert_fair(mut hold: impl FnMut() -> Outcome) {
         }
         unfair.push(outcome.to_string());
     }
-    panic!("somebody starves in each of three contests: {unfair:#?}");
+    panic!("a worker starves in each of three contests: {unfair:#?}");
 }
 
 /// Several processes that execute scripts on one store.
@@ -130,7 +130,7 @@ impl Contest {
             contest.are_others_done.store(true, Ordering::Relaxed);
         });
         self.count();
-        let unharmed = &self.at_first_end.get().expect("somebody has ended")[VICTIMS..];
+        let unharmed = &self.at_first_end.get().expect("a worker has finished")[VICTIMS..];
         Outcome {
             slowest: *unharmed.iter().min().unwrap(),
             fastest: *unharmed.iter().max().unwrap(),
@@ -229,8 +229,8 @@ impl Contest {
         }
     }
 
-    fn complain(&self, what: String) {
-        self.wrong.lock().unwrap().push(what);
+    fn complain(&self, mistake: String) {
+        self.wrong.lock().unwrap().push(mistake);
     }
 
     /// Compares the sums in the store with the scripts.
@@ -277,9 +277,9 @@ impl Contest {
         self.expect("tasks that are still held", held, 0);
     }
 
-    fn expect(&self, what: &str, found: usize, expected: usize) {
+    fn expect(&self, label: &str, found: usize, expected: usize) {
         if found != expected {
-            self.complain(format!("{what}: {found} in place of {expected}"));
+            self.complain(format!("{label}: {found} in place of {expected}"));
         }
     }
 }

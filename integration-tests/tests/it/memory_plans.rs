@@ -45,10 +45,10 @@ fn short_tasks() -> [(&'static str, Vec<Value>); 3] {
 #[test]
 fn as_many_tasks_as_one_call_may_write_take_little_memory() {
     let mut figures = Figures::of("as_many_tasks_as_one_call_may_write_take_little_memory", 0);
-    for (what, tasks) in short_tasks() {
+    for (label, tasks) in short_tasks() {
         let peak = peak(&json!({"plan": {"name": "large", "tasks": tasks}}), MAX_TASKS);
-        figures.add(format!("{peak} MiB for {MAX_TASKS} {what}"));
-        assert!(peak < MAX_MIB, "{what}: {peak} MiB");
+        figures.add(format!("{peak} MiB for {MAX_TASKS} {label}"));
+        assert!(peak < MAX_MIB, "{label}: {peak} MiB");
     }
 }
 
@@ -83,14 +83,14 @@ fn seven_mb_of_bare_tasks_are_refused_with_little_memory_and_join_in_parts() {
 #[test]
 fn a_plan_of_7_mb_over_mcp_takes_little_memory() {
     let mut figures = Figures::of("a_plan_of_7_mb_over_mcp_takes_little_memory", 0);
-    for (what, tasks) in plans() {
+    for (label, tasks) in plans() {
         let count = tasks.len();
         let arguments = json!({"plan": {"name": "large", "tasks": tasks}});
         let bytes = arguments.to_string().len();
-        assert!((6_900_000..8_300_000).contains(&bytes), "{what}: {bytes} bytes");
+        assert!((6_900_000..8_300_000).contains(&bytes), "{label}: {bytes} bytes");
         let peak = peak(&arguments, count);
-        figures.add(format!("{peak} MiB for {what}"));
-        assert!(peak < MAX_MIB, "{what}: {peak} MiB");
+        figures.add(format!("{peak} MiB for {label}"));
+        assert!(peak < MAX_MIB, "{label}: {peak} MiB");
         assert!(peak > bytes as u64 >> 20, "the figure is that of the server: {peak} MiB");
     }
 }

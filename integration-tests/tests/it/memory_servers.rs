@@ -69,10 +69,10 @@ fn servers_do_not_make_the_engine_grow() {
         ),
         ("tools without end", json!({"pages/t1": {}}), "todo"),
     ];
-    for (number, (what, call, end)) in cases.into_iter().enumerate() {
+    for (number, (label, call, end)) in cases.into_iter().enumerate() {
         let growth = most_memory(&home, &format!("t{number}"), &call, end).saturating_sub(quiet);
-        figures.add(format!("{growth} KiB for {what}"));
-        assert!(growth < MAX_GROWTH_KIB, "the engine grew by {growth} KiB for {what}");
+        figures.add(format!("{growth} KiB for {label}"));
+        assert!(growth < MAX_GROWTH_KIB, "the engine grew by {growth} KiB for {label}");
     }
     let large = json!({"write_file": {"path": "out", "content": "x".repeat(30_000_000)}});
     let growth = most_memory(&home, "large", &large, "done").saturating_sub(quiet);

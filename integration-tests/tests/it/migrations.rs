@@ -106,7 +106,7 @@ fn tally(
         kills += usize::from(run.code != Some(0));
         match judge(&home) {
             Ok(is_old) => old += usize::from(is_old),
-            Err(what) => wrong.push(format!("{call} {number}: {what}")),
+            Err(mistake) => wrong.push(format!("{call} {number}: {mistake}")),
         }
     }
     (kills, old, wrong)

@@ -35,7 +35,7 @@ fn default_sandbox() {
             "they are said to be open: {}",
             found.listing()
         );
-        assert_eq!(around.heard(), 0, "somebody outside has heard something");
+        assert_eq!(around.heard(), 0, "a listener outside has received a message");
         assert!(!around.has_shared_memory(), "it was written into the memory that all share");
         if has_mounts {
             assert_eq!(around.untouchable(), before);
@@ -53,7 +53,7 @@ fn strict_sandbox() {
         let Some(found) = attempts(&around, &["--sandbox=strict"]) else { return };
         let is_held = |way: &Way| matches!(way.promise, Promise::Held | Promise::HeldByMounts);
         assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "{}", found.listing());
-        assert_eq!(around.heard(), 0, "somebody outside has heard something");
+        assert_eq!(around.heard(), 0, "a listener outside has received a message");
         assert!(!around.has_shared_memory(), "it was written into the memory that all share");
         assert_eq!(around.untouchable(), before);
         figures.add(format!("{}: {} ways tried, {}", name_of(user), found.said.len(), found.summary()));

@@ -51,7 +51,7 @@ fn it_lists_claims_waits_failures_and_next_actions() {
     assert_eq!(json["counts"], json!({"done": 1, "failed": 2, "blocked": 4, "todo": 2, "in_progress": 1}));
     assert_eq!(digest.mine.items[0].note.as_deref(), Some("half done"));
     assert_eq!(ids(&json["mine"]), ["taken"]);
-    assert_eq!(ids(&json["ready"]), ["look"], "what is assigned to somebody else is not for this actor");
+    assert_eq!(ids(&json["ready"]), ["look"], "tasks of another assignee are not for this actor");
     assert_eq!(ids(&json["onHold"]), ["asks", "colour", "stuck"]);
     let failed = &digest.failed.items;
     assert_eq!((failed.len(), failed[0].tool.as_str(), failed[0].count), (1, "fail", 2));
@@ -74,7 +74,7 @@ fn it_lists_claims_waits_failures_and_next_actions() {
 fn another_actor_sees_its_own_claims() {
     let plans = eventful();
     let digest =
-        Digest::gather(&plans.manager().clone().with_actor("somebody else"), 10, &Means::default()).unwrap();
+        Digest::gather(&plans.manager().clone().with_actor("another actor"), 10, &Means::default()).unwrap();
     assert!(digest.mine.is_empty());
     assert_eq!(digest.held.items[0].actor, "library");
     let ready: Vec<_> = digest.ready.items.iter().map(|ready| ready.task.as_str()).collect();
@@ -162,7 +162,7 @@ fn reads_of_a_digest_do_not_grow_with_the_plan() {
     fill(&small, 1_000);
     fill(&large, 100_000);
     let (Some(of_small), Some(of_large)) = (digest_of(&small), digest_of(&large)) else {
-        println!("SKIPPED: what a digest reads: the system does not count it");
+        println!("SKIPPED: reads of a digest: the system does not count them");
         return;
     };
     println!("read for a digest: {of_small} bytes of 1,000 tasks, {of_large} bytes of 100,000");

@@ -201,7 +201,7 @@ fn a_task_is_returned_as_its_own_change_left_it() {
     plans.create_task(new_task("a")).unwrap();
     let change = |number: u32| {
         let task = plans.update_task_metadata("a", map(json!({"number": number}))).unwrap();
-        assert_eq!(task.metadata.extra["number"], number, "nobody else has changed it");
+        assert_eq!(task.metadata.extra["number"], number, "no other thread has changed it");
         task.version
     };
     let mut versions: Vec<u64> = std::thread::scope(|scope| {

@@ -104,7 +104,7 @@ impl Scene {
         let (before, would) = (self.files(), self.plans.engine().prune(&dry).unwrap());
         assert_eq!(self.files(), before, "a dry run removes nothing");
         let report = self.plans.engine().prune(options).unwrap();
-        assert_eq!(would, report, "a dry run says what happens");
+        assert_eq!(would, report, "a dry run reports the same");
         report
     }
 
@@ -272,7 +272,11 @@ fn large_results_stay_while_they_are_referenced() {
     let scene = Scene::new();
     scene.run(&["a"], "{long: true}");
     scene.pass(40 * DAY);
-    assert_eq!((scene.prune_older(30 * DAY).files, scene.files().len()), (1, 1), "only what it printed goes");
+    assert_eq!(
+        (scene.prune_older(30 * DAY).files, scene.files().len()),
+        (1, 1),
+        "only its printed output is removed"
+    );
     scene.plans.manager().reopen(&["a".to_owned()], false).unwrap();
     // An undo would restore the result, so its file has to stay.
     scene.pass(DAY);

@@ -44,10 +44,7 @@ struct Recorder(Mutex<Vec<String>>);
 
 impl Observer for Recorder {
     fn event(&self, event: &RunEvent) {
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "what an embedder does with events it does not know"
-        )]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "as an embedder ignores unknown events")]
         let line = match event {
             RunEvent::CallStarted { task, tool, .. } => format!("{task} starts {tool}"),
             RunEvent::CallEnded { task, status, .. } => format!("{task} {status}"),
@@ -120,12 +117,12 @@ fn a_run_that_is_dropped_ends_its_programs_and_the_next_one_recovers() {
 
     let status = |id: &str| plans.get_task(id).unwrap().status;
     let held = ["program", "safe", "gate"].map(status);
-    assert_eq!(held, [Status::InProgress; 3], "nobody wrote an end");
+    assert_eq!(held, [Status::InProgress; 3], "no end was recorded");
     let control = taskpawl::RunControl::default();
     control.stop();
     let summary = block_on(plans.run_all_ready(RunOptions { control, ..RunOptions::default() })).unwrap();
     assert_eq!(summary.exit, 130);
-    assert_eq!(status("program"), Status::Blocked, "nobody knows how far it came");
+    assert_eq!(status("program"), Status::Blocked, "its progress is unknown");
     assert_eq!(status("gate"), Status::Blocked);
     assert_eq!(status("safe"), Status::Todo, "it may be repeated");
 }

@@ -95,13 +95,13 @@ fn play(seed: u64, steps: usize, rule: Rule, counts: &mut Counts) {
             refused_alike(&home, step, verb, id, counts);
         }
         let outcome = world.act(&actor, verb, id);
-        let what = format!("seed {seed}, step {step}: {verb:?} {id} by {actor:?}, {} before", before.status);
+        let place = format!("seed {seed}, step {step}: {verb:?} {id} by {actor:?}, {} before", before.status);
         *counts.commands.entry(actor.way.name()).or_default() += 1;
         if let Some(claim) = before.claim.as_ref().filter(|_| before.status == Status::InProgress) {
             counts.on_held += 1;
             let allowed = is_allowed(rule, verb, &actor, claim);
             if allowed != outcome.is_accepted() {
-                counts.wrong.push(format!("{what}, held by {} `{}`: {outcome:?}", claim.kind, claim.actor));
+                counts.wrong.push(format!("{place}, held by {} `{}`: {outcome:?}", claim.kind, claim.actor));
             }
         }
         if let Outcome::Refused(text) = &outcome {
@@ -109,7 +109,7 @@ fn play(seed: u64, steps: usize, rule: Rule, counts: &mut Counts) {
             counts.longest = counts.longest.max(text.len());
             if text.len() > MOST_BYTES {
                 counts.wordy.push(format!(
-                    "{what}: {} bytes: {}…",
+                    "{place}: {} bytes: {}…",
                     text.len(),
                     &text[..text.floor_char_boundary(300)]
                 ));
@@ -159,13 +159,13 @@ fn entry_points_agree_on_claims_and_suggest_only_accepted_actions() {
     for number in 0..sequences {
         play(figures.seed.wrapping_add(number), steps, Rule::KindAndName, &mut counts);
     }
-    for (what, found) in [
-        ("acts on what is held", &counts.wrong),
+    for (mistake, commands) in [
+        ("acts on a claimed task", &counts.wrong),
         ("is answered otherwise elsewhere", &counts.unlike),
         ("says too much", &counts.wordy),
         ("is offered and refused", &counts.offers.refused),
     ] {
-        eprintln!("{} times a command {what}:\n{}", found.len(), found.join("\n"));
+        eprintln!("{} times a command {mistake}:\n{}", commands.len(), commands.join("\n"));
     }
     figures.add(format!("{:?} commands, {} on held tasks", counts.commands, counts.on_held));
     figures.add(format!("{} refused, at most {} bytes", counts.refused, counts.longest));

@@ -118,7 +118,7 @@ pub(super) fn control(spoilt: Spoilt) -> Vec<String> {
     for action in offered["nextActions"].as_array_mut().unwrap() {
         match spoilt {
             Spoilt::Nothing => {}
-            Spoilt::Actor => action["arguments"]["agent"] = "somebody else".into(),
+            Spoilt::Actor => action["arguments"]["agent"] = "another".into(),
             Spoilt::Id => action["arguments"]["id"] = "two".into(),
         }
     }

@@ -24,8 +24,8 @@ pub(crate) fn seed() -> u64 {
 }
 
 /// Prints that a harness is skipped on this machine.
-pub(crate) fn skip(what: &str, why: impl Display) {
-    say(&format!("SKIPPED {what}: {why}"));
+pub(crate) fn skip(check: &str, why: impl Display) {
+    say(&format!("SKIPPED {check}: {why}"));
 }
 
 /// Prints one line when a harness ends: its figures and its time, or the command that repeats a failure.

@@ -11,22 +11,22 @@ use super::scale::skip;
 pub(crate) struct Strace;
 
 impl Strace {
-    /// Returns `strace` if it is installed and may trace; otherwise prints that `what` is skipped.
-    pub(crate) fn find(what: &str) -> Option<Self> {
+    /// Returns `strace` if it is installed and may trace; otherwise prints that `check` is skipped.
+    pub(crate) fn find(check: &str) -> Option<Self> {
         if !is_there("strace") {
-            skip(what, "there is no strace");
+            skip(check, "there is no strace");
             return None;
         }
         let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
         if !traced.status.success() {
-            skip(what, format!("strace may not trace: {}", String::from_utf8_lossy(&traced.stderr)));
+            skip(check, format!("strace may not trace: {}", String::from_utf8_lossy(&traced.stderr)));
             return None;
         }
         Some(Self)
     }
 
     /// Returns `command` under strace: the given system calls of all its threads and children, into `log`.
-    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    #[expect(clippy::unused_self, reason = "a value proves that strace is usable")]
     pub(crate) fn of(&self, home: &Home, calls: &str, log: &Path, command: &Command) -> Command {
         let mut traced = Command::new("strace");
         traced.args(["-f", "-q", "--seccomp-bpf", "-e"]).arg(format!("trace={calls}"));
@@ -45,7 +45,7 @@ impl Strace {
     }
 
     /// Restricts `traced` to calls on the files of the store and their directory. strace also counts only these calls.
-    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    #[expect(clippy::unused_self, reason = "a value proves that strace is usable")]
     pub(crate) fn of_store(&self, home: &Home, traced: &Command) -> Command {
         const ENDINGS: [&str; 6] = ["", ".lock", "-wal", "-shm", "-journal", ".new"];
         let store = Path::new(home.store().trim_start_matches("json:"));
@@ -60,7 +60,7 @@ impl Strace {
     }
 
     /// Returns `command` with failing calls; `inject` is in the syntax of strace.
-    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    #[expect(clippy::unused_self, reason = "a value proves that strace is usable")]
     pub(crate) fn injecting(&self, home: &Home, call: &str, inject: &str, command: &Command) -> Command {
         let mut traced = Command::new("strace");
         traced.args(["-f", "-q", "--seccomp-bpf", "-o", "/dev/null", "-e"]).arg(format!("trace={call}"));
@@ -71,7 +71,7 @@ impl Strace {
     }
 
     /// Returns `command` so that its process is killed when a thread starts its `number`th `call`.
-    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    #[expect(clippy::unused_self, reason = "a value proves that strace is usable")]
     pub(crate) fn killing(&self, home: &Home, call: &str, number: usize, command: &Command) -> Command {
         let mut traced = Command::new("strace");
         traced.args(["-f", "-q", "-o", "/dev/null", "-e"]).arg(format!("trace={call}"));

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Calls `look` until it returns a value. Panics after two minutes.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(goal: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(begin.elapsed() < PATIENCE, "waited in vain until {goal}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
