@@ -30,7 +30,7 @@ fn eventful() -> Taskpawl {
         {id: behind, needs: bad, call: {count: {}}},
         {id: asks, approval: {ask: 'Publish?'}, call: {count: {}}},
         {id: colour, approval: {ask: 'Which?', options: [red, blue]}, call: {count: {}}},
-        {id: look, name: Look at it}, {id: taken}, {id: theirs, assignee: somebody else}, {id: stuck}]";
+        {id: look, name: Look at it}, {id: taken}, {id: theirs, assignee: another actor}, {id: stuck}]";
     plans.apply_text(text, "plan").unwrap();
     let manager = plans.manager();
     manager.claim("taken", std::time::Duration::from_mins(1)).unwrap();
