@@ -28,7 +28,7 @@ mod files;
 mod format;
 mod front;
 mod ids;
-mod json_text;
+pub mod json_text;
 mod kept;
 mod lines;
 mod lost;

@@ -3,9 +3,10 @@
 //! One line break is put before the block and one behind it, however the file ended: so what is added later stands on a line of its
 //! own, and taking the block away gives the file as it was before.
 
+use taskpawl_formats::json_text::Style;
+
 use super::Trouble;
 use super::fences::code_lines;
-use super::lines::Lines;
 
 /// What is put into a file.
 #[derive(Debug, Clone)]
@@ -36,7 +37,7 @@ impl Block {
                 Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(&file[before.len()..]))))
             }
             None => {
-                let end = Lines::of(file).end;
+                let end = Style::of(file).end;
                 Ok(format!("{file}{end}{}{end}", self.lines(end)))
             }
         }

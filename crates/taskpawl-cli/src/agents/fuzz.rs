@@ -1,9 +1,10 @@
 //! Hostile input at what changes files that are not ours: no panic, and what can be added to can be taken back to the byte.
 
+use taskpawl_formats::json_text::Json;
 use taskpawl_fuzz::Target;
 
 use super::block::Block;
-use super::json::{Addition, Json, What};
+use super::json::{Addition, What};
 
 const JSON: Target<'_> = Target {
     name: "JSON files of agents",
@@ -44,8 +45,8 @@ const JSON: Target<'_> = Target {
 };
 
 fn additions() -> [Addition; 2] {
-    let fields = vec![("command", Json::Text("taskpawl".to_owned())), ("args", Json::List(Vec::new()))];
-    let element = Json::Object(vec![("command", Json::Text("taskpawl prime".to_owned()))]);
+    let fields = vec![("command", Json::Plain("taskpawl".into())), ("args", Json::List(Vec::new()))];
+    let element = Json::object([("command", Json::Plain("taskpawl prime".into()))]);
     [
         Addition { path: vec!["mcpServers"], what: What::Entry("taskpawl", fields) },
         Addition { path: vec!["hooks", "SessionStart"], what: What::Element(element, "taskpawl prime") },

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use taskpawl_formats::json_text::Json;
+
 use super::Trouble;
 use super::block::Block;
-use super::json::{Addition, Json, What};
+use super::json::{Addition, What};
 use crate::files::read_file;
 
 /// An agent.
@@ -102,7 +104,7 @@ impl Agent {
             let addition = Addition { path: way.to_vec(), what: What::Entry(NAME, fields) };
             Piece { path: path.to_owned(), part: Part::Json(addition) }
         };
-        let text = |text: &str| Json::Text(text.to_owned());
+        let text = |text: &str| Json::Plain(text.into());
         let words = self.words(wish);
         let args = || ("args", Json::List(words.iter().map(|word| text(word)).collect()));
         let command = || ("command", text(COMMAND));
@@ -121,7 +123,7 @@ impl Agent {
             Self::Opencode => {
                 let all = std::iter::once(COMMAND).chain(words.iter().copied());
                 let command = ("command", Json::List(all.map(text).collect()));
-                let fields = vec![("type", text("local")), command, ("enabled", Json::Bool(true))];
+                let fields = vec![("type", text("local")), command, ("enabled", Json::Plain(true.into()))];
                 opencode(root, fields)
             }
             Self::Codex => Piece { path: ".codex/config.toml".to_owned(), part: Part::Toml(table(&words)) },
@@ -196,9 +198,9 @@ const HOOK: &str = "taskpawl prime";
 
 /// Only what `SessionStart` prints comes into the context, and it comes after each compaction, too; what `PreCompact` prints does not.
 fn hook() -> Piece {
-    let text = |text: &str| Json::Text(text.to_owned());
-    let command = Json::Object(vec![("type", text("command")), ("command", text(HOOK))]);
-    let group = Json::Object(vec![("hooks", Json::List(vec![command]))]);
+    let text = |text: &str| Json::Plain(text.into());
+    let command = Json::object([("type", text("command")), ("command", text(HOOK))]);
+    let group = Json::object([("hooks", Json::List(vec![command]))]);
     let what = What::Element(group, HOOK);
     let addition = Addition { path: vec!["hooks", "SessionStart"], what };
     Piece { path: ".claude/settings.json".to_owned(), part: Part::Json(addition) }

@@ -10,7 +10,6 @@ mod files;
 mod fuzz;
 mod json;
 mod known;
-mod lines;
 mod links;
 #[cfg(test)]
 mod tests;

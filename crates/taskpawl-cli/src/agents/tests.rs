@@ -3,18 +3,20 @@
 use std::fs;
 use std::path::Path;
 
+use taskpawl_formats::json_text::Json;
+
 use super::block::Block;
-use super::json::{Addition, Json, What};
+use super::json::{Addition, What};
 use super::{Agent, Change, Changes, Wish};
 
 fn entry(path: &[&'static str], args: &[&str]) -> Addition {
-    let args = args.iter().map(|word| Json::Text((*word).to_owned())).collect();
-    let fields = vec![("command", Json::Text("taskpawl".to_owned())), ("args", Json::List(args))];
+    let args = args.iter().map(|word| Json::Plain((*word).into())).collect();
+    let fields = vec![("command", Json::Plain("taskpawl".into())), ("args", Json::List(args))];
     Addition { path: path.to_vec(), what: What::Entry("taskpawl", fields) }
 }
 
 fn hook() -> Addition {
-    let element = Json::Object(vec![("command", Json::Text("taskpawl prime".to_owned()))]);
+    let element = Json::object([("command", Json::Plain("taskpawl prime".into()))]);
     Addition { path: vec!["hooks", "SessionStart"], what: What::Element(element, "taskpawl prime") }
 }
 
