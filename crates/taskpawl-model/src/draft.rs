@@ -1,6 +1,6 @@
-//! A draft: the view of a command plus what the command has changed so far.
+//! A draft: the view that a command reads, plus everything that the command has changed so far.
 //!
-//! Its methods are the only place that changes tasks, nodes, calls and edges, so that states, counts and events stay in step.
+//! Only the methods here change tasks, nodes, calls and edges, so that statuses, counts and events stay consistent.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -30,43 +30,43 @@ pub(crate) struct Draft<'a> {
     edges: EdgeOverlay,
     next_key: Option<Key>,
     was_ready: KeyMap<Option<Work>>,
-    /// What happened to tasks and calls that are new: nothing, and all of them share that.
+    /// Empty bodies of new tasks and calls. All new ones share them, so that a large plan allocates them once.
     pub(crate) fresh: (Shared<TaskBody>, Shared<CallBody>),
-    /// What calls that are added are marked with.
+    /// Origin recorded on calls that the command adds.
     pub(crate) origin: Origin,
-    /// What values that are written are marked with.
+    /// Origin recorded on values that the command writes.
     pub(crate) writer: Origin,
-    /// Whether the command leaves behind what it takes to undo it.
+    /// Whether to record an undo snapshot.
     pub(crate) is_undoable: bool,
-    /// Ids of new tasks that deleted ones had before.
+    /// Ids of new tasks that deleted tasks had used before.
     pub(crate) reused: BTreeSet<TaskId>,
-    /// Tasks of which the command only prolonged a lease, by the way.
+    /// Tasks whose lease was renewed as a side effect and that the command did not change otherwise.
     pub(crate) renewed: BTreeSet<Key>,
     pub(crate) queue: VecDeque<Key>,
-    /// Tasks that calls returned which begin from the start: taken out of the plan before gates take effect.
+    /// Tasks added by calls that start over. They are withdrawn before gates are applied.
     pub(crate) to_withdraw: VecDeque<Key>,
-    /// Cancelled tasks whose calls have not ended, with the runs that end them; read at most once.
+    /// Cancelled tasks with calls that still run, and the run that ends each; read from the store at most once.
     pub(crate) ending: Option<BTreeMap<TaskId, RunId>>,
-    /// What calls may still be started with; without bounds where no round of a run is decided.
+    /// Capacity left for starting calls in this round; unlimited outside a round.
     pub(crate) room: Room,
-    /// Tasks that hold what others may want; read at most once.
+    /// Tasks that hold resources or paths; read from the store at most once.
     pub(crate) holders: Option<Vec<Holder>>,
 }
 
-/// What is left of a round of a run for the calls that it starts.
+/// Capacity and settings of a round of a run, reduced by each call that starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Room {
-    /// How many more calls may start.
+    /// Number of calls that may still start.
     pub(crate) places: usize,
-    /// How many more calls of a tool may start; tools that are not named have no limit.
+    /// Number of calls of each tool that may still start; other tools are unlimited.
     pub(crate) tool_places: BTreeMap<String, usize>,
-    /// What claims with limits were given.
+    /// Resources and paths granted to claims that have limits.
     pub(crate) grants: BTreeMap<Key, Grant>,
-    /// What holds for all tasks of the run.
+    /// Settings for all tasks of the run.
     pub(crate) rules: Arc<RunRules>,
-    /// The tools that the run knows.
+    /// Tools that the run has.
     pub(crate) tools: Arc<BTreeSet<String>>,
-    /// Plans of whose tasks nothing more starts.
+    /// Plans whose tasks no longer start in this run.
     pub(crate) ended_plans: Arc<BTreeSet<String>>,
 }
 
@@ -89,7 +89,7 @@ impl Room {
         }
     }
 
-    /// Takes a place for a call of a tool.
+    /// Reserves capacity for one call of a tool.
     pub(crate) fn take(&mut self, tool: &str) {
         self.places = self.places.saturating_sub(1);
         if let Some(places) = self.tool_places.get_mut(tool) {
@@ -124,13 +124,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Marks all that is added from now on as written by `origin`; returns what it was before.
+    /// Sets the origin of everything added from now on; returns the previous origin of calls.
     pub(crate) fn write_as(&mut self, origin: Origin) -> Origin {
         self.writer = origin;
         std::mem::replace(&mut self.origin, origin)
     }
 
-    /// Lets every gate that the changes touched take effect, and closes the draft.
+    /// Applies every queued gate and completes the decision.
     pub(crate) fn finish(mut self) -> Decided<Decision> {
         self.settle()?;
         key_map::sort(&mut self.changes.nodes);
@@ -143,29 +143,29 @@ impl<'a> Draft<'a> {
         self.answer.events = self.changes.events.len() as u64;
         if self.is_undoable && self.changes.events.iter().any(|event| undo::is_a_touch(&event.kind)) {
             let mut image = undo::Image::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
-            // That somebody was at work is not undone.
+            // Lease renewals are not recorded: undoing a command must not shorten a lease.
             image.tasks.retain(|task| !self.renewed.contains(&task.key));
             self.changes.image = Some(Arc::new(image));
         }
         Ok(Decision { changes: self.changes, answer: self.answer })
     }
 
-    /// Returns the tasks that are ready now and were not before.
+    /// Returns the tasks that are ready now and were not before the command.
     pub(crate) fn newly_ready(&self) -> impl Iterator<Item = Node> {
         self.was_ready.iter().filter_map(|(key, was_ready_for)| {
-            // Who ends it may have changed, too: a task that was ready for people is news for a run once it has calls.
+            // The kind of work may have changed, too: a ready manual task that gets calls becomes ready for runs.
             let node = self.changes.nodes.get(key)?;
             (node.is_ready() && *was_ready_for != Some(node.work)).then_some(*node)
         })
     }
 
-    // Reading.
+    // Reads.
 
     pub(crate) fn now(&self) -> Timestamp {
         self.context.now
     }
 
-    /// Finds the task that `text` names: an exact id, or the only one that begins so.
+    /// Resolves a reference to a task: an exact id, or the only id with this prefix.
     pub(crate) fn resolve(&self, text: &str) -> Decided<Key> {
         match self.ids.get(text) {
             Some(key) => Ok(*key),
@@ -173,7 +173,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Finds the task that `text` names beside `asker`, which is never meant: it is not suggested.
+    /// Resolves a reference to a task other than `asker`. A refusal does not suggest `asker` itself.
     pub(crate) fn resolve_beside(&self, asker: Key, text: &str) -> Decided<Key> {
         let asker = self.id(asker)?;
         self.resolve(text).map_err(|error| match error {
@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
         Ok(keys)
     }
 
-    /// Returns whether a task with this id is among those that the command has made.
+    /// Returns whether the command has created a task with this id.
     pub(crate) fn has_made(&self, id: &TaskId) -> bool {
         self.ids.contains_key(id)
     }
@@ -239,7 +239,7 @@ impl<'a> Draft<'a> {
         self.look_at(key).map(Cow::into_owned)
     }
 
-    /// Returns a task to look at: what the command has changed is not copied.
+    /// Returns a task for reading. A task that the command changed is borrowed instead of cloned.
     pub(crate) fn look_at(&self, key: Key) -> Decided<Cow<'_, TaskRecord>> {
         match self.changes.tasks.get(&key) {
             Some(change) => Ok(Cow::Borrowed(&change.record)),
@@ -255,12 +255,12 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Returns the calls of a task without keeping them at hand.
+    /// Returns the calls of a task without caching them in the draft.
     pub(crate) fn known_calls(&self, key: Key) -> Decided<Vec<CallRecord>> {
         self.look_at_calls(key).map(Cow::into_owned)
     }
 
-    /// Returns the calls of a task to look at: those that are at hand are not copied.
+    /// Returns the calls of a task for reading. Cached calls are borrowed instead of cloned.
     pub(crate) fn look_at_calls(&self, key: Key) -> Decided<Cow<'_, [CallRecord]>> {
         match self.calls.get(&key) {
             Some(calls) => Ok(Cow::Borrowed(calls)),
@@ -275,7 +275,9 @@ impl<'a> Draft<'a> {
         Ok(keys)
     }
 
-    /// Returns whether the task depends directly on another, without reading what else a new task depends on.
+    /// Returns whether the task depends directly on another one.
+    ///
+    /// For a new task this looks up one edge and does not collect its other dependencies.
     pub(crate) fn depends_on(&self, key: Key, on: Key) -> Decided<bool> {
         let is_added = self.edges.dependencies.contains(key, on);
         Ok(is_added || (!self.is_new(key) && self.dependencies(key)?.contains(&on)))
@@ -295,7 +297,7 @@ impl<'a> Draft<'a> {
         Ok(keys)
     }
 
-    /// Returns everything below a task, each after the one above it.
+    /// Returns all descendants of a task, each after its parent.
     pub(crate) fn subtree(&self, key: Key) -> Decided<Vec<Key>> {
         let mut below = self.subtasks(key)?;
         let mut next = 0;
@@ -310,7 +312,7 @@ impl<'a> Draft<'a> {
         self.changes.tasks.get(&key).is_some_and(|change| change.is_new)
     }
 
-    // Writing.
+    // Writes.
 
     pub(crate) fn emit(&mut self, key: Option<Key>, kind: EventKind) -> Decided<()> {
         let task = key.map(|key| self.id(key).map(|id| (key, id))).transpose()?;
@@ -326,7 +328,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Reserves the key of a new task.
+    /// Allocates the key of a new task.
     pub(crate) fn new_key(&mut self) -> Decided<Key> {
         let key = match self.next_key {
             Some(key) => key,
@@ -350,7 +352,7 @@ impl<'a> Draft<'a> {
         self.queue(key);
     }
 
-    /// Makes room for so many new tasks.
+    /// Reserves capacity for this number of new tasks.
     pub(crate) fn expect_new(&mut self, tasks: usize) {
         self.ids.reserve(tasks);
         self.was_ready.reserve(tasks);
@@ -359,11 +361,11 @@ impl<'a> Draft<'a> {
         self.edges.dependents.reserve(tasks);
         self.changes.nodes.reserve(tasks);
         self.changes.tasks.reserve(tasks);
-        // And one for the plan.
+        // One event more, for the plan itself.
         self.changes.events.reserve(tasks + 1);
     }
 
-    /// Makes room for what calls bring that end, and those that start: the task of each, and two events.
+    /// Reserves capacity for calls that end and start: one task and two events for each.
     pub(crate) fn expect_steps(&mut self, ends: usize, starts: usize) {
         let steps = ends + starts;
         self.was_ready.reserve(steps);
@@ -375,14 +377,16 @@ impl<'a> Draft<'a> {
         self.answer.tasks.reserve(starts);
     }
 
-    /// Has the gate of a task take effect in the end.
+    /// Queues the gate of a task, to be applied when the draft settles.
     pub(crate) fn queue(&mut self, key: Key) {
+        // Consecutive duplicates are common and cheap to detect here. Other duplicates are harmless, because settling
+        // is idempotent.
         if self.queue.back() != Some(&key) {
             self.queue.push_back(key);
         }
     }
 
-    /// Deletes tasks that nothing else depends on or is below.
+    /// Deletes tasks. The caller has checked that no remaining task depends on them or is below them.
     pub(crate) fn delete_tasks(&mut self, keys: &[Key]) -> Decided<()> {
         let mut deleted = Vec::with_capacity(keys.len());
         for key in keys {
@@ -417,12 +421,12 @@ impl<'a> Draft<'a> {
         Ok(*node)
     }
 
-    /// Writes the body of a task, and with it its version and time.
+    /// Changes a task, and updates its version and its time of change.
     pub(crate) fn update_task(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
         self.write_task(key, false, change)
     }
 
-    /// Writes a task whose specification changed, and what its node takes from there.
+    /// Changes the specification of a task, and everything derived from it.
     pub(crate) fn update_spec(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
         let before = self.task(key)?.spec;
         self.write_task(key, true, change)?;
@@ -434,7 +438,8 @@ impl<'a> Draft<'a> {
         self.refresh_node(key)
     }
 
-    /// Gives the plan of a task another name. Its work stays, and so does everything that was decided about it.
+    /// Moves a task to a renamed plan. Unlike a change of the specification, this keeps its conditions and approvals
+    /// decided.
     pub(crate) fn rename_plan_of(&mut self, key: Key, plan: SharedText) -> Decided<()> {
         self.write_task(key, true, |record| record.plan = Some(plan))
     }
@@ -450,7 +455,8 @@ impl<'a> Draft<'a> {
         self.write_task(key, false, |record| record.body.progress.former_items = has_former)
     }
 
-    /// What was decided before other work was asked for is decided anew.
+    /// Discards the decided conditions and approvals of a task that has not started: they were made for its previous
+    /// work.
     fn close_unstarted(&mut self, key: Key) -> Decided<()> {
         match self.node(key)?.phase.status() {
             Status::Todo | Status::Blocked => self.close(key)?,
@@ -459,15 +465,16 @@ impl<'a> Draft<'a> {
         self.close_approved_above(key)
     }
 
-    /// An approval of a task was about all that lay below it: other work there is asked about.
+    /// Discards approvals of the parents, which covered all work below them and not the changed work.
     fn close_approved_above(&mut self, key: Key) -> Decided<()> {
         let mut above = self.node(key)?.parent;
-        // A new one has no approval yet, and when it came below others these were looked at.
+        // A new parent has no approval yet. Its own parents were checked when it was put below them.
         while let Some(parent) = above.filter(|parent| !self.is_new(*parent)) {
             let node = self.node(parent)?;
             let is_open = node.phase == Phase::Todo && !node.gate.undecided;
             let record = self.task(parent)?;
-            // Where the rules asked about a list, each of its calls has an approval of its own, which is not of another one.
+            // If only the policy asks about a list, each of its calls carries an approval of its own, so changed work
+            // cannot use it.
             let is_asked_alone = record.spec.for_each.is_some() && record.spec.approval.is_none();
             if is_open && record.body.progress.approval.is_some() && !is_asked_alone {
                 self.close(parent)?;
@@ -488,6 +495,7 @@ impl<'a> Draft<'a> {
             indexmap::map::Entry::Occupied(entry) => entry.into_mut(),
             indexmap::map::Entry::Vacant(entry) => {
                 let mut record = self.view.task(key)?.ok_or_else(|| missing(key))?;
+                // Only the first change within a command counts: the version counts commits, not calls of this method.
                 record.version += 1;
                 entry.insert(TaskChange { record, is_new: false, spec_changed: false })
             }
@@ -498,7 +506,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Derives anew what the node takes from the specification, the calls and the subtasks.
+    /// Derives the node again from the specification, the calls and the subtasks.
     pub(crate) fn refresh_node(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         let calls = self.calls(key)?.clone();
@@ -534,7 +542,7 @@ impl<'a> Draft<'a> {
         self.refresh_node(key)
     }
 
-    /// Puts other calls in the place of those of a task that did not run.
+    /// Replaces the calls of a task that did not run.
     pub(crate) fn replace_calls(&mut self, key: Key, calls: Vec<CallRecord>) -> Decided<()> {
         let before = self.calls(key)?.len();
         for position in 0..before.max(calls.len()) {
@@ -547,9 +555,10 @@ impl<'a> Draft<'a> {
         self.refresh_node(key)
     }
 
-    /// Adds an edge that the store does not have; one that the draft has added stays as it is.
+    /// Adds an edge that the store does not have. Adding one that the draft already added does nothing.
     pub(crate) fn add_edge(&mut self, task: Key, on: Key) -> Decided<()> {
         let outcome = self.node(on)?.phase.outcome();
+        // An edge that this command removed earlier is still in the view. Dropping the removal restores it.
         if !self.edges.removed.remove(task, on) {
             if !self.edges.dependencies.insert(task, on) {
                 return Ok(());
@@ -575,7 +584,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Puts a task below another, or at the top, and keeps the counts of both.
+    /// Moves a task under a parent, or to the top level, and updates the counts of both parents.
     pub(crate) fn set_parent(&mut self, key: Key, parent: Option<Key>) -> Decided<()> {
         let node = self.node(key)?;
         if node.parent == parent {
@@ -605,7 +614,7 @@ impl<'a> Draft<'a> {
         self.close_approved_above(key)
     }
 
-    /// Puts new tasks at the top below another one.
+    /// Moves new top-level tasks under a parent.
     pub(crate) fn put_items_below(&mut self, parent: Key, keys: &[Key]) -> Decided<()> {
         for key in keys {
             self.edges.subtasks.insert(parent, *key);
@@ -630,7 +639,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Changes the state of a task by the table of states, with what follows from it at once: times, event, counts.
+    /// Changes the status of a task by the transition table, and writes its times, event and counts.
     pub(crate) fn set_state(
         &mut self,
         key: Key,
@@ -660,7 +669,7 @@ impl<'a> Draft<'a> {
         self.change_phase(key, phase)
     }
 
-    /// Returns how long a task ran that ends well because its work is done.
+    /// Returns the running time of a task that finished because its work is done; `None` for every other transition.
     fn running_time(
         &mut self,
         key: Key,
@@ -687,7 +696,7 @@ impl<'a> Draft<'a> {
         let state = &record.body.state;
         let mut allowed = allowed_by_hand(state.status(), state.blocked_reason());
         if let TaskState::InProgress { claim } = state {
-            // What the caller may not do to the holder's task is no advice.
+            // The caller must not be advised to do something to another holder's task that would be refused.
             let actor = self.context.as_actor();
             let (ends, takes) = (claim.may_be_ended_by(actor), claim.may_be_taken_by(actor, self.now()));
             allowed.retain(|verb| match *verb {
@@ -704,7 +713,8 @@ impl<'a> Draft<'a> {
         Ok(Refusal::Transition { id, from, reason, to, by, allowed, since })
     }
 
-    /// Puts a task back to what it was, outside the table of states. What counts up stays: version, attempt, starts of calls.
+    /// Restores an earlier status outside the transition table. Counters keep growing: version, attempt and starts of
+    /// calls.
     pub(crate) fn restore_task(
         &mut self,
         key: Key,
@@ -746,7 +756,7 @@ impl<'a> Draft<'a> {
             }
         }
         if let Some(parent) = before.parent.filter(|_| before.phase == Phase::InProgress) {
-            // It may be an item that had to end before others come in its place.
+            // The task may be an item of a list that had to end before the list could replace it.
             self.queue(parent);
         }
         if let Some(parent) = before.parent
@@ -799,7 +809,7 @@ impl crate::read::Edges for DraftEdges<'_, '_> {
 }
 
 impl Draft<'_> {
-    /// Returns what a task that is not ready waits for, and what keeps it from becoming so: some of each.
+    /// Returns at most five unfinished and at most five failed tasks that keep a task from being ready.
     pub(crate) fn obstacles(&self, key: Key) -> Decided<(Vec<TaskId>, Vec<TaskId>)> {
         let edges = DraftEdges(self);
         let open = crate::read::waiting_for(&edges, key)?;

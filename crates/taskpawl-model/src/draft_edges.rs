@@ -4,27 +4,29 @@ use std::collections::BTreeSet;
 
 use crate::{Key, KeyMap};
 
-/// What differs from the edges of the view. Each end of an edge is found by the other.
+/// Differences from the edges of the view, indexed from both ends of an edge.
 #[derive(Clone, Default)]
 pub(crate) struct EdgeOverlay {
-    /// What a task depends on.
+    /// Added dependencies, by task.
     pub(crate) dependencies: Pairs,
-    /// What depends on a task.
+    /// Added dependents, by task.
     pub(crate) dependents: Pairs,
-    /// What lies below a task.
+    /// Added subtasks, by parent.
     pub(crate) subtasks: Pairs,
-    /// Tasks, and what they do not depend on any more.
+    /// Removed dependencies, by task.
     pub(crate) removed: Pairs,
-    /// Tasks, and what does not lie below them any more.
+    /// Removed subtasks, by former parent.
     pub(crate) moved_away: Pairs,
 }
 
-/// Pairs of keys, found by the first; by a hash, because a plan brings many and most have few others.
+/// Pairs of keys, indexed by the first.
+///
+/// A hash map, because a large plan inserts many keys and most of them have few partners.
 #[derive(Clone, Default)]
 pub(crate) struct Pairs(KeyMap<BTreeSet<Key>>);
 
 impl Pairs {
-    /// Returns the others of `key`, in order.
+    /// Returns the partners of `key`, in order.
     pub(crate) fn of(&self, key: Key) -> impl Iterator<Item = Key> + '_ {
         self.0.get(&key).into_iter().flatten().copied()
     }
@@ -33,17 +35,17 @@ impl Pairs {
         self.0.get(&key).is_some_and(|others| others.contains(&other))
     }
 
-    /// Returns whether the pair is new.
+    /// Adds the pair; returns whether it is new.
     pub(crate) fn insert(&mut self, key: Key, other: Key) -> bool {
         self.0.entry(key).or_default().insert(other)
     }
 
-    /// Returns whether there was such a pair.
+    /// Removes the pair; returns whether it existed.
     pub(crate) fn remove(&mut self, key: Key, other: Key) -> bool {
         self.0.get_mut(&key).is_some_and(|others| others.remove(&other))
     }
 
-    /// Makes room for so many keys.
+    /// Reserves capacity for this number of additional keys.
     pub(crate) fn reserve(&mut self, keys: usize) {
         self.0.reserve(keys);
     }
@@ -55,7 +57,7 @@ mod tests {
     use crate::Key;
 
     #[test]
-    fn the_others_of_a_key_are_in_order_whatever_came_and_went() {
+    fn partners_stay_sorted_after_inserts_and_removals() {
         let mut pairs = Pairs::default();
         let of = |pairs: &Pairs, key| pairs.of(Key(key)).map(|key| key.0).collect::<Vec<_>>();
         for (key, other) in [(1, 9), (1, 2), (2, 1), (1, 5)] {

@@ -1,50 +1,52 @@
-//! The gate: one type that decides whether a task may start.
+//! The gate: one type that decides if a task may start.
+//!
+//! A gate holds counts and no edges, so that deciding costs the same for one dependency as for thousands.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Trigger, word_enum};
 
 word_enum! {
-    /// What the gate of a task says.
+    /// Result of evaluating the gate of a task.
     GateState {
-        /// Something that it depends on is unfinished.
+        /// A dependency, a subtask or the parent is unfinished.
         Wait = "wait",
-        /// It may start.
+        /// The task may start.
         Ready = "ready",
-        /// It can no longer start by itself.
+        /// The task can no longer start by itself.
         Block = "block",
-        /// It is not needed.
+        /// The task is not needed.
         Skip = "skip",
     }
 }
 
 word_enum! {
-    /// What the task above lets its subtasks do.
+    /// Whether the parent allows its subtasks to start.
     Entry {
         /// They may start.
         Open = "open",
-        /// Not yet.
+        /// The parent's own gate is not open yet.
         Waiting = "waiting",
-        /// Its own gate can no longer open, so theirs cannot either.
+        /// The parent's gate can no longer open, so the subtasks cannot start either.
         Shut = "shut",
     }
 }
 
 word_enum! {
-    /// How a task counts for those that depend on it.
+    /// Outcome of a task, as its dependents count it.
     Outcome {
-        /// It has not finished, or is blocked for a reason that does not spread.
+        /// Unfinished, or blocked for a reason that does not spread to dependents.
         Open = "open",
-        /// It is done.
+        /// The task is done.
         Done = "done",
-        /// It was skipped.
+        /// The task was skipped.
         Skipped = "skipped",
-        /// It failed, was cancelled, or its own gate can no longer open.
+        /// The task failed, was cancelled, or its own gate can no longer open.
         Failed = "failed",
     }
 }
 
-/// How many dependencies count as what.
+/// Number of dependencies with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DependencyCounts {
     /// Unfinished.
@@ -73,41 +75,41 @@ impl DependencyCounts {
     }
 }
 
-/// How many subtasks count as what.
+/// Number of subtasks with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubtaskCounts {
     /// Unfinished.
     pub open: u32,
-    /// Done, skipped or cancelled.
+    /// Done, skipped or cancelled. A cancelled subtask does not block its parent, although it blocks its dependents.
     pub finished: u32,
     /// Failed, or blocked by a dependency.
     pub failed: u32,
 }
 
 impl SubtaskCounts {
-    /// Returns how many there are.
+    /// Returns the number of subtasks.
     pub fn total(self) -> u32 {
         self.open + self.finished + self.failed
     }
 }
 
-/// What decides whether a task may start: its trigger, what the task above allows, and counts.
+/// Inputs of the start decision: the trigger, the entry that the parent allows, and the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// When the dependencies let it start.
+    /// Rule that says which outcomes of the dependencies let the task start.
     pub trigger: Trigger,
-    /// What the task above allows; `open` for a task that is no subtask.
+    /// Entry that the parent allows; `open` for a top-level task.
     pub entry: Entry,
-    /// Something has to be evaluated or decided before it starts, and is not: a condition, a list, an approval.
+    /// A condition, a list or an approval must still be evaluated or decided before the task starts.
     pub undecided: bool,
-    /// Its dependencies.
+    /// Outcomes of the dependencies.
     pub dependencies: DependencyCounts,
-    /// Its direct subtasks.
+    /// Outcomes of the direct subtasks.
     pub subtasks: SubtaskCounts,
 }
 
 impl Gate {
-    /// Returns the gate of a task without dependencies, subtasks or a task above.
+    /// Returns the gate of a top-level task without dependencies or subtasks.
     pub fn new(trigger: Trigger) -> Self {
         Self {
             trigger,
@@ -118,7 +120,9 @@ impl Gate {
         }
     }
 
-    /// Returns whether the task, with its own calls, may start: the task above, the dependencies and the subtasks agree.
+    /// Returns whether the task's own calls may start: the parent, the dependencies and the subtasks must all agree.
+    ///
+    /// The calls of a parent run after its subtasks.
     pub fn state(self) -> GateState {
         match self.before_subtasks() {
             GateState::Ready if self.subtasks.failed > 0 => GateState::Block,
@@ -127,10 +131,11 @@ impl Gate {
         }
     }
 
-    /// Returns whether the subtree of the task may start: the task above and the dependencies agree.
+    /// Returns whether the subtree of the task may start: the parent and the dependencies must agree.
     ///
-    /// Everything waits for the task above, also what could say already that it can no longer open: the task above may yet
-    /// be skipped with all below, and then the answer would depend on the order in which things ended.
+    /// A waiting parent wins over every other answer, even over dependencies that already failed. The parent may still
+    /// be skipped together with its subtasks. Blocking them earlier would make the result depend on the order in which
+    /// tasks end.
     pub fn before_subtasks(self) -> GateState {
         let dependencies = self.dependencies();
         match (self.entry, dependencies) {
@@ -141,7 +146,7 @@ impl Gate {
         }
     }
 
-    /// Returns whether only what is undecided about the task keeps its subtree from starting.
+    /// Returns whether the undecided condition, list or approval is all that keeps the subtree from starting.
     pub fn is_to_be_opened(self) -> bool {
         self.undecided && Self { undecided: false, ..self }.before_subtasks() == GateState::Ready
     }
@@ -152,6 +157,7 @@ impl Gate {
         match self.trigger {
             Trigger::AllDone if counts.failed > 0 => GateState::Block,
             Trigger::AllDone | Trigger::AllFinished if all_finished => GateState::Ready,
+            // Without any dependency `any_done` is ready at once: the second case covers an empty list.
             Trigger::AnyDone if counts.done > 0 || (all_finished && counts.finished() == 0) => {
                 GateState::Ready
             }

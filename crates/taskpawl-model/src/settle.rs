@@ -1,4 +1,4 @@
-//! Settling: what gates do by themselves once something around them changed.
+//! Settling: applies the consequences of gates after a command changed something around them.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,12 @@ use crate::record::{Node, Phase, Work};
 use crate::status::{BlockedReason, Cause, TaskState};
 
 impl Draft<'_> {
-    /// Lets every queued gate take effect, and those that this touches in turn.
+    /// Applies every queued gate, and then the gates that those changes affect.
     ///
-    /// Ends because dependencies and subtasks form no circle: a state changes only what is behind or above it.
+    /// This terminates because dependencies and subtasks form no cycle: a change affects only dependents and parents.
     pub(crate) fn settle(&mut self) -> Decided<()> {
+        // Tasks that finish without running, or whose condition can be evaluated, wait in `last` until the queue is
+        // empty.
         let mut last = VecDeque::new();
         loop {
             self.withdraw_queued()?;
@@ -28,7 +30,8 @@ impl Draft<'_> {
                     None => {}
                 }
             }
-            // What ends by itself, or is decided about, is so last: something that it waits for may just have become open again.
+            // A task finished here cannot be taken back, but a gate still in the queue may close it again. Hence these
+            // come last, and each is checked once more.
             let Some(key) = last.pop_front() else { return Ok(()) };
             match consequence(&self.node(key)?) {
                 Some(Consequence::End) => self.set_state(key, TaskState::Done, Cause::Empty, None)?,
@@ -45,11 +48,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Writes what follows from the counts of a node, and tells its subtasks when their entry changed.
+    /// Writes the gate columns derived from the counts of a node, and updates its subtasks if their entry changed.
     fn derive(&mut self, key: Key) -> Decided<Node> {
         let mut before = self.node(key)?;
         if has_closed(&before) {
-            // What was decided when it opened is decided anew when it does so again.
+            // Conditions and lists may read values that change before the gate opens again, so they are evaluated again
+            // then.
             self.close(key)?;
             before = self.node(key)?;
         }
@@ -61,7 +65,7 @@ impl Draft<'_> {
             node.gate_state = gate_state;
             node.opens = opens;
         })?;
-        // Most tasks have none: a count says so for less than a look.
+        // Most tasks have no subtasks. The count answers that without reading edges from the store.
         if opens != before.opens && node.gate.subtasks.total() > 0 {
             for subtask in self.subtasks(key)? {
                 self.update_node(subtask, |node| node.gate.entry = opens)?;
@@ -86,26 +90,26 @@ impl Draft<'_> {
     }
 }
 
-/// What a gate does by itself.
+/// Action that follows from a gate without a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consequence {
-    /// The task can no longer start.
+    /// Block the task: it can no longer start.
     Block,
-    /// It can again, or what it was to run in spite of has ended.
+    /// Unblock the task: it may start again, or the unfinished tasks that it waited for have ended.
     Unblock,
-    /// It is not needed.
+    /// Skip the task: it is not needed.
     Skip,
-    /// It ends without having to run.
+    /// Mark the task as done without running it.
     End,
-    /// What has to be decided before it starts is decided.
+    /// Evaluate the condition, the list and the approval of the task.
     Open,
-    /// What it asks may have changed.
+    /// Ask again: the proposal of the open question may have changed.
     Ask,
-    /// It may ask nothing any more.
+    /// Withdraw the question if the task may no longer ask it.
     Withdraw,
 }
 
-/// Returns what the gate of a task does by itself, once everything derived is up to date.
+/// Returns the action that follows from the gate of a task. Its derived columns must be up to date.
 pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
     if node.is_ready() && node.work == Work::Automatic {
         return Some(Consequence::End);
@@ -127,7 +131,10 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
     }
 }
 
-/// Returns whether a gate is closed that was open, or may have been: a task that is blocked by hand does not tell.
+/// Returns whether a gate closed that was open before.
+///
+/// A task with phase `BlockedOther` counts as open, because its node does not record whether it was open when it was
+/// blocked.
 pub(crate) fn has_closed(node: &Node) -> bool {
     (node.opens == Entry::Open || node.phase == Phase::BlockedOther)
         && !node.gate.undecided

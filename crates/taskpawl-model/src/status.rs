@@ -1,4 +1,4 @@
-//! The states of tasks and calls, and the one table of what may follow what.
+//! Task and call statuses, and the single table of allowed status transitions.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::spec::{Timestamp, word_enum};
 use crate::{ActorKind, CallId, Period, RunId, SharedText, TaskId};
 
 word_enum! {
-    /// The state of a task, as it is seen from outside.
+    /// Status of a task, as shown outside the store.
     #[derive(Default)]
     Status {
         /// Not started.
@@ -14,113 +14,113 @@ word_enum! {
         Todo = "todo",
         /// Claimed by a run, an agent or a person.
         InProgress = "in_progress",
-        /// Cannot go on; the reason says why.
+        /// Cannot continue; [`BlockedReason`] says why.
         Blocked = "blocked",
-        /// Ended well.
+        /// Finished successfully.
         Done = "done",
-        /// Ended badly.
+        /// Finished with a failure.
         Failed = "failed",
-        /// Given up by hand.
+        /// Cancelled by a command.
         Cancelled = "cancelled",
-        /// Not needed.
+        /// Not needed: dependents may start.
         Skipped = "skipped",
     }
 }
 
 impl Status {
-    /// Returns whether nothing more happens to a task in this state by itself.
+    /// Returns whether the task is finished: only a command can change this status again.
     pub fn is_finished(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled | Self::Skipped)
     }
 }
 
 word_enum! {
-    /// The state of a tool call.
+    /// Status of a tool call.
     CallStatus {
         /// Not started.
         Pending = "pending",
-        /// Started; no result yet.
+        /// Started; the store has no result yet.
         Running = "running",
-        /// Ended well.
+        /// Ended successfully.
         Succeeded = "succeeded",
-        /// Ended badly.
+        /// Ended with an error.
         Failed = "failed",
-        /// Its condition did not hold.
+        /// Its condition was false.
         Skipped = "skipped",
-        /// Stopped by hand.
+        /// Stopped because its task was cancelled.
         Cancelled = "cancelled",
-        /// Started; nobody knows how it ended.
+        /// Started, but the store does not know the outcome: the process that ran it is gone.
         Interrupted = "interrupted",
     }
 }
 
 impl CallStatus {
-    /// Returns whether the call need not be started any more.
+    /// Returns whether the call is complete, so that the task may continue with the next one.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Succeeded | Self::Skipped)
     }
 }
 
-/// Why a task is blocked, as it is seen from outside.
+/// Reason why a task is blocked, as shown outside the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockedReason {
-    /// Its gate can no longer open, because of these direct dependencies or subtasks (or the task above).
+    /// The gate can no longer open, because of these direct dependencies or subtasks, or because of the parent.
     Dependency {
         /// The tasks that failed, were cancelled or are blocked themselves.
         #[serde(default)]
         ids: Vec<TaskId>,
     },
-    /// It was to run while these were unfinished.
+    /// `run ID` was asked to run the task while these tasks were unfinished.
     Waiting {
-        /// The unfinished ones.
+        /// The unfinished tasks.
         #[serde(default)]
         ids: Vec<TaskId>,
     },
-    /// It, or one of its calls, waits for a decision.
+    /// The task or one of its calls waits for an approval.
     #[serde(rename_all = "camelCase")]
     Approval {
-        /// The call; absent where the whole task waits.
+        /// The call; absent if the whole task waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// The SHA-256, in hexadecimal, of what is to be decided about.
+        /// SHA-256, in hexadecimal, of the proposal to decide about.
         #[serde(default)]
         hash: String,
         /// The question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<String>,
-        /// The answers to choose from; none stands for yes or no.
+        /// The answers to choose from; empty for a yes/no question.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// When the question no longer stands.
+        /// Time after which the question can no longer be answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Timestamp>,
-        /// Why it is asked although its author does not say so: the rule, and where it stands.
+        /// The policy rule that asks, and its location; absent if the author of the task asks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// The version of the policy under which it is asked.
+        /// Version of the policy under which the question was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         policy: Option<String>,
     },
-    /// No tool of that name is known here.
+    /// No tool of that name is registered in the process that tried to run the task.
     MissingTool {
-        /// The name.
+        /// Name of the tool.
         name: String,
     },
-    /// A call started and nobody knows how it ended.
+    /// A call was started and its outcome is unknown.
     Interrupted {
-        /// The call.
+        /// The interrupted call.
         call: CallId,
     },
-    /// Somebody said so.
+    /// A person or an agent blocked the task.
     Manual {
-        /// Why.
+        /// The reason that was given.
         text: String,
     },
 }
 
 impl BlockedReason {
-    /// Returns the word of the reason's `type`.
+    /// Returns the `type` word of this reason in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Dependency { .. } => "dependency",
@@ -134,50 +134,50 @@ impl BlockedReason {
 }
 
 word_enum! {
-    /// What failed of a task none of whose calls did.
+    /// Failure of a task none of whose calls failed.
     FailureClass {
-        /// An expression has no value.
+        /// An expression could not be evaluated.
         Expression = "expression",
-        /// An expression reads a value that was cut.
+        /// An expression reads a value that was truncated when it was stored.
         Truncated = "truncated",
-        /// The rounds of `repeat` are used up.
+        /// All rounds of `repeat` were used and its condition still does not hold.
         Rounds = "rounds",
-        /// An agent or a person says so.
+        /// An agent or a person reported the failure.
         Reported = "reported",
     }
 }
 
-/// Who holds a task that is in progress.
+/// The claim on a task that is in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
-    /// The run, when a run holds it.
+    /// The run that holds the task; `None` for a claim of an agent or a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The actor of the run, or the agent or person.
+    /// Name of the actor: that of the run, or the agent or person.
     pub actor: SharedText,
-    /// The kind of the actor; `unknown` beside a run, and where the name alone was recorded.
+    /// Kind of the actor; `unknown` for runs, and for claims recorded by name only.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub kind: ActorKind,
-    /// When the lease of an agent ends.
+    /// Time at which the lease ends; `None` for runs, which hold tasks without a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
-    /// How long the lease lasts from each renewal.
+    /// Length that each renewal gives the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Period>,
 }
 
 word_enum! {
-    /// How the claim of a task ended that is still in progress.
+    /// End of the claim on a task that is still recorded as in progress.
     ClaimEnd {
-        /// The lease is over.
+        /// The lease expired.
         Expired = "expired",
-        /// The run that held it ended without finishing.
+        /// The run that held the task ended without finishing it.
         Killed = "killed",
     }
 }
 
-/// The state of a task with what belongs to it.
+/// Status of a task together with the data that belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum TaskState {
@@ -186,45 +186,45 @@ pub enum TaskState {
     Todo,
     /// Claimed.
     InProgress {
-        /// By whom.
+        /// The holder and its lease.
         claim: Claim,
     },
-    /// Cannot go on.
+    /// Cannot continue.
     Blocked {
-        /// Why; the ids of `dependency` and `waiting` are not kept but derived on reading.
+        /// The reason. The ids of `dependency` and `waiting` are not stored; reads derive them from the edges.
         reason: Box<BlockedReason>,
     },
-    /// Ended well.
+    /// Finished successfully.
     Done,
-    /// Ended badly.
+    /// Finished with a failure.
     Failed {
-        /// Why, for people.
+        /// Text of the failure, for people.
         error: String,
-        /// What failed, where it was no call.
+        /// Kind of the failure; `None` if a call failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<FailureClass>,
     },
-    /// Given up.
+    /// Cancelled.
     Cancelled {
-        /// Why, where somebody said so.
+        /// The reason, if the command gave one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// Not needed.
     Skipped {
-        /// Why, where it is known.
+        /// The reason, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
 impl TaskState {
-    /// Returns the state of a task that cannot go on because of `reason`.
+    /// Returns the blocked state with this `reason`.
     pub fn blocked(reason: BlockedReason) -> Self {
         Self::Blocked { reason: Box::new(reason) }
     }
 
-    /// Returns who holds the task by a lease; a run holds its tasks without one.
+    /// Returns the actor that holds the task by a lease. Runs hold their tasks without one, so they give `None`.
     pub fn lease_holder(&self) -> Option<&SharedText> {
         match self {
             Self::InProgress { claim } if claim.lease_until.is_some() => Some(&claim.actor),
@@ -238,7 +238,7 @@ impl TaskState {
         }
     }
 
-    /// Returns the state without what belongs to it.
+    /// Returns the status without its data.
     pub fn status(&self) -> Status {
         match self {
             Self::Todo => Status::Todo,
@@ -251,7 +251,7 @@ impl TaskState {
         }
     }
 
-    /// Returns why the task is blocked, when it is.
+    /// Returns the reason why the task is blocked, if it is.
     pub fn blocked_reason(&self) -> Option<&BlockedReason> {
         match self {
             Self::Blocked { reason } => Some(reason),
@@ -266,71 +266,72 @@ impl TaskState {
 }
 
 word_enum! {
-    /// What asks for a change of state.
+    /// Cause of a status change, as recorded in its event.
     Cause {
-        /// A run, an agent or a person takes the task.
+        /// A run, an agent or a person claims the task.
         Claim = "claim",
-        /// The gate opened and there is nothing to run: a milestone, a parent without calls.
+        /// The gate opened and there is nothing to run: a milestone, or a parent without calls.
         Empty = "empty",
-        /// The gate decided: blocked, skipped, or open again.
+        /// The gate blocks, skips, fails or unblocks the task.
         Gate = "gate",
         /// The calls ended, or the claiming agent reports.
         Report = "report",
-        /// A call started and nobody knows how it ended.
+        /// The outcome of a started call is unknown.
         Interrupt = "interrupt",
-        /// `run ID` met unfinished dependencies or a missing tool.
+        /// `run ID` found unfinished dependencies or a missing tool.
         RunOne = "run",
-        /// `done` by hand.
+        /// The `done` command.
         Done = "done",
-        /// `fail` by hand.
+        /// The `fail` command.
         Fail = "fail",
-        /// `skip` by hand.
+        /// The `skip` command.
         Skip = "skip",
-        /// `cancel` by hand.
+        /// The `cancel` command.
         Cancel = "cancel",
-        /// `block` by hand.
+        /// The `block` command.
         Block = "block",
-        /// `unblock` by hand.
+        /// The `unblock` command.
         Unblock = "unblock",
-        /// `release` by the holder, the end of a lease, or recovery.
+        /// The `release` command of the holder, an expired lease, or recovery after a crash.
         Release = "release",
-        /// `retry` by hand.
+        /// The `retry` command.
         Retry = "retry",
-        /// `reopen` by hand.
+        /// The `reopen` command.
         Reopen = "reopen",
-        /// Its inputs are those of its last success, whose results stand for running it.
+        /// Cache hit: the inputs equal those of the last success, so its results are reused.
         Cached = "cached",
-        /// A decision is needed.
+        /// An approval is needed.
         Ask = "ask",
-        /// `approve`: by hand, by an approver, or because the plan says so when nobody has decided in time.
+        /// Approval by a person or an approver, or by the plan's default when the time to decide ended.
         Approve = "approve",
-        /// `reject`: likewise.
+        /// Rejection by a person or an approver, or by the plan's default when the time to decide ended.
         Reject = "reject",
-        /// What it waits to be decided about asks for no decision any more.
+        /// The question is withdrawn: the task no longer needs the approval that it waits for.
         Withdraw = "withdraw",
-        /// `undo` by hand: the state before, outside the table of states.
+        /// The `undo` command, which restores an earlier state without the transition table.
         Undo = "undo",
-        /// `import` by hand: another program says so, outside the table of states.
+        /// The `import` command, which takes the status from another program without the transition table.
         Import = "import",
     }
 }
 
-/// The step from one state to another is not allowed.
+/// A transition that the table does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a task that is `{from}` cannot become `{to}` by `{cause}`")]
 pub struct TransitionError {
-    /// The state of the task.
+    /// Current status of the task.
     pub from: Status,
-    /// The state asked for.
+    /// Requested status.
     pub to: Status,
-    /// What asked.
+    /// Cause of the request.
     pub cause: Cause,
 }
 
-/// Checks the step `from` → `to` for `cause` against the table of states. `reason` is why the task is blocked, if it is.
+/// Checks the transition `from` → `to` for `cause` against the table. `reason` is the blocked reason, if the task is
+/// blocked.
 ///
 /// # Errors
-/// The step is not in the table.
+/// The transition is not in the table.
 pub fn check_transition(
     from: Status,
     reason: Option<&BlockedReason>,
@@ -342,6 +343,7 @@ pub fn check_transition(
 
 fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: Cause) -> bool {
     use Status as S;
+    // The gate or a later check clears these reasons without a command, so `unblock` is not offered for them.
     let by_itself = matches!(
         reason,
         Some(
@@ -355,15 +357,15 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
     match cause {
         Cause::Claim => from == S::Todo && to == S::InProgress,
         Cause::Empty | Cause::Cached => from == S::Todo && to == S::Done,
-        // What is asked about may change while the question stands: then it is asked anew.
+        // The proposal may change while its question is open. Asking again records the new hash and stays blocked.
         Cause::Ask => (matches!(from, S::Todo | S::InProgress) || asks) && to == S::Blocked,
         Cause::Approve | Cause::Withdraw => asks && to == S::Todo,
         Cause::Reject => asks && to == S::Cancelled,
         Cause::Gate => match (from, to) {
-            // Failed: its condition or its list cannot be evaluated.
+            // A condition or a `forEach` list that cannot be evaluated fails the task before it starts.
             (S::Todo, S::Blocked | S::Skipped | S::Failed) => true,
             (S::Blocked, S::Todo) => by_itself,
-            // What it waited for ended, and not well.
+            // The task was waiting for its dependencies, and one of them failed: the reason becomes `dependency`.
             (S::Blocked, S::Blocked) => matches!(reason, Some(BlockedReason::Waiting { .. })),
             _ => false,
         },
@@ -372,7 +374,7 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::RunOne | Cause::Block => from == S::Todo && to == S::Blocked,
         Cause::Done => match to {
             S::Done => from == S::Todo || interrupted,
-            // Calls are left; or another one was interrupted, too, or failed beside it.
+            // Only one interrupted call is settled: others may be pending, interrupted too, or failed.
             S::Todo | S::Blocked | S::Failed => interrupted,
             S::InProgress | S::Cancelled | S::Skipped => false,
         },
@@ -384,12 +386,12 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::Unblock => from == S::Blocked && !by_itself && !asks && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,
         Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,
-        // They put a state there, whatever it is, and so do not ask here.
+        // Both restore an arbitrary status from elsewhere and bypass this check.
         Cause::Undo | Cause::Import => false,
     }
 }
 
-/// Returns what may be done by hand with a task in this state, as words of the command line.
+/// Returns the command-line verbs allowed by hand for a task with this status.
 pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'static str> {
     const HAND: [(Cause, Status); 11] = [
         (Cause::Claim, Status::InProgress),
@@ -409,6 +411,7 @@ pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'st
         .filter(|(cause, to)| is_allowed(from, reason, *to, *cause))
         .map(|(cause, _)| cause.as_str())
         .collect();
+    // These three depend on the holder of the claim, which this table does not know. The caller filters them.
     if from == Status::InProgress {
         words.splice(0..0, ["done", "fail", "release"]);
     }

@@ -1,4 +1,4 @@
-//! What a command leaves behind so that it can be undone: everything that it changed, as it was before.
+//! Undo snapshots: the state before a command of everything that the command changed.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,110 +13,110 @@ use crate::status::TaskState;
 use crate::view::{Changes, View, ViewError, ViewResult};
 use crate::{Key, SharedText, TaskId};
 
-/// A command of people and agents that the store can undo, or could before.
+/// A command of a person or an agent that the store can undo, or could undo earlier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undoable {
-    /// The revision of its last event: what it is called by.
+    /// Revision of its last event, which identifies the command.
     pub revision: u64,
-    /// The revision of its first event.
+    /// Revision of its first event.
     pub first: u64,
-    /// Who gave it.
+    /// Name of the actor that gave the command.
     pub actor: String,
-    /// The command that it undoes, if it is an `undo`.
+    /// Revision of the command that it undoes, if it is an `undo`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
-    /// The `undo` that undid it.
+    /// Revision of the `undo` that undid it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<u64>,
 }
 
 impl Undoable {
-    /// Returns whether nothing is left of what it did: it was undone, or it is one half of such a pair.
+    /// Returns whether the command has no effect left: it was undone, or it is itself an `undo`.
     pub fn is_void(&self) -> bool {
         self.undoes.is_some() || self.undone_by.is_some()
     }
 }
 
-/// Everything that a command changed, as it was before.
+/// Undo snapshot: everything that a command changed, as it was before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Image {
-    /// Tasks that were not there: the first and the last of each range.
+    /// Tasks that the command created: the first and the last key of each range.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub created: Vec<(Key, Key)>,
-    /// Of these the ids that deleted tasks had had before.
+    /// Ids of created tasks that deleted tasks had used before.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub reused: BTreeSet<TaskId>,
     /// Tasks that changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskImage>,
-    /// Tasks that are gone.
+    /// Tasks that the command deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted: Vec<DeletedTask>,
-    /// Dependencies that tasks got which were there before.
+    /// Dependencies added between existing tasks, as `(task, dependency)`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<(Key, Key)>,
-    /// Dependencies that tasks lost which are still there.
+    /// Dependencies removed between tasks that still exist, as `(task, dependency)`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<(Key, Key)>,
-    /// Tasks that were moved, with the one above them before.
+    /// Moved tasks with their parent before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<(Key, Option<Key>)>,
-    /// What plans had applied before, as JSON text.
+    /// Spec that each plan last applied to a task, as JSON text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<(Key, String)>,
-    /// Plans, by name.
+    /// Plan records before, by name; `None` if the plan did not exist.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub plans: BTreeMap<String, Option<PlanRecord>>,
 }
 
-/// A task before a command changed it.
+/// A task as it was before a command changed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskImage {
-    /// The task.
+    /// Key of the task.
     pub key: Key,
-    /// Its specification, where that changed.
+    /// Specification, if the command changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<TaskSpec>,
-    /// The name of its plan, where that changed.
+    /// Name of its plan, if the command changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<SharedText>,
-    /// Its other half.
+    /// Status, results, notes and everything else that changes as the task runs.
     pub body: TaskBody,
-    /// Its calls that changed, by position; `None` where there was none.
+    /// Changed calls by position; `None` if the command added the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(u32, Option<CallRecord>)>,
 }
 
-/// A task before a command deleted it.
+/// A task as it was before a command deleted it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedTask {
-    /// Its key, which is not used again.
+    /// Key of the task; keys are never reused, so undo can restore it.
     pub key: Key,
-    /// The task.
+    /// The task record.
     pub record: TaskRecord,
     /// Its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallRecord>,
-    /// What it depended on.
+    /// Its dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<Key>,
-    /// The task above.
+    /// Its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Key>,
-    /// What its plan had applied, as JSON text.
+    /// Spec that its plan last applied, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// Whether its id became free again.
+    /// Whether the deletion made its id available for new tasks.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub freed: bool,
 }
 
 impl Image {
-    /// Returns the tasks that the image is about, those that were deleted and those that were not there included.
+    /// Returns every task that the snapshot touches, including deleted and created ones.
     pub fn keys(&self) -> BTreeSet<Key> {
         let mut keys: BTreeSet<Key> = self.created_keys().collect();
         keys.extend(self.tasks.iter().map(|task| task.key));
@@ -127,15 +127,15 @@ impl Image {
         keys
     }
 
-    /// Returns the tasks that were not there.
+    /// Returns the tasks that the command created.
     pub fn created_keys(&self) -> impl Iterator<Item = Key> {
         self.created.iter().flat_map(|(first, last)| (first.0..=last.0).map(Key))
     }
 
-    /// Returns what `changes` are about to change, as `view` shows it before.
+    /// Returns the snapshot of everything that `changes` will overwrite, read from `view` before they are written.
     pub(crate) fn of(view: &dyn View, changes: &Changes, reused: BTreeSet<TaskId>) -> ViewResult<Self> {
         let deleted: BTreeSet<Key> = changes.deleted.iter().map(|(key, ..)| *key).collect();
-        // What was there before and stays.
+        // Only tasks that existed before and still exist afterwards have a previous state to restore.
         let stays =
             |key: &Key| !deleted.contains(key) && changes.tasks.get(key).is_none_or(|change| !change.is_new);
         let mut image = Self { created: ranges(changes), reused, ..Self::default() };
@@ -162,7 +162,7 @@ impl Image {
             calls.entry(*key).or_default().push(*position);
         }
         for (key, change) in changes.tasks.iter().filter(|(key, _)| stays(key)) {
-            let before = found(view.task(*key)?, *key)?;
+            let before = expect_record(view.task(*key)?, *key)?;
             let calls = calls_before(view, *key, calls.remove(key).unwrap_or_default())?;
             let spec = change.spec_changed.then(|| before.spec.clone().into_inner());
             if spec.is_some() || !calls.is_empty() || !is_same_but_lease(&before.body, &change.record.body) {
@@ -177,10 +177,10 @@ impl Image {
         for (key, id, _) in &changes.deleted {
             self.deleted.push(DeletedTask {
                 key: *key,
-                record: found(view.task(*key)?, *key)?,
+                record: expect_record(view.task(*key)?, *key)?,
                 calls: view.calls(*key)?,
                 dependencies: view.dependencies(*key)?,
-                parent: found(view.node(*key)?, *key)?.parent,
+                parent: expect_record(view.node(*key)?, *key)?.parent,
                 applied: view.applied(*key)?,
                 freed: changes.freed.contains(id),
             });
@@ -194,6 +194,8 @@ impl Image {
         changes: &Changes,
         stays: &dyn Fn(&Key) -> bool,
     ) -> ViewResult<()> {
+        // One command can add and remove the same edge. Only the last change counts, and only if it differs from the
+        // store.
         let mut last = BTreeMap::new();
         for edge in changes.edges.iter().filter(|edge| stays(&edge.task)) {
             last.insert((edge.task, edge.on), edge.add);
@@ -211,7 +213,7 @@ impl Image {
             }
         }
         for node in changes.nodes.values().filter(|node| stays(&node.key)) {
-            let before = found(view.node(node.key)?, node.key)?.parent;
+            let before = expect_record(view.node(node.key)?, node.key)?.parent;
             if before != node.parent {
                 self.parents.push((node.key, before));
             }
@@ -220,7 +222,7 @@ impl Image {
     }
 }
 
-/// New tasks have keys side by side: this is all that has to be known of them.
+/// Groups created tasks into key ranges. A command allocates consecutive keys, so a plan of any size needs one pair.
 fn ranges(changes: &Changes) -> Vec<(Key, Key)> {
     let mut ranges: Vec<(Key, Key)> = Vec::new();
     for (key, _) in changes.tasks.iter().filter(|(_, change)| change.is_new) {
@@ -245,7 +247,8 @@ fn calls_before(
     Ok(positions.into_iter().map(|position| (position, at(position).cloned())).collect())
 }
 
-/// The end of a lease moves with every word of its holder: that is nothing to undo.
+/// Returns whether two bodies differ at most in the end of a lease. Every report of the holder renews the lease, and a
+/// renewal is nothing to undo.
 fn is_same_but_lease(before: &TaskBody, after: &TaskBody) -> bool {
     let without_lease = |body: &TaskBody| {
         let mut body = body.clone();
@@ -257,13 +260,13 @@ fn is_same_but_lease(before: &TaskBody, after: &TaskBody) -> bool {
     before == after || without_lease(before) == without_lease(after)
 }
 
-fn found<T>(found: Option<T>, key: Key) -> ViewResult<T> {
-    found.ok_or_else(|| {
+fn expect_record<T>(record: Option<T>, key: Key) -> ViewResult<T> {
+    record.ok_or_else(|| {
         ViewError(format!("the store has no task {key}, though something refers to it").into())
     })
 }
 
-/// Returns whether a command is one of people and agents. What runs do cannot be undone.
+/// Returns whether people and agents give this command. Commands of runs cannot be undone.
 pub(crate) fn is_by_hand(command: &Command) -> bool {
     match command {
         Command::Create(_)
@@ -310,8 +313,9 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
     }
 }
 
-/// Returns whether an event says that something happened to the plan: the end of a lease moves all the time, and that the calls
-/// of a cancelled task end follows from the cancelling.
+/// Returns whether an event conflicts with undoing an earlier command on the same task.
+///
+/// Renewals do not: leases are renewed all the time. `Stopped` does not either: it only follows from a cancellation.
 pub(crate) fn is_a_touch(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Renewed { .. } | EventKind::Stopped { .. })
 }
