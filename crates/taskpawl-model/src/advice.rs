@@ -1,6 +1,6 @@
-//! Advice: what to do next, as a value. Each border writes it in its own words: the terminal as a command, MCP as a call.
+//! Advice: suggested actions as values. The terminal formats them as commands, MCP as tool calls.
 //!
-//! Text of tasks, files and names stands in fields of these values and nowhere else, so that it cannot become an action.
+//! Texts of tasks, files and names appear only in fields of these values, so that no such text can turn into an action.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::scope::Selector;
 use crate::spec::PERSON;
 use crate::{RunId, Status, TaskId};
 
-/// One thing to do next.
+/// One suggested action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
@@ -22,21 +22,21 @@ pub enum Advice {
         /// The task.
         id: TaskId,
     },
-    /// Find out why a task does not run.
+    /// Explain why a task is not running.
     Explain {
         /// The task.
         id: TaskId,
     },
-    /// Find out what is ready, and what no run here can take.
+    /// Explain which tasks are ready, and which of them no run here can take.
     ExplainReady {},
-    /// Read what the calls of a task printed.
+    /// Read the output of a task's calls.
     Logs {
         /// The task.
         id: TaskId,
     },
-    /// Read the events of a task; of all tasks without one.
+    /// Read the events of one task, or of all tasks.
     History {
-        /// The task.
+        /// The task; `None` for all tasks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<TaskId>,
     },
@@ -47,11 +47,11 @@ pub enum Advice {
     },
     /// List tasks.
     List {
-        /// In these states; in any without one.
+        /// Statuses to list; empty for all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         status: Vec<Status>,
     },
-    /// List what tasks can be selected by: their ids, plans and labels.
+    /// List the values of selectors: ids, plans and labels.
     ListSelectors {},
     /// List the runs.
     Runs {},
@@ -62,11 +62,11 @@ pub enum Advice {
     },
     /// Claim the next manual task that is ready.
     ClaimNext {},
-    /// Give a claim back.
+    /// Release a claim.
     Release {
         /// The task.
         id: TaskId,
-        /// The holder, in whose name it is given back; absent where that is the caller.
+        /// Holder in whose name the task is released; absent for the caller itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<String>,
     },
@@ -75,7 +75,7 @@ pub enum Advice {
         /// The task.
         id: TaskId,
     },
-    /// Let a person report a task as done that only a person ends.
+    /// Let a person mark a task as done that is assigned to `person`.
     DoneByPerson {
         /// The task.
         id: TaskId,
@@ -95,7 +95,7 @@ pub enum Advice {
         /// The task.
         id: TaskId,
     },
-    /// Take away what blocks a task.
+    /// Unblock a task.
     Unblock {
         /// The task.
         id: TaskId,
@@ -104,7 +104,7 @@ pub enum Advice {
     Approve {
         /// The task.
         id: TaskId,
-        /// The answer, where the question has several.
+        /// Answer, if the question has several options.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
@@ -113,31 +113,31 @@ pub enum Advice {
         /// The task.
         id: TaskId,
     },
-    /// Put a task back to `todo`; what succeeded is kept.
+    /// Put a task back to `todo` and keep the results of successful calls.
     Retry {
         /// The task.
         id: TaskId,
-        /// Whether what ran after it starts over as well.
+        /// Whether dependents that already ran start over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cascade: bool,
     },
     /// Put every failed task back to `todo`.
     RetryFailed {
-        /// Of these alone.
+        /// Selectors to restrict it to; empty for all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         only: Vec<Selector>,
     },
-    /// Put a task back to `todo`; nothing of it is kept.
+    /// Put a task back to `todo` and discard all its results.
     Reopen {
         /// The task.
         id: TaskId,
-        /// Whether what ran after it starts over as well.
+        /// Whether dependents that already ran start over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cascade: bool,
     },
-    /// Run everything that is ready.
+    /// Run all ready tasks.
     RunReady {
-        /// Of these alone.
+        /// Selectors to restrict it to; empty for all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         only: Vec<Selector>,
         /// Whether the run also waits for agents and people.
@@ -149,41 +149,41 @@ pub enum Advice {
         /// The task.
         id: TaskId,
     },
-    /// Let a task depend on another one.
+    /// Add a dependency.
     AddDependency {
-        /// The task.
+        /// The dependent task.
         id: TaskId,
-        /// The other one.
+        /// The dependency.
         on: TaskId,
     },
-    /// Give a plan another name.
+    /// Rename a plan.
     RenamePlan {
-        /// Its name.
+        /// Current name.
         from: String,
-        /// The new name.
+        /// New name.
         to: String,
     },
     /// Undo a command.
     Undo {
-        /// Its revision; absent where the caller has to find it first.
+        /// Revision of the command; absent if the caller has to look it up first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<u64>,
     },
     /// Repair the store.
     DoctorFix {},
-    /// Look at a file of the project and trust it.
+    /// Review a file of the project and trust it.
     Trust {},
-    /// Find the files of the configuration.
+    /// Show the paths of the configuration files.
     ConfigPath {},
     /// List the tools.
     ListTools {
-        /// Whether MCP servers are started for that.
+        /// Whether to start MCP servers to list their tools.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         connect: bool,
     },
-    /// Do several things, each after the one before it has succeeded.
+    /// Several actions; each requires that the previous one succeeded.
     Then {
-        /// The steps.
+        /// The actions, in order.
         steps: Vec<Advice>,
     },
 }
@@ -194,12 +194,12 @@ impl Advice {
         Self::Show { id: id.clone() }
     }
 
-    /// Advises to find out why a task does not run.
+    /// Advises to explain why a task is not running.
     pub fn explain(id: &TaskId) -> Self {
         Self::Explain { id: id.clone() }
     }
 
-    /// Advises to read what the calls of a task printed.
+    /// Advises to read the output of a task's calls.
     pub fn logs(id: &TaskId) -> Self {
         Self::Logs { id: id.clone() }
     }
@@ -214,7 +214,7 @@ impl Advice {
         Self::Claim { id: id.clone() }
     }
 
-    /// Advises how a manual task that is ready is ended, by its assignee.
+    /// Returns the actions that end a ready manual task, depending on its assignee.
     pub fn to_end(id: &TaskId, assignee: Option<&str>) -> Vec<Self> {
         if assignee == Some(PERSON) {
             return vec![Self::DoneByPerson { id: id.clone() }];
@@ -237,37 +237,37 @@ impl Advice {
         Self::Skip { id: id.clone() }
     }
 
-    /// Advises to take away what blocks a task.
+    /// Advises to unblock a task.
     pub fn unblock(id: &TaskId) -> Self {
         Self::Unblock { id: id.clone() }
     }
 
-    /// Advises to put a task back to `todo` and keep what succeeded.
+    /// Advises to put a task back to `todo` and keep the results of successful calls.
     pub fn retry(id: &TaskId) -> Self {
         Self::Retry { id: id.clone(), cascade: false }
     }
 
-    /// Advises to put a task back to `todo` and keep nothing.
+    /// Advises to put a task back to `todo` and discard all its results.
     pub fn reopen(id: &TaskId) -> Self {
         Self::Reopen { id: id.clone(), cascade: false }
     }
 
-    /// Advises to run everything that is ready, of `only` alone where that names something.
+    /// Advises to run all ready tasks, restricted to `only` unless it is empty.
     pub fn run_ready(only: &[Selector]) -> Self {
         Self::RunReady { only: only.to_vec(), wait: false }
     }
 
-    /// Advises to run what is ready of one task and below it.
+    /// Advises to run the ready tasks of one task and its subtasks.
     pub fn run_ready_of(id: &TaskId) -> Self {
         Self::run_ready(&[Selector::Task(id.to_string())])
     }
 
-    /// Advises to start what failed again, and to run it.
+    /// Advises to retry all failed tasks and then run them.
     pub fn retry_failed_then_run(only: &[Selector]) -> Self {
         Self::Then { steps: vec![Self::RetryFailed { only: only.to_vec() }, Self::run_ready(only)] }
     }
 
-    /// Returns what decides about a question: an approval, one for each answer where it has several, and the rejection.
+    /// Returns the possible decisions: one approval, or one for each option, and the rejection.
     pub fn decisions(id: &TaskId, options: &[String]) -> Vec<Self> {
         let answers = options.iter().map(|option| Some(option.clone()));
         let plain = options.is_empty().then_some(None);
@@ -275,22 +275,23 @@ impl Advice {
         approvals.chain([Self::Reject { id: id.clone() }]).collect()
     }
 
-    /// Returns what settles a call of which nobody knows how it ended.
+    /// Returns the actions that settle a call with an unknown outcome.
     pub fn settlements(id: &TaskId) -> [Self; 4] {
         [Self::logs(id), Self::done(id), Self::fail(id), Self::unblock(id)]
     }
 
-    /// Returns the single steps of it.
+    /// Returns the individual actions.
     pub fn steps(&self) -> &[Self] {
         if let Self::Then { steps } = self { steps } else { std::slice::from_ref(self) }
     }
 
-    /// Returns whether it runs everything that is ready, alone or as a step.
+    /// Returns whether it runs all ready tasks, alone or as one of several actions.
     pub fn is_run(&self) -> bool {
         self.steps().iter().any(|step| matches!(step, Self::RunReady { .. }))
     }
 
-    /// Returns whether only a person carries it out: it decides about what agents do, or repairs what they cannot reach.
+    /// Returns whether only a person may do it: it decides about the work of agents, or repairs things they cannot
+    /// reach.
     pub fn is_for_people(&self) -> bool {
         matches!(
             self,
@@ -308,16 +309,16 @@ impl Advice {
     }
 }
 
-/// A plain command line, without the flags of any command.
+/// Formats a command line without flags.
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&CommandLine::default().of(self))
     }
 }
 
-/// Advice that is shown and serialized as a command line.
+/// Advice that is displayed and serialized as a command line.
 ///
-/// The advice is the value; the line only says which flags the border adds where it writes it.
+/// The optional line only adds flags that every command of this invocation needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advised {
     advice: Advice,
@@ -330,7 +331,7 @@ impl Advised {
         &self.advice
     }
 
-    /// Has it written with the flags of `line`.
+    /// Sets the command line whose flags are added.
     pub fn write_as(&mut self, line: &Arc<CommandLine>) {
         self.line = Some(Arc::clone(line));
     }
@@ -357,21 +358,21 @@ impl Serialize for Advised {
     }
 }
 
-/// Compares the command line as it is written.
+/// Compares with the formatted command line.
 impl PartialEq<str> for Advised {
     fn eq(&self, line: &str) -> bool {
         self.to_string().as_str() == line
     }
 }
 
-/// Compares the command line as it is written.
+/// Compares with the formatted command line.
 impl PartialEq<&str> for Advised {
     fn eq(&self, line: &&str) -> bool {
         self == *line
     }
 }
 
-/// Compares the command line as it is written.
+/// Compares with the formatted command line.
 impl PartialEq<String> for Advised {
     fn eq(&self, line: &String) -> bool {
         self == line.as_str()

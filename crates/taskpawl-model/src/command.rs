@@ -1,4 +1,4 @@
-//! Commands: what may be asked of a plan, and what is answered.
+//! Commands that can be given to a plan, and their answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,150 +17,150 @@ use crate::status::Status;
 use crate::view::{Changes, ViewError};
 use crate::{Actor, ActorKind, CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId, paths};
 
-/// A task as somebody names it: an id or a prefix of one. An exact id always wins.
+/// Task reference as the caller writes it: an id or a unique prefix of one. An exact id always wins.
 pub type TaskRef = String;
 
-/// Who asks, and when. Rules read no clock.
+/// Actor, time and authority of a command. The rules read no clock, so the time comes from here.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The time of the command.
+    /// Time of the command.
     pub now: Timestamp,
-    /// Who asks.
+    /// Name of the actor.
     pub actor: SharedText,
-    /// What kind of actor asks: names are unique within a kind alone.
+    /// Kind of the actor. Names are unique only within a kind.
     pub kind: ActorKind,
-    /// The run that asks, if one does.
+    /// The run that gives the command, if any.
     pub run: Option<RunId>,
-    /// What calls that it adds are marked with.
+    /// Origin recorded on the calls that the command adds.
     pub origin: Origin,
-    /// Who judges calls that are about to start; without one only their authors say what asks.
+    /// Policy hook that authorizes calls before they start. Without one, only the authors of calls require approvals.
     pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
 }
 
 impl Context {
-    /// Returns the actor as claims and events are compared with it.
+    /// Returns the actor in the form that claims and events are compared with.
     pub fn as_actor(&self) -> Actor<'_> {
         Actor { kind: self.kind, name: &self.actor }
     }
 
-    /// Returns the kind as it is recorded: beside a run the run says it.
+    /// Returns the kind to record. A recorded run already identifies its actor, so the kind is left unknown then.
     pub(crate) fn recorded_kind(&self) -> ActorKind {
         if self.run.is_some() && self.kind == ActorKind::Run { ActorKind::Unknown } else { self.kind }
     }
 }
 
-/// A command with who asks for it.
+/// A command together with its context.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What.
+    /// The command.
     pub command: Command,
-    /// Who and when.
+    /// Actor and time.
     pub context: Context,
 }
 
-/// What may be asked of a plan. Commands over several tasks are done for all of them or for none.
+/// Everything that can be asked of a plan. A command over several tasks applies to all of them or to none.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Command {
-    /// Makes a task.
+    /// Creates a task.
     Create(Box<NewTask>),
     /// Changes fields of a task.
     Update {
         /// The task.
         id: TaskRef,
-        /// New values by their names on the outside; `null` takes the field away. `metadata` and `context` merge.
+        /// New values by their JSON names; `null` removes the field. `metadata` and `context` are merged.
         fields: Map,
-        /// The version that the task must have.
+        /// Version that the task must have; the command is refused otherwise.
         if_version: Option<u64>,
     },
-    /// Deletes tasks that nothing else depends on.
+    /// Deletes tasks. Refused if other tasks depend on them or are below them.
     Delete {
-        /// The tasks.
+        /// The tasks; they may depend on each other.
         ids: Vec<TaskRef>,
     },
-    /// Takes a ready manual task, or renews the claim of its holder.
+    /// Claims a ready manual task, or renews the lease if the caller already holds it.
     Claim {
         /// The task; `None` for the first ready one.
         id: Option<TaskRef>,
-        /// How long the lease lasts.
+        /// Length of the lease.
         lease: Duration,
-        /// How much there is of resources, where that is known from elsewhere than plans.
+        /// Capacities of resources that no plan declares.
         capacities: BTreeMap<String, u32>,
-        /// The paths that ready tasks write, where links lead elsewhere.
+        /// Paths that ready tasks write, with symbolic links resolved.
         writes: BTreeMap<Key, ResolvedWrites>,
     },
-    /// Prolongs a claim.
+    /// Renews the lease of a claimed task.
     Renew {
         /// The task.
         id: TaskRef,
-        /// How long the lease lasts from now.
+        /// Length of the lease from now.
         lease: Duration,
     },
-    /// Gives a claimed task back.
+    /// Releases claimed tasks.
     Release {
         /// The tasks.
         ids: Vec<TaskRef>,
     },
-    /// Ends a manual task well, or says that an interrupted call ended well.
+    /// Marks manual tasks as done, or interrupted calls as succeeded.
     Done {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// What came out of it.
+        /// Result to record.
         result: Option<Value>,
-        /// A remark.
+        /// Note to add.
         note: Option<String>,
-        /// The attempt that the report belongs to.
+        /// Attempt that the report belongs to; refused if the task has a newer one.
         attempt: Option<u32>,
     },
-    /// Ends a manual task badly, or says that an interrupted call ended badly.
+    /// Marks manual tasks or interrupted calls as failed.
     Fail {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// What came out of it.
+        /// Result to record.
         result: Option<Value>,
-        /// Why.
+        /// Reason of the failure.
         note: Option<String>,
-        /// The attempt that the report belongs to.
+        /// Attempt that the report belongs to; refused if the task has a newer one.
         attempt: Option<u32>,
     },
-    /// Says that tasks, with all below, are not needed.
+    /// Skips tasks and their subtasks; dependents may start.
     Skip {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
-    /// Stops a task from starting.
+    /// Blocks tasks, so that they do not start.
     Block {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Takes a block away.
+    /// Unblocks tasks that a command or an interrupted call blocked.
     Unblock {
         /// The tasks.
         ids: Vec<TaskRef>,
     },
-    /// Starts finished tasks again where they stopped.
+    /// Puts finished tasks back to `todo`; successful calls keep their results.
     Retry {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// Also start again what depends on them and ran.
+        /// Also restart the dependents that already ran.
         cascade: bool,
     },
-    /// Starts finished tasks again from the beginning.
+    /// Puts finished tasks back to `todo` and clears all their results.
     Reopen {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// Also start again what depends on them and ran.
+        /// Also restart the dependents that already ran.
         cascade: bool,
     },
-    /// Gives tasks, with all below, up.
+    /// Cancels tasks and their subtasks; dependents are blocked.
     Cancel {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
     /// Adds a tool call to a task.
@@ -170,148 +170,150 @@ pub enum Command {
         /// The call.
         call: Box<NewCall>,
     },
-    /// Makes a task depend on another.
+    /// Adds a dependency.
     AddDependency {
-        /// The task.
+        /// The dependent task.
         id: TaskRef,
-        /// What it is to depend on.
+        /// The dependency.
         on: TaskRef,
     },
-    /// Makes a task not depend on another any more.
+    /// Removes a dependency.
     RemoveDependency {
-        /// The task.
+        /// The dependent task.
         id: TaskRef,
-        /// What it depends on.
+        /// The dependency.
         on: TaskRef,
     },
-    /// Puts an existing task below another, or at the top.
+    /// Moves a task under a parent, or to the top level.
     Move {
         /// The task.
         id: TaskRef,
-        /// The task above; `None` for the top.
+        /// The new parent; `None` for the top level.
         parent: Option<TaskRef>,
     },
-    /// Adds a remark.
+    /// Adds a note to a task.
     Note {
         /// The task.
         id: TaskRef,
         /// The text.
         text: String,
     },
-    /// Brings a plan into the store.
+    /// Applies a plan to the store.
     Apply(Arc<Apply>),
-    /// Gives a plan another name; its tasks keep their ids.
+    /// Renames a plan; its tasks keep their ids.
     RenamePlan {
-        /// The name.
+        /// The current name.
         from: String,
         /// The new name.
         to: String,
     },
-    /// Takes back what a command of people or agents did, by a new event; refused where something later touched its tasks.
+    /// Reverts a command of a person or an agent by a new event. Refused if a conflicting change touched its tasks
+    /// later.
     Undo {
-        /// The command, by the revision of one of its events; `None` for the last one of this actor that is not undone.
+        /// Revision of one of the command's events; `None` for this actor's last command that is not undone.
         revision: Option<u64>,
     },
-    /// Records that a run starts.
+    /// Records the start of a run.
     StartRun(Box<RunStart>),
-    /// Records the first part of idempotency keys without a run.
+    /// Records the prefix of idempotency keys without starting a run.
     SettleKeys(Box<KeyRequest>),
-    /// Says that a run ended.
+    /// Records the end of a run.
     FinishRun {
         /// The run.
         id: RunId,
-        /// The exit code.
+        /// Exit code of the run.
         exit: u8,
-        /// What became of the tasks that it ended.
+        /// Number of tasks that the run ended, by status.
         counts: std::collections::BTreeMap<String, u64>,
     },
-    /// Forgets runs that are over, and what it takes to undo old commands; events stay. Files are none of its business.
+    /// Deletes the records of finished runs and old undo snapshots. Events stay; files are the caller's responsibility.
     Prune(Box<Prune>),
-    /// Everything that a run writes at once: how calls ended, what that makes ready, and what is claimed next.
+    /// Everything that a run writes in one commit: results of calls, tasks that become ready, and the next claims.
     Round(Box<Round>),
-    /// Says how a call of a run ended, and starts what comes next in the task.
+    /// Records the end of one call of a run, and starts the next call of the task.
     Report(Box<Report>),
-    /// Asks for one task to run: blocks it where its dependencies are unfinished.
+    /// Prepares one task to run alone; blocks it if its dependencies are unfinished.
     RunOne {
         /// The task.
         id: TaskRef,
-        /// The first tool of its calls that this process does not know.
+        /// First tool of its calls that this process does not have.
         missing_tool: Option<String>,
     },
-    /// Lets every gate take effect: after the file of a store was edited by something else.
+    /// Applies every gate again. Used after another program edited the file of a store.
     Settle,
-    /// Says that a run has ended without finishing: it was killed, or its machine was. Says nothing about a run that is closed.
+    /// Closes a run that was killed or whose machine stopped. Does nothing if the run is already closed.
     CloseRun {
         /// The run.
         id: RunId,
     },
-    /// Gives back those of the tasks whose leases have ended.
+    /// Releases those of the tasks whose leases have expired.
     ReturnExpired {
-        /// The tasks.
+        /// Candidates; the command checks each lease itself.
         tasks: Vec<Key>,
     },
-    /// Lets tasks or calls start that wait for a decision.
+    /// Approves tasks or calls that wait for a decision.
     Approve {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// The answer to the question.
+        /// Answer to the question.
         answer: Option<Value>,
-        /// The arguments to run with instead.
+        /// Arguments to run with instead of the proposed ones.
         args: Option<Map>,
-        /// The hash of what was looked at; what is asked for meanwhile must be the same.
+        /// Hash of the proposal that the approver saw. Refused if the proposal changed since.
         hash: Option<String>,
     },
-    /// Cancels tasks that wait for a decision.
+    /// Rejects and cancels tasks that wait for a decision.
     Reject {
         /// The tasks.
         ids: Vec<TaskRef>,
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
-    /// Lets those of the tasks go the way that their plan says which nobody has decided about in time.
+    /// Applies the plan's default to those of the tasks whose time to decide has ended.
     ExpireApprovals {
-        /// The tasks.
+        /// Candidates; the command checks each time itself.
         tasks: Vec<Key>,
     },
-    /// Frees tasks that wait for a tool that this process knows.
+    /// Unblocks tasks that wait for a tool which this process has.
     ToolsKnown {
         /// The tasks.
         tasks: Vec<Key>,
     },
-    /// Asks about tasks that wait for a decision by the policy of now: anew, or not any more.
+    /// Applies the current policy to tasks that wait for a decision: asks again, or withdraws the question.
     PolicyKnown {
         /// The tasks.
         tasks: Vec<Key>,
     },
-    /// Lets a call that runs add to its plan, as far as its plan access goes.
+    /// Lets a running call add to its plan, within its plan access.
     Grow(Box<Grow>),
-    /// Tells everybody of the checklist that a model keeps beside its work.
+    /// Publishes the checklist that a model keeps beside its work.
     Checklist {
-        /// Whose it is.
+        /// Owner of the checklist.
         scope: String,
-        /// All of it.
+        /// All items; they replace the previous ones.
         items: Vec<ChecklistItem>,
-        /// Whether who keeps it has yet to empty it.
+        /// Whether another process asks the owner to empty the list, which it does before its next answer.
         cleared: bool,
-        /// The lock that is held for as long as its process is there.
+        /// Liveness lock that the owner's process holds while it is alive; `None` if it has none.
         keeper: Option<String>,
-        /// Whether the list stays for review when its process ends.
+        /// Whether the list stays visible for review after its process ends.
         kept: bool,
     },
-    /// Brings tasks of another program into the store, with their states.
+    /// Imports tasks from another program, with their statuses.
     Import(Box<Import>),
-    /// Does what it holds, unless the same actor has had it done by this request before: then nothing is done, and the answer is that
-    /// of then.
+    /// Gives a command at most once per request name of an actor.
+    ///
+    /// A repeated request changes nothing and returns the earlier answer.
     Once(Box<Once>),
 }
 
 impl Command {
-    /// Returns the command that records the start of a run and leaves idempotency keys as they are.
+    /// Returns the command that records the start of a run and leaves idempotency keys unchanged.
     pub fn start_run(run: RunRecord) -> Self {
         Self::StartRun(Box::new(RunStart { run, keys: None }))
     }
 
-    /// Returns the tasks that it is about, as it names them.
+    /// Returns the task references in the command, as the caller wrote them.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::Update { id, .. }
@@ -359,7 +361,7 @@ impl Command {
         }
     }
 
-    /// Returns whether an agent or a person gives it; the others are given by runs, or follow from what was found.
+    /// Returns whether an agent or a person gives this command. The others come from runs or from recovery.
     pub(crate) fn is_by_actor(&self) -> bool {
         !self.names().is_empty()
             || matches!(
@@ -369,134 +371,135 @@ impl Command {
     }
 }
 
-/// A command that is done once, however often somebody asks who has not heard the answer.
+/// A command with a request name, so that a caller that lost the reply can retry it safely.
 #[derive(Debug, Clone)]
 pub struct Once {
-    /// How its actor calls the request.
+    /// Request name, chosen by the actor.
     pub request: String,
-    /// What tells it from another request that was given the same name.
+    /// Digest of the arguments; tells apart two requests with the same name.
     pub digest: String,
-    /// The command.
+    /// The command to give.
     pub command: Command,
 }
 
-/// What was done by a request, and what was answered.
+/// Record of a completed request, which answers a repetition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestRecord {
-    /// The name of the actor.
+    /// Name of the actor.
     pub actor: String,
-    /// Its kind; not known of requests that versions before 0.2 recorded.
+    /// Kind of the actor; unknown for requests recorded by versions before 0.2.
     #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
     pub kind: ActorKind,
-    /// The name that the actor gave it.
+    /// Request name.
     pub request: String,
-    /// What tells it from another request of the same name.
+    /// Digest of the arguments of the request.
     pub digest: String,
-    /// When it was done.
+    /// Time of the command.
     pub at: Timestamp,
-    /// The tasks that the answer named.
+    /// Tasks in the answer.
     pub tasks: Vec<TaskId>,
-    /// What an apply did.
+    /// Report of an apply, if the command was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<ApplyReport>,
 }
 
 impl RequestRecord {
-    /// Returns the text that a store keeps the actor under.
+    /// Returns the key under which a store indexes the actor.
     pub fn actor_key(&self) -> String {
         Actor { kind: self.kind, name: &self.actor }.key()
     }
 
-    /// Returns whether `actor` made the request. One that is recorded without a kind is told by its name.
+    /// Returns whether `actor` made the request. A record without a kind is matched by name alone.
     pub fn is_of(&self, actor: Actor<'_>) -> bool {
         actor.is(self.kind, &self.actor)
     }
 }
 
-/// A run that starts.
+/// The start of a run.
 #[derive(Debug, Clone)]
 pub struct RunStart {
-    /// Its record.
+    /// Record of the run.
     pub run: RunRecord,
-    /// The first part of the keys of its calls; `None` leaves what is recorded.
+    /// Prefix of the idempotency keys of its calls; `None` keeps the recorded one.
     pub keys: Option<KeyRequest>,
 }
 
-/// What to forget. Runs that are not over any more, or not there, are left out.
+/// Records to delete. Runs that are active or unknown are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prune {
-    /// Runs whose records go.
+    /// Runs whose records are deleted.
     pub runs: Vec<RunId>,
-    /// Runs of which only the output is gone.
+    /// Runs whose output files alone were deleted.
     pub outputs: Vec<RunId>,
-    /// Forget what it takes to undo commands up to this revision.
+    /// Delete undo snapshots of commands up to this revision.
     pub commands: Option<u64>,
-    /// When these were given at the latest, for the record; requests that were done before are forgotten.
+    /// Time of the newest of those commands. Completed requests from before it are deleted, too.
     pub before: Option<Timestamp>,
-    /// How many files go with it, for the record.
+    /// Number of files that the caller deletes, for the event.
     pub files: u64,
-    /// How many bytes these have.
+    /// Their total size in bytes, for the event.
     pub bytes: u64,
 }
 
-/// A task to make.
+/// A task to create.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NewTask {
     /// The id.
     pub id: TaskId,
-    /// What its author writes.
+    /// Specification as the author wrote it.
     pub spec: TaskSpec,
-    /// The first context.
+    /// Initial context values.
     pub context: Map,
     /// Its calls.
     pub calls: Vec<NewCall>,
-    /// What it depends on.
+    /// Its dependencies.
     pub dependencies: Vec<TaskRef>,
-    /// The task above.
+    /// Its parent.
     pub parent: Option<TaskRef>,
-    /// The plan that it joins; without one that of the task above, if there is one.
+    /// The plan to join; without one, the plan of the parent.
     pub plan: Option<String>,
 }
 
-/// What a call that runs adds to the plan of its task.
+/// A plan mutation: an addition by a running call to the plan of its own task.
 #[derive(Debug, Clone)]
 pub struct Grow {
-    /// The task of the call.
+    /// The task that owns the call.
     pub task: Key,
-    /// The attempt of the task.
+    /// Attempt of the task.
     pub attempt: u32,
     /// The call.
     pub call: CallId,
-    /// Which start of the call this is: an earlier one has lost its access.
+    /// Number of the start of this call. An earlier start has lost its access.
     pub start: u32,
-    /// What it adds.
+    /// The addition.
     pub growth: Growth,
 }
 
-/// What can be added to a plan from inside a call: new tasks, and what concerns these alone.
+/// Additions that a call may make to its plan: new tasks, and changes to these alone.
 #[derive(Debug, Clone)]
 pub enum Growth {
-    /// A task, at the top or below one that the same task has added.
+    /// A task, at the top level or under one that the same task added.
     Create(Box<NewTask>),
-    /// Tasks in the form of a plan. Those that the same task has added before follow, unless they were started.
+    /// Tasks in plan form. Tasks that the same task added earlier are updated, unless they were started.
     Join(Box<Plan>),
-    /// A tool call of a task that was added so.
+    /// A tool call for a task added by the same task.
     AddCall {
         /// The task.
         id: TaskRef,
         /// The call.
         call: Box<NewCall>,
     },
-    /// A dependency of a task that was added so; or one on it, of a task of the plan that was not started.
+    /// A dependency of a task added by the same task. A task of the plan that was not started may also depend on an
+    /// added one.
     AddDependency {
-        /// The task.
+        /// The dependent task.
         id: TaskRef,
-        /// What it is to depend on.
+        /// The dependency.
         on: TaskRef,
     },
-    /// A remark on a task of the plan.
+    /// A note on a task of the plan.
     Note {
         /// The task.
         id: TaskRef,
@@ -505,55 +508,58 @@ pub enum Growth {
     },
 }
 
-/// A plan to bring into the store.
+/// A plan to apply to the store.
 #[derive(Debug, Clone, Default)]
 pub struct Apply {
-    /// The plan.
+    /// The parsed plan.
     pub plan: Plan,
-    /// Its name.
+    /// Name of the plan.
     pub name: String,
-    /// An id for each task of the plan that may need a new one, by position.
+    /// One id for each task of the plan, by position, used if the task needs a new one. The rules draw no random ids.
     pub fresh_ids: Vec<TaskId>,
-    /// Cancel tasks that are gone from the file and were not started.
+    /// Cancel unstarted tasks that are gone from the file.
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
-    /// Refuse it where it would take an approval away from a task or a call, or change it: for programs of a run.
+    /// Refuse to remove or change an approval. Set for programs started by a run, which must not remove their own
+    /// checks.
     pub keeps_approvals: bool,
 }
 
-/// One round of a run. What is of no account any more (a claim of a task that is no longer ready) is left out; the rest is done.
-/// Of a report about a task that was cancelled counts that the call has ended. By default there is no bound on places, and nothing is
-/// claimed that only becomes ready.
+/// One round of a run, written in one commit.
+///
+/// Outdated parts are ignored, such as the claim of a task that is no longer ready. A report on a cancelled task only
+/// records that the call ended. By default capacity is unlimited, and tasks that become ready are not claimed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Round {
-    /// How calls ended.
+    /// Results of calls.
     pub reports: Vec<Report>,
-    /// Tasks given back before their calls started, with the attempt.
+    /// Tasks to release before their calls started, with the attempt.
     pub releases: Vec<(Key, u32)>,
     /// Tasks to claim.
     pub claims: Vec<Key>,
-    /// Tasks that this run holds and that go on, with the attempt: their pause is over, or there is a place again.
+    /// Tasks held by this run that continue, with the attempt: their pause is over, or capacity is free again.
     pub resumes: Vec<(Key, u32)>,
-    /// What claims with limits were given.
+    /// Resources and paths granted to claims that have limits.
     pub grants: BTreeMap<Key, Grant>,
-    /// How many calls may start with this: of tasks that go on, of claims, then of what becomes ready by it. A claim for which
-    /// no place is left is not made: the answer has it among its `needs`, where it needs nothing else.
+    /// Number of calls that may start. Resumed tasks come first, then claims, then tasks that become ready.
+    ///
+    /// A claim without capacity left is not made. It appears in the `needs` of the answer only if it needs nothing
+    /// else.
     pub places: usize,
-    /// Whether tasks that become ready by this may be claimed, too.
+    /// Whether tasks that become ready in this round may be claimed, too.
     pub takes_new: bool,
-    /// How many more calls of a tool may start; tools that are not named have no limit.
+    /// Number of calls of each tool that may still start; other tools are unlimited.
     pub tool_places: BTreeMap<String, usize>,
-    /// What holds for all tasks of the run.
+    /// Settings for all tasks of the run.
     pub rules: Arc<RunRules>,
-    /// Plans of whose tasks nothing more starts in this run: their time or their budget is used up.
+    /// Plans whose time or budget is used up: none of their tasks start in this run.
     pub ended_plans: Arc<BTreeSet<String>>,
-    /// The tools that the run knows: tasks whose next calls need another stay as they are.
+    /// Tools that the run has. Tasks whose next call needs another tool are left unchanged.
     pub tools: Arc<BTreeSet<String>>,
-    /// What the run is restricted to.
+    /// Tasks that the run is restricted to.
     pub scope: Option<Arc<BTreeSet<Key>>>,
-    /// How far it is from each task to the end: of those that are claimed and those that become ready by this, what is furthest
-    /// goes first.
+    /// Length of the longest path from each task to the end. Claimed and newly ready tasks start in descending order.
     pub ranks: Arc<KeyMap<u64>>,
 }
 
@@ -577,50 +583,50 @@ impl Default for Round {
     }
 }
 
-/// What holds for all tasks of a run.
+/// Settings for all tasks of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRules {
-    /// How much there is of each resource; 1 of what is not named.
+    /// Capacity of each resource; resources without an entry have capacity 1.
     pub capacities: BTreeMap<String, u32>,
-    /// The retries of calls where neither they nor their tasks say anything.
+    /// Retries of calls for which neither the call nor the task says anything.
     pub retry: Option<Retry>,
-    /// The longest that each attempt of a task may take where it says nothing.
+    /// Time limit of each attempt of tasks without one of their own.
     pub timeout: Option<Period>,
-    /// Recorded results do not stand for running a task.
+    /// Whether to ignore cached results.
     pub no_cache: bool,
 }
 
-/// What a task needs before it starts.
+/// Requirements of a task before it starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Needs {
-    /// Units of resources.
+    /// Units of each resource.
     pub resources: BTreeMap<String, Amount>,
-    /// Paths that it writes, as its author wrote them.
+    /// Paths that the task writes, as the author wrote them.
     pub writes: Vec<String>,
-    /// The same without links, where that was found out.
+    /// The same paths with symbolic links resolved, if that is known.
     pub resolved: Option<Vec<String>>,
-    /// The task whose items it is one of, and how many of these run at once.
+    /// The `forEach` task that this task is an item of, and the number of items that may run at once.
     pub items: Option<(Key, u32)>,
-    /// The tool of its first call, of whose places none is left.
+    /// Tool of its first call, if no capacity for that tool is left.
     pub tool: Option<String>,
-    /// What decides whether its last success can stand for it.
+    /// Inputs that decide if a cached result can be used.
     pub cache: Option<CacheInputs>,
-    /// Whether another run, or somebody, holds what it needs: then the store has to change first.
+    /// Whether another run, an agent or a person holds a requirement. Only a change in the store can free it then.
     pub is_held_elsewhere: bool,
 }
 
 impl Needs {
-    /// Returns whether it needs something that others may hold.
+    /// Returns whether the task needs something that other tasks may hold.
     pub fn has_limits(&self) -> bool {
         !self.resources.is_empty() || !self.writes.is_empty() || self.items.is_some()
     }
 
-    /// Returns the paths that it writes, as they are compared.
+    /// Returns the paths that the task writes, in the form used for comparison.
     pub fn paths(&self) -> Vec<String> {
         paths::written(self.resolved.as_ref().unwrap_or(&self.writes))
     }
 
-    /// Returns the first resource of which it needs more than there is.
+    /// Returns the first resource of which the task needs more than its capacity.
     pub fn too_much(&self) -> Option<(&str, Amount)> {
         let mut resources = self.resources.iter().map(|(name, amount)| (name.as_str(), *amount));
         resources.find(|(_, amount)| amount.units > amount.of)
@@ -630,132 +636,132 @@ impl Needs {
 /// Units of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amount {
-    /// How many are needed.
+    /// Units needed.
     pub units: u32,
-    /// How many there are.
+    /// Capacity.
     pub of: u32,
 }
 
-/// What the success of a task with `cache` depends on.
+/// Inputs of a task with `cache`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CacheInputs {
-    /// The SHA-256, in hexadecimal, of its calls, their arguments and its key.
+    /// SHA-256, in hexadecimal, of its calls, their arguments and its cache key.
     pub work: String,
-    /// The files whose contents count, as globs.
+    /// Globs of the files whose contents count.
     pub files: Vec<String>,
-    /// The fingerprint of the last success that may be taken.
+    /// Fingerprint of the last success that may be reused.
     pub recorded: Option<String>,
 }
 
-/// What has to be found out for a task before it is claimed: the rules read no files.
+/// Facts to gather about a task before it is claimed. The rules read no files, so the caller does it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inquiry {
-    /// What the success of the task depends on.
+    /// Cache inputs to fingerprint.
     pub cache: Option<CacheInputs>,
-    /// Paths that it writes, in which links are to be followed.
+    /// Paths in which symbolic links must be resolved.
     pub writes: Vec<String>,
 }
 
-/// Paths that a task writes, with links followed as far as they exist.
+/// Paths that a task writes, with symbolic links resolved as far as the paths exist.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResolvedWrites {
-    /// As the author of the task wrote them.
+    /// Paths as the author wrote them.
     pub asked: Vec<String>,
-    /// From the directory of the project, or made by [`paths::outside`].
+    /// Resolved paths, relative to the project directory or made by [`paths::outside`].
     pub paths: Vec<String>,
 }
 
-/// What a claim was given.
+/// Facts and resources granted to a claim.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grant {
-    /// Of a task with `cache`: what its success depends on, as it was asked for.
+    /// Digest of the task's work at the time the fingerprint was computed, for a task with `cache`.
     pub work: Option<String>,
-    /// The SHA-256, in hexadecimal, of that and of the contents of its files; none where a file changed while it was read.
+    /// SHA-256, in hexadecimal, of that digest and the file contents; `None` if a file changed while it was read.
     pub fingerprint: Option<String>,
-    /// The paths that it writes, where it writes any.
+    /// Resolved paths that the task writes, if it writes any.
     pub writes: Option<ResolvedWrites>,
 }
 
 impl Grant {
-    /// Returns whether it was given for these paths: a definition may have changed since.
+    /// Returns whether the grant covers these paths. The task's definition may have changed after the grant.
     pub(crate) fn is_for(&self, writes: &[String]) -> bool {
         self.writes.as_ref().is_none_or(|resolved| resolved.asked == writes)
     }
 }
 
-/// A task that the run holds and of which nothing more runs for now.
+/// A task held by the run of which nothing runs for now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paused {
     /// The task.
     pub key: Key,
-    /// The attempt.
+    /// Its attempt.
     pub attempt: u32,
-    /// The plan of the task.
+    /// Its plan.
     pub plan: Option<SharedText>,
-    /// When it goes on; `None` where it waits for a place alone.
+    /// Time at which it continues; `None` if it only waits for capacity.
     pub until: Option<Timestamp>,
-    /// The tools of whose places none was left: one of any of them lets it go on, too.
+    /// Tools without free capacity. Capacity for any one of them also lets the task continue.
     pub tools: BTreeSet<String>,
 }
 
-/// What is kept of an interrupted call of which nothing else is known.
+/// Error text of an interrupted call about which nothing else is known.
 pub(crate) const UNKNOWN_END: &str = "it was stopped while it ran, and nobody knows how far it came";
 
-/// How a call ended.
+/// End of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEnd {
-    /// Well.
+    /// The call succeeded with this result.
     Succeeded(Value),
-    /// Badly.
+    /// The call failed.
     Failed {
-        /// Why.
+        /// The error.
         error: CallError,
-        /// What the tool answered all the same.
+        /// Result that the tool returned despite the error.
         result: Option<Value>,
     },
-    /// It was stopped, and nobody knows how far it came.
+    /// The call was stopped and its outcome is unknown.
     Interrupted {
-        /// Whether it may be started again all the same.
+        /// Whether the tool allows repeating the call anyway.
         repeatable: bool,
-        /// What is known of how that came, such as the last words of who did the work.
+        /// Details, such as the last message of the worker.
         why: Option<String>,
     },
 }
 
 impl CallEnd {
-    /// Returns the end of a call of which nothing is known but that it was stopped.
+    /// Returns an interrupted end without details.
     pub fn interrupted(repeatable: bool) -> Self {
         Self::Interrupted { repeatable, why: None }
     }
 }
 
-/// The report of a run about a call.
+/// Report of a run about one of its calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The task.
     pub task: Key,
-    /// The attempt that the call belongs to.
+    /// Attempt that the call belongs to.
     pub attempt: u32,
     /// The call.
     pub call: CallId,
-    /// How it ended.
+    /// The outcome.
     pub end: CallEnd,
-    /// The parts of its result that were cut, as JSON Pointers; `""` is the whole.
+    /// Truncated parts of its result, as JSON Pointers; `""` is the whole result.
     pub cut: Vec<String>,
-    /// What it used up.
+    /// Usage that the tool reported, such as tokens.
     pub usage: Option<Value>,
-    /// Files that changed while it ran although its task does not say that it writes them.
+    /// Files that changed during the call outside the paths that its task declares in `writes`.
     pub changed_beyond: Vec<String>,
-    /// Why these are not known.
+    /// Reason why changed files could not be determined.
     pub changes_unknown: Option<String>,
-    /// Whether the files that the success of its task depends on are not those that they were when it was claimed.
+    /// Whether the cache inputs of the task changed after it was claimed.
     pub inputs_changed: bool,
-    /// Whether the next call of the task starts; else the task is given back.
+    /// Whether to start the next call of the task; otherwise the task is released.
     pub go_on: bool,
 }
 
 impl Report {
-    /// Returns the report about a call that ended and used up nothing; its task does not go on.
+    /// Returns the report of a call without usage. It does not start the next call of the task.
     pub fn new(task: Key, attempt: u32, call: CallId, end: CallEnd) -> Self {
         Self {
             task,
@@ -772,127 +778,128 @@ impl Report {
     }
 }
 
-/// A call that the store has recorded as started: now it may be started.
+/// A call that the store has recorded as started, so that the caller may now start it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartedCall {
-    /// The task.
+    /// Key of the task.
     pub key: Key,
-    /// Its id.
+    /// Id of the task.
     pub task: TaskId,
-    /// The attempt of the task.
+    /// Attempt of the task.
     pub attempt: u32,
-    /// How often the task was cleared.
+    /// Number of times that the task was cleared.
     pub generation: u32,
-    /// How many rounds of `repeat` are over.
+    /// Number of completed `repeat` rounds.
     pub round: u32,
-    /// The call.
+    /// Record of the call.
     pub call: CallRecord,
-    /// Its arguments, evaluated.
+    /// Evaluated arguments.
     pub args: Map,
-    /// When the time of the task is over.
+    /// Time at which the task's own time limit ends.
     pub deadline: Option<Timestamp>,
-    /// The plan of the task.
+    /// Plan of the task.
     pub plan: Option<SharedText>,
-    /// What the author of the task wrote.
+    /// Specification of the task.
     pub spec: Shared<TaskSpec>,
-    /// What it asks of the sandbox and has been allowed; `None` where nobody judges calls.
+    /// Sandbox permissions that the call requests and was granted; `None` if no policy hook authorizes calls.
     pub sandbox: Option<SandboxRequest>,
-    /// What the success of its task depends on, with the fingerprint that it was claimed with.
+    /// Cache inputs of the task, with the fingerprint at the time of the claim.
     pub cache: Option<CacheInputs>,
 }
 
-/// What a command answers.
+/// Answer to a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The tasks that the command was about, in its order.
+    /// Tasks that the command named, in the same order.
     pub tasks: Vec<TaskId>,
-    /// Calls that are to be started now.
+    /// Calls that the caller must start now.
     pub started: Vec<StartedCall>,
-    /// Tasks of the command, or above or behind them, that ended, and how.
+    /// Tasks that ended by this command, with their status: those it named, their parents and dependents.
     pub ended: Vec<(Key, Status)>,
     /// Tasks that became ready.
     pub ready: Vec<Node>,
-    /// Tasks that were not claimed because nobody here knows a tool that they need.
+    /// Tasks that were not claimed because this process does not have a tool that they need.
     pub missing_tools: Vec<(Key, String)>,
-    /// Tasks that wait for a decision since this.
+    /// Tasks that started to wait for a decision.
     pub asked: Vec<Key>,
-    /// Tasks that were not claimed because they need something first.
+    /// Tasks that were not claimed, with their unmet requirements.
     pub needs: Vec<(Key, Needs)>,
     /// Tasks of this run that pause.
     pub paused: Vec<Paused>,
-    /// What an apply did.
+    /// Report of an apply.
     pub applied: Option<ApplyReport>,
-    /// What an import did.
+    /// Report of an import.
     pub imported: Option<ImportReport>,
-    /// What an undo undid.
+    /// Report of an undo.
     pub undone: Option<Undone>,
-    /// Whether the same request was done before, and nothing now.
+    /// Whether this repeats an earlier request, so that nothing was changed.
     pub repeated: bool,
-    /// How many events the command wrote: with `revision` this tells whether others wrote in between.
+    /// Number of events that the command wrote. Together with `revision` this reveals writes of other processes in
+    /// between.
     pub events: u64,
-    /// The revision after the command; set by the store.
+    /// Revision after the command; set by the store.
     pub revision: u64,
 }
 
-/// What an undo undid or would undo.
+/// Report of an undo, or of a dry run of one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undone {
-    /// The revision of the first event of the command.
+    /// Revision of the first event of the undone command.
     pub first: u64,
-    /// The revision of its last event.
+    /// Revision of its last event.
     pub last: u64,
-    /// Who gave it.
+    /// Name of the actor that gave the command.
     pub actor: String,
-    /// Tasks that are there and as they were before; some were deleted and are back.
+    /// Tasks restored to their earlier state, including deleted ones that exist again.
     pub restored: Vec<TaskId>,
-    /// Tasks that are gone again because the command had made them.
+    /// Tasks removed because the command had created them.
     pub removed: Vec<TaskId>,
 }
 
-/// What an apply did or would do.
+/// Report of an apply, or of a dry run of one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplyReport {
-    /// The plan.
+    /// Name of the plan.
     pub plan: String,
-    /// Tasks that are new.
+    /// Created tasks.
     pub created: Vec<TaskId>,
-    /// Tasks that changed.
+    /// Changed tasks.
     pub changed: Vec<TaskId>,
-    /// How many stayed as they were.
+    /// Number of unchanged tasks.
     pub unchanged: u64,
-    /// Tasks of the plan that are gone from the file and stay.
+    /// Tasks of the plan that are gone from the file but stay in the store.
     pub gone: Vec<TaskId>,
-    /// Tasks that were cancelled because they are gone from the file.
+    /// Tasks cancelled because they are gone from the file.
     pub pruned: Vec<TaskId>,
-    /// Tasks that were reopened.
+    /// Number of reopened tasks.
     pub reopened: u64,
-    /// Fields beside the tasks that changed; of a new plan `notify` alone, which names a program.
+    /// Changed fields of the plan itself. For a new plan only `notify` is listed, because it names a program to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub header: Vec<String>,
-    /// What the ids of all its tasks begin with, before a dot: they were taken when it was applied first.
+    /// Prefix of all task ids, before a dot. Set if the ids of the file were taken when the plan was first applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Ids of the file that were taken: each of these tasks got the name of the plan and a dot before its id.
+    /// Ids of the file that were taken. Each of these tasks got the plan's name and a dot in front of its id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefixed: Vec<TaskId>,
 }
 
-/// What a command comes to: what to write, and what to answer once it is written.
+/// Result of deciding a command: the changes to write, and the answer to give once they are durable.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// What to write.
+    /// Changes to write.
     pub changes: Changes,
-    /// What to answer.
+    /// Answer to give after the write.
     pub answer: Answer,
 }
 
-/// A command came to nothing.
+/// The command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecideError {
-    /// The rules refuse it: the caller may mend it.
+    /// The rules refuse the command: the caller may fix it and retry.
     #[error(transparent)]
     Refused(#[from] Box<Refusal>),
     /// The store could not be read.

@@ -1,4 +1,4 @@
-//! Hints: what to do instead, in parts that each border words itself.
+//! Hints: suggested next steps, as parts that the terminal and MCP each format in their own way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::advice::Advice;
 use crate::bounded;
 use crate::command_line::CommandLine;
 
-/// What to do instead: a short sentence.
+/// A short sentence with one thing to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hint {
@@ -21,125 +21,125 @@ pub struct Hint {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HintPart {
-    /// Words. They are never searched for anything.
+    /// Fixed text. It is never parsed.
     Text(Cow<'static, str>),
-    /// Something to do.
+    /// An action to take now.
     Advice(Advice),
-    /// Something to do under a condition that the words before it name: no action now.
+    /// An action for later, under a condition stated in the text before it. It is not offered as an action now.
     Later(Advice),
-    /// A value of the store or of the caller, shown as such.
+    /// A value from the store or from the caller, shown in quotes.
     Data(String),
-    /// An option of the command or the call that was refused.
+    /// An option of the command or MCP call that was refused.
     Option(HintOption),
-    /// A command of the terminal that is no advice, because the reader has to fill it in or to decide about it.
+    /// A terminal command that is not an [`Advice`], because the reader has to fill in values or make a decision.
     Command {
-        /// Its words behind the name of the program, as a shell takes them.
+        /// Words after the program name, in shell syntax.
         words: Cow<'static, str>,
-        /// Values behind them, not quoted yet.
+        /// Arguments after these words, not quoted yet.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
 }
 
-/// An option that a hint names: a flag of the terminal, an argument or something else elsewhere.
+/// An option named in a hint: a flag on the terminal, an argument in MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HintOption {
-    /// Start over what ran after the task as well.
+    /// Also start the dependents over that already ran.
     Cascade,
     /// Start a plan over.
     Fresh,
-    /// The dependencies of a task.
+    /// Dependencies of a task.
     Needs,
-    /// Apply a plan as an instance of another name.
+    /// Apply the plan as a separate instance under another name.
     Instance,
-    /// The file of a plan has moved.
+    /// Declare that the file of a plan has moved.
     Moved,
-    /// Give imported tasks ids of their own.
+    /// Give imported tasks ids with a prefix.
     Prefix,
-    /// Take imported tasks for those that are there.
+    /// Treat imported tasks as the existing ones with the same ids.
     Adopt,
-    /// A value for a parameter of a plan.
+    /// Set a parameter of a plan.
     Param {
-        /// The parameter.
+        /// Name of the parameter.
         name: String,
     },
 }
 
-/// The words of a border.
+/// Formats the parts of a hint for one interface.
 pub trait HintWords {
-    /// Words something to do.
+    /// Formats an action.
     fn advice(&self, advice: &Advice) -> String;
 
-    /// Words an option.
+    /// Formats an option.
     fn option(&self, option: &HintOption) -> String;
 
-    /// Words a command of the terminal: `words` behind the name of the program, and `args` behind these.
+    /// Formats a terminal command: `words` after the program name, then `args`.
     fn command(&self, words: &str, args: &[String]) -> String;
 }
 
 impl Hint {
-    /// Returns a hint that begins with words.
+    /// Returns a hint that begins with text.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self::default().text(text)
     }
 
-    /// Adds words.
+    /// Appends text.
     #[must_use]
     pub fn text(self, text: impl Into<Cow<'static, str>>) -> Self {
         self.part(HintPart::Text(text.into()))
     }
 
-    /// Adds something to do.
+    /// Appends an action to take now.
     #[must_use]
     pub fn advice(self, advice: Advice) -> Self {
         self.part(HintPart::Advice(advice))
     }
 
-    /// Adds something to do under a condition that the words before it name.
+    /// Appends an action for later, under a condition stated in the text before it.
     #[must_use]
     pub fn later(self, advice: Advice) -> Self {
         self.part(HintPart::Later(advice))
     }
 
-    /// Adds a value, which is shown in quotes.
+    /// Appends a value, which is shown in quotes.
     #[must_use]
     pub fn data(self, value: impl fmt::Display) -> Self {
         self.part(HintPart::Data(value.to_string()))
     }
 
-    /// Adds an option.
+    /// Appends an option.
     #[must_use]
     pub fn option(self, option: HintOption) -> Self {
         self.part(HintPart::Option(option))
     }
 
-    /// Adds a command of the terminal: its words behind the name of the program.
+    /// Appends a terminal command, given as the words after the program name.
     #[must_use]
     pub fn command(self, words: &'static str) -> Self {
         self.command_of(words, [])
     }
 
-    /// Adds a command of the terminal with values, which the terminal quotes for a shell.
+    /// Appends a terminal command with arguments, which the terminal quotes for a shell.
     #[must_use]
     pub fn command_of(self, words: &'static str, args: impl IntoIterator<Item = String>) -> Self {
         self.part(HintPart::Command { words: words.into(), args: args.into_iter().collect() })
     }
 
-    /// Adds the parts of another hint.
+    /// Appends the parts of another hint.
     #[must_use]
     pub fn hint(mut self, other: Self) -> Self {
         self.parts.extend(other.parts);
         self
     }
 
-    /// Returns whether it says nothing.
+    /// Returns whether the hint has no parts.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Adds values with commas between them: the first [`bounded::MAX_ITEMS`], and how many more there are.
+    /// Appends the first [`bounded::MAX_ITEMS`] values, separated by commas, and the number of the others.
     #[must_use]
     pub fn list<T: ToString>(self, values: &[T]) -> Self {
         let shown = values.iter().take(bounded::MAX_ITEMS).enumerate();
@@ -158,19 +158,19 @@ impl Hint {
         self
     }
 
-    /// Returns its parts.
+    /// Returns the parts in order.
     pub fn parts(&self) -> &[HintPart] {
         &self.parts
     }
 
-    /// Returns the actions that it advises now, in the order of its words.
+    /// Returns the actions to take now, in order. Actions for later are left out.
     pub fn advised(&self) -> impl Iterator<Item = &Advice> {
         self.parts
             .iter()
             .filter_map(|part| if let HintPart::Advice(advice) = part { Some(advice) } else { None })
     }
 
-    /// Returns it in the words of a border, bounded as every message is.
+    /// Formats the hint for an interface, with the length limit of every message.
     pub fn worded(&self, words: &impl HintWords) -> String {
         let each = self.parts.iter().map(|part| match part {
             HintPart::Text(text) => text.to_string(),
@@ -183,7 +183,7 @@ impl Hint {
     }
 }
 
-/// As the terminal words it, without flags.
+/// Formats the hint for the terminal, without flags.
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.worded(&CommandLine::default()))

@@ -1,4 +1,4 @@
-//! True advice: an offer that the rules would refuse now is no offer.
+//! Checks advice by deciding it: advice that the rules would refuse now is not offered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,13 @@ use crate::refusal::Refusal;
 use crate::view::{View, ViewResult};
 use crate::{ActorKind, TaskId};
 
-/// The lease of a claim that is only tried.
+/// Lease of a claim that is only tried. The value does not matter as long as it is valid.
 const LEASE: Duration = Duration::from_mins(30);
 
-/// Returns advice as the rules accept it from the actor of `context`: as it is, or with `cascade` where dependents ran; nothing where
-/// they refuse it.
+/// Returns the advice if the rules accept it from the actor of `context`, and `None` if they refuse it.
 ///
-/// Costs what the command costs. Advice to read or to run is always accepted; [`Advice::RetryFailed`] covers any number of tasks and
-/// is not tried.
+/// If dependents already ran, `cascade` is added. The check costs as much as the command. Advice without a command is
+/// always accepted, and so is [`Advice::RetryFailed`], which covers any number of tasks.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -46,7 +45,7 @@ pub fn all_offered(view: &dyn View, advice: Vec<Advice>, context: &Context) -> V
     Ok(kept.collect::<ViewResult<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// Only the first step meets the store as it is; the others follow from it.
+/// Only the first step can be checked against the store. Later steps depend on the outcome of earlier ones.
 fn of_steps(view: &dyn View, steps: Vec<Advice>, context: &Context) -> ViewResult<Option<Advice>> {
     let mut steps = steps.into_iter();
     let Some(first) = steps.next() else { return Ok(None) };
@@ -72,8 +71,9 @@ fn cascading(advice: &Advice) -> Option<Advice> {
     }
 }
 
-/// Returns the context of a command that the actor of `context` gives by an advice: some are for a person, and a claim is given back in
-/// the name of its holder.
+/// Returns the context for a command that follows `advice`.
+///
+/// Some advice is for people only, and a claim is released in the name of its holder.
 pub fn asker(advice: &Advice, context: &Context) -> Context {
     let mut asker = Context { run: None, ..context.clone() };
     if advice.is_for_people() {
@@ -86,7 +86,7 @@ pub fn asker(advice: &Advice, context: &Context) -> Context {
     asker
 }
 
-/// Returns the command that an advice becomes; nothing where it reads, runs everything, or has several steps.
+/// Returns the command of an advice; `None` if it only reads, runs everything, or has several steps.
 pub fn command(advice: &Advice) -> Option<Command> {
     let ids = |id: &TaskId| vec![id.to_string()];
     let claim =

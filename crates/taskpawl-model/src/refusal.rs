@@ -1,4 +1,5 @@
-//! Refusals: a command that the rules do not allow. Nothing was changed; the hint says what to do instead.
+//! Refusals: commands that the rules do not allow. A refused command changes nothing, and its hint suggests another
+//! one.
 
 use crate::advice::Advice;
 use crate::bounded;
@@ -13,47 +14,47 @@ use crate::status::{BlockedReason, Status};
 use crate::view::{View, ViewResult};
 use crate::{ActorKind, RunId, TaskId};
 
-/// Why a command was refused.
+/// Reason why a command was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// No task has this id or an id that begins so.
+    /// No task has this id or an id with this prefix.
     #[error("no task `{id}`")]
     UnknownTask {
-        /// What was asked for.
+        /// Reference that the caller gave.
         id: String,
-        /// Ids that look like it.
+        /// Similar ids.
         similar: Vec<TaskId>,
     },
-    /// A task cannot be taken to end in two ways.
+    /// A forecast was asked to assume two different ends of the same task.
     #[error("`{first}` and `{second}` contradict each other")]
     Contradiction {
-        /// What was given first.
+        /// The first assumption.
         first: String,
-        /// What was given then.
+        /// The assumption that contradicts it.
         second: String,
     },
-    /// Several tasks have an id that begins so.
+    /// Several ids begin with this prefix.
     #[error("`{id}` is not unique: it begins {}", quoted(.candidates))]
     AmbiguousId {
-        /// What was asked for.
+        /// Reference that the caller gave.
         id: String,
-        /// Some of those that match.
+        /// Some of the matching tasks.
         candidates: Vec<TaskId>,
     },
-    /// No task is of the plan, or has the label, that something is restricted to.
+    /// A selector, such as a plan or a label, matches no task.
     #[error("`{selector}` selects no task")]
     NothingSelected {
-        /// The restriction.
+        /// The selector.
         selector: String,
     },
     /// No run has this id.
     #[error("no run `{id}`")]
     UnknownRun {
-        /// What was asked for.
+        /// Id that the caller gave.
         id: String,
     },
-    /// The id is not of the form of ids.
+    /// The id has an invalid form.
     #[error(transparent)]
     InvalidId(#[from] IdError),
     /// The id is taken.
@@ -61,25 +62,25 @@ pub enum Refusal {
     DuplicateId {
         /// The id.
         id: TaskId,
-        /// Whether the task that had it is deleted.
+        /// Whether the task with this id was deleted.
         deleted: bool,
     },
-    /// The table of states does not allow the step.
+    /// The transition table does not allow the change of status.
     #[error("task `{id}` is `{from}`{} and cannot become `{to}` by `{by}`", because(.reason.as_ref()))]
     Transition {
         /// The task.
         id: TaskId,
-        /// Its state.
+        /// Its status.
         from: Status,
-        /// Why it is blocked, if it is.
+        /// Reason, if it is blocked.
         reason: Option<BlockedReason>,
-        /// The state asked for.
+        /// Requested status.
         to: Status,
-        /// The command.
+        /// The refused command.
         by: &'static str,
-        /// What is allowed by hand instead.
+        /// Commands that are allowed instead.
         allowed: Vec<&'static str>,
-        /// What became of it since who asks held it, or since the attempt that a report is about.
+        /// Status changes since the caller last held the task, or since the attempt that a report is about.
         since: Since,
     },
     /// The task is not ready.
@@ -87,46 +88,46 @@ pub enum Refusal {
     NotReady {
         /// The task.
         id: TaskId,
-        /// What is unfinished, some of it.
+        /// Some of the unfinished tasks before it.
         open: Vec<TaskId>,
-        /// What failed, some of it.
+        /// Some of the failed tasks before it.
         failed: Vec<TaskId>,
-        /// The task where it really hangs, and why.
+        /// The task that is the first cause, and its explanation.
         cause: Option<(TaskId, String)>,
     },
-    /// Others hold what the task needs.
+    /// Other tasks hold resources or paths that the task needs.
     #[error("task `{id}` needs what {} {}", names(.by), if .by.len() == 1 { "holds" } else { "hold" })]
     Occupied {
         /// The task.
         id: TaskId,
-        /// Some of those that hold it.
+        /// Some of the holders.
         by: Vec<TaskId>,
     },
-    /// Nothing is ready that an agent or a person could take.
+    /// No ready task is left for an agent or a person.
     #[error("no manual task is ready")]
     NothingReady,
-    /// The task is not ended by hand.
+    /// The command is for manual tasks, and a run executes this task.
     #[error("task `{id}` {what}, so `{by}` is not for it")]
     NotManual {
         /// The task.
         id: TaskId,
-        /// What it has or is.
+        /// Property of the task that excludes the command, such as having tool calls.
         what: &'static str,
-        /// The command.
+        /// The refused command.
         by: &'static str,
-        /// Ends it by hand, where the rules let the caller do so.
+        /// Commands that would end the task and that the rules accept from this caller.
         ends: Vec<Advice>,
     },
-    /// Somebody else holds the task.
+    /// Another actor holds the task.
     #[error("task `{id}` is held by {holder}{}", until(*.lease_until))]
     HeldByOther {
         /// The task.
         id: TaskId,
-        /// Who holds it.
+        /// Its holder.
         holder: HeldBy,
-        /// Until when.
+        /// Time at which the lease ends.
         lease_until: Option<Timestamp>,
-        /// What became of the task since who asks held it, or since the attempt that a report is about.
+        /// Status changes since the caller last held the task, or since the attempt that a report is about.
         since: Since,
     },
     /// The report belongs to an attempt that is over.
@@ -136,23 +137,23 @@ pub enum Refusal {
     StaleAttempt {
         /// The task.
         id: TaskId,
-        /// The attempt of the report.
+        /// Attempt in the report.
         reported: u32,
-        /// The attempt of the task.
+        /// Current attempt.
         current: u32,
-        /// The state of the task.
+        /// Current status.
         status: Status,
-        /// What became of the task since that attempt began.
+        /// Status changes since the reported attempt began.
         since: Since,
     },
-    /// The report belongs to an attempt of somebody else.
+    /// The report belongs to an attempt of another actor.
     #[error("attempt {attempt} of task `{id}` was not made by who reports")]
     ForeignAttempt {
         /// The task.
         id: TaskId,
-        /// The attempt of the report.
+        /// Attempt in the report.
         attempt: u32,
-        /// What became of the task since that attempt began.
+        /// Status changes since that attempt began.
         since: Since,
     },
     /// The call is not running.
@@ -162,61 +163,61 @@ pub enum Refusal {
         id: TaskId,
         /// The call.
         call: String,
-        /// Its state.
+        /// Status of the call, or `deleted` or `over`.
         status: String,
     },
-    /// The task changed in between.
+    /// The task changed since the caller read it.
     #[error("task `{id}` has version {current}, not {expected}")]
     VersionMismatch {
         /// The task.
         id: TaskId,
-        /// The version asked for.
+        /// Version that the caller requires.
         expected: u64,
-        /// The version it has.
+        /// Current version.
         current: u64,
     },
-    /// The dependency would close a circle.
+    /// The dependency or parent would close a cycle.
     #[error("this would close a cycle: {}", way(.path))]
     Cycle {
-        /// The way round, its first task also last.
+        /// Tasks on the cycle, in order; the last equals the first.
         path: Vec<TaskId>,
     },
-    /// A link is already there, or is not.
+    /// The dependency already exists, or does not exist.
     #[error("task `{id}` {} on `{on}`", if *.exists { "already depends" } else { "does not depend" })]
     Dependency {
-        /// The task.
+        /// The dependent task.
         id: TaskId,
-        /// The other one.
+        /// The dependency.
         on: TaskId,
         /// Whether the dependency exists.
         exists: bool,
     },
-    /// The work of a task cannot change in its state.
+    /// The work of a task cannot change in its current status.
     #[error("task `{id}` is `{status}`: {what} cannot change any more")]
     WorkStarted {
         /// The task.
         id: TaskId,
-        /// Its state.
+        /// Its status.
         status: Status,
-        /// What was to change.
+        /// The part that the command would change.
         what: &'static str,
-        /// Puts it back to `todo`, where the rules let the caller do so.
+        /// Command that puts the task back to `todo`, if the rules accept it from this caller.
         reopen: Option<Advice>,
     },
-    /// Tasks that ran depend on it.
+    /// Dependents already ran.
     #[error("{} ran after `{id}`", quoted(.dependents))]
     DependentsRan {
         /// The task.
         id: TaskId,
-        /// The command that was refused.
+        /// The refused command.
         by: &'static str,
-        /// Some of those that ran.
+        /// Some of the dependents that ran.
         dependents: Vec<TaskId>,
     },
-    /// Something is in progress below or behind the task.
+    /// A subtask or a dependent is in progress.
     #[error("{} {} in progress", quoted(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     InProgress {
-        /// Some of them.
+        /// Some of the tasks in progress.
         tasks: Vec<TaskId>,
     },
     /// The task was cancelled, and its calls have not ended yet.
@@ -224,33 +225,33 @@ pub enum Refusal {
     StillEnding {
         /// The task.
         id: TaskId,
-        /// The run.
+        /// Run that ends the calls.
         run: RunId,
     },
-    /// Something depends on the task or is below it.
+    /// Other tasks depend on the task or are below it.
     #[error("task `{id}` is still needed by {}", quoted(.by))]
     StillNeeded {
         /// The task.
         id: TaskId,
-        /// Some of those that depend on it or are below it.
+        /// Some of its dependents and subtasks.
         by: Vec<TaskId>,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("field `{field}`: {problem}")]
     InvalidField {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// Fields are not of the form that they have to be.
+    /// Fields of a plan or a task have an invalid form.
     #[error(transparent)]
     Invalid {
-        /// All faults, each with its place.
+        /// All errors, each with its position.
         #[from]
         errors: PlanErrors,
     },
-    /// The trigger makes no sense without dependencies.
+    /// The trigger needs dependencies, and the task has none.
     #[error("task `{id}` has the trigger `{trigger}` and no dependency that could fire it")]
     TriggerWithoutDependencies {
         /// The task.
@@ -258,34 +259,34 @@ pub enum Refusal {
         /// The trigger.
         trigger: &'static str,
     },
-    /// Nothing of this actor is left that could be undone.
+    /// No command of this actor is left to undo.
     #[error("`{actor}` has done nothing that could be undone")]
     NothingToUndo {
         /// The actor.
         actor: String,
     },
-    /// There is nothing at this revision that can be undone.
+    /// The revision does not belong to a command that can be undone.
     #[error("revision {revision} cannot be undone: {why}")]
     NotUndoable {
         /// The revision.
         revision: u64,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// The command is undone.
+    /// The command was undone before.
     #[error("revision {revision} was undone in revision {by}")]
     AlreadyUndone {
-        /// The revision.
+        /// Revision of the command.
         revision: u64,
-        /// That of the undo.
+        /// Revision of the undo.
         by: u64,
     },
-    /// Something happened since to the tasks of a command that was to be undone.
+    /// The tasks of the command to undo changed since.
     #[error("revision {revision} cannot be undone: {}", some_words(.touches))]
     TouchedSince {
-        /// The revision.
+        /// Revision of the command.
         revision: u64,
-        /// What happened last to each task.
+        /// Last conflicting change of each task.
         touches: Vec<Touch>,
     },
     /// The task does not wait for a decision.
@@ -293,64 +294,64 @@ pub enum Refusal {
     NotAsked {
         /// The task.
         id: TaskId,
-        /// Its state.
+        /// Its status.
         status: Status,
-        /// Who approved it last, and when.
+        /// Last approver, and the time of the approval.
         by: Option<(String, Timestamp)>,
     },
-    /// Nobody has decided in time.
+    /// The time to decide has ended.
     #[error("the time to decide about task `{id}` ended at {}", crate::format_time(*.at))]
     QuestionOver {
         /// The task.
         id: TaskId,
-        /// When.
+        /// Time at which it ended.
         at: Timestamp,
-        /// Whether its plan lets it go on by that.
+        /// Whether the plan's default lets the task continue.
         goes_on: bool,
     },
-    /// What is to be decided about is no longer what was looked at.
+    /// The proposal changed since the approver saw it.
     #[error("what task `{id}` waits for has the hash `{current}`, not `{given}`")]
     StaleHash {
         /// The task.
         id: TaskId,
-        /// The hash of what was looked at.
+        /// Hash that the approver gave.
         given: String,
-        /// The hash of what is asked about.
+        /// Hash of the current proposal.
         current: String,
     },
-    /// The question has other answers.
+    /// The answer is not one of the options of the question.
     #[error("{} the question of task `{id}`", answer_problem(.answer.as_ref()))]
     WrongAnswer {
         /// The task.
         id: TaskId,
-        /// What was answered.
+        /// Answer that was given.
         answer: Option<String>,
-        /// The answers that there are.
+        /// Options of the question.
         options: Vec<String>,
     },
-    /// Arguments were given, and it is not clear for which call.
+    /// Arguments were given, but the question is about several calls.
     #[error("task `{id}` asks about {calls} calls, and arguments can be given for one")]
     ManyCalls {
         /// The task.
         id: TaskId,
-        /// How many calls it asks about.
+        /// Number of calls in the question.
         calls: usize,
     },
-    /// A run decides about its own tasks.
+    /// A run may not approve or reject tasks.
     #[error("a run cannot decide about tasks: `{by}` is for people and approvers")]
     RunDecides {
-        /// The command.
+        /// The refused command.
         by: &'static str,
     },
-    /// A task that only a person ends would be ended, or be another's, by a different kind of actor.
+    /// The task is assigned to `person`, and another kind of actor would end or reassign it.
     #[error("only a person may `{by}` task `{id}`: its assignee is `person`")]
     PersonOnly {
         /// The task.
         id: TaskId,
-        /// The command.
+        /// The refused command.
         by: &'static str,
     },
-    /// An approval would go, or be another one, by who may not decide.
+    /// The command would remove or change an approval, and its caller may not decide.
     #[error(
         "the approval that task `{id}` waits for would go or change, and that is for people and approvers to decide"
     )]
@@ -358,114 +359,114 @@ pub enum Refusal {
         /// The task.
         id: TaskId,
     },
-    /// A task would no longer wait for an approval that nobody has given, by who may not decide.
+    /// The command would let a task start without an approval that is still pending, and its caller may not decide.
     #[error(
         "task `{id}` would no longer wait for the approval of task `{on}`, and that is for people and approvers to decide"
     )]
     StartsWithout {
-        /// The task.
+        /// Task that would start.
         id: TaskId,
-        /// The task that has the approval.
+        /// Task with the pending approval.
         on: TaskId,
     },
-    /// An expression of a task cannot be evaluated, whatever happens.
+    /// An expression can never be evaluated.
     #[error("task `{id}`: {field}: {problem}")]
     Expression {
         /// The task.
         id: TaskId,
-        /// The field that the expression stands in.
+        /// Field that contains the expression.
         field: String,
-        /// What is wrong.
+        /// The error.
         problem: Box<crate::PlanProblem>,
-        /// What to do next.
+        /// Suggested next step.
         hint: Option<Hint>,
     },
-    /// A plan has parameters that nobody gave a value.
+    /// Parameters of a plan have no value.
     #[error("the plan `{plan}` needs a value for {}", names(.params))]
     MissingParams {
         /// The plan.
         plan: String,
-        /// The parameters.
+        /// Names of the parameters.
         params: Vec<String>,
     },
-    /// What a call may do with its plan does not reach so far.
+    /// A call needs more plan access than it has.
     #[error("{}: {what}", may_only(*.access))]
     BeyondAccess {
-        /// What it may do; nothing where that is not known here.
+        /// Access of the call; `None` if unknown here.
         access: Option<PlanAccess>,
-        /// What does not fit, to be read after a colon.
+        /// Explanation, which follows a colon in the message.
         what: String,
     },
-    /// A call has added all that one call may.
+    /// The call reached the limit of additions to its plan.
     #[error("this call has added all that one call may: {most} {what}")]
     AddedEnough {
-        /// How much that is.
+        /// The limit.
         most: u64,
-        /// Of what.
+        /// Unit of the limit.
         what: &'static str,
     },
-    /// What the other side refused which has the plan.
+    /// Refusal from another process that owns the plan.
     #[error("{message}")]
     Relayed {
-        /// What it said.
+        /// Its message.
         message: String,
-        /// What to do instead.
+        /// Its hint.
         hint: Option<Hint>,
-        /// Whether an id was unknown or not unique.
+        /// Whether it is about an unknown or ambiguous id.
         is_about_ids: bool,
     },
-    /// Tasks of another program cannot be imported as they are.
+    /// Tasks of another program cannot be imported.
     #[error("{} cannot be imported: {}", .source_name, Conflict::list(.conflicts))]
     ImportConflict {
-        /// Where they come from.
+        /// Name of the source.
         source_name: String,
-        /// The conflicts, by task.
+        /// Conflicts, one for each task.
         conflicts: Vec<Conflict>,
     },
-    /// A request has the name of another one.
+    /// The request name was used before with other arguments.
     #[error("the request `{request}` was made before, with other arguments, at {}", crate::format_time(*.at))]
     RequestReused {
-        /// The name.
+        /// The request name.
         request: String,
-        /// When that one was done.
+        /// Time of the earlier request.
         at: Timestamp,
     },
-    /// The name of a plan belongs to one that was applied from another file.
+    /// The plan was applied from another file.
     #[error("the plan `{plan}` is that of `{path}`, not of `{given}`")]
     PlanElsewhere {
-        /// The plan.
+        /// Name of the plan.
         plan: String,
-        /// Its file.
+        /// Its recorded file.
         path: String,
-        /// The file that was given.
+        /// File that was given.
         given: String,
     },
-    /// The file of a plan has another name in it now.
+    /// The file of a plan now contains another plan name.
     #[error("`{path}` is the file of the plan `{from}`, and now says `{to}`")]
     PlanRenamed {
-        /// The plan.
+        /// Recorded name.
         from: String,
-        /// The name in the file.
+        /// Name in the file.
         to: String,
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// A plan cannot be applied as it is.
+    /// The plan cannot be applied.
     #[error("the plan `{plan}` cannot be applied: {}", Conflict::list(.conflicts))]
     PlanConflict {
-        /// The plan.
+        /// Name of the plan.
         plan: String,
-        /// The conflicts, by task.
+        /// Conflicts, one for each task.
         conflicts: Vec<Conflict>,
     },
 }
 
-/// A task that cannot be as a file has it.
+/// A conflict between a task in a file and the same task in the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
     /// The task.
     pub task: TaskId,
-    /// The reason, to be read behind the id.
+    /// Explanation, which follows the id in the message.
     pub why: String,
 }
 
@@ -474,7 +475,7 @@ impl Conflict {
         Self { task: task.clone(), why: why.into() }
     }
 
-    /// Names equal conflicts once, with the first task and the number of others.
+    /// Groups equal conflicts: the first task, and the number of others.
     fn list(all: &[Self]) -> String {
         let text = |group: &bounded::Group<&Self>| match group.count - 1 {
             0 => group.first.to_string(),
@@ -491,7 +492,7 @@ impl std::fmt::Display for Conflict {
     }
 }
 
-/// Returns the ends of a way, as many tasks of each as a list has.
+/// Formats a cycle. A long one is cut in the middle, so that both ends stay readable.
 fn way(path: &[TaskId]) -> String {
     let named = |ids: &[TaskId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" → ");
     let hidden = path.len().saturating_sub(2 * bounded::MAX_ITEMS);
@@ -506,16 +507,16 @@ fn names(names: &[impl std::fmt::Display]) -> String {
     bounded::names(names)
 }
 
-/// The holder of a task that the caller may not report on.
+/// Holder of a task, as shown to a caller that may not report on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldBy {
     /// A run.
     Run(RunId),
     /// An agent, a person or a program.
     Actor {
-        /// The name.
+        /// Name of the actor.
         name: String,
-        /// The kind, where the caller has the same name.
+        /// Kind of the actor, given only if the caller has the same name.
         kind: Option<ActorKind>,
     },
 }
@@ -530,18 +531,18 @@ impl std::fmt::Display for HeldBy {
     }
 }
 
-/// What happened to a task since a command that was to be undone.
+/// A conflicting change of a task after the command to undo.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Touch {
     /// The task.
     pub task: TaskId,
-    /// When, where that is known.
+    /// Revision of the change, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// Who, where that is known.
+    /// Name of the actor, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// What, in words.
+    /// Description of the change.
     pub what: String,
 }
 
@@ -555,17 +556,17 @@ impl std::fmt::Display for Touch {
     }
 }
 
-/// What became of a task since an attempt: its changes of state.
+/// Status changes of a task since an attempt.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Since {
-    /// The last ones, in order.
+    /// The last ones, oldest first.
     pub events: Vec<Event>,
-    /// How many there are before them.
+    /// Number of earlier ones that were left out.
     pub earlier: usize,
 }
 
 impl Since {
-    /// How many events a refusal carries.
+    /// Most events that a refusal carries.
     const KEPT: usize = 20;
 
     pub(crate) fn new(mut events: Vec<Event>) -> Self {
@@ -575,7 +576,7 @@ impl Since {
 }
 
 impl Refusal {
-    /// Returns what to do instead: a short sentence, never a destructive command.
+    /// Returns a suggestion as a short sentence. It never advises a destructive command.
     #[expect(clippy::too_many_lines, reason = "a table: one arm for each refusal")]
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {
@@ -586,7 +587,7 @@ impl Refusal {
             Self::AmbiguousId { .. } => "give more characters of the id".into(),
             Self::Contradiction { .. } => "give one of them at a time".into(),
             Self::UnknownRun { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
-            // What to do about each fault stands behind it.
+            // Their messages already contain a hint for each error.
             Self::InvalidId(_)
             | Self::Dependency { .. }
             | Self::InvalidField { .. }
@@ -714,11 +715,12 @@ impl Refusal {
         })
     }
 
-    /// Puts in advice that the rules accept from the actor of `context`.
+    /// Adds advice that the rules accept from the actor of `context`.
     pub(crate) fn with_offers(mut self, view: &dyn View, context: &Context) -> ViewResult<Self> {
         if let Self::WorkStarted { id, status, reopen, .. } = &mut self
             && status.is_finished()
         {
+            // Only a finished task can be reopened, so the check is not made for one in progress.
             *reopen = offered(view, Advice::reopen(id), context)?;
         }
         if let Self::NotManual { id, by: "run", ends, .. } = &mut self {
@@ -727,7 +729,7 @@ impl Refusal {
         Ok(self)
     }
 
-    /// Returns what happened in the meantime, where somebody else was faster.
+    /// Returns the changes that other actors made in the meantime, if any.
     pub fn since(&self) -> Option<&Since> {
         let (Self::Transition { since, .. }
         | Self::HeldByOther { since, .. }
@@ -746,7 +748,7 @@ impl Refusal {
         self
     }
 
-    /// Returns whether an id was unknown or not unique.
+    /// Returns whether an id was unknown or ambiguous.
     pub fn is_about_ids(&self) -> bool {
         matches!(
             self,
@@ -759,7 +761,7 @@ impl Refusal {
     }
 }
 
-/// Says how to come to a task that somebody else holds.
+/// Returns the hint for a task that another actor holds.
 fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
     match holder {
         HeldBy::Run(_) => Hint::new("it ends with that run; if the run was killed, ")
@@ -873,7 +875,7 @@ fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
     }
 }
 
-/// Says where it really hangs, with the name only where it was not named before.
+/// Formats the first cause. Its id is left out if the message already names this task alone.
 fn hangs_at(cause: Option<&(TaskId, String)>, open: &[TaskId], failed: &[TaskId]) -> String {
     match cause {
         Some((id, why)) if open.iter().chain(failed).eq([id]) => format!(": {why}"),

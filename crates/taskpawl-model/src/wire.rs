@@ -1,4 +1,4 @@
-//! The task as it is seen from outside: one flat object.
+//! The JSON form of a task: one flat object.
 
 use std::collections::BTreeMap;
 
@@ -13,198 +13,200 @@ use crate::trust::{UntrustedValue, ValueOrigins};
 use crate::view::{View, ViewError};
 use crate::{ActorKind, CallId, Key, RunId, SharedText, TaskId};
 
-/// A task, flat, with camelCase names: what `show --json` prints, what the library returns, what a JSON store keeps.
+/// A task as a flat object with camelCase names. `show --json` prints it, the library returns it, and JSON stores keep
+/// it.
 ///
 /// Always present: `id`, `name`, `description`, `status`, `priority`, `dependencies`, `subtasks`, `metadata.toolCalls`,
-/// `metadata.context`, `createdAt`, `updatedAt`, `attempt`, `version`. Other fields are left out when they say nothing.
+/// `metadata.context`, `createdAt`, `updatedAt`, `attempt`, `version`. Other fields are omitted if they are empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// What people and agents call it.
+    /// Id that people and agents use.
     pub id: TaskId,
-    /// A short title.
+    /// Short title.
     pub name: String,
-    /// What is to be done.
+    /// Work to do, in words.
     #[serde(default)]
     pub description: String,
-    /// Its state.
+    /// Status of the task.
     pub status: Status,
-    /// Why it is blocked.
+    /// Reason, if the task is blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_reason: Option<BlockedReason>,
-    /// How urgent it is.
+    /// Urgency; decides the order of ready tasks.
     #[serde(default)]
     pub priority: Priority,
-    /// What it depends on.
+    /// Direct dependencies.
     #[serde(default)]
     pub dependencies: Vec<TaskId>,
-    /// What is directly below it.
+    /// Direct subtasks.
     #[serde(default)]
     pub subtasks: Vec<TaskId>,
-    /// The task above.
+    /// Parent, if the task is a subtask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    /// Its calls, its context, and what else authors keep with it.
+    /// Tool calls, context and further fields of the author.
     pub metadata: Metadata,
-    /// The plan that it came with.
+    /// Plan that the task belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// Who holds it while it is in progress.
+    /// Holder and lease, while the task is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// How the claim ended, if it did and nobody has taken the task back yet. No store keeps it: reads find out.
+    /// How the claim ended, until a later command puts the task back. Not stored: reads derive it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ended: Option<ClaimEnd>,
-    /// Whether the time to decide about it is over, though nobody has taken note of that yet.
+    /// Whether the time to decide has ended, and no command has applied the consequence yet. Not stored: reads derive
+    /// it.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub question_over: bool,
-    /// The run that still ends calls of the task, which was cancelled while they ran. No store keeps it here: reads find out.
+    /// Run that still ends calls of this task, which was cancelled while they ran. Not stored here: reads derive it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<RunId>,
-    /// The result: what was reported by hand, else that of the last call.
+    /// Reported result of a manual task, or the result of the last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Remarks.
+    /// Notes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
-    /// Why it failed, was cancelled or skipped.
+    /// Reason why the task failed, was cancelled or was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What failed, where it was no call.
+    /// Kind of the failure; `None` if a call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_class: Option<FailureClass>,
-    /// How often it was claimed.
+    /// Number of claims.
     #[serde(default)]
     pub attempt: u32,
-    /// How often it was cleared by `reopen`.
+    /// Number of times that `reopen` cleared the task.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub generation: u32,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// When it was first claimed.
+    /// Time of the first claim since the task was last cleared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// Time at which it finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// How often it changed.
+    /// Number of changes.
     #[serde(default)]
     pub version: u64,
-    /// What its expressions call other tasks, where that is not their id.
+    /// Names that its expressions use for other tasks, if they differ from the ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, TaskId>,
-    /// The origins of what models wrote by hand into it.
+    /// Origins of values in it that a model wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origins: Option<Box<ValueOrigins>>,
-    /// What is known of it since it was opened.
+    /// Progress since the task was opened.
     #[serde(flatten)]
     pub progress: Progress,
-    /// All other fields that authors write, and those that this version does not know.
+    /// All other fields that authors write, and fields that this version does not know.
     #[serde(flatten)]
     pub options: Map,
 }
 
-/// `metadata` of a task.
+/// The `metadata` object of a task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// Its tool calls, in order.
+    /// Tool calls, in order.
     #[serde(default)]
     pub tool_calls: Vec<ToolCall>,
-    /// Values for expressions, with the results of calls that have a `saveAs`.
+    /// Values for expressions, including the results of calls with `saveAs`.
     #[serde(default)]
     pub context: Map,
-    /// What else authors keep with the task.
+    /// Further fields of the author.
     #[serde(flatten)]
     pub extra: Map,
 }
 
-/// A tool call, flat.
+/// A tool call as a flat object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Its id, unique within the task.
+    /// Id, unique within the task.
     pub id: CallId,
-    /// The name of the tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// Its arguments.
+    /// Arguments as the author wrote them.
     #[serde(default)]
     pub args: Map,
-    /// Its state.
+    /// Status of the call.
     pub status: CallStatus,
-    /// What the tool answered.
+    /// Result that the tool returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// The parts of the result that were cut, as JSON Pointers; `""` is the whole.
+    /// Truncated parts of the result, as JSON Pointers; `""` is the whole result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<String>,
-    /// What it used up.
+    /// Usage that the tool reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
-    /// Why it failed.
+    /// Text of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The class of the failure.
+    /// Class of the failure, such as `exit_code` or `timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_class: Option<String>,
-    /// How often it was started.
+    /// Number of starts.
     #[serde(default)]
     pub attempts: u32,
-    /// The arguments that it was last started with, where they are not those that its author wrote.
+    /// Arguments of the last start, if they differ from those of the author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluated_args: Option<Map>,
-    /// The less trusted values that its condition and its arguments read when it was last started.
+    /// Untrusted values that the condition and the arguments read at the last start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inserted: Vec<UntrustedValue>,
-    /// How often it failed since it last began from the start.
+    /// Number of failures since the call last started over.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub failures: u32,
-    /// When it is due, while it waits to be started again.
+    /// Time of the next retry, while the call waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
-    /// The decision that lets it start.
+    /// Approval that lets the call start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Granted>,
-    /// The tasks that it returned since it last began from the start.
+    /// Tasks that the call added since it last started over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emitted: Vec<TaskId>,
-    /// When it was last started.
+    /// Time of the last start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// Time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// Who added it.
+    /// Origin: the author that added the call.
     pub origin: Origin,
-    /// All other fields that authors write, and those that this version does not know.
+    /// All other fields that authors write, and fields that this version does not know.
     #[serde(flatten)]
     pub options: Map,
 }
 
-/// Everything that a store keeps of a task, apart.
+/// A task split into the parts that a store keeps separately.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskParts {
-    /// The task.
+    /// Record of the task.
     pub record: TaskRecord,
     /// Its calls.
     pub calls: Vec<CallRecord>,
-    /// What it depends on.
+    /// Direct dependencies.
     pub dependencies: Vec<TaskId>,
-    /// What is directly below it.
+    /// Direct subtasks.
     pub subtasks: Vec<TaskId>,
-    /// The task above.
+    /// Parent.
     pub parent: Option<TaskId>,
 }
 
 impl Task {
-    /// Returns the flat form. `reason` replaces the kept reason of a blocked task by the one with ids.
+    /// Returns the flat form. `reason` replaces the stored reason of a blocked task, which lacks the derived ids.
     pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;
         let TaskRecord { id, spec, body, plan, created_at, updated_at, version } = record;
         let (spec, body) = (spec.into_inner(), body.into_inner());
-        let result = said(body.result).or_else(|| last_result(&calls).cloned());
+        let result = non_null(body.result).or_else(|| last_result(&calls).cloned());
         let (claim, error, error_class) = match &body.state {
             TaskState::InProgress { claim } => (Some(claim.clone()), None, None),
             TaskState::Failed { error, class } => (None, Some(error.clone()), *class),
@@ -256,10 +258,10 @@ impl Task {
         }
     }
 
-    /// Takes the flat form apart again.
+    /// Splits the flat form into parts again.
     ///
     /// # Errors
-    /// A field of the options has a value that it cannot have.
+    /// A field of the options has an invalid value.
     pub fn into_parts(self) -> Result<TaskParts, serde_json::Error> {
         let calls =
             self.metadata.tool_calls.into_iter().map(CallRecord::try_from).collect::<Result<Vec<_>, _>>()?;
@@ -276,8 +278,9 @@ impl Task {
         let body = TaskBody {
             state,
             context,
-            // What the last call answered is kept with the call.
-            result: said(self.result).filter(|result| last_result(&calls) != Some(result)),
+            // The result of the last call is stored with that call. `from_parts` copies it here, so it is dropped
+            // again.
+            result: non_null(self.result).filter(|result| last_result(&calls) != Some(result)),
             notes: self.notes,
             attempt: self.attempt,
             generation: self.generation,
@@ -301,8 +304,8 @@ impl Task {
     }
 }
 
-/// Leaves out `null`: once written, it is read as absent, and a task must look the same before and after.
-fn said(value: Option<Value>) -> Option<Value> {
+/// Drops `null`. Once written it is read as absent, and a task must look the same before and after a round trip.
+fn non_null(value: Option<Value>) -> Option<Value> {
     value.filter(|value| !value.is_null())
 }
 
@@ -314,7 +317,7 @@ fn last_result(calls: &[CallRecord]) -> Option<&Value> {
     calls.last().and_then(result_of)
 }
 
-/// Returns the result of a call under the name that its author asked for.
+/// Returns the `saveAs` name of a call with its result.
 fn saved_result(call: &CallRecord) -> Option<(String, Value)> {
     Some((call.spec.save_as.clone()?, result_of(call)?.clone()))
 }
@@ -367,7 +370,7 @@ fn spec_from_options(options: Map) -> Result<TaskSpec, serde_json::Error> {
     Ok(spec)
 }
 
-/// Parts fields that this version knows from the others.
+/// Separates the fields that this version knows from all others.
 fn split(options: Map, known: &[&str]) -> (Map, Map) {
     options.into_iter().partition(|(name, _)| known.contains(&name.as_str()))
 }
@@ -387,9 +390,9 @@ impl From<CallRecord> for ToolCall {
             tool_name: spec.tool_name,
             args: spec.args,
             status: body.status,
-            result: said(body.result),
+            result: non_null(body.result),
             cut: body.cut.map(|cut| *cut).unwrap_or_default(),
-            usage: said(body.usage.map(|usage| *usage)),
+            usage: non_null(body.usage.map(|usage| *usage)),
             error,
             error_class,
             attempts: body.attempts,
@@ -419,9 +422,9 @@ impl TryFrom<ToolCall> for CallRecord {
         let class = call.error_class.unwrap_or_else(|| "failed".to_owned());
         let body = CallBody {
             status: call.status,
-            result: said(call.result),
+            result: non_null(call.result),
             cut: Some(call.cut).filter(|cut| !cut.is_empty()).map(Box::new),
-            usage: said(call.usage).map(Box::new),
+            usage: non_null(call.usage).map(Box::new),
             error: call.error.map(|message| Box::new(CallError { class, message })),
             attempts: call.attempts,
             args: call.evaluated_args,
@@ -437,7 +440,7 @@ impl TryFrom<ToolCall> for CallRecord {
     }
 }
 
-/// Reads a task in its flat form; `None` when there is none with this key.
+/// Reads a task in flat form; `None` if the view has no task with this key.
 ///
 /// # Errors
 /// The view cannot be read.
