@@ -1,4 +1,4 @@
-//! `retry` and `reopen`: finished tasks that start again.
+//! `retry` and `reopen`: restart finished tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use crate::status::{CallStatus, Cause, Status, TaskState};
 
 use super::open::NOT_HELD;
 
-/// What a task that starts again keeps.
+/// Results that a restarted task keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// What succeeded.
+    /// Results of successful calls.
     Retry,
-    /// Nothing but its attempts.
+    /// Only its counters.
     Reopen,
 }
 
@@ -50,14 +50,16 @@ impl Draft<'_> {
         Err(self.transition_refusal(key, &record, Status::Todo, how.cause().as_str())?.into())
     }
 
-    /// Collects what ran because a task had ended: refuses without `cascade`.
+    /// Returns the tasks that ran because a restarted task had ended. Refuses if there are any without `cascade`.
     fn collect_dependents(&mut self, starting: &[Key], how: How, cascade: bool) -> Decided<Vec<Key>> {
         let named: BTreeSet<Key> = starting.iter().copied().collect();
         let (mut seen, mut queue, mut again) = (named.clone(), starting.to_vec(), Vec::new());
         while let Some(key) = queue.pop() {
+            // Tasks returned by calls are affected only if those calls start over: in dependents, by `reopen`, and in a
+            // finished loop.
             let is_named = named.contains(&key);
             if !is_named || how == How::Reopen || self.is_loop_over(key)? {
-                // What it returned comes back when it returns that again.
+                // A returned task is not collected: it restarts when its call returns it again.
                 for other in self.emitted_by(key)? {
                     if self.ran_after((key, other), how, cascade, &mut seen)? {
                         queue.push(other);
@@ -74,7 +76,7 @@ impl Draft<'_> {
         Ok(again)
     }
 
-    /// Returns whether another task that was not seen ran because a task had ended: refuses without `cascade`.
+    /// Returns whether another unseen task ran because `key` had ended. Refuses if it did without `cascade`.
     fn ran_after(
         &mut self,
         (key, other): (Key, Key),
@@ -84,7 +86,7 @@ impl Draft<'_> {
     ) -> Decided<bool> {
         let phase = self.free(other)?;
         let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
-        // Its condition may hold with what comes out now.
+        // Its condition may hold with the new results.
         let was_decided = cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
         if !(ran || was_decided) || !seen.insert(other) {
             return Ok(false);
@@ -104,7 +106,7 @@ impl Draft<'_> {
         Ok(matches!(state, TaskState::Skipped { reason: Some(reason) } if reason.starts_with(NOT_HELD)))
     }
 
-    /// Returns what the end of a task let start: what depends on it, the task above, and with `below` its subtasks.
+    /// Returns the tasks that may start when a task ends: dependents, the parent, and with `below` its subtasks.
     fn opened_by(&self, key: Key, below: bool) -> Decided<Vec<Key>> {
         let node = self.node(key)?;
         let mut opened = Vec::new();
@@ -120,8 +122,10 @@ impl Draft<'_> {
         Ok(opened)
     }
 
-    /// Skipping and cancelling cover what is below, so starting again does, too; reopening clears all of it.
-    /// `seen` has what was looked at before below tasks that were skipped, and below others.
+    /// Returns the subtasks to restart. Skip and cancel cover subtasks, so a restart does, too; reopen covers all of
+    /// them.
+    ///
+    /// `seen` has the tasks already visited, separately below skipped tasks and below others.
     fn subtasks_to_start_again(
         &mut self,
         key: Key,
@@ -149,8 +153,10 @@ impl Draft<'_> {
         Ok(with)
     }
 
-    /// Returns the tasks below one, the nearer ones first, that are not in `seen`, and adds them. What is below one in `seen`
-    /// must be in it, too: so each task is read once, however many of those above it are asked for.
+    /// Returns the descendants of a task that are not in `seen`, nearest first, and adds them to it.
+    ///
+    /// Descendants of a task in `seen` must be in it as well. Hence each task is read once, even if several ancestors
+    /// are named.
     pub(super) fn unseen_below(&self, key: Key, seen: &mut BTreeSet<Key>) -> Decided<Vec<Key>> {
         let mut below = self.subtasks(key)?;
         below.retain(|task| seen.insert(*task));
@@ -172,7 +178,7 @@ impl Draft<'_> {
         self.set_state(key, TaskState::Todo, how.cause(), None)
     }
 
-    /// A loop that came to no good end begins anew: its last round is nothing to go on from.
+    /// A loop that used up its rounds restarts from the first round, because its last round cannot be continued.
     fn clear_to_retry(&mut self, key: Key) -> Decided<()> {
         let is_loop_over = self.is_loop_over(key)?;
         if is_loop_over {
@@ -191,7 +197,7 @@ impl Draft<'_> {
             && self.calls(key)?.iter().all(|call| call.body.status.is_settled()))
     }
 
-    /// Makes calls pending that ended in any way but well.
+    /// Resets calls that did not succeed to pending.
     pub(super) fn clear_unfinished_calls(&mut self, key: Key) -> Decided<()> {
         for position in 0..self.calls(key)?.len() {
             let status = self.calls(key)?[position].body.status;
@@ -231,7 +237,7 @@ impl Draft<'_> {
 }
 
 impl How {
-    /// Returns the command.
+    /// Name of the command.
     fn verb(self) -> &'static str {
         match self {
             Self::Retry => "retry",

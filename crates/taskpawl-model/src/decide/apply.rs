@@ -1,4 +1,4 @@
-//! `apply`: a plan comes into the store, compared with what was applied last.
+//! `apply`: stores a plan, compared with its last applied version.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,16 +23,16 @@ use super::naming::Naming;
 use super::params::Values;
 use super::unknown;
 
-/// Why a task was cancelled by `--prune`: applying it again brings it back.
+/// Reason recorded for tasks cancelled by `--prune`. A later apply recognizes it and restores them.
 const PRUNED: &str = "gone from the plan file";
 
 /// Fields that may change after a task ran.
 const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "dueDate", "trustInputs"];
 
-/// A task of a plan as it was applied: what the next apply compares with.
+/// A task as it was applied: the next apply compares with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Applied<'p> {
-    /// Whether the author gave the id; else the name stands for the task.
+    /// Whether the author gave the id; otherwise the name identifies the task.
     pub(super) has_id: bool,
     pub(super) spec: Shared<TaskSpec>,
     #[serde(default, skip_serializing_if = "has_none")]
@@ -49,7 +49,7 @@ fn has_none(map: &Map) -> bool {
 impl Draft<'_> {
     pub(super) fn apply(&mut self, apply: &Apply) -> Decided<()> {
         check_id(&apply.name).map_err(Refusal::from)?;
-        // Whoever applies a file, its author answers for the values in it.
+        // The author of a plan file answers for its values, not the actor that applies it.
         self.writer = self.origin;
         let naming = self.naming(apply)?;
         let apply = &*naming.renamed(apply);
@@ -57,7 +57,7 @@ impl Draft<'_> {
         naming.tell(apply, &mut work.report);
         work.find_tasks(self)?;
         if apply.fresh {
-            // What begins anew may change.
+            // Reopening comes before the checks, because a reopened task may change freely.
             work.reopen_all(self)?;
         }
         unknown::refuse(self, apply, &work.keys)?;
@@ -71,27 +71,27 @@ impl Draft<'_> {
     }
 }
 
-/// An apply as it goes on.
+/// An apply in progress.
 struct Work<'p> {
     apply: &'p Apply,
     report: ApplyReport,
     conflicts: Vec<Conflict>,
-    /// The key of each task of the plan, once it has one.
+    /// Key of each task of the plan; `None` until it is created.
     keys: Vec<Option<Key>>,
     ids: Vec<TaskId>,
-    /// Tasks that the store has of this plan.
+    /// Tasks of this plan in the store.
     present: BTreeSet<Key>,
-    /// What gets other edges, by position: all old edges go before new ones come, so that a file may turn one round.
+    /// Tasks with new edges. All old edges are removed before any is added, so that a file may reverse a dependency.
     to_attach: Vec<Attach>,
-    /// What lies below tasks that were brought back.
+    /// Descendants of restored tasks.
     below_back: BTreeSet<Key>,
     values: Values,
 }
 
-/// A task of the plan that gets edges.
+/// A task of the plan that gets new edges.
 struct Attach {
     position: usize,
-    /// The task above before; the same where it does not change.
+    /// Previous parent.
     from: Option<Key>,
     moves: bool,
     links: Vec<Key>,
@@ -107,10 +107,10 @@ impl<'p> Work<'p> {
         Ok(Self { apply, report, conflicts, keys, ids, present, to_attach, below_back, values })
     }
 
-    /// Finds the tasks of the plan that the store has: by id, and those without by their name.
+    /// Finds the stored tasks of the plan: by id, or by name if the author gave none.
     fn find_tasks(&mut self, draft: &Draft<'_>) -> Decided<()> {
         let by_name = self.present_by_name(draft)?;
-        // Most plans come into a store of their own: what it never had need not be looked for.
+        // In an empty store there is nothing to find. This is the usual case and saves one read for each task.
         let is_first = draft.view.next_key()? == Key(0);
         for (position, task) in self.apply.plan.tasks.iter().enumerate() {
             let (key, id) = match &task.id {
@@ -132,7 +132,7 @@ impl<'p> Work<'p> {
         self.refuse_conflicts()
     }
 
-    /// Refuses other values of parameters that tasks used which were started. The others are decided anew with them.
+    /// Refuses changed parameter values that a started task used. Other tasks are decided again with the new values.
     fn compare_values(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         if self.values.changed.is_empty() || self.apply.fresh {
             return Ok(());
@@ -142,7 +142,7 @@ impl<'p> Work<'p> {
             match draft.standing(*key)? {
                 Standing::Fixed => self.conflicts.push(conflict),
                 Standing::Unstarted => draft.close(*key)?,
-                // Its items used the value, and are looked at as all tasks are.
+                // Its items used the value. They are updated when the list is opened again.
                 _ if draft.task(*key)?.spec.for_each.is_some() => draft.close(*key)?,
                 standing @ (Standing::GoesOn | Standing::Keeps | Standing::Interrupted) => {
                     let calls = draft.continued_calls(*key, None)?;
@@ -181,7 +181,7 @@ impl<'p> Work<'p> {
             super::author::check_filled(&task.spec)?;
             let (id, name) = (&self.ids[position], Some(self.apply.name.as_str()));
             if task.id.is_some() {
-                // It was looked for when the tasks were found.
+                // `find_tasks` already looked this id up.
                 draft.check_free_here(id, name)?;
             } else {
                 draft.check_free(id, name)?;
@@ -198,7 +198,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// Gives tasks their new edges. The plan itself was checked for circles: one can only lead through a task that was there.
+    /// Adds the new edges. The parser already found cycles within the plan, so only a stored task can close one.
     fn attach_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let search = !self.present.is_empty();
         let to_attach = std::mem::take(&mut self.to_attach);
@@ -268,7 +268,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// Brings a task back that an earlier apply pruned, with what was cancelled only because it lay below.
+    /// Restores a task that an earlier apply pruned, with the descendants that were cancelled only because of it.
     fn bring_back_pruned(&mut self, draft: &mut Draft<'_>, key: Key) -> Decided<bool> {
         if !is_pruned(draft, key)? {
             return Ok(false);
@@ -320,7 +320,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// Lets a task follow the file in what the file changed beside its calls; what was changed by hand in between stays.
+    /// Updates the fields that the file changed, except for the calls. Changes made by commands in between are kept.
     fn follow(
         &self,
         draft: &mut Draft<'_>,
@@ -342,7 +342,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// Takes the edges away that the file no longer has, and notes those that it has now.
+    /// Removes the edges that are gone from the file, and collects the new ones.
     fn detach(
         &mut self,
         draft: &mut Draft<'_>,
@@ -378,7 +378,7 @@ impl<'p> Work<'p> {
         let kept: BTreeSet<Key> = self.keys.iter().copied().flatten().collect();
         let mut gone: Vec<Key> = Vec::new();
         for key in self.present.difference(&kept) {
-            // Items, and what calls returned, are of the plan but never stood in its file.
+            // Items and returned tasks belong to the plan, but never stood in its file.
             if applied(draft, *key)?.is_some() {
                 gone.push(*key);
             }
@@ -394,7 +394,7 @@ impl<'p> Work<'p> {
             }
         }
         let below = all_below(draft, &to_prune)?;
-        // One above takes what is below along.
+        // Cancelling a task cancels its descendants, too.
         for key in to_prune.into_iter().filter(|key| !below.contains(key)) {
             draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
         }
@@ -407,7 +407,7 @@ impl<'p> Work<'p> {
         for key in keys.clone() {
             keys.extend(draft.items(key)?.into_values());
         }
-        // What calls returned goes with them, and comes back when they return it again.
+        // Returned tasks are withdrawn with their calls, and come back when these return them again.
         for key in draft.emitted_from(&keys)? {
             if draft.free(key)? == Phase::InProgress {
                 running.push(draft.id(key)?);
@@ -420,7 +420,7 @@ impl<'p> Work<'p> {
                     draft.start_one_again(key, How::Reopen)?;
                     self.report.reopened += 1;
                 }
-                // It was given back half done, or retried: nothing of that stays.
+                // The task was released halfway, or retried. Nothing of that attempt is kept.
                 Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting
                     if draft.task(key)?.body.started_at.is_some() =>
                 {
@@ -501,7 +501,7 @@ impl<'p> Work<'p> {
         })
     }
 
-    /// Writes down what the expressions of a task call others, where that is not their id.
+    /// Stores the names that the expressions of a task use for others, if they differ from the ids.
     fn write_names(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
         let key = self.key(position);
         let given = self.apply.plan.tasks[position].names.iter();
@@ -521,7 +521,7 @@ impl<'p> Work<'p> {
 
 pub(super) fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'static>>> {
     let text = draft.view.applied(key)?;
-    // What an older version wrote in another form counts as different: the task then follows the file anew.
+    // A record of an older version that cannot be parsed counts as different, so the task follows the file.
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
@@ -530,13 +530,13 @@ fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     Ok(matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED))
 }
 
-/// Returns whether the task itself was neither started nor finished.
+/// Returns whether the task was neither started nor finished.
 fn is_open(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     let record = draft.task(key)?;
     Ok(!record.body.state.status().is_finished() && !draft.is_started(key, &record)?)
 }
 
-/// Returns all tasks above those that were started or are still in the file, as far as they lie below `tops`.
+/// Returns the ancestors, up to `tops`, of tasks that were started or are still in the file. They cannot be pruned.
 fn above_bound(draft: &Draft<'_>, tops: &[Key], kept: &BTreeSet<Key>) -> Decided<BTreeSet<Key>> {
     let mut bound = BTreeSet::new();
     for key in all_below(draft, tops)? {
@@ -606,7 +606,7 @@ fn diff(before: &Map, after: &Map) -> BTreeMap<String, Change> {
     changes.filter(|(_, change)| change.from != change.to).collect()
 }
 
-/// Takes from `after` what differs from `before`, and all else from `now`.
+/// Returns `now` with the fields that differ between `before` and `after`.
 fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> Decided<TaskSpec> {
     let Some(before) = before else { return Ok(after.clone()) };
     let mut merged = to_map(now);
@@ -621,7 +621,7 @@ fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> De
     Ok(merged.map_err(|error| super::author::invalid("plan", error.to_string()))?)
 }
 
-/// Returns everything of a plan but its tasks, with who wrote `notify`. A model that leaves it as it was did not write it.
+/// Returns the plan's own fields, with the origin of `notify`. A model that leaves `notify` unchanged did not write it.
 fn header_by(origin: Origin, plan: &crate::Plan, stored: Option<&PlanRecord>) -> Map {
     let mut header = header(plan);
     header.remove(PlanRecord::NOTIFY_ORIGIN);
@@ -634,7 +634,8 @@ fn header_by(origin: Origin, plan: &crate::Plan, stored: Option<&PlanRecord>) ->
     header
 }
 
-/// Returns which fields beside the tasks are not as they were; of a new plan, the one that runs a program.
+/// Returns the changed fields of the plan itself. For a new plan only `notify` is listed, because it names a program to
+/// run.
 fn changed_header(stored: Option<&PlanRecord>, header: &Map) -> Vec<String> {
     let is_told = |name: &String| match stored {
         Some(_) => name != PlanRecord::NOTIFY_ORIGIN,
@@ -644,7 +645,7 @@ fn changed_header(stored: Option<&PlanRecord>, header: &Map) -> Vec<String> {
     diff(&before, header).into_keys().filter(is_told).collect()
 }
 
-/// Everything of a plan but its tasks.
+/// Returns the plan's own fields, without its tasks.
 fn header(plan: &crate::Plan) -> Map {
     let mut header = plan.extra.clone();
     let mut set = |name: &str, value: Value| {

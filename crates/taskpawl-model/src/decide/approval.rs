@@ -1,7 +1,7 @@
-//! Decisions: what waits for one, `approve` and `reject`, and what counts when nobody decides in time.
+//! Approvals: asking, `approve` and `reject`, and the default when the time to decide ends.
 //!
-//! A decision is about exactly what would run. What is approved starts only while it still is that: when its arguments or its
-//! calls change before, it is asked anew.
+//! An approval is about exactly the work that was proposed. If the arguments or the calls change before they start, it
+//! is asked for again.
 
 use serde_json::Value;
 
@@ -21,20 +21,20 @@ use crate::{ActorKind, CallId, Key, SharedText, format_time};
 
 use super::judged::ON_EXPIRY;
 
-/// The name in the context of a task under which its expressions find the answer.
+/// Name in the context of a task under which its expressions find the answer.
 pub(super) const ANSWER: &str = "approval";
 
-/// The least that is taken for the beginning of a hash.
+/// Shortest accepted prefix of a hash.
 const SHORT_HASH: usize = 8;
 
-/// What is said with an approval.
+/// Content of an approval.
 pub(super) struct Yes<'a> {
     pub(super) answer: &'a Option<Value>,
     pub(super) args: &'a Option<Map>,
     pub(super) hash: Option<&'a str>,
 }
 
-/// Why a task waits for a decision.
+/// An open question of a task.
 struct Open {
     call: Option<CallId>,
     hash: String,
@@ -59,23 +59,23 @@ impl Open {
     }
 }
 
-/// What is asked with a question.
+/// A question to ask.
 struct Asking {
     hash: String,
-    /// Why, where its author does not say so.
+    /// Reason of the policy; `None` if only the author asks.
     why: Option<String>,
     policy: Option<String>,
-    /// What is said about it in the history.
+    /// Text for the event.
     text: Option<String>,
 }
 
-/// What counts when nobody has decided in time.
+/// Default of a question when the time to decide ends.
 enum OnExpiry {
     Reject,
     Approve(Option<String>),
 }
 
-/// Returns what a task asks, when it waits for a decision.
+/// Returns the question of a task that waits for a decision.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -98,17 +98,17 @@ pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequ
 impl Draft<'_> {
     // Asking.
 
-    /// Returns whether a task, or the call at a position of it, may start as far as decisions go; else it is blocked now and
-    /// waits for one.
+    /// Returns whether a task, or the call at a position, has every approval that it needs. Otherwise it is blocked and
+    /// asks.
     ///
-    /// Of a task it is asked when everything else lets it start, before its list is known; of a call when its arguments are
-    /// known and none of the calls of its task runs. Where other arguments were approved, the call has them after this.
+    /// A task asks once everything else lets it start, before its list is known. A call asks once its arguments are
+    /// known and no other call of its task runs. If other arguments were approved, the call has them afterwards.
     pub(crate) fn ask_approval(&mut self, key: Key, call: Option<usize>) -> Decided<bool> {
         let why = self.rules_ask(key, &self.task(key)?, call)?;
         self.ask_unless_granted(key, call, why)
     }
 
-    /// As [`ask_approval`](Self::ask_approval), where it is known why the rules ask, if they do.
+    /// Like [`ask_approval`](Self::ask_approval), with the reason of the policy, if it asks.
     pub(super) fn ask_unless_granted(
         &mut self,
         key: Key,
@@ -125,7 +125,7 @@ impl Draft<'_> {
         let before = self.granted(key, &record, call)?;
         let policy = self.policy_version(before.as_ref().and_then(|granted| granted.policy.as_ref()));
         let hash = hash(&record.id, &subject, policy.as_deref());
-        // Silence decides only what nobody but the author asks.
+        // A timeout approves only questions of the author, never those of the policy.
         let counts = |granted: &Granted| granted.hash == hash && (why.is_none() || granted.by != ON_EXPIRY);
         match before {
             Some(granted) if counts(&granted) => {
@@ -143,13 +143,13 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns whether a call asks a question that nobody has answered.
+    /// Returns whether a call has a question without an answer.
     #[expect(clippy::unused_self, reason = "it reads as one of the rules about decisions")]
     pub(super) fn lacks_answer(&self, record: &TaskRecord, call: &CallRecord) -> bool {
         call.body.approval.is_none() && question_of(record, Some(call)).is_some()
     }
 
-    /// Returns whether who approved gave a call other arguments: those that it has until then do not count.
+    /// Returns whether the approver replaced the arguments of a call. The previous ones are not judged then.
     pub(super) fn has_other_args(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
         let of_task = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
         let of_call = self.calls(key)?[position].body.approval.as_ref();
@@ -168,7 +168,8 @@ impl Draft<'_> {
         })
     }
 
-    /// A task of which one call was asked about may have been approved with other arguments for that: then it has these.
+    /// Copies replaced arguments from the approval of the task, which was about this single call; returns whether it
+    /// did.
     fn take_args_of_task(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
         let granted = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
         let args = granted.and_then(|granted| granted.args.clone());
@@ -212,7 +213,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Lets the policy of now decide what tasks wait for.
+    /// Applies the current policy to the open questions of tasks.
     pub(super) fn policy_known(&mut self, tasks: &[Key]) -> Decided<()> {
         for key in tasks {
             if self.find_node(*key)?.is_some() {
@@ -222,8 +223,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Lets a task go on whose question nothing asks any more: neither the task, nor the call that did, if it is still there.
-    /// Returns whether it does.
+    /// Unblocks a task if its question is obsolete: neither its author nor the policy asks any more, or the call is
+    /// gone.
+    ///
+    /// Returns whether it did.
     pub(crate) fn withdraw_question(&mut self, key: Key) -> Decided<bool> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(false) };
@@ -239,7 +242,7 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Asks a question anew when what it is about has changed since.
+    /// Asks again if the proposal of an open question changed.
     pub(crate) fn refresh_question(&mut self, key: Key) -> Decided<()> {
         if self.withdraw_question(key)? {
             return Ok(());
@@ -258,8 +261,8 @@ impl Draft<'_> {
         self.ask(key, &record, position, Asking { hash, why, policy, text })
     }
 
-    /// Writes a decision down, and the answer where expressions find it. A plain yes about a call leaves the answer to an earlier
-    /// question there.
+    /// Stores a decision, and its answer for expressions. A plain approval of a call does not overwrite an earlier
+    /// answer.
     fn write_grant(
         &mut self,
         key: Key,
@@ -287,7 +290,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Takes a decision away that is asked for anew, and its answer.
+    /// Removes an approval that is asked for again, and its answer.
     fn take_grant_away(&mut self, key: Key, call: Option<&CallRecord>) -> Decided<()> {
         let position = self.position_of(key, call.map(|call| &call.id))?;
         let is_question = call.is_none_or(|call| call.spec.approval.as_ref().is_some_and(has_question));
@@ -306,7 +309,7 @@ impl Draft<'_> {
         })
     }
 
-    /// A task that starts from the beginning asks anew.
+    /// Removes the approval of a task that starts over, so that it is asked for again.
     pub(crate) fn forget_decision(&mut self, key: Key) -> Decided<()> {
         let has_one = self.task(key)?.body.progress.approval.is_some();
         if has_one { self.take_grant_away(key, None) } else { Ok(()) }
@@ -317,7 +320,7 @@ impl Draft<'_> {
         Ok(self.calls(key)?.iter().position(|call| call.id == *id))
     }
 
-    // What would run.
+    // Proposals.
 
     fn request(&mut self, key: Key) -> Decided<Option<ApprovalRequest>> {
         let record = self.task(key)?;
@@ -348,11 +351,11 @@ impl Draft<'_> {
         }))
     }
 
-    /// Returns what a decision is about: a call, or all that are left of a task and below it.
+    /// Returns the proposal to decide about: one call, or the unfinished calls of a task and its descendants.
     pub(super) fn subject(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<Subject> {
         let calls = self.known_calls(key)?;
         if let Some(call) = call.and_then(|position| calls.get(position)) {
-            // Neither the answer nor the attempt belongs to what is decided about: both change with the decision.
+            // The proposal is evaluated without the answer, because the answer would change its own hash.
             let before =
                 if question_of(record, Some(call)).is_some() { unanswered(record) } else { record.clone() };
             let known = flow::known_args(self, &before, &calls, call)?;
@@ -361,13 +364,13 @@ impl Draft<'_> {
         }
         let mut subject = Subject { calls: Vec::new(), items: None, args_of_items: Vec::new() };
         if let Some(for_each) = &record.spec.for_each {
-            // A list that cannot be had fails the task when it is opened.
+            // A list that cannot be evaluated fails the task when it is opened.
             let items = flow::list(self, &unanswered(record), &calls, for_each)?.ok().map(|list| list.value);
             subject.args_of_items =
                 self.args_of_items(record, &calls, items.as_deref().unwrap_or_default())?;
             subject.items = items;
         }
-        // Items that are there already are made from the list, as those that are not.
+        // Existing items are left out: the list determines them, so they are part of the proposal already.
         let below = if record.spec.for_each.is_some() { Vec::new() } else { self.subtree(key)? };
         for key in [vec![key], below].concat() {
             self.add_work(key, &mut subject.calls)?;
@@ -428,7 +431,7 @@ impl Draft<'_> {
         self.set_state(key, TaskState::Todo, Cause::Approve, text)
     }
 
-    /// Lets calls trust their inputs from now on that asked for it and because of which a person was asked.
+    /// Confirms the trusted inputs of the calls in a question, so that the policy does not ask about them again.
     fn confirm_inputs(&mut self, key: Key, record: &TaskRecord, call: Option<&CallId>) -> Decided<()> {
         let owner = flow::confirming(self, key)?;
         let whole = self.task(owner)?;
@@ -452,7 +455,7 @@ impl Draft<'_> {
         self.update_task(owner, |record| record.change_origins(|origins| origins.confirmed.extend(confirmed)))
     }
 
-    /// Checks that it is clear which call other arguments are for, and puts them into the history.
+    /// Checks that replaced arguments belong to one single call, and records them in an event.
     fn note_edit(&mut self, key: Key, record: &TaskRecord, open: &Open, args: &Map) -> Decided<()> {
         let to = Value::Object(args.clone());
         super::author::check_depth("args", [&to])?;
@@ -486,7 +489,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Cancels a task that asks, with everything below it that has not ended.
+    /// Cancels a task that asks, with its unfinished descendants.
     fn reject_one(&mut self, key: Key, reason: &str) -> Decided<()> {
         let text = reason.to_owned();
         let state = TaskState::Cancelled { reason: Some(text.clone()) };
@@ -503,7 +506,7 @@ impl Draft<'_> {
         if self.context.run.is_some() { Err(Refusal::RunDecides { by }.into()) } else { Ok(()) }
     }
 
-    /// Returns the question of a task that waits for a decision; refuses where there is none, or none any more.
+    /// Returns the open question of a task; refuses if there is none, or its time is over.
     fn open_question(&mut self, key: Key) -> Decided<(TaskRecord, Open)> {
         let record = self.task(key)?;
         if let Some(open) = Open::of(&record.body.state) {
@@ -523,7 +526,7 @@ impl Draft<'_> {
 
     // Expiry.
 
-    /// Lets those of the tasks go the way that their plan says about which nobody has decided in time.
+    /// Applies the plan's default to those of the tasks whose time to decide has ended.
     pub(super) fn expire_questions(&mut self, tasks: &[Key]) -> Decided<()> {
         for key in tasks {
             if self.find_node(*key)?.is_some() {
@@ -539,7 +542,7 @@ impl Draft<'_> {
         let Some(open) = Open::of(&record.body.state).filter(|open| open.is_over(now)) else { return Ok(()) };
         let question = self.question(key, &record, open.call.as_ref())?;
         let end = open.expires_at.map(format_time).unwrap_or_default();
-        // What the rules ask about is not approved by silence, whatever its author says.
+        // Questions of the policy are rejected by timeout, regardless of the author's default.
         match on_expiry(question.filter(|_| open.why.is_none())) {
             OnExpiry::Reject => self.reject_one(key, &format!("nobody decided until {end}"))?,
             OnExpiry::Approve(answer) => {
@@ -574,7 +577,7 @@ fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Opti
     approval.as_ref().and_then(Approval::question)
 }
 
-/// Returns what counts when nobody has decided in time: `reject`, `approve`, or one of the options.
+/// Returns the default of a question: `reject`, `approve`, or one of the options.
 pub(crate) fn on_expiry_word(record: &TaskRecord, call: Option<&CallRecord>) -> String {
     let said = question_of(record, call).and_then(|question| question.on_expiry.clone());
     said.unwrap_or_else(|| "reject".to_owned())
@@ -584,7 +587,7 @@ fn has_question(approval: &Approval) -> bool {
     approval.question().is_some()
 }
 
-/// Returns a task as it is before its question is answered: what is decided about cannot depend on the decision.
+/// Returns a task without the answer to its question, so that the proposal does not depend on the decision.
 pub(super) fn unanswered(record: &TaskRecord) -> TaskRecord {
     let mut record = record.clone();
     record.body.context.remove(ANSWER);
@@ -603,7 +606,7 @@ fn on_expiry(question: Option<Question>) -> OnExpiry {
     }
 }
 
-/// Returns whether a value stands in a command line without quotes: then nobody but a reader can tell what it does.
+/// Returns whether a value is inserted into a shell command without quotes, so that its effect cannot be predicted.
 pub(crate) fn is_raw(spec: &CallSpec) -> bool {
     let command = spec.args.get("command").and_then(Value::as_str);
     spec.tool_name == "shell" && command.is_some_and(crate::expr::inserts_raw)
@@ -644,7 +647,7 @@ fn check_answer(record: &TaskRecord, open: &Open, answer: Option<&Value>) -> Dec
     Err(Refusal::WrongAnswer { id: record.id.clone(), answer, options: open.options.clone() }.into())
 }
 
-/// Returns whether an answer is a plain yes.
+/// Returns whether an answer means a plain yes.
 fn is_yes(answer: &Value) -> bool {
     *answer == Value::Bool(true) || answer.as_str().is_some_and(|text| text.eq_ignore_ascii_case("yes"))
 }

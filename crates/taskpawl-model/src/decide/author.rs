@@ -1,4 +1,4 @@
-//! Commands of authors: make, change, link and delete tasks.
+//! Commands of authors: create, change, link and delete tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
 use crate::{CallId, Key, Shared, SharedText, TaskId, ValueFault, check_id, fault};
 
-/// How many dependencies the event of a new task lists.
+/// Most dependencies that the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;
 
-/// Fields that say how a task is to run: they stand still while it does and once it is done.
+/// Fields that define the execution of a task. They cannot change while it runs or once it is done.
 const WORK_FIELDS: &[&str] = &[
     "trigger",
     "when",
@@ -36,7 +36,7 @@ const WORK_FIELDS: &[&str] = &[
     "milestone",
 ];
 
-/// Fields that follow from what happens; commands of their own change them.
+/// Fields derived from the progress of a task. Only other commands change them.
 const STATE_FIELDS: &[&str] = &[
     "id",
     "status",
@@ -79,7 +79,7 @@ impl Draft<'_> {
         self.create_stored(task)
     }
 
-    /// As [`create`](Self::create), of a task whose id was checked: one that has a prefix may be longer.
+    /// Like [`create`](Self::create), but without checking the id: a prefixed id may be longer than the limit.
     pub(super) fn create_stored(&mut self, task: &NewTask) -> Decided<()> {
         let named = task.plan.as_deref();
         let dependencies = task.dependencies.iter().map(|id| self.resolve_in(named, id));
@@ -106,7 +106,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Finds a task as the file of a plan calls it, else as [`resolve`](Self::resolve) does.
+    /// Resolves a reference by the ids of a plan's file, or else as [`resolve`](Self::resolve) does.
     pub(super) fn resolve_in(&self, plan: Option<&str>, id: &str) -> Decided<Key> {
         let record = plan.map(|plan| self.view.plan(plan)).transpose()?.flatten();
         let stored = record.map(|record| record.stored_id(&TaskId::from(id)));
@@ -127,7 +127,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Makes a task without edges.
+    /// Creates a task without edges.
     pub(super) fn insert_new(
         &mut self,
         id: &TaskId,
@@ -141,7 +141,7 @@ impl Draft<'_> {
         self.insert_free(id, plan, &spec.clone().into(), context, calls)
     }
 
-    /// As [`insert_new`](Self::insert_new), where the id is known to be free.
+    /// Like [`insert_new`](Self::insert_new), if the caller knows that the id is unused.
     pub(super) fn insert_free(
         &mut self,
         id: &TaskId,
@@ -186,7 +186,7 @@ impl Draft<'_> {
         self.check_not_deleted(id, plan)
     }
 
-    /// As [`check_free`](Self::check_free), where the store is known to have no task with this id.
+    /// Like [`check_free`](Self::check_free), if the caller knows that the store has no task with this id.
     pub(super) fn check_free_here(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
         if self.has_made(id) {
             return Err(taken(id).into());
@@ -196,6 +196,8 @@ impl Draft<'_> {
 
     fn check_not_deleted(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
         match self.view.deleted_id(id.as_str())? {
+            // A plan may reuse the id of its own deleted task, so that a task removed from the file and added again
+            // keeps its name.
             Some(owner) if owner.is_none() || owner.as_deref() != plan => {
                 Err(Refusal::DuplicateId { id: id.clone(), deleted: true }.into())
             }
@@ -225,7 +227,7 @@ impl Draft<'_> {
         self.emit(Some(key), EventKind::Created(Box::new(created)))
     }
 
-    /// Gives calls their ids: the author's, or the next free `c1`, `c2`, …
+    /// Assigns ids to calls: the author's, or the next unused `c1`, `c2`, …
     pub(super) fn new_calls(&self, present: &[CallRecord], new: &[NewCall]) -> Decided<Vec<CallRecord>> {
         let mut taken: BTreeSet<CallId> = present.iter().map(|call| call.id.clone()).collect();
         let given = new.iter().filter_map(|call| call.id.clone());
@@ -268,12 +270,12 @@ impl Draft<'_> {
         self.set_parent(key, Some(parent))
     }
 
-    /// Adds a dependency; `search` for a circle unless none can arise.
+    /// Adds a dependency; `search` looks for a cycle first, unless the caller knows that none can arise.
     pub(super) fn link(&mut self, key: Key, on: Key, search: bool) -> Decided<()> {
         if search || key == on {
             self.refuse_cycle(Edge::Dependency { task: key, on })?;
         }
-        // Edges that the command itself has added are known to the draft.
+        // `add_edge` recognizes edges that the command itself has added.
         if !self.is_new(key) && self.dependencies(key)?.contains(&on) {
             return Ok(());
         }
@@ -464,7 +466,7 @@ impl Draft<'_> {
         }
         self.refuse_changed_work(key, "its place")?;
         if let Some(parent) = to {
-            // Its old place is no part of a circle any more.
+            // Detached first, because the edge to the previous parent must not count in the search for a cycle.
             self.set_parent(key, None)?;
             self.refuse_cycle(Edge::Subtask { task: key, parent })?;
             self.put_below(key, parent)?;
@@ -514,7 +516,7 @@ fn with_hint(field: &str, problem: &dyn std::fmt::Display, hint: &str) -> Refusa
     invalid(field, format!("{problem}{end}"))
 }
 
-/// Refuses texts that say nothing, which other programs may have and authors may not.
+/// Refuses blank texts. Other programs may store them, but authors may not write them.
 pub(super) fn check_filled(spec: &TaskSpec) -> Decided<()> {
     match fault::blank_in_task(spec) {
         Some((field, fault)) => Err(meaningless(field, &fault).into()),
@@ -522,7 +524,7 @@ pub(super) fn check_filled(spec: &TaskSpec) -> Decided<()> {
     }
 }
 
-/// Refuses fields that are not known, by the rules of plan files.
+/// Refuses unknown fields by the rules for plan files.
 fn check_own_fields(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
     let of_metadata = spec.metadata.keys().filter_map(|field| Some((field, refused_metadata_field(field)?)));
     let of_task = spec.extra.keys().filter_map(|field| Some((field, refused_task_field(field)?)));
@@ -535,16 +537,18 @@ fn check_own_fields(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
     }
 }
 
-/// Returns the dependencies that a change gives, and its other fields as plan files have them, in their long form.
+/// Returns the dependencies in an update, and its other fields in the long form of plan files.
 fn read_fields(spec: &TaskSpec, fields: &Map) -> Decided<(Option<Value>, Map)> {
     let (mut kept, mut read) = (Map::new(), Map::new());
     for (field, value) in fields {
-        // The store merges two of them. What it has of any other is kept and may change, whoever knows it.
+        // `metadata` and `context` are merged into the stored values later. Unknown fields that the store already has
+        // may change.
         let is_kept = ["dependencies", "needs", "metadata", "context"].contains(&field.as_str())
             || spec.extra.contains_key(field);
         let into = if is_kept { &mut kept } else { &mut read };
         into.insert(field.clone(), value.clone());
     }
+    // The parser of plan files requires a name. It is dropped again unless the update has one.
     let some = TaskSpec { name: "some".to_owned(), ..TaskSpec::default() };
     let changed = change_spec(&some, &read).map_err(Refusal::from)?;
     let mut long = spec_fields(&changed);
@@ -569,7 +573,7 @@ fn taken(id: &TaskId) -> Refusal {
     Refusal::DuplicateId { id: id.clone(), deleted: false }
 }
 
-/// Refuses values that stand for nothing.
+/// Refuses values without a meaning.
 pub(super) fn check_values(spec: &TaskSpec) -> Decided<()> {
     match fault::of_task(spec) {
         Some((field, fault)) => Err(meaningless(field, &fault).into()),
@@ -577,7 +581,7 @@ pub(super) fn check_values(spec: &TaskSpec) -> Decided<()> {
     }
 }
 
-/// Returns whether open tasks may come below one in this state.
+/// Returns whether unfinished subtasks may be added to a parent with this status.
 pub(super) fn takes_subtasks(status: Status) -> bool {
     matches!(status, Status::Todo | Status::Blocked | Status::Failed)
 }
@@ -590,7 +594,7 @@ pub(super) fn check_trigger(id: &TaskId, spec: &TaskSpec, has_dependencies: bool
     Ok(())
 }
 
-/// Refuses values that could be written but not read again.
+/// Refuses nesting that could be written to the store but not parsed again.
 pub(super) fn check_depth<'a>(field: &str, values: impl IntoIterator<Item = &'a Value>) -> Decided<()> {
     if values.into_iter().any(is_too_deep) {
         let problem = format!("it is nested deeper than {MAX_DEPTH} levels");
@@ -606,7 +610,7 @@ pub(super) fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
     Ok(())
 }
 
-/// Changes one field of a task and writes down what it was.
+/// Changes one field of a task and records its previous value.
 pub(super) fn change_field(
     record: &mut TaskRecord,
     field: &str,
@@ -648,7 +652,7 @@ pub(super) fn change_field(
     Ok(())
 }
 
-/// Returns the values of the context that an update writes, be they others than before or not.
+/// Returns the context values that an update writes, including unchanged ones: rewriting a value changes its origin.
 fn written_context(fields: &Map) -> Map {
     let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let mut written = of(fields.get("context"));
@@ -693,7 +697,7 @@ fn set_spec_field(spec: &mut TaskSpec, field: &str, value: &Value) -> Decided<()
     Ok(())
 }
 
-/// A bare date stands for its first moment.
+/// Expands a date without a time to its first moment in UTC.
 fn full_date(text: &str) -> String {
     let is_bare = text.len() == 10 && text.chars().all(|c| c.is_ascii_digit() || c == '-');
     if is_bare { format!("{text}T00:00:00Z") } else { text.to_owned() }

@@ -1,4 +1,4 @@
-//! Successes that stand for running a task: what they depend on, how they are recorded and taken.
+//! Cached results of tasks: their inputs, how they are recorded and how they are used.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,7 @@ use crate::usage::add_usage;
 use crate::{Key, format_time};
 
 impl Draft<'_> {
-    /// Returns what decides whether the last success of a task can stand for it, if it has not begun and says so; or why its key
-    /// has no value.
+    /// Returns the cache inputs of a task that has `cache` and no finished call; or the problem of its key expression.
     pub(super) fn cache_inputs(
         &mut self,
         key: Key,
@@ -24,7 +23,7 @@ impl Draft<'_> {
     ) -> Decided<Result<Option<CacheInputs>, Problem>> {
         let Some(cache) = &record.spec.cache else { return Ok(Ok(None)) };
         let calls = self.calls(key)?.clone();
-        // Each round returns tasks, and only the results of the last one are recorded.
+        // Each round returns tasks, but only the results of the last round would be recorded.
         let emits_in_rounds = record.spec.repeat.is_some() && calls.iter().any(|call| call.spec.emit);
         if emits_in_rounds || calls.iter().any(|call| call.body.status.is_settled()) {
             return Ok(Ok(None));
@@ -47,7 +46,7 @@ impl Draft<'_> {
                 json!(spec.save_as),
                 json!(spec.emit),
             ];
-            // Only where there is one: fingerprints that were recorded before stay valid.
+            // Added only if present, so that fingerprints recorded by earlier versions stay valid.
             parts.extend(spec.keep.map(|keep| json!(keep)));
             work.push(parts);
         }
@@ -61,7 +60,7 @@ impl Draft<'_> {
         })))
     }
 
-    /// Returns what the executor of the last call of a task looks at again when it has ended.
+    /// Returns the inputs that the executor of a task's last call must check again after it ended.
     pub(super) fn inputs_to_check(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<CacheInputs>> {
         let (Some(fingerprint), Some(cache)) = (&record.body.progress.fingerprint, &record.spec.cache) else {
             return Ok(None);
@@ -72,11 +71,14 @@ impl Draft<'_> {
         Ok((left == 0).then_some(CacheInputs { work, files, recorded }))
     }
 
-    /// Lets a recorded success stand for running a task; returns whether it can: tasks that its calls returned join the plan again.
+    /// Finishes a task by its cached results; returns whether that was possible.
+    ///
+    /// It is not if tasks that its calls returned cannot join the plan again.
     pub(super) fn take_recorded(&mut self, key: Key) -> Decided<bool> {
         let Some(cached) = self.task(key)?.body.progress.cached.clone() else { return Ok(false) };
         let now = self.now();
         let emits = self.calls(key)?.iter().any(|call| call.spec.emit);
+        // Adding returned tasks may be refused halfway. The copy then restores the draft, and the task runs as usual.
         let before = emits.then(|| self.clone());
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
@@ -102,7 +104,7 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Ends a task well, and records that where it may stand for the next time.
+    /// Marks a task as done, and records its results for the cache if it has a fingerprint.
     pub(super) fn succeed(&mut self, key: Key) -> Decided<()> {
         let now = self.now();
         let fingerprint = self.look_at(key)?.body.progress.fingerprint.clone();
@@ -125,7 +127,7 @@ impl Draft<'_> {
         self.set_state(key, TaskState::Done, Cause::Report, None)
     }
 
-    /// Takes in what a run found about the files of a task while a call of it ran, and what the call used up.
+    /// Records observations of a run about a task's files during a call, and the usage of the call.
     pub(super) fn take_findings(&mut self, key: Key, position: usize, report: &Report) -> Decided<()> {
         if let Some(usage) = &report.usage {
             self.update_call(key, position, |call| {

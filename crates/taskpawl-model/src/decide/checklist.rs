@@ -1,11 +1,11 @@
-//! The checklist of a model: the store keeps what was said last, and decides nothing about it.
+//! Checklists of models: the store records the latest list and derives nothing from it.
 
 use super::author::invalid;
 use crate::checklist::ChecklistItem;
 use crate::draft::{Decided, Draft};
 use crate::event::{ChecklistChanged, EventKind};
 
-/// The most characters that the name of a scope may have.
+/// Longest name of a scope, in characters.
 const MOST_SCOPE: usize = 256;
 
 impl Draft<'_> {

@@ -1,7 +1,7 @@
-//! Claims of agents and people: taking, renewing, giving back, and what a lease means that has ended.
+//! Claims of agents and people: claim, renew, release, and expired leases.
 //!
-//! A lease that has ended leaves the task to whoever writes next: another's claim takes it, a run gives it back. While nobody did,
-//! the work of its holder is not lost: the holder still reports, renews and claims as before.
+//! A task with an expired lease is available to the next writer: another actor may claim it, and a run releases it.
+//! Until then its holder may still report, renew and claim as before, so that finished work is not lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Draft<'_> {
         let expired = self.view.leases(None)?;
         self.return_some_expired(&expired)?;
         let mut occupied = None;
-        // Hardly ever is what comes first held up by others; then all are looked at.
+        // The first task is hardly ever blocked by holders. Only if it is, all ready tasks are read.
         for limit in [1, 0] {
             for key in self.ready_for_me(&expired, limit)? {
                 let record = self.task(key)?;
@@ -73,7 +73,7 @@ impl Draft<'_> {
         Err(occupied.unwrap_or(Refusal::NothingReady).into())
     }
 
-    /// Others compare what they write with what the claim found.
+    /// Stores the resolved paths, which later claims compare with their own.
     fn keep_resolved(&mut self, key: Key, record: &TaskRecord, resolved: Option<Vec<String>>) -> Decided<()> {
         let resolved = elsewhere(&record.spec.writes, resolved).map(Box::new);
         if resolved == record.body.progress.resolved_writes {
@@ -82,7 +82,7 @@ impl Draft<'_> {
         self.update_task(key, |record| record.body.progress.resolved_writes = resolved)
     }
 
-    /// Returns the first tasks that are ready for this actor, 0 for all, with those of leases that have just ended.
+    /// Returns the first `limit` tasks (0 for all) that are ready for this actor, including those of `expired` leases.
     fn ready_for_me(&self, expired: &[Key], limit: usize) -> Decided<Vec<Key>> {
         let query = Query {
             ready: Some(vec![Work::Manual]),
@@ -99,13 +99,14 @@ impl Draft<'_> {
         }
         let mut found = keys.into_iter().map(|key| self.node(key)).collect::<Decided<Vec<_>>>()?;
         for key in expired {
-            // The view does not know yet that these are free.
+            // The view still shows these tasks as in progress.
             let node = self.node(*key)?;
             if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(*key)?) {
                 found.push(node);
             }
         }
         found.sort_by_key(|node| (node.priority, node.due, node.key));
+        // For a person both queries may return the same task.
         found.dedup_by_key(|node| node.key);
         Ok(found.into_iter().map(|node| node.key).collect())
     }
@@ -130,7 +131,8 @@ impl Draft<'_> {
         let node = self.node(key)?;
         if !node.is_ready() {
             let (open, failed) = self.obstacles(key)?;
-            // A new task, which the view does not show, waits for nothing but what it names.
+            // The explanation reads the view, which lacks changes of this command. Without one, it would miss a new
+            // task.
             let is_old = self.changes.tasks.is_empty();
             let cause = if is_old { crate::explain::first_cause(self.view, key, self.now())? } else { None };
             return Err(Refusal::NotReady { id: record.id.clone(), open, failed, cause }.into());
@@ -175,7 +177,7 @@ impl Draft<'_> {
         for key in self.resolve_all(ids)? {
             let record = self.task(key)?;
             let is_free = record.body.state == TaskState::Todo;
-            // Who asks twice, for want of an answer, gets the same answer.
+            // Releasing twice is idempotent, so that a caller that lost the reply can retry.
             if !(is_free && self.is_attempt_mine(key, record.body.attempt)?) {
                 let (record, claim) = self.held(key, Status::Todo, "release")?;
                 self.check_holder(key, &record, &claim, None)?;
@@ -186,7 +188,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns a task that is held, with the claim.
+    /// Returns a task that is in progress, and its claim; refuses others.
     fn held(&self, key: Key, to: Status, by: &'static str) -> Decided<(TaskRecord, Claim)> {
         let record = self.task(key)?;
         if let TaskState::InProgress { claim } = &record.body.state {
@@ -197,7 +199,7 @@ impl Draft<'_> {
         Err(refusal.with_since(self.since(key, None)?).into())
     }
 
-    /// Refuses to renew the claim of another actor, also by a person: its holder would not know.
+    /// Refuses to renew another actor's claim, even for a person: the holder would not notice.
     fn check_own(&self, key: Key, record: &TaskRecord, claim: &Claim) -> Decided<()> {
         if self.is_mine(claim) { Ok(()) } else { Err(self.held_by_other(key, record, claim, None)?.into()) }
     }
@@ -206,7 +208,7 @@ impl Draft<'_> {
         claim.is_of(self.context.as_actor())
     }
 
-    /// Refuses where another actor holds the task, unless this one is a person; `reported` is the attempt that it is about.
+    /// Refuses if another actor holds the task, unless the caller is a person. `reported` is the attempt of a report.
     pub(super) fn check_holder(
         &self,
         key: Key,
@@ -230,7 +232,7 @@ impl Draft<'_> {
         let holder = if let Some(run) = &claim.run {
             HeldBy::Run(run.clone())
         } else {
-            // The name alone would be that of the caller.
+            // With equal names the message would seem to name the caller, so the kind is added.
             let kind = (claim.actor == self.context.actor).then_some(claim.kind);
             HeldBy::Actor { name: claim.actor.to_string(), kind }
         };
@@ -238,7 +240,7 @@ impl Draft<'_> {
         Ok(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until, since })
     }
 
-    /// Refuses to take a task away from a person who holds it, unless a person does so.
+    /// Refuses to take a task from a person who holds it, unless the caller is a person.
     pub(super) fn refuse_taking(&self, key: Key) -> Decided<()> {
         if self.node(key)?.phase != Phase::InProgress {
             return Ok(());
@@ -251,7 +253,7 @@ impl Draft<'_> {
         Err(self.held_by_other(key, &record, claim, None)?.into())
     }
 
-    /// Refuses a report about another attempt than the one that the task is at.
+    /// Refuses a report about an attempt other than the current one.
     pub(super) fn check_attempt(&self, key: Key, record: &TaskRecord, reported: Option<u32>) -> Decided<()> {
         let current = record.body.attempt;
         match reported {
@@ -264,7 +266,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Refuses a report about an attempt of another actor that is over, unless a person reports.
+    /// Refuses a report about another actor's finished attempt, unless the caller is a person.
     pub(super) fn check_past_attempt(
         &self,
         key: Key,
@@ -285,7 +287,7 @@ impl Draft<'_> {
         Ok(self.steps(key)?.iter().any(|event| attempt_claimed(event) == Some(attempt) && event.is_of(me)))
     }
 
-    /// Returns what became of a task since the attempt that is `reported`, or else since the last claim of this actor.
+    /// Returns the status changes since the `reported` attempt, or since the last claim of this actor.
     pub(super) fn since(&self, key: Key, reported: Option<u32>) -> Decided<Since> {
         let mut steps = self.steps(key)?;
         let me = self.context.as_actor();
@@ -296,25 +298,24 @@ impl Draft<'_> {
         };
         let Some(begin) = steps.iter().rposition(begins) else { return Ok(Since::default()) };
         let steps = steps.split_off(begin + 1);
-        // Who did all of it knows it.
+        // Changes made by the caller alone are no news to it.
         let is_news = steps.iter().any(|event| !event.is_of(me));
         Ok(if is_news { Since::new(steps) } else { Since::default() })
     }
 
-    /// Returns every change of state of a task. There may be many: only what is refused may ask.
+    /// Returns every status change of a task. There may be many, so only refusals read them.
     fn steps(&self, key: Key) -> Decided<Vec<Event>> {
         let mut events = self.view.events(0, Some(key), 0)?;
         events.retain(|event| matches!(event.kind, EventKind::Status { .. }));
         Ok(events)
     }
 
-    // Leases that have ended, and those that go on.
+    // Expired and active leases.
 
-    /// Gives those of the tasks back that the command names and whose leases others have let end, and decides about those that
-    /// nobody has decided about in time.
+    /// Releases named tasks whose lease expired under another actor, and applies the default of overdue questions.
     pub(super) fn meet(&mut self, ids: &[&str]) -> Decided<()> {
         for id in ids {
-            // What is wrong with a name is for the command to say.
+            // The command itself refuses unknown names with the right error.
             if let Ok(key) = self.resolve(id) {
                 self.free(key)?;
                 self.open_left_over(key)?;
@@ -323,7 +324,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Opens a task that an earlier version could not decide about.
+    /// Opens a task that an earlier version left undecided.
     fn open_left_over(&mut self, key: Key) -> Decided<()> {
         let node = self.node(key)?;
         if node.phase == Phase::Todo && node.gate.is_to_be_opened() {
@@ -333,8 +334,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns the phase of a task, which is given back first if somebody else has let its lease end, and decided about if the
-    /// time for that is over.
+    /// Returns the phase of a task, after releasing an expired claim of another actor and applying an overdue
+    /// question's default.
     pub(super) fn free(&mut self, key: Key) -> Decided<Phase> {
         let phase = self.node(key)?.phase;
         if phase == Phase::BlockedOther {
@@ -352,7 +353,7 @@ impl Draft<'_> {
         Ok(self.node(key)?.phase)
     }
 
-    /// Gives those of the tasks back whose leases are over.
+    /// Releases those of the tasks whose leases have expired.
     pub(super) fn return_some_expired(&mut self, tasks: &[Key]) -> Decided<()> {
         for key in tasks {
             if self.find_node(*key)?.is_some() {
@@ -373,8 +374,9 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Renews what this actor holds: whoever gives commands is at work. Leases of which more than half is left stay as they are,
-    /// so that not every command writes.
+    /// Renews the leases of this actor, because giving a command shows that it is working.
+    ///
+    /// A lease with more than half of its time left is skipped, so that not every command writes.
     pub(super) fn renew_own_leases(&mut self) -> Decided<()> {
         for key in self.view.leases(Some(self.context.actor.as_str()))? {
             if self.find_node(key)?.is_some()
@@ -392,13 +394,13 @@ impl Draft<'_> {
     }
 }
 
-/// Returns the attempt that began with an event which says that an actor or a run took the task.
+/// Returns the attempt that an event started, if the event is a claim.
 fn attempt_claimed(event: &Event) -> Option<u32> {
     let EventKind::Status { cause: Cause::Claim, attempt, .. } = &event.kind else { return None };
     Some(*attempt)
 }
 
-/// Returns the paths that a task writes, if they were resolved for the definition that it has now.
+/// Returns the resolved paths of a task, if they were resolved for its current definition.
 fn resolved(key: Key, record: &TaskRecord, writes: &BTreeMap<Key, ResolvedWrites>) -> Option<Vec<String>> {
     let resolved = writes.get(&key).filter(|resolved| resolved.asked == record.spec.writes)?;
     Some(resolved.paths.clone())

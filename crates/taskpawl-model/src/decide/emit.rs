@@ -1,4 +1,4 @@
-//! Plans that grow: tasks that a call returns join the plan of its task, all of them or none.
+//! Dynamic tasks: tasks returned by a call join the plan of its task, all of them or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,18 @@ use super::again::How;
 use super::author::invalid;
 use super::kept::{is_changed, is_taken};
 
-/// The field of an emitted task that names tasks which from now on depend on it.
+/// Field of a returned task that names tasks which become its dependents.
 const NEEDED_BY: &str = "neededBy";
 
-/// Why tasks are skipped whose emitter begins from the start: it may return others now.
+/// Reason recorded for tasks that are skipped because their call starts over and may return others.
 const WITHDRAWN: &str = "the call that returned it starts over, and has not returned it again";
 
 impl Draft<'_> {
-    /// Writes down that a call has succeeded whose result may hold tasks; these join the plan, or the call fails.
+    /// Records the success of a call that may return tasks. They join the plan; if they cannot, the call fails.
     pub(super) fn close_emitting(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<()> {
         let call = self.calls(key)?[position].clone();
+        // A refusal may come after some tasks were added. The copy restores the draft, because a failed call adds
+        // nothing.
         let before = self.clone();
         self.emit_ended(key, record, &call)?;
         let Some(tasks) = call.body.result.as_ref().and_then(emitted).cloned() else { return Ok(()) };
@@ -63,8 +65,9 @@ impl Draft<'_> {
         .map(drop)
     }
 
-    /// Lets the tasks join that the calls of a task returned whose recorded success stands for running it; returns whether they
-    /// could. If not, the draft is of no use.
+    /// Adds the tasks from the cached results of a task again; returns whether all of them could join.
+    ///
+    /// If not, the draft must not be used.
     pub(super) fn emit_recorded(&mut self, key: Key) -> Decided<bool> {
         let record = self.task(key)?;
         for call in self.known_calls(key)?.iter().filter(|call| call.spec.emit) {
@@ -77,15 +80,15 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    // What a call returned before it began from the start.
+    // Tasks that a call returned before it started over.
 
-    /// Returns the tasks that calls of a task returned since they last began from the start.
+    /// Returns the tasks that calls of a task added since they last started over.
     pub(super) fn emitted_by(&mut self, key: Key) -> Decided<Vec<Key>> {
         let calls = self.known_calls(key)?;
         self.emitted_by_calls(key, &calls)
     }
 
-    /// Returns the tasks that some calls of a task returned since they last began from the start.
+    /// Returns the tasks that the given calls added since they last started over.
     pub(super) fn emitted_by_calls(&self, key: Key, calls: &[CallRecord]) -> Decided<Vec<Key>> {
         let ids: Vec<TaskId> = calls.iter().flat_map(|call| call.body.emitted.iter().cloned()).collect();
         let (by, mut keys) = (self.id(key)?, Vec::with_capacity(ids.len()));
@@ -99,7 +102,7 @@ impl Draft<'_> {
         Ok(keys)
     }
 
-    /// Returns everything that calls of tasks returned, and what lies below, with what calls of these returned.
+    /// Returns all tasks added by calls of these tasks, their descendants, and tasks added by those in turn.
     pub(super) fn emitted_from(&mut self, by: &[Key]) -> Decided<Vec<Key>> {
         let (mut queue, mut seen) = (by.to_vec(), BTreeSet::new());
         let mut found = Vec::new();
@@ -116,7 +119,7 @@ impl Draft<'_> {
         Ok(found)
     }
 
-    /// Takes tasks out of the plan, for now, that calls returned which begin from the start.
+    /// Withdraws the queued tasks, which were added by calls that start over.
     pub(crate) fn withdraw_queued(&mut self) -> Decided<()> {
         while let Some(key) = self.to_withdraw.pop_front() {
             self.withdraw(key)?;
@@ -130,7 +133,8 @@ impl Draft<'_> {
         }
         let tree = [vec![key], self.subtree(key)?].concat();
         for task in &tree {
-            // Commands of people refuse before. What follows by itself cannot be refused: this goes on.
+            // Commands of people check this earlier and refuse. A consequence cannot be refused, so the running task
+            // continues.
             if self.node(*task)?.phase == Phase::InProgress || self.ending_in(*task)?.is_some() {
                 return Ok(());
             }
@@ -145,7 +149,7 @@ impl Draft<'_> {
         self.skip_tree(key, Cause::Skip, Some(&WITHDRAWN.to_owned()))
     }
 
-    /// Lets a task start from the beginning that its emitter returns again, with what somebody made below it.
+    /// Restarts a withdrawn task that its call returned again, with the tasks that others put below it.
     fn bring_back(&mut self, key: Key, by: &TaskId) -> Decided<()> {
         self.start_one_again(key, How::Reopen)?;
         for below in self.subtree(key)? {
@@ -166,12 +170,12 @@ pub(super) fn is_found_during(record: &TaskRecord, by: &TaskId) -> bool {
     record.spec.links.as_ref().is_some_and(|links| links.discovered_from.contains(by))
 }
 
-/// Returns the tasks in the result of a call: those that a tool returns, or what a program printed as JSON.
+/// Returns the tasks in the result of a call: the tool's `tasks`, or those in the JSON that a program printed.
 fn emitted(result: &Value) -> Option<&Value> {
     result.get("tasks").or_else(|| result.get("json")?.get("tasks"))
 }
 
-/// Takes the field out that plan files do not have, and returns it by the id or name of the task.
+/// Removes `neededBy`, which plan files do not have, and returns it by the id or name of the task.
 fn take_needed_by(tasks: &mut Value) -> Decided<BTreeMap<String, Vec<String>>> {
     let mut found = BTreeMap::new();
     let Value::Array(tasks) = tasks else { return Err(invalid("tasks", "a list of tasks is needed").into()) };
@@ -198,22 +202,22 @@ fn names_in(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// Tasks on their way into the plan.
+/// Returned tasks while they join the plan.
 pub(super) struct Emission<'e> {
     by: &'e TaskRecord,
     plan: &'e Plan,
     /// The plan that they join, which knows the prefix of its ids.
     known: PlanRecord,
-    /// The ids that they have in the store.
+    /// Ids of the tasks in the store.
     ids: Vec<TaskId>,
     keys: Vec<(Key, Standing)>,
 }
 
-/// What a task was before: a call that runs again may return what it returned before.
+/// Status of a returned task before the call: a repeated call may return the same tasks again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     New,
-    /// Withdrawn when its call began from the start.
+    /// Withdrawn when its call started over.
     Back,
     Known,
 }
@@ -237,7 +241,7 @@ impl<'e> Emission<'e> {
         Ok(Self { by, plan, known, ids, keys: Vec::new() })
     }
 
-    /// Puts the tasks into the plan, and returns their ids with what they were before.
+    /// Adds the tasks to the plan; returns their ids, and whether each is new.
     pub(super) fn join(
         mut self,
         draft: &mut Draft<'_>,
@@ -263,7 +267,7 @@ impl<'e> Emission<'e> {
         Ok(self.ids.into_iter().zip(keys).map(|(id, (key, standing))| (id, key, standing)).collect())
     }
 
-    /// Makes a task, or brings the one in line that the same task emitted before.
+    /// Creates a task, or updates the one that the same task added before.
     fn put(&self, draft: &mut Draft<'_>, task: &PlanTask, id: &TaskId) -> Decided<(Key, Standing)> {
         let mut spec = task.spec.clone();
         let found_during = &mut spec.links.get_or_insert_default().discovered_from;
@@ -286,7 +290,7 @@ impl<'e> Emission<'e> {
         Ok((draft.insert_new(id, plan, &spec, &task.context, &task.calls)?, Standing::New))
     }
 
-    /// Returns the tasks of a prefixed plan that the expressions of an emitted one name as its file does.
+    /// Returns the stored ids for names in expressions that use the ids of the plan's file.
     fn names_outside(&self, draft: &Draft<'_>, key: Key) -> Decided<BTreeMap<String, TaskId>> {
         let mut names = BTreeMap::new();
         if self.known.prefix.is_none() && self.known.prefixed.is_empty() {
@@ -301,7 +305,7 @@ impl<'e> Emission<'e> {
         Ok(names)
     }
 
-    /// Finds a task that was there before: of the plan that they join first, as its file calls it.
+    /// Finds an existing task, first by its id in the file of the plan.
     fn find(&self, draft: &Draft<'_>, id: &str) -> Decided<Key> {
         match draft.find_id(self.known.stored_id(&TaskId::from(id)).as_str())? {
             Some(key) => Ok(key),
@@ -358,7 +362,7 @@ impl<'e> Emission<'e> {
         Ok(())
     }
 
-    /// Lets another task depend on an emitted one.
+    /// Makes another task depend on a returned one.
     fn let_wait(&self, draft: &mut Draft<'_>, position: usize, name: &str) -> Decided<()> {
         let on = self.keys[position].0;
         let stored = self.known.stored_id(&TaskId::from(name));
@@ -379,14 +383,14 @@ impl<'e> Emission<'e> {
 }
 
 impl Draft<'_> {
-    /// Returns the plan of a task, which knows the prefix of its ids; of a task without plan, one that has none.
+    /// Returns the plan record of a task, or an empty record if the task has no plan.
     pub(super) fn plan_of(&self, task: &TaskRecord) -> Decided<PlanRecord> {
         let known = task.plan.as_deref().map(|plan| self.view.plan(plan)).transpose()?.flatten();
         Ok(known.unwrap_or_default())
     }
 
-    /// Returns the next id that nobody has or had, or that of a task which the call returned before it began from the start:
-    /// `TASK.CALL.0`, …
+    /// Returns the next unused id `TASK.CALL.N`. A withdrawn task of the same call gives its id back, so it is
+    /// restarted in place.
     fn free_id(&self, by: &TaskRecord, call: &CallRecord, number: &mut u64) -> Decided<TaskId> {
         loop {
             let id = format!("{}.{}.{number}", by.id, call.id);
@@ -405,7 +409,7 @@ impl Draft<'_> {
     }
 }
 
-/// Lets a task follow what its emitter says now, as long as it did not start.
+/// Updates an unstarted task to the version that its call returned now.
 fn follow(draft: &mut Draft<'_>, key: Key, spec: &TaskSpec, task: &PlanTask, is_back: bool) -> Decided<()> {
     let record = draft.task(key)?;
     let present = draft.known_calls(key)?;
@@ -418,7 +422,7 @@ fn follow(draft: &mut Draft<'_>, key: Key, spec: &TaskSpec, task: &PlanTask, is_
     }
     refuse_started(&record, "its work")?;
     let (old, new) = ((&*record.spec, &present[..]), (spec, &calls[..]));
-    // What begins from the start asks anew, so it may ask something else.
+    // A withdrawn task is asked about again in any case, so its question may change but not vanish.
     if if is_back { is_taken(old, new) } else { is_changed(old, new) } {
         return Err(Refusal::TakesApproval { id: record.id }.into());
     }
@@ -433,7 +437,7 @@ fn exact(draft: &Draft<'_>, id: &str) -> Decided<Key> {
     }
 }
 
-/// Refuses to change what runs, or is over.
+/// Refuses to change a task that runs or has finished.
 pub(super) fn refuse_started(record: &TaskRecord, what: &'static str) -> Decided<()> {
     match record.body.state.status() {
         Status::Todo | Status::Blocked => Ok(()),

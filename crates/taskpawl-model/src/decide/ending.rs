@@ -1,6 +1,6 @@
-//! Tasks that were cancelled while a run carries out their calls: until these have ended, no new attempt may start.
+//! Tasks that were cancelled while a run still executes their calls. Until those calls end, no new attempt may start.
 //!
-//! The record of the run keeps them: when a run is over, or found to be dead, nothing of it lives any more.
+//! The record of the run lists them. Once the run is over or found dead, none of its calls can be alive.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::status::TaskState;
 use crate::{CallId, Key, RunId, TaskId};
 
 impl Draft<'_> {
-    /// Notes that `calls` of a task that is taken away from a run have not ended.
+    /// Records that `calls` of a task, which is being taken from its run, have not ended.
     pub(super) fn note_ending(&mut self, task: TaskRecord, calls: BTreeSet<CallId>) -> Decided<()> {
         let TaskState::InProgress { claim } = &task.body.state else { return Ok(()) };
         let Some(run) = claim.run.as_ref().filter(|_| !calls.is_empty()) else { return Ok(()) };
@@ -23,7 +23,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Takes note that a call has ended whose task was taken away from the run, or all of them; returns whether that was so.
+    /// Records the end of a call, or of all calls, of a task that was taken from the run; returns whether the call was
+    /// recorded.
     pub(super) fn has_ended(&mut self, key: Key, attempt: u32, call: Option<&CallId>) -> Decided<bool> {
         let (Some(run), Some(_)) = (&self.context.run, self.find_node(key)?) else { return Ok(false) };
         let (Some(mut run), id) = (self.open_run(run)?, self.id(key)?) else { return Ok(false) };
@@ -39,14 +40,14 @@ impl Draft<'_> {
         if is_known {
             self.changes.runs.insert(run.id.clone(), run);
             if is_over {
-                // Those who wait for what it held look when something was written.
+                // Runs that wait for the task's resources look again only after an event was written.
                 self.emit(Some(key), EventKind::Stopped { attempt })?;
             }
         }
         Ok(is_known)
     }
 
-    /// Refuses what lets a cancelled task start again while calls of it run.
+    /// Refuses to restart a cancelled task while its calls still run.
     pub(super) fn refuse_ending(&mut self, key: Key) -> Decided<()> {
         match self.ending_in(key)? {
             Some(run) => Err(Refusal::StillEnding { id: self.id(key)?, run }.into()),
@@ -54,7 +55,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns the run in which calls of a cancelled task have not ended.
+    /// Returns the run that still executes calls of a cancelled task.
     pub(super) fn ending_in(&mut self, key: Key) -> Decided<Option<RunId>> {
         if self.node(key)?.phase != Phase::Cancelled {
             return Ok(None);
@@ -65,13 +66,14 @@ impl Draft<'_> {
             None => crate::read::ending(self.view)?,
         };
         let run = self.ending.insert(ending).get(&id).cloned();
+        // The cached list is from before the command, which may have ended the run or the calls since.
         let goes_on = |run: &RunId| {
             self.changes.runs.get(run).is_none_or(|run| run.is_open() && run.ending.contains_key(&id))
         };
         Ok(run.filter(goes_on))
     }
 
-    /// A list may wait for the end of an item that was cancelled to put another one in its place.
+    /// Queues the parent: a list may wait for a cancelled item to end before it can replace it.
     pub(super) fn look_above_ended(&mut self, id: &TaskId) -> Decided<()> {
         if let Some(key) = self.find_id(id.as_str())?
             && let Some(node) = self.find_node(key)?

@@ -1,4 +1,4 @@
-//! A task that has started takes other work from the file of its plan, and goes on where that differs.
+//! Applies changed work from a plan file to a task that has started, which continues at the first difference.
 
 use std::collections::BTreeSet;
 
@@ -11,35 +11,35 @@ use crate::{CallId, Key, Shared, TaskId};
 
 use super::again::How;
 
-/// Fields that hold for every call of a task: where one of them changes, all calls run again.
+/// Fields that affect every call of a task. If one of them changes, all calls run again.
 pub(super) const WHOLE: &[&str] = &["forEach", "when", "mode", "repeat", "context"];
 
-/// What the state of a task lets its changed work do.
+/// How a task takes changed work, depending on its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Nothing of it has started: it follows the file.
+    /// The task has not started: it follows the file.
     Unstarted,
-    /// It takes the work and goes on with it.
+    /// The task takes the work and continues with it.
     GoesOn,
-    /// It takes the work and keeps its state, which was set by hand.
+    /// The task takes the work and keeps its status, which a command set.
     Keeps,
-    /// It takes the work and keeps its state until a call is settled.
+    /// The task takes the work and stays blocked until its interrupted call is settled.
     Interrupted,
-    /// Its work stands.
+    /// The work cannot change any more.
     Fixed,
 }
 
-/// The calls of a task with other work, and what of the calls before is given up for that.
+/// Calls of a task after its work changed, and the parts of the previous calls that are lost.
 struct Continuation {
     calls: Vec<CallRecord>,
-    /// Calls that succeeded and whose results are given up, though they or others in their place run.
+    /// Succeeded calls whose results are discarded although they, or equal calls, run again.
     repeated: Vec<CallRecord>,
-    /// An interrupted call that the new work leaves no place for.
+    /// An interrupted call that has no counterpart in the new work.
     lost: Option<CallId>,
 }
 
 impl Draft<'_> {
-    /// Returns what may become of the work of a task. Claims whose leases are over are given back first.
+    /// Returns how a task may take changed work. Expired claims are released first.
     pub(super) fn standing(&mut self, key: Key) -> Decided<Standing> {
         let phase = self.free(key)?;
         let record = self.task(key)?;
@@ -61,7 +61,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Returns whether a task was started, or one of its items, which do its work.
+    /// Returns whether a task was started. Items do the work of a list, so a started item counts.
     pub(super) fn is_started(&self, key: Key, record: &TaskRecord) -> Decided<bool> {
         if record.spec.for_each.is_some() {
             for item in self.items(key)?.into_values() {
@@ -74,8 +74,7 @@ impl Draft<'_> {
         Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
     }
 
-    /// Returns the calls of a task as records that have not run: those that are given, else those that it has. How often each was
-    /// started stays.
+    /// Returns unstarted call records for the given calls, or for the existing ones. Their start counters are kept.
     pub(super) fn continued_calls(
         &mut self,
         key: Key,
@@ -94,8 +93,9 @@ impl Draft<'_> {
         Ok(new.into_iter().map(with_starts).collect())
     }
 
-    /// Gives a task that has started the calls of its new work, and lets it go on at the first that is not as it was, or did not
-    /// succeed. Returns why it cannot; then the draft is of no use.
+    /// Replaces the calls of a started task, and lets it continue at the first call that changed or did not succeed.
+    ///
+    /// Returns a conflict if that is not possible; the draft must not be used then.
     pub(super) fn take_work(
         &mut self,
         key: Key,
@@ -146,6 +146,8 @@ impl Draft<'_> {
         is_whole: bool,
     ) -> Decided<Continuation> {
         let old = self.known_calls(key)?;
+        // Sequential calls may build on the effects of earlier ones, so only an unchanged prefix is kept. Parallel
+        // calls are independent.
         let is_kept = |old: &CallRecord, new: &CallRecord| {
             !is_whole && old.body.status.is_settled() && old.id == new.id && old.spec == new.spec
         };
@@ -183,7 +185,7 @@ impl Draft<'_> {
         Ok(Continuation { calls: calls.collect(), repeated, lost })
     }
 
-    /// Returns what stands against new work of a task: what would be lost, or done twice.
+    /// Returns a conflict if the new work would lose a result or repeat a call that must not run twice.
     fn against(
         &mut self,
         key: Key,
@@ -209,8 +211,7 @@ impl Draft<'_> {
         self.against_in_items(key, &next.calls)
     }
 
-    /// Items do the work of their task: where one would begin anew that runs, or whose work must not be done twice, that stands
-    /// against it.
+    /// Returns a conflict if an item would restart that still runs or whose calls must not run twice.
     fn against_in_items(&mut self, key: Key, calls: &[CallRecord]) -> Decided<Option<Conflict>> {
         if self.task(key)?.spec.for_each.is_none() {
             return Ok(None);
@@ -229,7 +230,7 @@ impl Draft<'_> {
         Ok(None)
     }
 
-    /// Returns whether the work of a call may be done once more: its author says so, or its tool does.
+    /// Returns whether a call may run twice, according to its author or else to its tool.
     fn is_repeatable(&self, call: &CallRecord, calls: &[CallRecord]) -> bool {
         let said = calls.iter().find(|new| new.id == call.id).unwrap_or(call).spec.idempotent;
         said.or(call.spec.idempotent).unwrap_or_else(|| {
@@ -245,7 +246,7 @@ fn done_twice(id: &TaskId, call: &CallRecord) -> Conflict {
     Conflict::new(id, why)
 }
 
-/// Returns a call that begins from the start. How often it was started stays: that tells late reports from new ones.
+/// Returns a call that starts over. It keeps its start counter, which tells late reports from current ones.
 fn begun_before(call: CallRecord, old: &CallRecord) -> CallRecord {
     let has_succeeded = old.body.status == CallStatus::Succeeded;
     let emitted = if has_succeeded { Vec::new() } else { old.body.emitted.clone() };

@@ -1,4 +1,4 @@
-//! What a call that runs adds to the plan of its task: new tasks, and never a change to work that others have planned.
+//! Plan mutations by a running call: it adds new tasks and never changes work planned by others.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{Key, Plan, TaskId, check_id};
 
 use super::emit::{Emission, Standing, is_found_during, refuse_started};
 
-/// How many tasks without id are looked through for those that a call has added before.
+/// Most existing ids that are searched for tasks added earlier without an id.
 const MOST_NAMELESS: usize = 10_000;
 
 impl Draft<'_> {
@@ -51,7 +51,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns the task and the call that add something, if the call still runs and may.
+    /// Returns the task and the call that make the addition, if the call still runs and has access.
     fn grower(&mut self, grow: &Grow) -> Decided<(TaskRecord, CallRecord)> {
         let over = |id: TaskId, status: &str| {
             let (call, status) = (grow.call.to_string(), status.to_owned());
@@ -78,8 +78,10 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns whether a task was added by a call of the task `by`, or returned by one. That it was found during it says only what
-    /// somebody wrote; that a run made it says that no person did.
+    /// Returns whether `record` was added by a call of the task `by`.
+    ///
+    /// The link `discoveredFrom` alone proves nothing, because authors can write it. The first event must be one of a
+    /// run.
     fn is_added_by(&self, key: Key, record: &TaskRecord, by: &TaskRecord) -> Decided<bool> {
         if !is_found_during(record, &by.id) {
             return Ok(false);
@@ -99,7 +101,7 @@ impl Draft<'_> {
         Err(beyond(format!("task `{}` is none of those that it has added", record.id)).into())
     }
 
-    /// Returns a reference to a task of the plan of `by` as the store has it, else as it is given.
+    /// Returns the stored id for a reference that uses the ids of the plan's file; otherwise the reference itself.
     fn stored_reference(&self, by: &TaskRecord, text: &str) -> Decided<String> {
         let stored = self.plan_of(by)?.stored_id(&TaskId::from(text));
         let is_there = self.find_id(stored.as_str())?.is_some();
@@ -152,7 +154,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// A task without id is the one of the same name that the call has added before, so that the same tasks again change nothing.
+    /// Gives tasks without ids the id of the task with the same name that this call added earlier, so that repeating it
+    /// is idempotent.
     fn name_known(&self, by: &TaskRecord, call: &CallRecord, plan: &mut Plan) -> Decided<()> {
         if plan.tasks.iter().all(|task| task.id.is_some()) {
             return Ok(());
@@ -180,7 +183,7 @@ fn beyond(what: String) -> Refusal {
     Refusal::BeyondAccess { access: Some(PlanAccess::Add), what }
 }
 
-/// Refuses what concerns a task of another plan. Tasks without plan are nobody's.
+/// Refuses changes to tasks of another plan. A task without a plan is accessible only to its own calls.
 fn refuse_outside(record: &TaskRecord, by: &TaskRecord) -> Decided<()> {
     if record.id == by.id || (by.plan.is_some() && record.plan == by.plan) {
         return Ok(());

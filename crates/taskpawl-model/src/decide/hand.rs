@@ -12,7 +12,7 @@ use crate::status::{BlockedReason, CallStatus, Cause, FailureClass, TaskState};
 use crate::trust::UntrustedValue;
 use crate::{ActorKind, CallId, Key};
 
-/// How somebody says that a task ended.
+/// End of a task as reported by an agent or a person.
 pub(super) struct End<'a> {
     pub(super) good: bool,
     pub(super) result: &'a Option<Value>,
@@ -53,7 +53,7 @@ impl Draft<'_> {
         Err(Refusal::NotManual { id: record.id.clone(), what, by, ends: Vec::new() }.into())
     }
 
-    /// Refuses to end a task that only a person ends, or to let something else end it.
+    /// Refuses to finish or reassign a task that is assigned to `person`, unless the caller is a person.
     pub(super) fn refuse_for_person(&self, key: Key, by: &'static str) -> Decided<()> {
         let record = self.look_at(key)?;
         if self.is_for_other_kind(key, &record)? {
@@ -62,13 +62,13 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns whether a task is ended by hand, by a person alone, and the caller is none.
+    /// Returns whether a manual task is assigned to `person` and the caller is not a person.
     pub(crate) fn is_for_other_kind(&self, key: Key, record: &TaskRecord) -> Decided<bool> {
         let is_held_back = record.spec.is_for_person() && self.context.kind != ActorKind::Person;
         Ok(is_held_back && self.node(key)?.work == Work::Manual)
     }
 
-    /// As [`refuse_for_person`](Self::refuse_for_person), for a task and everything below it that has not ended.
+    /// Like [`refuse_for_person`](Self::refuse_for_person), for a task and all its unfinished descendants.
     fn refuse_tree_for_person(&self, key: Key, by: &'static str) -> Decided<()> {
         for key in [vec![key], self.subtree(key)?].concat() {
             if !self.task(key)?.body.state.status().is_finished() {
@@ -103,14 +103,15 @@ impl Draft<'_> {
                 | TaskState::Cancelled { .. }
                 | TaskState::Skipped { .. } => self.end_unclaimed(key, &record, end)?,
             }
-            // The next one may be ready only now.
+            // The next named task may become ready only by the end of this one.
             self.settle()?;
             self.answer.tasks.push(record.id);
         }
         Ok(())
     }
 
-    /// Claim and end in one commit; or the late report of somebody whose task was given back and whom nobody has followed.
+    /// Claims and finishes a task in one commit. Also accepts the late report of a holder whose task was released and
+    /// not claimed since.
     fn end_unclaimed(&mut self, key: Key, record: &TaskRecord, end: &End<'_>) -> Decided<()> {
         self.check_attempt(key, record, end.attempt)?;
         if record.body.state == TaskState::Todo {
@@ -128,7 +129,7 @@ impl Draft<'_> {
         self.set_state(key, end.state(), cause, end.note.clone())
     }
 
-    /// Somebody looked and says how the interrupted call ended.
+    /// Settles an interrupted call as reported by a person or an agent that has checked its outcome.
     fn resolve_interrupted(&mut self, key: Key, call: &str, end: &End<'_>) -> Decided<()> {
         let now = self.now();
         let reported = self.writer.noted().map(|origin| Box::new(vec![UntrustedValue::reported(origin)]));
@@ -148,7 +149,8 @@ impl Draft<'_> {
         self.set_state(key, to, cause, end.note.clone())
     }
 
-    /// Returns what becomes of a task whose interrupted call ended well: parallel calls may have ended otherwise.
+    /// Returns the state of a task whose interrupted call succeeded. Parallel calls may have failed or been
+    /// interrupted.
     fn after_interrupted(&mut self, key: Key) -> Decided<TaskState> {
         let has_rounds = self.task(key)?.spec.repeat.is_some();
         let calls = self.calls(key)?;
@@ -156,7 +158,7 @@ impl Draft<'_> {
         Ok(match (find(CallStatus::Interrupted), find(CallStatus::Failed)) {
             (Some(call), _) => TaskState::blocked(BlockedReason::Interrupted { call: call.id.clone() }),
             (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call), class: None },
-            // A run decides whether this was the last round.
+            // Only a run can evaluate whether the loop continues.
             (None, None) if has_rounds => TaskState::Todo,
             (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskState::Done,
             (None, None) => TaskState::Todo,
@@ -176,7 +178,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns whether a command that covers subtrees takes the task along with one of those that it names.
+    /// Returns whether an ancestor of the task is named as well, so that the command covers the task already.
     fn is_below_one_of(&self, key: Key, named: &BTreeSet<Key>) -> Decided<bool> {
         let mut above = self.node(key)?.parent.filter(|_| named.len() > 1);
         while let Some(key) = above {
@@ -188,13 +190,14 @@ impl Draft<'_> {
         Ok(false)
     }
 
-    /// Skips a task with everything below it that has not ended well.
+    /// Skips a task and its descendants that are not done, cancelled or skipped.
     pub(crate) fn skip_tree(&mut self, key: Key, cause: Cause, reason: Option<&String>) -> Decided<()> {
         let state = TaskState::Skipped { reason: reason.cloned() };
         self.set_state(key, state.clone(), cause, reason.cloned())?;
         for below in self.subtree(key)? {
             match self.free(below)? {
-                // What a gate does by itself cannot be refused: the end of another task would be lost. This one ends as it will.
+                // A consequence of a gate must not be refused: that would discard the end of another task. The running
+                // task continues.
                 Phase::InProgress if cause == Cause::Gate => {}
                 Phase::InProgress => return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into()),
                 Phase::Done | Phase::Cancelled | Phase::Skipped => {}
@@ -223,7 +226,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Cancels a task with everything below it that has not ended, unless a person holds a part of it who does not ask for this.
+    /// Cancels a task and its unfinished descendants. Refused if a person holds one of them, unless the caller is a
+    /// person.
     pub(super) fn cancel_tree(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
         self.refuse_taking(key)?;
         for below in self.subtree(key)? {
@@ -232,7 +236,8 @@ impl Draft<'_> {
         self.cancel_whole_tree(key, reason)
     }
 
-    /// Cancels a task with everything below it, whoever holds it: for what a plan says happens by itself, which is not refused.
+    /// Cancels a task and its unfinished descendants regardless of their holders, for consequences that cannot be
+    /// refused.
     pub(super) fn cancel_whole_tree(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
         self.cancel_one(key, reason)?;
         for below in self.subtree(key)? {
@@ -256,7 +261,7 @@ impl Draft<'_> {
         self.note_ending(before, calls)
     }
 
-    /// Returns the calls that were running.
+    /// Marks running calls as ended and returns them.
     fn stop_running_calls(&mut self, key: Key, status: CallStatus) -> Decided<BTreeSet<CallId>> {
         let (now, mut stopped) = (self.now(), BTreeSet::new());
         for position in 0..self.calls(key)?.len() {

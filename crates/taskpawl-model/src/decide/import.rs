@@ -1,7 +1,7 @@
-//! `import`: tasks that another program keeps come into the store, with their states.
+//! `import`: copies tasks of another program into the store, with their statuses.
 //!
-//! What the source said last is kept with each task, so that the next import takes over what changed there and leaves alone what
-//! changed here.
+//! The last values of each source are stored with each task. The next import takes over changes of the source, and
+//! leaves fields alone that changed in the store.
 
 mod baseline;
 mod states;
@@ -25,12 +25,12 @@ use crate::{Graph, Key, TaskId, check_id};
 use baseline::Before;
 pub(super) use baseline::write_applied;
 
-/// Fields that are taken over once, when the task is made.
+/// Fields that are imported only when the task is created.
 const ONCE: &[&str] = &["createdAt", "updatedAt"];
 
 impl Draft<'_> {
     pub(super) fn import(&mut self, import: &Import) -> Decided<()> {
-        // Whoever wrote the file is not whoever imports it.
+        // The importing person did not write the file, so its values count as written by an agent.
         self.write_as(Origin::Agent);
         let mut work = Importing::new(import);
         work.find_tasks(self)?;
@@ -49,21 +49,21 @@ impl Draft<'_> {
     }
 }
 
-/// One task of the source.
+/// A task of the source.
 struct Found<'i> {
     task: &'i Task,
-    /// Its key here, once it has one.
+    /// Key of the task in the store; `None` until it is created.
     key: Option<Key>,
     is_new: bool,
-    /// What the source said of it last.
+    /// Values of the source at the last import.
     before: Option<BTreeMap<String, Value>>,
-    /// The fields in which it was not followed then.
+    /// Fields in which the store deliberately differed before.
     apart_before: BTreeSet<String>,
-    /// Those in which it is not followed now.
+    /// Fields in which the store deliberately differs now.
     apart: BTreeSet<String>,
-    /// What it says now.
+    /// Current values of the source.
     now: BTreeMap<String, Value>,
-    /// The state that is to be set.
+    /// Status to set.
     state: Option<TaskState>,
 }
 
@@ -82,21 +82,21 @@ impl<'i> Found<'i> {
         }
     }
 
-    /// Returns whether it says something of a field that is to be looked at: it did not say it last, or counts in any case and was
-    /// not followed then.
+    /// Returns whether a field must be compared: its value in the source changed, or the source `counts` and was not
+    /// followed.
     fn has_news(&self, field: &str, counts: bool) -> bool {
         let is_news = self.before.as_ref().is_none_or(|before| before.get(field) != self.now.get(field));
         is_news || (counts && self.apart_before.contains(field))
     }
 }
 
-/// An import as it goes on.
+/// An import in progress.
 struct Importing<'i> {
     import: &'i Import,
     found: Vec<Found<'i>>,
     report: ImportReport,
     conflicts: Vec<Conflict>,
-    /// Tasks that were deleted here: nothing depends on them any more.
+    /// Tasks of the source that were deleted in the store. References to them are dropped.
     deleted: BTreeSet<&'i TaskId>,
 }
 
@@ -106,7 +106,7 @@ impl<'i> Importing<'i> {
         Self { import, found: Vec::new(), report, conflicts: Vec::new(), deleted: BTreeSet::new() }
     }
 
-    /// Finds the tasks that are here, and refuses those that are others of the same name.
+    /// Finds the existing tasks; refuses a task of the source if the store has an unrelated task with its id.
     fn find_tasks(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let mut seen = BTreeSet::new();
         for task in &self.import.tasks {
@@ -139,7 +139,7 @@ impl<'i> Importing<'i> {
         self.refuse_conflicts()
     }
 
-    /// A task that was deleted here stays so.
+    /// A task that was deleted in the store stays deleted.
     fn is_deleted(&mut self, draft: &Draft<'_>, id: &'i TaskId) -> Decided<bool> {
         let is_deleted = draft.view.deleted_id(id.as_str())?.is_some();
         if is_deleted {
@@ -149,7 +149,7 @@ impl<'i> Importing<'i> {
         Ok(is_deleted)
     }
 
-    /// Returns whether a task is already as the source says.
+    /// Returns whether a task already equals that of the source.
     fn is_same(&self, draft: &mut Draft<'_>, key: Key, now: &BTreeMap<String, Value>) -> Decided<bool> {
         let here = said(&crate::wire::from_draft(draft, key)?, &self.import.fields);
         let compared = now.iter().filter(|(field, _)| !ONCE.contains(&field.as_str()) && *field != "notes");
@@ -164,7 +164,8 @@ impl<'i> Importing<'i> {
         Err(Refusal::ImportConflict { source_name, conflicts }.into())
     }
 
-    /// Returns whether an edge may close a circle: then each is looked at where it is made, so that the way round can be named.
+    /// Returns whether new edges may close a cycle. Only then each edge is checked when it is added, so that the error
+    /// can name the cycle.
     fn may_have_circle(&self, draft: &Draft<'_>) -> Decided<bool> {
         let keys: BTreeMap<&TaskId, Key> =
             (0..).map(Key).zip(&self.found).map(|(key, found)| (&found.task.id, key)).collect();
@@ -262,7 +263,7 @@ impl<'i> Importing<'i> {
         Ok(())
     }
 
-    /// Takes over what changed, and returns whether anything did.
+    /// Imports changed fields; returns whether anything changed.
     fn change_one(
         &mut self,
         draft: &mut Draft<'_>,
@@ -331,10 +332,10 @@ impl<'i> Importing<'i> {
         Ok(is_changed)
     }
 
-    /// Returns whether a field was changed here since the source said something of it.
+    /// Returns whether a field changed in the store since the last import.
     fn is_changed_here(&self, position: usize, field: &str, here: &BTreeMap<String, Value>) -> bool {
         let before = self.found[position].before.as_ref().and_then(|before| before.get(field));
-        // Where the source is to count, it does.
+        // With `adopt` the source always wins.
         let before = before.filter(|_| self.import.mode != ImportMode::Adopt);
         let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
         before.is_some_and(|before| !merge::is_as_said(field, here.get(field), before, is_deleted))
@@ -356,11 +357,11 @@ impl<'i> Importing<'i> {
         draft.emit(Some(key), EventKind::Updated { fields: BTreeMap::new() })
     }
 
-    /// Adds the remarks that are not here.
+    /// Adds the notes that the store does not have.
     fn take_notes(&self, draft: &mut Draft<'_>, position: usize) -> Decided<bool> {
         let key = self.key(position);
         let present = draft.task(key)?.body.notes.clone();
-        // Some programs know no more than the minute.
+        // Some programs store times with a precision of one minute.
         let is_near = |one: &Note, other: &Note| (one.at - other.at).num_seconds().abs() < 60;
         let is_new =
             |note: &&Note| !present.iter().any(|other| other.text == note.text && is_near(other, note));
@@ -374,7 +375,7 @@ impl<'i> Importing<'i> {
         Ok(!new.is_empty())
     }
 
-    /// Lists what came from there before and is gone; only tasks that no plan has made are looked at.
+    /// Lists tasks of earlier imports that are gone from the source.
     fn list_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let present: BTreeSet<Key> = self.found.iter().filter_map(|found| found.key).collect();
         for key in draft.view.find(&Query::default())? {
@@ -391,7 +392,7 @@ impl<'i> Importing<'i> {
         Ok(())
     }
 
-    /// Returns whether a task is here in another way than its source said it last.
+    /// Returns whether a task in the store differs from the last values of its source.
     fn is_changed_since(
         &self,
         draft: &mut Draft<'_>,
@@ -418,7 +419,7 @@ impl<'i> Importing<'i> {
         Ok(false)
     }
 
-    /// Lists in which fields here and there say different things; those that say the same again are no longer among them.
+    /// Lists the fields in which store and source differ; fields that are equal again are removed.
     fn list_apart(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in 0..self.found.len() {
             if self.found[position].apart.is_empty() {
@@ -445,13 +446,13 @@ impl<'i> Importing<'i> {
         Ok(())
     }
 
-    /// Writes down what the source says now. What was just written from here says the same in every field.
+    /// Stores the current values of the source. After writing to the source, every field is equal by definition.
     fn note_said(&self, draft: &mut Draft<'_>) -> Decided<()> {
         for (position, found) in self.found.iter().enumerate() {
             let is_written = self.import.mode == ImportMode::Record;
             let mut apart = found.apart.clone();
             if is_written {
-                // But for a state that only follows from others here: the word that stands there is left to it.
+                // A derived status is an exception: the source keeps its own word for it.
                 apart.retain(|field| field == "status");
             }
             if found.before.as_ref() != Some(&found.now) || found.apart_before != apart {
@@ -461,7 +462,7 @@ impl<'i> Importing<'i> {
         Ok(())
     }
 
-    /// Says that the source is not followed in a field, and remembers it until both say the same.
+    /// Reports that a field is not imported, and remembers it until both sides are equal.
     fn keep_back(&mut self, position: usize, field: &str, why: &str) {
         self.found[position].apart.insert(field.to_owned());
         let task = self.found[position].task;
@@ -502,7 +503,7 @@ fn change_member(
 ) -> Decided<()> {
     match field.strip_prefix("metadata.") {
         Some("context") => {
-            // A change of it is put over it, and what is not in the file would stay.
+            // An update merges into the context. Explicit `null`s remove the entries that the source does not have.
             let gone = record.body.context.keys().map(|name| (name.clone(), Value::Null));
             let mut wanted: crate::Map = gone.collect();
             wanted.extend(value.as_object().cloned().unwrap_or_default());

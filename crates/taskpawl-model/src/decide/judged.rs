@@ -1,7 +1,8 @@
-//! What the rules say about calls beside what their authors say: what never starts, and about what somebody is asked.
+//! Policy decisions about calls, in addition to approvals required by authors: which calls never start, and which need
+//! an approval.
 //!
-//! A list is asked about once, before its tasks are made: an approval of a task counts for every call that it is about, as far as
-//! it was known what that call would do.
+//! A list is asked about once, before its items exist. An approval of a task covers each of its calls, as far as the
+//! call's arguments were known.
 
 use serde_json::Value;
 
@@ -17,19 +18,19 @@ use crate::spec::{CallSpec, Map, Origin};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
 use crate::trust::{self, UntrustedValue, add_values};
 
-/// Who decided where nobody did: nothing that the rules ask about is approved so.
+/// Approver recorded for an approval by timeout. It never satisfies a question of the policy.
 pub(super) const ON_EXPIRY: &str = "onExpiry";
 
-/// Returns the reason for asking about a call that `origin` added and that is made of `values`, although the policy allows it.
+/// Returns the reason to ask about a call from `origin` with these `values`, although the policy allows it.
 pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]) -> Option<String> {
     if is_raw(spec) {
-        // Only a reader can tell its effect.
+        // The shell interprets the value, so no rule can predict the effect.
         return Some("a value stands in its command line without quotes (`| raw`)".to_owned());
     }
     if !names_secrets(spec) {
         return None;
     }
-    // An approval of its work is none of the secrets that it is given.
+    // An approval of the task's work does not cover secrets passed to a call.
     if origin.is_of_model() {
         return Some("a model wrote it, and it names secrets".to_owned());
     }
@@ -37,7 +38,7 @@ pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]
 }
 
 impl Draft<'_> {
-    /// Returns the judgement about a call that is made of these arguments and values.
+    /// Returns the policy decision about a call with these arguments and values.
     fn judge(
         &self,
         record: &TaskRecord,
@@ -49,7 +50,7 @@ impl Draft<'_> {
         trust::judge_whole(gatekeeper, record, call, args, values)
     }
 
-    /// Returns the judgement about a call with the arguments that it is to start with now.
+    /// Returns the policy decision about a call with the arguments of its next start.
     pub(super) fn judge_now(&self, key: Key, record: &TaskRecord, position: usize) -> Decided<Judgement> {
         let call = &self.look_at_calls(key)?[position];
         let inserted = call.body.inserted.as_deref().cloned().unwrap_or_default();
@@ -57,7 +58,7 @@ impl Draft<'_> {
         Ok(self.judge(record, call, args_now(call), &values))
     }
 
-    /// Returns the reason for asking about a call of a task, or of an imagined item of it, with arguments as far as they are known.
+    /// Returns the reason to ask about a call of a task or of an imagined item, with the arguments known so far.
     fn why_asked(
         &self,
         key: Key,
@@ -69,7 +70,7 @@ impl Draft<'_> {
         Ok(why_asked(self.judge(record, call, &known.args, &values)))
     }
 
-    /// Returns why the rules ask: about a call with the arguments that it is to start with now, or about the list of a task.
+    /// Returns the reason why the policy asks about a call's next start, or about the list of a task.
     pub(super) fn rules_ask(
         &mut self,
         key: Key,
@@ -80,7 +81,8 @@ impl Draft<'_> {
         Ok(why_asked(self.judge_now(key, record, position)?))
     }
 
-    /// Returns why the rules ask about what is asked about already. Where nobody knows the policy what it said before stands.
+    /// Returns the reason why the policy still asks an open question. Without a policy hook, the recorded reason stays
+    /// valid.
     pub(super) fn rules_still_ask(
         &mut self,
         key: Key,
@@ -104,11 +106,11 @@ impl Draft<'_> {
         let is_judged = self.context.gatekeeper.is_some() || calls.iter().any(asks);
         let Some(for_each) = record.spec.for_each.as_ref().filter(|_| is_judged) else { return Ok(None) };
         let mut item = unanswered(record);
-        // A list that cannot be had fails the task when it is opened.
+        // A list that cannot be evaluated fails the task when it is opened.
         let Ok(list) = flow::list(self, &item, &calls, for_each)? else { return Ok(None) };
         let (list, untrusted) = (list.value, flow::values_of_list(record, list.untrusted));
         add_to_decided(&mut item, &untrusted);
-        // What asks by itself does so for each element.
+        // Calls with their own approval ask for each item separately.
         for call in calls.iter().filter(|call| call.spec.approval.is_none()) {
             let is_same = !call.spec.args.values().any(flow::has_expression);
             for (index, value) in (0..).zip(&list).take(if is_same { 1 } else { list.len() }) {
@@ -123,7 +125,7 @@ impl Draft<'_> {
         Ok(None)
     }
 
-    /// Returns the arguments of the calls of a task for each element of its list, as far as they are known.
+    /// Returns the known arguments of a task's calls for each element of its list.
     pub(super) fn args_of_items(
         &mut self,
         record: &TaskRecord,
@@ -142,8 +144,10 @@ impl Draft<'_> {
         Ok(found)
     }
 
-    /// Lets a list ask as a whole, one of whose items may not start because the list was approved under another policy: else each
-    /// of them would ask for itself. Returns whether it does; then the item waits for it.
+    /// Asks about a whole list again if an item may not start because the list was approved under another policy
+    /// version.
+    ///
+    /// Otherwise each item would ask separately. Returns whether the list asks; the item waits for it then.
     pub(super) fn list_asks_anew(&mut self, key: Key) -> Decided<bool> {
         let Some(above) = self.node(key)?.parent else { return Ok(false) };
         let list = self.task(above)?;
@@ -161,8 +165,9 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Returns whether a list was approved under another policy than that of now, which asks about it again, and nothing would
-    /// become of its items but that.
+    /// Returns whether a list was approved under an outdated policy version and the current one asks again.
+    ///
+    /// If opening it would also change items, the usual path asks, and this returns false.
     fn is_outdated(&mut self, key: Key, list: &TaskRecord) -> Decided<bool> {
         let Some(granted) = list.body.progress.approval.as_ref() else { return Ok(false) };
         let is_of_now = granted.by == ON_EXPIRY || granted.policy == self.policy_version(None);
@@ -170,13 +175,13 @@ impl Draft<'_> {
         Ok(may_ask && self.items_are_as_listed(key, list)? && self.list_asks(key, list)?.is_some())
     }
 
-    /// Returns the version of the policy that an approval is bound to. Without a gatekeeper it is the one that it was asked under.
+    /// Returns the policy version to bind an approval to: the current one, or the recorded one without a policy hook.
     pub(super) fn policy_version(&self, before: Option<&String>) -> Option<String> {
         let now = self.context.gatekeeper.as_ref().map(|gatekeeper| gatekeeper.version().to_owned());
         now.or_else(|| before.cloned())
     }
 
-    /// Lets the approval of a task count for the calls that it is about, its own and those below.
+    /// Extends the approval of a task to its own calls and those of its descendants.
     pub(super) fn cover(&mut self, key: Key) -> Decided<()> {
         let Some(granted) =
             self.task(key)?.body.progress.approval.clone().filter(|granted| granted.by != ON_EXPIRY)
@@ -217,16 +222,16 @@ impl Draft<'_> {
     }
 }
 
-/// Returns the reason for asking about a call that is judged so, although its author does not ask.
+/// Returns the reason to ask, if the policy asks.
 pub(super) fn why_asked(judgement: Judgement) -> Option<String> {
     match judgement {
         Judgement::Ask { why } => Some(why),
-        // A call that is denied fails unasked.
+        // A denied call fails without asking.
         Judgement::Deny { .. } | Judgement::Allow => None,
     }
 }
 
-/// Lets the values of a list decide about the calls of its items.
+/// Records that the untrusted values of a list decide about the calls of its items.
 pub(super) fn add_to_decided(record: &mut TaskRecord, values: &[UntrustedValue]) {
     if values.is_empty() {
         return;
@@ -234,7 +239,7 @@ pub(super) fn add_to_decided(record: &mut TaskRecord, values: &[UntrustedValue])
     record.change_origins(|origins| add_values(&mut origins.decided_by, values.iter().cloned()));
 }
 
-/// Returns the arguments that a call is to start with now.
+/// Returns the arguments of a call's next start.
 fn args_now(call: &CallRecord) -> &Map {
     call.body.args.as_ref().unwrap_or(&call.spec.args)
 }

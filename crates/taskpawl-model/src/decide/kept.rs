@@ -1,8 +1,8 @@
-//! What who may not decide leaves as it is: approvals that nobody has given, and the order that they stand in.
+//! Protects pending approvals from callers that may not decide, including the order of tasks that depends on them.
 //!
-//! A program of a run, an agent or a client of the MCP server may plan and give up work. But taking a question away, changing it,
-//! or letting something start without it that would have waited for it, would be a decision by the back door. So the plan after
-//! such a command is compared with the plan before it.
+//! A program of a run, an agent or an MCP client may plan and cancel work. Removing a question, changing it, or letting
+//! a task start without waiting for it would be a decision by the back door. Hence the plan after such a command is
+//! compared with the plan before it.
 
 use std::collections::BTreeSet;
 
@@ -17,26 +17,27 @@ use crate::{ActorKind, Key, TaskId};
 
 use super::approval::ANSWER;
 
-/// Where in the life of a task something is awaited.
+/// Point in the life of a task that can wait for approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Point {
-    /// Before anything of it or below it starts.
+    /// Before the task or any descendant starts.
     Start,
-    /// Before it ends.
+    /// Before the task ends.
     End,
 }
 
-/// Looks ahead of tasks; remembers where nothing is awaited.
+/// Search for approvals ahead of tasks; remembers points with none, so that each is visited once.
 struct Ahead<'d, 'v> {
     plan: &'d Draft<'v>,
     clear: BTreeSet<(Key, Point)>,
 }
 
 impl Draft<'_> {
-    /// Returns whether who asks has to leave approvals as they are.
+    /// Returns whether the caller must leave approvals unchanged.
     pub(super) fn is_kept_from_deciding(&self, command: &Command) -> bool {
         let is_plan_of_model = self.context.origin.is_of_model() || self.context.run.is_some();
-        // On the command line an agent is known by its marker, whatever the origin of what it adds.
+        // On the command line an agent is recognized by its environment marker, so the origin of its additions is not
+        // decisive.
         let is_within_call = is_plan_of_model || self.context.kind == ActorKind::Agent;
         match command {
             Command::Apply(apply) => is_plan_of_model || apply.keeps_approvals,
@@ -53,7 +54,7 @@ impl Draft<'_> {
             | Command::Import(_)
             | Command::Grow(_) => is_within_call,
             Command::Once(once) => self.is_kept_from_deciding(&once.command),
-            // They make tasks and calls, report, or only follow what the plan says.
+            // These commands create tasks and calls, report, or only carry out the plan.
             Command::Create(_)
             | Command::RenamePlan { .. }
             | Command::AddCall { .. }
@@ -84,7 +85,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Refuses what a command has changed since `before` where it decides by the back door.
+    /// Refuses a command whose changes since `before` amount to a decision.
     pub(super) fn refuse_loosened(&mut self, before: &Self) -> Decided<()> {
         self.settle()?;
         let gone: BTreeSet<Key> = self.changes.deleted.iter().map(|(key, ..)| *key).collect();
@@ -93,7 +94,7 @@ impl Draft<'_> {
                 return Err(takes(before, *key)?);
             }
         }
-        // In the order of keys: which of several is named must not depend on how the command came to them.
+        // Sorted by key, so that the refusal names the same task on every machine and in every backend.
         for key in self.changes.tasks.keys().collect::<BTreeSet<_>>() {
             if before.find_node(*key)?.is_some() && self.is_loosened(before, *key)? {
                 return Err(takes(before, *key)?);
@@ -103,7 +104,7 @@ impl Draft<'_> {
         self.refuse_freed(before, &gone)
     }
 
-    /// Refuses to bring a task back whose dependency was skipped while nothing waited for it.
+    /// Refuses to restore a task whose dependency was skipped while the task did not exist.
     fn refuse_back_without(&self, before: &Self) -> Decided<()> {
         let first_new = before.view.next_key()?;
         let back = self.changes.tasks.iter().filter(|(key, change)| change.is_new && **key < first_new);
@@ -135,7 +136,7 @@ impl Draft<'_> {
             || is_forged((&old, &old_calls), (&new, &new_calls)))
     }
 
-    /// Returns whether the plan itself says that a task is not needed: its own condition, or that of a task above.
+    /// Returns whether the plan itself skipped a task, by its own condition or by that of a parent.
     fn is_skipped_by_plan(&self, before: &Self, key: Key) -> Decided<bool> {
         let events = &self.changes.events[before.changes.events.len()..];
         let mut above = Some(key);
@@ -152,19 +153,19 @@ impl Draft<'_> {
         Ok(false)
     }
 
-    /// Returns whether a task carries an approval that nobody has given and that something waits for at a point of it.
+    /// Returns whether a task has a pending approval that its `point` waits for.
     fn lacks_approval(&self, key: Key, point: Point) -> Decided<bool> {
         let record = self.task(key)?;
         if matches!(record.body.state.status(), Status::Done | Status::Skipped) {
             return Ok(false);
         }
-        // The end of a task that only a person ends is a decision, too.
+        // Finishing a task assigned to a person is a decision, too.
         let waits_for_person = record.spec.is_for_person() && self.node(key)?.work == Work::Manual;
         if waits_for_person && point == Point::End {
             return Ok(true);
         }
         let is_lacking = record.spec.approval.is_some() && record.body.progress.approval.is_none();
-        // The calls of a list run in its items, once these are there.
+        // The calls of a list run in its items, once these exist.
         let are_elsewhere = record.spec.for_each.is_some() && record.body.progress.opened;
         if is_lacking || point == Point::Start || are_elsewhere {
             return Ok(is_lacking);
@@ -185,7 +186,8 @@ impl Draft<'_> {
             }
             let lost = match self.change_of(before, key)? {
                 Change::Loose => awaited,
-                // What decides whether it is needed is looked at once what comes before it is there, and ends what is below it, too.
+                // A changed condition is evaluated only when the tasks before it have ended. It can end the subtree
+                // without the approvals inside.
                 Change::Choice => &awaited - &old.awaited_before(key)?,
                 Change::Place => &awaited - &new.awaited(key)?,
             };
@@ -199,7 +201,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns the tasks that may wait for other things than before.
+    /// Returns the tasks whose prerequisites may have changed.
     fn regated(&self, before: &Self, gone: &BTreeSet<Key>) -> Decided<BTreeSet<Key>> {
         let mut keys: BTreeSet<Key> = self.changes.edges.iter().map(|edge| edge.task).collect();
         for (key, node) in &self.changes.nodes {
@@ -224,7 +226,7 @@ impl Draft<'_> {
         }
         let mut regated = BTreeSet::new();
         for key in keys.difference(gone) {
-            // What has ended by this, without anything to run, did so without waiting.
+            // A task that is done or in progress has already stopped waiting, so the command cannot free it.
             let before = before.find_node(*key)?;
             if before.is_some_and(|node| !matches!(node.phase, Phase::Done | Phase::InProgress)) {
                 regated.insert(*key);
@@ -238,7 +240,8 @@ impl Draft<'_> {
         let edges = &self.changes.edges[before.changes.edges.len()..];
         let has = |add| edges.iter().any(|edge| edge.task == key && edge.add == add);
         let is_moved = before.node(key)?.parent != self.node(key)?.parent;
-        // Another task above may be skipped with all below; one more that is enough may be done; one fewer may fail.
+        // A new parent may be skipped with its subtasks, one more alternative may be done, one fewer dependency may
+        // fail.
         let is_looser = old.trigger() != new.trigger() && new.trigger() != Trigger::AllDone
             || old.trigger() == Trigger::AnyDone && has(true)
             || old.trigger() == Trigger::AnyFailed && has(false);
@@ -251,7 +254,8 @@ impl Draft<'_> {
         })
     }
 
-    /// Refuses to let a task that somebody else made depend on one more where one is enough, and an approval is awaited.
+    /// Refuses a further alternative for a task with `any_done` that waits for an approval: it could bypass the
+    /// approval.
     pub(super) fn refuse_other_way(&self, key: Key) -> Decided<()> {
         if self.task(key)?.spec.trigger() != Trigger::AnyDone {
             return Ok(());
@@ -263,13 +267,13 @@ impl Draft<'_> {
     }
 }
 
-/// How it changed what a task waits for.
+/// Change of a task's prerequisites by the command.
 enum Change {
-    /// It may wait for anything less.
+    /// The task may wait for less than before, in any way.
     Loose,
-    /// What decides whether it is needed changed; it may have changed in other ways, too.
+    /// The condition, list or trigger changed; prerequisites may have changed, too.
     Choice,
-    /// It waits for other tasks.
+    /// The task waits for other tasks.
     Place,
 }
 
@@ -278,12 +282,12 @@ impl<'d, 'v> Ahead<'d, 'v> {
         Self { plan, clear: BTreeSet::new() }
     }
 
-    /// Returns the tasks whose approvals a task waits for before it ends, its own included.
+    /// Returns the tasks with pending approvals that a task waits for before it ends, itself included.
     fn awaited(&mut self, key: Key) -> Decided<BTreeSet<Key>> {
         self.search(vec![(key, Point::End)])
     }
 
-    /// Returns those whose approvals it waits for before it is decided whether it is needed.
+    /// Returns the tasks with pending approvals that a task waits for before its condition is evaluated.
     fn awaited_before(&mut self, key: Key) -> Decided<BTreeSet<Key>> {
         let first = self.ahead_of(key, Point::Start)?;
         self.search(first)
@@ -306,8 +310,10 @@ impl<'d, 'v> Ahead<'d, 'v> {
         Ok(found)
     }
 
-    /// Returns what comes directly before a point of a task. What fails for good lets only clean-up start, which therefore waits
-    /// for no approval: it starts however somebody decides.
+    /// Returns the points directly before a point of a task.
+    ///
+    /// A clean-up task, which also starts after failures, waits for no approval: it starts after an approval and after
+    /// a rejection.
     fn ahead_of(&self, key: Key, point: Point) -> Decided<Vec<(Key, Point)>> {
         let node = self.plan.node(key)?;
         if point == Point::End {
@@ -342,20 +348,20 @@ fn takes(before: &Draft<'_>, key: Key) -> Decided<DecideError> {
     Ok(Refusal::TakesApproval { id: before.id(key)? }.into())
 }
 
-/// Returns whether what decides if a task is needed is another.
+/// Returns whether the trigger, condition or list changed.
 fn is_other_choice(old: &TaskSpec, new: &TaskSpec) -> bool {
     (old.trigger(), &old.when, &old.for_each) != (new.trigger(), &new.when, &new.for_each)
 }
 
-/// What a task asks, and its calls.
+/// Specification of a task and its calls.
 type Asking<'a> = (&'a TaskSpec, &'a [CallRecord]);
 
-/// Returns whether an approval goes, or is another one.
+/// Returns whether an approval was removed or changed.
 pub(super) fn is_changed(old: Asking<'_>, new: Asking<'_>) -> bool {
     is_lost(old, new, |old, new| new == Some(old))
 }
 
-/// Returns whether an approval goes.
+/// Returns whether an approval was removed.
 pub(super) fn is_taken(old: Asking<'_>, new: Asking<'_>) -> bool {
     is_lost(old, new, |_, new| new.is_some())
 }
@@ -370,7 +376,7 @@ fn is_lost(old: Asking<'_>, new: Asking<'_>, stays: impl Fn(&Approval, Option<&A
     !task_stays || !old.1.iter().all(call_stays)
 }
 
-/// Returns whether a decision is there that nobody made, or its answer.
+/// Returns whether a decision or its answer appeared that no approver made.
 fn is_forged(old: (&TaskRecord, &[CallRecord]), new: (&TaskRecord, &[CallRecord])) -> bool {
     let is_given = |before: Option<&Granted>, after: Option<&Granted>| after.is_some() && before != after;
     let call_is_given = |call: &CallRecord| {

@@ -1,4 +1,4 @@
-//! The first part of idempotency keys is settled.
+//! Records the prefix of idempotency keys.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::key_space::{CallIdentity, KeyRequest, KeySpace};
 use crate::status::CallStatus;
 
 impl Draft<'_> {
-    /// Records the first part of keys. Calls that have started and may start again keep the key that they have.
+    /// Records the prefix of idempotency keys. Calls that were keys and may start again keep their previous prefix.
     pub(super) fn settle_keys(&mut self, request: &KeyRequest) -> Decided<()> {
         let known = self.view.key_space()?;
         if request.is_settled(known.as_ref()) {
@@ -22,13 +22,13 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns the calls that keep the first part which they have in `space`. Done tasks have none: only a new generation of them
-    /// starts again.
+    /// Returns the calls that keep the prefix of `space`. Succeeded calls are left out: only a new generation runs them
+    /// again, and a new generation has new keys.
     fn kept_keys(&self, space: KeySpace) -> Decided<BTreeMap<String, String>> {
-        let mut started: Vec<Key> = Vec::new();
-        self.view.each_node(&mut |node| started.push(node.key))?;
+        let mut keys: Vec<Key> = Vec::new();
+        self.view.each_node(&mut |node| keys.push(node.key))?;
         let mut kept = space.kept;
-        for key in started {
+        for key in keys {
             let record = self.task(key)?;
             if record.body.attempt == 0 {
                 continue;
@@ -43,6 +43,8 @@ impl Draft<'_> {
                     generation: record.body.generation,
                     round: record.body.progress.round,
                 };
+                // A call that already kept an older prefix must not get this one: its server may know it by the older
+                // key.
                 kept.entry(identity.to_string()).or_insert_with(|| space.project.clone());
             }
         }

@@ -1,4 +1,4 @@
-//! What a task says, here and in a source: what is the same, and what was changed here since the source said something of it.
+//! Compares a task in the store with the same task in an imported source, and detects changes on either side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use crate::status::{BlockedReason, Status};
 use crate::wire::Task;
 use crate::{Period, Timestamp};
 
-/// Fields that belong to the state: they are taken over together, or not at all.
+/// Fields of the status. They are imported together or not at all.
 pub(super) const STATE: &[&str] =
     &["status", "blockedReason", "error", "result", "claim", "startedAt", "finishedAt"];
 
-/// The longest text that is repeated where it is kept, in characters.
+/// Longest text that a report repeats, in characters.
 const SHOWN: usize = 60;
 
-/// Returns what a task says in these fields; what says nothing is `null`.
+/// Returns the values of these fields; empty ones are `null`.
 pub(super) fn said(task: &Task, fields: &[String]) -> BTreeMap<String, Value> {
     let Ok(Value::Object(mut map)) = serde_json::to_value(task) else { return BTreeMap::new() };
     let follows = |reason: &BlockedReason| {
         !matches!(reason, BlockedReason::Manual { .. } | BlockedReason::Interrupted { .. })
     };
     if task.blocked_reason.as_ref().is_some_and(follows) {
-        // What follows from other tasks, or from what is asked here, is no state that another program has.
+        // A block derived from other tasks or from a question does not exist in other programs.
         map.insert("status".to_owned(), json!(Status::Todo));
         map.remove("blockedReason");
     }
@@ -42,7 +42,7 @@ fn plain(field: &str, value: Option<&Value>) -> Value {
             let sorted: BTreeSet<&str> = ids.iter().filter_map(Value::as_str).collect();
             json!(sorted)
         }
-        // What became of a call is no part of what is to be done.
+        // Progress of a call is no part of its work, and other programs do not store it.
         ("metadata.toolCalls", Some(Value::Array(calls))) => calls.iter().map(work_of).collect(),
         (_, Some(Value::Array(list))) if list.is_empty() => Value::Null,
         (_, Some(Value::Object(map))) if map.is_empty() => Value::Null,
@@ -73,7 +73,7 @@ fn work_of(call: &Value) -> Value {
     Value::Object(call)
 }
 
-/// Returns whether a field says the same here and there. The state is compared by its word alone.
+/// Returns whether a field is equal in the store and in the source. Of the status only its word is compared.
 pub(super) fn is_equal(field: &str, here: Option<&Value>, there: &Value) -> bool {
     let here = here.unwrap_or(&Value::Null);
     match field {
@@ -88,9 +88,9 @@ pub(super) fn list(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Returns whether a field is here as its source said it last, as far as formats keep what they write.
+/// Returns whether a stored field still has the value that its source had last, up to the precision of formats.
 ///
-/// What a format keeps in a form of its own, in `metadata` and for the machinery of tasks, cannot be told apart so and counts as said.
+/// Fields that formats store in their own form cannot be compared this way. They count as unchanged.
 pub(super) fn is_as_said(
     field: &str,
     here: Option<&Value>,
@@ -99,7 +99,7 @@ pub(super) fn is_as_said(
 ) -> bool {
     let here = here.unwrap_or(&Value::Null);
     match field {
-        // Formats write them in one line, or without what stands around them.
+        // Formats may join lines or trim white space.
         "name" | "description" => words(here).eq(words(before)),
         "priority" | "assignee" | "parent" | "metadata.context" => here == before,
         "dueDate" => here == before || time(here).zip(time(before)).is_some_and(|(one, other)| one == other),
@@ -108,7 +108,7 @@ pub(super) fn is_as_said(
             here == before || minutes(here).zip(minutes(before)).is_some_and(|(one, other)| one == other)
         }
         "links" => links(here) == links(before),
-        // Nothing depends on what was deleted here.
+        // A task deleted here has lost its dependents, which is no change of theirs.
         "dependencies" => {
             let before: BTreeSet<&str> = texts(before).into_iter().filter(|id| !is_deleted(id)).collect();
             texts(here) == before
@@ -117,7 +117,7 @@ pub(super) fn is_as_said(
     }
 }
 
-/// Says why a field stays as it is here.
+/// Returns the reason why a field keeps its value in the store.
 pub(super) fn why(here: Option<&Value>, there: &Value) -> String {
     let short = |value: &Value| {
         let text = value.as_str().filter(|text| text.chars().count() <= SHOWN && !text.contains('\n'));
@@ -137,7 +137,7 @@ fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// Returns a span of time as formats write it that know no less than a minute.
+/// Returns a duration in whole minutes, which is the precision of some formats.
 fn minutes(value: &Value) -> Option<u64> {
     let period: Period = value.as_str()?.parse().ok()?;
     Some(period.0.as_secs().div_ceil(60))

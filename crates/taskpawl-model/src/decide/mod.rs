@@ -1,4 +1,4 @@
-//! `decide`: what a command comes to.
+//! `decide`: turns a command and a view of the store into changes and an answer.
 
 mod again;
 mod apply;
@@ -42,13 +42,13 @@ use crate::draft::{Decided, Draft};
 use crate::refusal::Refusal;
 use crate::view::View;
 
-/// Decides `command` on what `view` shows.
+/// Decides `command` against the state that `view` shows.
 ///
-/// Pure: the same view, command and context give the same decision. Nothing is written; the store applies the changes of the
-/// decision in the transaction that the view belongs to.
+/// Pure: the same view, command and context give the same decision. Nothing is written here. The store applies the
+/// changes of the decision in the transaction that the view belongs to.
 ///
 /// # Errors
-/// A refusal by the rules, or a failure of the view to read.
+/// A refusal by the rules, or a view that cannot be read.
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
     match decide_plainly(view, command, context) {
         Err(DecideError::Refused(refusal)) => Err(refusal.with_offers(view, context)?.into()),
@@ -56,7 +56,7 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
     }
 }
 
-/// Decides without a look for advice that the rules accept.
+/// Decides a command without adding checked advice to a refusal. The check calls `decide` again, once for each advice.
 fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
     if let Command::Once(once) = command {
         return decide_once(view, once, context);
@@ -64,6 +64,7 @@ fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Resu
     let mut draft = Draft::new(view, context);
     draft.is_undoable = crate::undo::is_by_hand(command);
     draft.meet(&command.names())?;
+    // The copy is taken after `meet`, so that expired leases and questions count as present before the command.
     let before = draft.is_kept_from_deciding(command).then(|| draft.clone());
     dispatch(&mut draft, command)?;
     if let Some(before) = before {
@@ -75,7 +76,8 @@ fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Resu
     draft.finish()
 }
 
-/// What has not been written before leaves a record beside its changes; where nothing changes a repetition is harmless anyway.
+/// Decides a command with a request name. The record of the request is part of its changes, so both are written or
+/// neither.
 fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decision, DecideError> {
     let Once { request, digest, command } = once;
     let actor = context.as_actor();
@@ -88,6 +90,7 @@ fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decisi
         return Ok(Decision { answer, ..Decision::default() });
     }
     let mut decision = decide(view, command, context)?;
+    // A command that changes nothing needs no record: repeating it is harmless.
     if !decision.changes.is_empty() {
         decision.changes.request = Some(RequestRecord {
             actor: actor.name.to_owned(),
@@ -162,7 +165,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
     }
 }
 
-/// Returns the refusal of an error, so that what is refused within a command does not sink the whole.
+/// Returns the refusal in an error. A part of a command may be refused without failing the whole; a read error may not.
 fn refused(error: DecideError) -> Decided<Box<crate::Refusal>> {
     match error {
         DecideError::Refused(refusal) => Ok(refusal),

@@ -1,4 +1,4 @@
-//! How a plan is known: which file it belongs to, and what its tasks are called in the store.
+//! Identity of a plan: the file it belongs to, and the ids of its tasks in the store.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,22 +11,22 @@ use crate::refusal::Refusal;
 use crate::view::Query;
 use crate::{Key, PlanSource, TaskId, check_id};
 
-/// How a plan is known, and which ids of its file this apply found taken.
+/// Identity of a plan, and the ids of its file that this apply found taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Naming {
-    /// Path, prefix and prefixed ids; the rest is as it was.
+    /// Path, prefix and prefixed ids; the other fields are unchanged.
     pub(super) record: PlanRecord,
     new: Vec<TaskId>,
 }
 
 impl Naming {
-    /// Returns whether a plan is known in the same way as before.
+    /// Returns whether file, prefix and prefixed ids are the same as before.
     pub(super) fn is_of(&self, before: &PlanRecord) -> bool {
         let now = &self.record;
         (&now.path, &now.prefix, &now.prefixed) == (&before.path, &before.prefix, &before.prefixed)
     }
 
-    /// Returns the apply with the ids that the store has.
+    /// Returns the apply with the ids used in the store.
     pub(super) fn renamed<'a>(&self, apply: &'a Apply) -> Cow<'a, Apply> {
         if self.record.prefix.is_none() && self.record.prefixed.is_empty() {
             return Cow::Borrowed(apply);
@@ -58,7 +58,8 @@ impl Naming {
 }
 
 impl Draft<'_> {
-    /// Decides how a plan is known. Whether its ids are prefixed is decided once, so that a later task of another plan changes nothing.
+    /// Determines the identity of a plan. The prefix is chosen at the first apply and kept, so that later tasks of
+    /// other plans do not rename anything.
     pub(super) fn naming(&self, apply: &Apply) -> Decided<Naming> {
         let stored = self.view.plan(&apply.name)?;
         let mut naming = Naming { record: stored.clone().unwrap_or_default(), new: Vec::new() };
@@ -86,17 +87,17 @@ impl Draft<'_> {
         Ok(naming)
     }
 
-    /// Returns the ids of a plan that tasks have, or had, which are not of the plan.
+    /// Returns the ids in a plan file that belong to a task outside the plan, including deleted ones.
     fn taken_ids(&self, apply: &Apply, naming: &Naming) -> Decided<Vec<TaskId>> {
         let mut taken = Vec::new();
-        // Most plans come into a store of their own.
+        // An empty store has no ids. This is the usual case, and it saves one read for each task.
         if self.view.next_key()? == Key(0) {
             return Ok(taken);
         }
         let instance = format!("{}.", apply.name);
         let ids = apply.plan.tasks.iter().filter_map(|task| task.id.as_ref());
         for id in ids.filter(|id| !naming.record.prefixed.contains_key(*id)) {
-            // The ids of an instance have its name already.
+            // Ids of an instance begin with its name and never get a second prefix.
             let is_taken = match self.find_id(id.as_str())? {
                 _ if id.as_str().starts_with(&instance) => false,
                 Some(key) => self.look_at(key)?.plan.as_deref() != Some(&*apply.name),
@@ -112,7 +113,7 @@ impl Draft<'_> {
         Ok(taken)
     }
 
-    /// Two files are not one plan by accident, nor one file two plans.
+    /// Refuses a file that would silently replace another plan, and a renamed plan in a known file.
     fn refuse_other_file(&self, name: &str, source: &PlanSource, stored: Option<&PlanRecord>) -> Decided<()> {
         let (name, given) = (name.to_owned(), source.path.clone());
         let Some(stored) = stored else {
@@ -128,7 +129,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives a plan another name. Its tasks keep their ids.
+    /// Renames a plan. Its tasks keep their ids.
     pub(super) fn rename_plan(&mut self, from: &str, to: &str) -> Decided<()> {
         check_id(to).map_err(Refusal::from)?;
         let Some(mut record) = self.view.plan(from)? else {

@@ -1,6 +1,6 @@
-//! What tasks need beside a place: resources, and files that nobody else writes.
+//! Requirements of tasks other than capacity: resources, and files that no other task may write.
 //!
-//! A run knows what its own tasks hold. What others hold is known here, within the commit that claims.
+//! A run tracks what its own tasks hold. Holders outside the run are found here, in the commit that claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::refusal::Refusal;
 use crate::status::{CallStatus, Cause, TaskState};
 use crate::{Key, RunId, TaskId, means, paths};
 
-/// How many of those that hold what is needed are named.
+/// Most holders that a refusal names.
 const NAMED: usize = 5;
 
-/// A task that holds something.
+/// A task that holds resources or paths.
 #[derive(Debug, Clone)]
 pub(crate) struct Holder {
     key: Key,
@@ -24,13 +24,14 @@ pub(crate) struct Holder {
     resources: BTreeMap<String, u32>,
     writes: Vec<String>,
     parent: Option<Key>,
-    /// Of a cancelled task whose calls have not ended: its id, and the run that ends them.
+    /// Id of a cancelled task whose calls have not ended, and the run that ends them.
     ending: Option<(TaskId, RunId)>,
 }
 
 impl Draft<'_> {
-    /// Returns whether a task that a run claims, or that goes on after a pause, has what it needs, with what [`room`](Self::room)
-    /// grants it. If not, the answer says what is missing, or the task has ended by a recorded success.
+    /// Returns whether a task that is claimed or resumed gets its requirements from the grants of [`room`](Self::room).
+    ///
+    /// If not, the answer lists what is missing, or a cache hit has finished the task.
     pub(crate) fn take_needs(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
         if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan.as_str())) {
             return Ok(false);
@@ -47,7 +48,8 @@ impl Draft<'_> {
         let needs = Needs { cache, ..self.needs_of(key, record, &rules.capacities)? };
         if needs.cache.is_none() && !needs.has_limits() {
             if !is_held && record.body.progress.fingerprint.is_some() {
-                // It goes on where it stopped: what its first calls depended on may have changed since.
+                // The task continues after some of its calls ran. Their inputs may have changed since, so its success
+                // is not recorded.
                 self.update_task(key, |record| record.body.progress.fingerprint = None)?;
             }
             return Ok(true);
@@ -100,8 +102,9 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Returns why somebody cannot have a task now, if others hold what it needs. `given` is how much there is of resources, where
-    /// that is known from elsewhere than plans.
+    /// Returns the refusal of a claim by an agent or a person if other tasks hold what the task needs.
+    ///
+    /// `given` has the capacities of resources that no plan declares.
     pub(super) fn occupied(
         &mut self,
         key: Key,
@@ -115,6 +118,7 @@ impl Draft<'_> {
             return Ok(None);
         }
         let leases = self.view.leases(None)?;
+        // An expired lease must not occupy resources, so it is released before holders are collected.
         self.return_some_expired(&leases)?;
         let held = self.held_beside(key)?;
         let held: Vec<&Holder> = held.iter().collect();
@@ -133,7 +137,7 @@ impl Draft<'_> {
         let units = record.spec.resources.iter().filter(|(_, units)| **units > 0);
         let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());
-        // What the last attempt found is for that attempt alone.
+        // Resolved paths are valid for one attempt only: symbolic links may have changed since.
         let is_held = matches!(record.body.state, TaskState::InProgress { .. });
         let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
         let items = self.items_limit(key, record)?;
@@ -147,7 +151,7 @@ impl Draft<'_> {
         Ok(limit.map(|limit| (parent, limit)))
     }
 
-    /// Returns whether others hold what a task needs: `Some(true)` if only tasks of other runs, of agents and people do.
+    /// Returns whether other tasks hold what a task needs: `Some(true)` if none of them belongs to this run.
     fn conflict(&mut self, key: Key, needs: &Needs) -> Decided<Option<bool>> {
         let holders = std::mem::take(self.holders()?);
         let mut held = Vec::new();
@@ -172,7 +176,7 @@ impl Draft<'_> {
         Ok(held)
     }
 
-    /// Returns the tasks that hold something, as they were when this was asked first in the command, and those claimed since.
+    /// Returns the holders at the first request in this command, plus the tasks claimed since.
     fn holders(&mut self) -> Decided<&mut Vec<Holder>> {
         if self.holders.is_none() {
             self.holders = Some(self.find_holders()?);
@@ -182,7 +186,8 @@ impl Draft<'_> {
 
     fn find_holders(&mut self) -> Decided<Vec<Holder>> {
         let mut holders = Vec::new();
-        // What holds something runs a call, or is held by an agent or a person: of tasks that pause there may be thousands.
+        // Starts from running calls and leases instead of all tasks in progress, because thousands of tasks may be
+        // paused.
         let held: BTreeSet<Key> = self.view.running()?.into_iter().chain(self.view.leases(None)?).collect();
         for key in held {
             let Some(record) = self.view.task(key)? else { continue };
@@ -194,7 +199,7 @@ impl Draft<'_> {
                 holders.push(holder);
             }
         }
-        // What was cancelled may still write.
+        // Calls of a cancelled task may still write files.
         for (id, run) in crate::read::ending(self.view)? {
             let Some(key) = self.view.key(id.as_str())? else { continue };
             let Some(record) = self.view.task(key)? else { continue };
@@ -232,23 +237,24 @@ impl Holder {
     }
 }
 
-/// Returns the paths that a task which was claimed writes, as they are compared.
+/// Returns the paths that a claimed task writes, in the form used for comparison.
 pub(crate) fn held_paths(record: &TaskRecord) -> Vec<String> {
     let written = &record.spec.writes;
     let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| !written.is_empty());
     paths::written(resolved.map_or(&written[..], Vec::as_slice))
 }
 
-/// Returns resolved paths that a claim has to keep: those that are other than its author wrote.
+/// Returns the resolved paths if they differ from those of the author. Only these have to be stored.
 pub(super) fn elsewhere(written: &[String], resolved: Option<Vec<String>>) -> Option<Vec<String>> {
     resolved.filter(|resolved| paths::written(resolved) != paths::written(written))
 }
 
-/// Returns who of those that hold something holds what is needed.
+/// Returns the holders that conflict with the requirements.
 fn in_the_way<'h>(held: &[&'h Holder], needs: &Needs) -> Vec<&'h Holder> {
     let mut in_the_way: Vec<&Holder> = Vec::new();
     for (name, amount) in &needs.resources {
         let units = |holder: &Holder| holder.resources.get(name).copied().unwrap_or(0);
+        // Summed as `u64`, because the units of several tasks may exceed `u32`.
         let used: u64 = held.iter().map(|holder| u64::from(units(holder))).sum();
         if used + u64::from(amount.units) > u64::from(amount.of) {
             in_the_way.extend(held.iter().copied().filter(|holder| units(holder) > 0));

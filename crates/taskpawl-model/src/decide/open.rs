@@ -1,7 +1,7 @@
-//! The opening of a task: what is decided once its gate lets it start, before it does.
+//! Opening of a task: decides its condition, approval and list once its gate lets it start.
 //!
-//! Its condition, the decision that it waits for and its list are settled in the commit in which its gate opens, whether a run
-//! goes on or not. When the gate closes again, or the task starts again, all of it is decided anew.
+//! They are decided in the same commit in which the gate opens, even if no run is active. When the gate closes again or
+//! the task restarts, they are decided again.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use crate::{Key, Shared, TaskId};
 
 use super::again::How;
 
-/// How the reason begins why a task was skipped whose condition does not hold.
+/// Prefix of the reason recorded for a task that was skipped by its condition.
 pub(super) const NOT_HELD: &str = "its condition does not hold";
 
-/// How much of a condition is repeated where it is said that it does not hold.
+/// Longest part of a condition that the reason repeats, in characters.
 const SHOWN: usize = 200;
 
 impl Draft<'_> {
-    /// Decides what has to be decided before a task starts whose gate lets it. What it comes to takes effect like all else.
+    /// Decides the condition, approval and list of a task whose gate is open.
     pub(crate) fn open(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         if !record.body.progress.opened
@@ -42,9 +42,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns whether the task is open now; else it has ended, waits for a decision, or for items that still run.
+    /// Returns whether the task is open now. Otherwise it ended, waits for a decision, or waits for items that still
+    /// run.
     fn decide_opening(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
-        // Without its `forEach` it is as if the list were empty, but that the task then runs itself.
+        // A task that lost its `forEach` drops its former items as if the list were empty, and then runs its own calls.
         if record.body.progress.former_items && self.expand(key, Evaluated::default())? == Ok(false) {
             return Ok(false);
         }
@@ -57,6 +58,8 @@ impl Draft<'_> {
             }
             add_values(&mut decided, record.field_of_model("when"));
         }
+        // The condition comes before the approval, so that no approval is requested for a skipped task. The list comes
+        // last, because it may read the answer.
         self.decide_by(key, decided)?;
         if !self.ask_approval(key, None)? {
             return Ok(false);
@@ -78,7 +81,7 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Notes the values of models by which it was decided that a task runs.
+    /// Records the untrusted values that decided whether the task runs.
     fn decide_by(&mut self, key: Key, values: Vec<UntrustedValue>) -> Decided<()> {
         if self.task(key)?.decided_by() == values {
             return Ok(());
@@ -100,13 +103,13 @@ impl Draft<'_> {
         Ok(false)
     }
 
-    /// Lets a task fail none of whose calls did.
+    /// Fails a task none of whose calls failed.
     pub(super) fn fail_without_call(&mut self, key: Key, state: TaskState, cause: Cause) -> Decided<()> {
         let text = if let TaskState::Failed { error, .. } = &state { Some(error.clone()) } else { None };
         self.set_state(key, state, cause, text)
     }
 
-    /// Lets everything be decided anew when the gate of a task opens again.
+    /// Discards the decisions about a task, so that they are made again when its gate opens.
     pub(crate) fn close(&mut self, key: Key) -> Decided<()> {
         let opened = match self.changes.tasks.get(&key) {
             Some(change) => change.record.body.progress.opened,
@@ -122,8 +125,9 @@ impl Draft<'_> {
 
     // Items.
 
-    /// Makes the items of a list, or brings those that are there in line with it. `Ok(false)`: some of these run, and would have
-    /// to be others; `Err`: it cannot be, and why.
+    /// Creates the items of a list, or updates the existing ones.
+    ///
+    /// `Ok(false)`: an item that would have to change still runs. `Err`: the items cannot be created, with the reason.
     fn expand(&mut self, key: Key, list: Evaluated<Vec<Value>>) -> Decided<Result<bool, String>> {
         let (parent, calls) = (self.task(key)?, self.known_calls(key)?);
         let untrusted = flow::values_of_list(&parent, list.untrusted);
@@ -135,6 +139,8 @@ impl Draft<'_> {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
             let goes_on = self.node(*item)?.phase == Phase::InProgress || self.ending_in(*item)?.is_some();
             if goes_on && !self.is_same_item(*item, wanted, &template)? {
+                // Checked for all items before any of them changes, so that the list is updated as a whole or not at
+                // all.
                 return Ok(Ok(false));
             }
         }
@@ -151,7 +157,7 @@ impl Draft<'_> {
         self.make_items(key, new, &template)
     }
 
-    /// Returns the items of a task by their place in the list.
+    /// Returns the items of a task by their index in the list.
     pub(super) fn items(&self, key: Key) -> Decided<BTreeMap<u64, Key>> {
         let mut items = BTreeMap::new();
         for below in self.subtasks(key)? {
@@ -162,8 +168,7 @@ impl Draft<'_> {
         Ok(items)
     }
 
-    /// Returns whether the items of a task are what its list makes of them now, so that nothing would become of them if it were
-    /// opened again.
+    /// Returns whether the existing items match the current list, so that opening the task again would change nothing.
     pub(super) fn items_are_as_listed(&mut self, key: Key, parent: &TaskRecord) -> Decided<bool> {
         let calls = self.known_calls(key)?;
         let Some(for_each) = &parent.spec.for_each else { return Ok(false) };
@@ -180,8 +185,9 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Returns the items of a task that do other work, or the same for another element, once its list is read again. Where the list
-    /// is not known yet these may be all.
+    /// Returns the items that the current list would restart, because their element or their work changed.
+    ///
+    /// If the list cannot be evaluated yet, these are all items.
     pub(super) fn items_to_begin_anew(&mut self, key: Key, calls: &[CallRecord]) -> Decided<Vec<Key>> {
         let (parent, present) = (self.task(key)?, self.items(key)?);
         let Some(for_each) = &parent.spec.for_each else { return Ok(present.into_values().collect()) };
@@ -195,7 +201,7 @@ impl Draft<'_> {
             .collect();
         let mut other = Vec::new();
         for (index, item) in present {
-            // What is not listed any more does not run again.
+            // An item that is no longer in the list does not run again.
             if let Some(wanted) = wanted.remove(&index)
                 && !self.is_same_item(item, Some(&wanted), &template)?
             {
@@ -215,7 +221,7 @@ impl Draft<'_> {
             && specs(&calls).eq(specs(&template.calls)))
     }
 
-    /// What ran for another element, or did other work, starts again from the beginning.
+    /// Updates an item. One that ran for another element or did other work restarts from the beginning.
     fn bring_in_line(&mut self, key: Key, item: Item, template: &Template<'_>) -> Decided<()> {
         let record = self.task(key)?;
         let is_back = flow::is_surplus(&record);
@@ -223,7 +229,7 @@ impl Draft<'_> {
             self.take_origins(key, item, template)?;
             return if is_back { self.start_one_again(key, How::Reopen) } else { Ok(()) };
         }
-        // Who cancelled or skipped it meant that element, whatever is done with it.
+        // A command that cancelled or skipped the item meant the previous element, so the new element runs.
         let is_other = record.body.progress.item.as_ref().is_none_or(|before| !before.is_same(&item));
         match self.node(key)?.phase {
             Phase::Done | Phase::Failed => self.start_one_again(key, How::Reopen)?,
@@ -246,7 +252,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Brings the origins in line of an item that is otherwise the same.
+    /// Updates the origins of an item that is otherwise unchanged.
     fn take_origins(&mut self, key: Key, item: Item, template: &Template<'_>) -> Decided<()> {
         let record = self.task(key)?;
         let origins = origins_for_item(&template.parent.body);
@@ -261,7 +267,7 @@ impl Draft<'_> {
     }
 
     fn drop_item(&mut self, key: Key) -> Decided<()> {
-        // What somebody works at goes on: nothing that follows by itself can be refused.
+        // An item in progress is left alone: settling a gate must not fail, so it cannot refuse.
         for below in self.subtree(key)? {
             if self.free(below)? == Phase::InProgress {
                 return Ok(());
@@ -328,7 +334,7 @@ impl Draft<'_> {
     }
 }
 
-/// What the items of a task are made from.
+/// Common parts of all items of a task.
 struct Template<'t> {
     parent: &'t TaskRecord,
     spec: TaskSpec,
@@ -336,7 +342,7 @@ struct Template<'t> {
 }
 
 impl<'t> Template<'t> {
-    /// What decides whether and when the whole starts stays with the task above.
+    /// Trigger, condition, list, approval and links stay with the parent: they decide about the list as a whole.
     fn new(parent: &'t TaskRecord, calls: &[CallRecord]) -> Self {
         let mut spec = TaskSpec::clone(&parent.spec);
         (spec.trigger, spec.when, spec.for_each, spec.approval, spec.links) = Default::default();
@@ -353,7 +359,7 @@ impl<'t> Template<'t> {
     }
 }
 
-/// Returns the origins of what an item has from its list: the context alone.
+/// Returns the origins that an item inherits from its list, which are those of the context only.
 fn origins_for_item(parent: &TaskBody) -> Option<Box<ValueOrigins>> {
     let context = parent.origins.as_ref().map(|origins| origins.context.clone()).unwrap_or_default();
     (!context.is_empty()).then(|| Box::new(ValueOrigins { context, ..ValueOrigins::default() }))
@@ -367,7 +373,7 @@ fn specs(calls: &[CallRecord]) -> impl Iterator<Item = (&crate::CallId, &CallSpe
     calls.iter().map(|call| (&call.id, &*call.spec))
 }
 
-/// Returns what a task does, without what may change after it ran.
+/// Returns the parts of a specification that define the work, without those that may change after it ran.
 fn work_of(spec: &TaskSpec) -> TaskSpec {
     TaskSpec {
         name: String::new(),

@@ -1,4 +1,4 @@
-//! The values of the parameters of a plan, as they are kept with it.
+//! Parameter values of a plan, as they are stored with it.
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -13,19 +13,19 @@ use crate::spec::{Map, Origin};
 use crate::trust::{Origins, note_origin};
 use crate::{Key, Param};
 
-/// The values of the parameters, and which are others than before.
+/// Parameter values of a plan, and those that differ from the stored ones.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) all: Map,
-    /// The origins of those that models gave.
+    /// Origins of values that models gave.
     pub(super) origins: Origins,
-    /// By name: the value before and now.
+    /// Name, previous value and new value of each changed parameter.
     pub(super) changed: Vec<(String, Value, Value)>,
 }
 
 impl Values {
-    /// Returns the values with which a plan is applied: those that are given, else those that were given last, else those
-    /// that it has by itself.
+    /// Returns the values to apply a plan with. Values of this apply win over those of an earlier apply, and these over
+    /// defaults.
     pub(super) fn new(apply: &Apply, stored: Option<&PlanRecord>, writer: Origin) -> Decided<Self> {
         let plan = &apply.plan;
         if let Some(name) = plan.values.keys().find(|name| !plan.params.contains_key(*name)) {
@@ -36,6 +36,7 @@ impl Values {
         let mut origins = stored.map(|stored| stored.param_origins.clone()).unwrap_or_default();
         for (name, param) in &plan.params {
             let given = plan.values.get(name);
+            // A value from an earlier apply is dropped without an error if the parameter has another type now.
             let kept = before.get(name).filter(|value| param.kind.fits(value));
             match given.or(kept).or(param.default.as_ref()) {
                 Some(value) if param.kind.fits(value) => {
@@ -70,7 +71,7 @@ impl Values {
         }
     }
 
-    /// Returns what a task that was started stands against: it used another value.
+    /// Returns a conflict if a task uses a changed parameter. It only matters for started tasks; others take the new value.
     pub(super) fn conflict(&self, draft: &Draft<'_>, key: Key) -> Decided<Option<Conflict>> {
         let (record, calls) = (draft.task(key)?, draft.known_calls(key)?);
         let used = self.changed.iter().find(|(name, ..)| uses_param(&record, &calls, name));
@@ -82,7 +83,8 @@ impl Values {
     }
 }
 
-/// Returns the values that were given when a plan was applied, and not only taken from its file.
+/// Returns the values that an earlier apply was given. Defaults of the file are excluded, so that a new default takes
+/// effect.
 fn given_before(stored: &PlanRecord) -> Map {
     let declared = stored.header.get("params").cloned().unwrap_or_default();
     let declared: IndexMap<String, Param> = serde_json::from_value(declared).unwrap_or_default();

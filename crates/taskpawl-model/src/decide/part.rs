@@ -1,4 +1,4 @@
-//! Parts of a plan: what a task of a part leaves out is what the plan gave it last.
+//! Parts of a plan: fields that a task of a part leaves out keep the values that the plan applied last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,26 @@ use crate::spec::{Map, NewCall};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, TaskId};
 
-/// The fields that say what a task does. Giving one is giving all.
+/// Fields that define the calls of a task. Giving one replaces all of them.
 const WORK: [&str; 4] = ["run", "call", "calls", "toolCalls"];
 
-/// The fields that say what a task needs.
+/// Fields that define the dependencies of a task.
 const NEEDS: [&str; 2] = ["needs", "dependencies"];
 
-/// Fields of which a task has nothing where `null` is given, as where they are left out.
+/// Fields for which `null` means the same as leaving them out.
 const LISTS: [&str; 9] =
     ["run", "call", "calls", "toolCalls", "needs", "dependencies", "context", "metadata", "subtasks"];
 
-/// Writes into a part of a plan what its tasks leave out and the plan has: the part then says all about each of them. `null` takes a
-/// field away, of `metadata` and `context` each entry is a field of its own, which `null` takes away, too, and a subtask stays where
-/// it was. What the part does not speak of and has to stand beside it, as what is above its tasks and what these wait for, is added at
-/// the end; returns how many tasks these are.
+/// Completes a part of a plan with the fields that its tasks leave out, so that the part defines each task fully.
 ///
-/// What is no part of a plan stays as it is, for [`parse_plan`](crate::parse_plan) to say what is wrong with it.
+/// `null` removes a field. Each entry of `metadata` and `context` counts as a field of its own, and `null` removes it,
+/// too. A subtask keeps its parent. Tasks that the part does not mention but that its tasks refer to, such as parents
+/// and dependencies, are added at the end. Returns the number of added tasks.
+///
+/// Values that are no valid part are left unchanged, so that [`parse_plan`](crate::parse_plan) reports the errors.
 ///
 /// # Errors
-/// A failure of the view to read.
+/// The view cannot be read.
 pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResult<usize> {
     let defaults: Vec<String> =
         part["defaults"].as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
@@ -52,33 +53,33 @@ pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResul
     Ok(around.len())
 }
 
-/// The tasks of the plan that a part speaks of, and those around them.
+/// Tasks of the plan that the part mentions, and tasks that these refer to.
 struct Known<'v> {
     view: &'v dyn View,
     plan: &'v str,
-    /// Knows what the store calls its tasks.
+    /// Plan record, which maps the ids of the file to those of the store.
     record: PlanRecord,
-    /// Fields that tasks have unless they say otherwise.
+    /// Fields that the part's `defaults` set.
     defaults: Vec<String>,
-    /// Tasks whose author gave no id; looked for when the part has such a task.
+    /// Tasks without an id of the author, by name. Loaded when the part has such a task.
     by_name: Option<BTreeMap<String, Key>>,
     bases: BTreeMap<Key, Base>,
-    /// What the part lists as subtasks, by id or name.
+    /// Ids and names that the part lists as subtasks.
     placed: BTreeSet<String>,
 }
 
-/// A task as the plan has it.
+/// A task as the plan applied it last.
 struct Base {
     applied: Applied<'static>,
-    /// What its expressions call other tasks, where that is not their id.
+    /// Names that its expressions use for other tasks, if they differ from the ids.
     names: BTreeMap<String, TaskId>,
-    /// What the part calls it.
+    /// Id or name that the part uses for it.
     reference: String,
     is_nested: bool,
 }
 
 impl Known<'_> {
-    /// Notes the task that an entry of the part speaks of, and those below it.
+    /// Records the task of an entry and those of its nested subtasks.
     fn meet(&mut self, entry: &Value, is_nested: bool) -> ViewResult<()> {
         if let Some(key) = self.find(entry)?
             && let Some(mut base) = self.base(key)?
@@ -98,7 +99,7 @@ impl Known<'_> {
         Ok(())
     }
 
-    /// Returns the task that an entry speaks of, if the store has it.
+    /// Returns the stored task of an entry, if there is one.
     fn find(&mut self, entry: &Value) -> ViewResult<Option<Key>> {
         if let Some(id) = entry["id"].as_str() {
             return self.view.key(self.record.stored_id(&TaskId::from(id)).as_str());
@@ -120,7 +121,7 @@ impl Known<'_> {
         Ok(by_name)
     }
 
-    /// Returns a task as it was applied; nothing where it is of another plan, or was made by none.
+    /// Returns a task as it was last applied; `None` if another plan or no plan created it.
     fn base(&self, key: Key) -> ViewResult<Option<Base>> {
         let Some(record) = self.view.task(key)? else { return Ok(None) };
         if record.plan.as_deref() != Some(self.plan) {
@@ -138,7 +139,7 @@ impl Known<'_> {
         }))
     }
 
-    /// Adds what has to stand beside the tasks of the part, and returns it.
+    /// Adds the tasks that the part's tasks refer to, and returns them.
     fn add_around(&mut self) -> ViewResult<Vec<Key>> {
         let mut to_look_at: Vec<Key> = self.bases.keys().copied().collect();
         let mut around = Vec::new();
@@ -153,7 +154,7 @@ impl Known<'_> {
                     continue;
                 }
                 let Some(base) = self.base(key)? else { continue };
-                // What needs a task that is gone cannot be said as it was.
+                // A task with a deleted dependency cannot be repeated unchanged, so it is left out.
                 if self.needs(&base)?.len() == base.applied.needs.len() {
                     self.bases.insert(key, base);
                     around.push(key);
@@ -168,7 +169,7 @@ impl Known<'_> {
         base.is_nested || self.placed.contains(&base.reference)
     }
 
-    /// Returns what a task needs and the store still has, as the part calls it.
+    /// Returns the dependencies of a task that still exist, by the names used in the part.
     fn needs(&self, base: &Base) -> ViewResult<Vec<String>> {
         let mut needs = Vec::new();
         for id in &base.applied.needs {
@@ -179,7 +180,7 @@ impl Known<'_> {
         Ok(needs)
     }
 
-    /// Returns the subtasks that the part does not place, by the task that they stay below.
+    /// Returns the subtasks that the part does not place, by the parent that they keep.
     fn below(&self) -> ViewResult<BTreeMap<Key, Vec<String>>> {
         let mut below: BTreeMap<Key, Vec<String>> = BTreeMap::new();
         for base in self.bases.values().filter(|base| !self.is_placed(base)) {
@@ -191,7 +192,7 @@ impl Known<'_> {
         Ok(below)
     }
 
-    /// Writes into an entry of the part what it leaves out.
+    /// Adds the fields that an entry of the part leaves out.
     fn fill(&mut self, entry: &mut Value, below: &BTreeMap<Key, Vec<String>>) -> ViewResult<()> {
         let key = self.find(entry)?.filter(|key| self.bases.contains_key(key));
         if let (Some(_), Some(name)) = (key, entry.as_str()) {
@@ -212,11 +213,12 @@ impl Known<'_> {
         Ok(())
     }
 
-    /// Returns a task as a plan file says it, in its long form.
+    /// Returns a task in the long form of plan files.
     fn fields_of(&self, base: &Base) -> ViewResult<Map> {
         let applied = &base.applied;
         let mut fields = spec_fields(&applied.spec);
-        // What a task leaves out although the plan has a default for it is left out on purpose.
+        // An applied task without a value for a field of `defaults` had none on purpose, so `null` prevents the
+        // default.
         for field in &self.defaults {
             fields.entry(field.clone()).or_insert(Value::Null);
         }
@@ -254,10 +256,10 @@ fn add_subtasks(fields: &mut Map, below: Option<&Vec<String>>) {
     fields.insert("subtasks".to_owned(), subtasks.into());
 }
 
-/// Fields of which each entry is a field of its own.
+/// Fields of which each entry counts as a field of its own.
 const ENTRIES: [&str; 2] = ["metadata", "context"];
 
-/// Takes out of a task the entries that are to be taken away, and returns them with the fields in which they stand.
+/// Removes entries with `null`; returns their fields and names.
 fn take_nulls(fields: &mut Map) -> BTreeSet<(&'static str, String)> {
     let mut gone = BTreeSet::new();
     for field in ENTRIES {
@@ -269,7 +271,7 @@ fn take_nulls(fields: &mut Map) -> BTreeSet<(&'static str, String)> {
     gone
 }
 
-/// Adds what the fields of a task leave out, but for the entries that are `gone`.
+/// Adds the fields that a task leaves out, except for the entries in `gone`.
 fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>) {
     lift(fields, "toolCalls");
     for (field, value) in base {
@@ -297,7 +299,7 @@ fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>)
     fields.retain(|field, value| !(value.is_null() && LISTS.contains(&field.as_str())));
 }
 
-/// Takes a field out of `metadata`, where the long form has it; what is given twice stays, and is refused.
+/// Moves a field out of `metadata`, where the long form has it. A field given twice is left, so that it is refused.
 fn lift(fields: &mut Map, field: &str) {
     if fields.contains_key(field) {
         return;

@@ -1,4 +1,4 @@
-//! `prune`: what is over and old is forgotten.
+//! `prune`: deletes the records of old, finished runs.
 
 use crate::command::Prune;
 use crate::draft::{Decided, Draft};
@@ -8,6 +8,7 @@ impl Draft<'_> {
     pub(super) fn prune(&mut self, prune: &Prune) -> Decided<()> {
         let now = self.now();
         for id in &prune.runs {
+            // The caller chose the runs from an earlier read. Another process may have pruned them since.
             if self.view.run(id)?.is_some_and(|run| !run.is_open()) {
                 self.changes.runs_gone.push((id.clone(), now));
             }

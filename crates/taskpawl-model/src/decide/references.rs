@@ -1,4 +1,4 @@
-//! What expressions refer to, held against the store: a task sees the results only of what has ended before it starts.
+//! Checks references in expressions against the store: a task may only read results of tasks that end before it starts.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::spec::{ForEach, Map, NewCall};
 use crate::trust::trusted_inputs;
 use crate::{Key, PlanProblem, PlanTask, TaskId};
 
-/// Expressions of a task, where they stand, and what they name.
+/// One expression field of a task, and the names that it reads.
 struct Site {
     field: String,
     stage: Stage,
@@ -25,7 +25,7 @@ struct Site {
 }
 
 impl Draft<'_> {
-    /// Checks the expressions of a task that an author changed.
+    /// Checks the expressions of a task that its author changed.
     pub(super) fn check_references(&self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         let params = match &record.plan {
@@ -35,7 +35,7 @@ impl Draft<'_> {
         self.check_references_with(key, &params)
     }
 
-    /// Checks the expressions of a task, the plan of which declares these parameters.
+    /// Checks the expressions of a task whose plan declares these parameters.
     pub(super) fn check_references_with(&self, key: Key, params: &[String]) -> Decided<()> {
         let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
         check_trusted_inputs(&record, &calls)?;
@@ -62,7 +62,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns what the expressions of a task call other tasks.
+    /// Returns the names of other tasks in the expressions of a task.
     pub(super) fn mentioned_tasks(&self, key: Key) -> Decided<BTreeSet<String>> {
         let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
         if !has_expressions(&record, &calls) {
@@ -76,7 +76,7 @@ impl Draft<'_> {
         Ok(tasks.collect())
     }
 
-    /// Checks what tasks and everything that comes after them refers to, some edge before them being gone.
+    /// Checks references of tasks and of everything after them, once an edge before them is gone.
     pub(super) fn check_references_behind(&self, keys: &[Key]) -> Decided<()> {
         let mut seen = BTreeSet::new();
         let mut stack = keys.to_vec();
@@ -91,9 +91,11 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Checks only which tasks a task refers to, of which the expressions or what comes before it are changed.
+    /// Checks only references to tasks. `changes_it` tells whether the command changes this task's expressions or an
+    /// edge.
     pub(super) fn check_task_references(&self, key: Key, changes_it: bool) -> Decided<()> {
         let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
+        // A finished task has already evaluated its expressions.
         if record.body.state.status().is_finished() || !has_expressions(&record, &calls) {
             return Ok(());
         }
@@ -117,7 +119,7 @@ impl Draft<'_> {
         Ok(params.map(|params| params.keys().cloned().collect()).unwrap_or_default())
     }
 
-    /// Returns why a task cannot refer to another by this text.
+    /// Returns the reason why a task cannot read the result of the task named by `text`.
     fn reference_problem(
         &self,
         key: Key,
@@ -135,6 +137,8 @@ impl Draft<'_> {
             let hint = "its own values are in `context`".into();
             return Ok(Some((PlanProblem::OwnResult { task: label() }, Some(hint))));
         }
+        // Subtasks end before the calls of their parent start, but after its condition, list and cache key were
+        // evaluated.
         let is_early = matches!(stage, Stage::When | Stage::List | Stage::Key);
         if self.is_below(other, key)? && !is_early || self.is_before(key, other)? {
             return Ok(None);
@@ -155,7 +159,7 @@ impl Draft<'_> {
         Ok(parent.is_some())
     }
 
-    /// Returns what a task and all above it depend on.
+    /// Returns the dependencies of a task and of all its parents.
     fn needs_above(&self, key: Key) -> Decided<Vec<Key>> {
         let mut needs = self.dependencies(key)?;
         let mut parent = self.node(key)?.parent;
@@ -166,9 +170,10 @@ impl Draft<'_> {
         Ok(needs)
     }
 
-    /// Returns whether another task has ended, however, before a task starts.
+    /// Returns whether another task always ends before this task starts.
     fn is_before(&self, key: Key, wanted: Key) -> Decided<bool> {
         let mut stack = self.needs_above(key)?;
+        // Direct dependencies are the usual case and need no walk.
         if stack.contains(&wanted) {
             return Ok(true);
         }
@@ -195,7 +200,8 @@ fn has_expressions(record: &TaskRecord, calls: &[CallRecord]) -> bool {
     })
 }
 
-/// Refuses names in `trustInputs` that no expression reads: they would promise what they do not do.
+/// Refuses `trustInputs` names that no expression reads. They would have no effect, although they look like a
+/// safeguard.
 fn check_trusted_inputs(record: &TaskRecord, calls: &[CallRecord]) -> Decided<()> {
     let names: BTreeSet<&str> =
         calls.iter().flat_map(|call| trusted_inputs(&record.spec, &call.spec)).collect();
@@ -225,7 +231,7 @@ fn input_of(mention: &Mention) -> Option<&str> {
     }
 }
 
-/// Returns whether the expressions of a task use a parameter.
+/// Returns whether the expressions of a task read a parameter.
 pub(super) fn uses_param(record: &TaskRecord, calls: &[CallRecord], wanted: &str) -> bool {
     let is_used = |site: &Site| {
         site.mentions.iter().any(|mention| matches!(&mention.name, Name::Param(name) if name == wanted))
@@ -270,7 +276,7 @@ fn sites(record: &TaskRecord, calls: &[CallRecord]) -> Decided<Vec<Site>> {
     Ok(sites)
 }
 
-/// Returns a stored task as a plan would have it.
+/// Returns a stored task in plan form, so that both use the same scope rules.
 fn as_plan_task(record: &TaskRecord, calls: &[CallRecord]) -> PlanTask {
     let calls = calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: call.spec.clone() });
     PlanTask {

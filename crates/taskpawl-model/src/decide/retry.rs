@@ -1,4 +1,4 @@
-//! When a failed call is started again.
+//! Retry policy: when a failed call starts again.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use crate::draft::Draft;
 use crate::record::{CallRecord, TaskRecord};
 use crate::spec::{Retry, Timestamp};
 
-/// The first pause where the policy names none.
+/// First pause, if the policy has none.
 const DELAY: Duration = Duration::from_millis(500);
 
-/// By what each pause is longer than the one before.
+/// Factor by which each pause grows.
 const FACTOR: f64 = 2.0;
 
-/// The longest pause.
+/// Longest pause.
 const MAX_DELAY: Duration = Duration::from_secs(128);
 
-/// Failures that come out the same every time: only who names them has them tried again.
+/// Failure classes that repeat deterministically. They are retried only if `retryOn` names them.
 const FINAL: &[&str] = &[
     "expression",
     "truncated",
@@ -33,7 +33,7 @@ const FINAL: &[&str] = &[
 ];
 
 impl Draft<'_> {
-    /// Returns when a call that has just failed is started again; `None` if it is not.
+    /// Returns the time at which a failed call is retried; `None` if it is not.
     pub(super) fn retry_at(&self, record: &TaskRecord, call: &CallRecord) -> Option<Timestamp> {
         let policy =
             call.spec.retry.as_ref().or(record.spec.retry.as_ref()).or(self.room.rules.retry.as_ref())?;
@@ -43,6 +43,7 @@ impl Draft<'_> {
         let pause = pause(policy, call.body.failures, seed(record, call));
         let due = self.now().checked_add_signed(chrono::TimeDelta::from_std(pause).ok()?)?;
         let deadline = record.body.progress.deadline;
+        // A retry after the deadline of the task could only fail with a timeout.
         deadline.is_none_or(|deadline| due < deadline).then_some(due)
     }
 }
@@ -62,22 +63,24 @@ fn is_retried(policy: &Retry, call: &CallRecord) -> bool {
     }
 }
 
-/// Returns the pause after so many failures: each is longer than the one before, and none above the longest. With jitter it is cut
-/// by up to half, so that what failed together is not tried again together.
+/// Returns the pause after this number of failures: exponential up to the longest pause.
+///
+/// With jitter it is reduced by up to half, so that calls which failed together are not retried together.
 fn pause(policy: &Retry, failures: u32, seed: u64) -> Duration {
     let first = policy.delay.map_or(DELAY, |delay| delay.0).as_secs_f64();
     let longest =
+        // An author's own first delay above the default maximum raises that maximum.
         policy.max_delay.map_or(MAX_DELAY.max(policy.delay.map_or(DELAY, |delay| delay.0)), |most| most.0);
     let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
     let grown = first * policy.factor.unwrap_or(FACTOR).powi(exponent);
-    // What is no number any more, because it is too large, is the longest, too.
+    // The power may overflow to infinity or NaN. Both fail this comparison and give the longest pause.
     let pause = if grown < longest.as_secs_f64() { Duration::from_secs_f64(grown.max(0.0)) } else { longest };
     if policy.jitter.unwrap_or(true) { pause.mul_f64(share(seed)) } else { pause }
 }
 
-/// Returns a number from 0.5 to 1 that looks drawn.
+/// Returns a pseudo-random number from 0.5 to 1.
 fn share(seed: u64) -> f64 {
-    // The mixing step of SplitMix64; the upper 32 bits are exact as a float.
+    // Mixing step of SplitMix64. The upper 32 bits are represented exactly as a float.
     let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -85,7 +88,8 @@ fn share(seed: u64) -> f64 {
     0.5 + f64::from(upper) / f64::from(u32::MAX) / 2.0
 }
 
-/// The same for the same failure, so that a decision can be repeated: FNV-1a over task, call and how often it failed.
+/// Returns a seed that is equal for the same failure, so that a decision can be repeated: FNV-1a over task, call and
+/// failures.
 fn seed(record: &TaskRecord, call: &CallRecord) -> u64 {
     let failures = call.body.failures.to_le_bytes();
     let parts = [record.id.as_str().as_bytes(), &[0], call.id.as_str().as_bytes(), &[0], &failures];
@@ -105,21 +109,21 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_the_longest() {
+    fn pauses_grow_exponentially_up_to_the_maximum() {
         let pauses: Vec<f64> = (1..12).map(|n| pause(&policy(false), n, 0).as_secs_f64()).collect();
         assert_eq!(pauses, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 128.0, 128.0]);
         assert_eq!(pause(&policy(false), u32::MAX, 0), MAX_DELAY);
     }
 
     #[test]
-    fn a_delay_above_the_usual_longest_stands() {
+    fn a_delay_above_the_default_maximum_raises_it() {
         let hour = Period(Duration::from_hours(1));
         let policy = Retry { delay: Some(hour), ..policy(false) };
         assert_eq!(pause(&policy, 3, 0), hour.0);
     }
 
     #[test]
-    fn jitter_takes_up_to_half_and_spreads() {
+    fn jitter_reduces_pauses_by_up_to_half_evenly() {
         let shares: Vec<f64> = (0..1000).map(share).collect();
         assert!(shares.iter().all(|share| (0.5..=1.0).contains(share)));
         for tenth in 0..10 {

@@ -1,4 +1,4 @@
-//! Commands of runs: claim, report, give back.
+//! Commands of runs: claim, report and release.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ impl Draft<'_> {
     pub(super) fn start_run(&mut self, RunStart { run, keys }: &RunStart) -> Decided<()> {
         keys.as_ref().map_or(Ok(()), |request| self.settle_keys(request))?;
         self.changes.runs.insert(run.id.clone(), run.clone());
-        // A task that an earlier version left undecided is opened now, at the latest.
+        // Tasks that an earlier version left undecided are opened here at the latest.
         self.queue.extend(self.view.to_be_opened()?);
         self.emit(None, EventKind::RunStarted { scope: run.scope.clone() })
     }
@@ -52,8 +52,9 @@ impl Draft<'_> {
 
     pub(super) fn round(&mut self, round: &Round) -> Decided<()> {
         self.room = Room::of(round);
-        // In the place of each that ends another may start.
+        // Each call that ends may be replaced by another that starts.
         self.expect_steps(round.reports.len(), round.claims.len().max(round.reports.len()));
+        // Reports come first: they free capacity and resources, and make tasks ready for the claims of the same commit.
         for report in &round.reports {
             leave_out_refused(self.report(report))?;
         }
@@ -67,9 +68,10 @@ impl Draft<'_> {
         self.claim_in_order(round)
     }
 
-    /// Claims what was asked for and what became ready by this round, each in its turn: what became ready and has a longer way to
-    /// go is not kept waiting by what was ready before. What was given what it needs comes first. What finds no place any more is
-    /// answered as needing that.
+    /// Claims the requested and the newly ready tasks in the order of their ranks.
+    ///
+    /// A newly ready task with a longer path to the end does not queue behind tasks that were ready earlier. Tasks with
+    /// grants come first. A task for which no capacity is left is added to the `needs` of the answer.
     fn claim_in_order(&mut self, round: &Round) -> Decided<()> {
         let mut became_ready = self.became_ready(round).into_iter().peekable();
         for key in &round.claims {
@@ -86,7 +88,7 @@ impl Draft<'_> {
                 self.answer.needs.push((*key, needs));
             }
         }
-        // What was claimed may have ended at once, and made more ready.
+        // A claimed task may have finished at once, for example by a cache hit, and made more tasks ready.
         self.became_ready(round).into_iter().try_for_each(|later| self.claim_for_run(later.key).map(drop))
     }
 
@@ -95,8 +97,7 @@ impl Draft<'_> {
         if self.take_needs(key, &record)? { self.go_on(key) } else { Ok(()) }
     }
 
-    /// Returns the first of the tasks that became ready in this round, in the order in which a run takes them; none where the run
-    /// takes nothing new.
+    /// Returns the first newly ready tasks in the order in which a run takes them; none if the run takes nothing new.
     fn became_ready(&self, round: &Round) -> Vec<Order> {
         if !round.takes_new || self.room.places == 0 {
             return Vec::new();
@@ -109,7 +110,7 @@ impl Draft<'_> {
         found
     }
 
-    /// Claims a task for the run. What it needs first, if that is a place, is returned.
+    /// Claims a task for the run. Returns its needs if it only lacks capacity.
     fn claim_for_run(&mut self, key: Key) -> Decided<Option<Needs>> {
         let is_wanted = |node: Node| node.is_ready() && node.work == Work::Calls;
         if !self.find_node(key)?.is_some_and(is_wanted) {
@@ -143,7 +144,7 @@ impl Draft<'_> {
         self.go_on(key)
     }
 
-    /// The time of a task begins with its claim.
+    /// The time limit of a task starts with its claim.
     fn set_deadline(&mut self, key: Key) -> Decided<()> {
         let record = self.look_at(key)?;
         let timeout = record.spec.timeout.or(self.room.rules.timeout);
@@ -182,13 +183,13 @@ impl Draft<'_> {
         }
         let goes_on = report.go_on && !has(CallStatus::Failed) && !has(CallStatus::Interrupted);
         self.update_task(key, |_| ())?;
-        // Of calls that run at once, some may have waited for a place.
+        // Parallel calls of the task may have waited for capacity that is free now.
         if goes_on { self.go_on(key) } else { Ok(()) }
     }
 
     fn check_report(&self, key: Key, attempt: u32) -> Decided<TaskRecord> {
         if self.find_node(key)?.is_none() {
-            // It was cancelled and deleted while its call ran.
+            // The task was cancelled and deleted while its call ran.
             return Err(Refusal::UnknownTask { id: key.to_string(), similar: Vec::new() }.into());
         }
         let record = self.task(key)?;
@@ -229,7 +230,7 @@ impl Draft<'_> {
                 })?;
             }
         }
-        // Calls beside it may have ended badly: that stands.
+        // Parallel calls may have failed already, and their failure stands.
         self.after_calls(key, false)
     }
 
@@ -287,10 +288,10 @@ impl Draft<'_> {
     }
 }
 
-/// Returns where a task stands in the order of a run.
+/// Returns the position of a task in the order of a run.
 fn turn(round: &Round, node: &Node) -> Order {
     let rank = |key| round.ranks.get(&key).copied();
-    // A task that came later is ranked elsewhere; here it goes with the one above.
+    // A task added during the run has no rank of its own and uses that of its parent.
     let rank = rank(node.key).or_else(|| rank(node.parent?)).unwrap_or(0);
     Order { priority: node.priority, due: node.due, rank: Reverse(rank), key: node.key }
 }
@@ -324,7 +325,7 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
         CallEnd::Interrupted { repeatable: true, why } => {
             body.status = CallStatus::Pending;
             body.finished_at = None;
-            // It stands there until the call starts again.
+            // The error stays visible until the call starts again.
             body.error = why.clone().map(interruption).map(Box::new);
         }
         CallEnd::Interrupted { repeatable: false, why } => {

@@ -1,4 +1,4 @@
-//! What comes next in a task that a run holds: its next calls, a pause, another round, or its end.
+//! Next step of a task that a run holds: its next calls, a pause, another round, or its end.
 
 use std::collections::BTreeSet;
 
@@ -17,23 +17,23 @@ use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
 use crate::trust::add_values;
 use crate::{Key, format_time};
 
-/// What became of a call that was to start.
+/// Outcome of trying to start a call.
 enum Step {
-    /// It started.
+    /// The call started.
     Started,
-    /// Its condition does not hold.
+    /// Its condition is false.
     Skipped,
-    /// It waits: until a time, or for a place, of a tool perhaps.
+    /// It waits until a time, or for capacity, of one tool or of any.
     Waits { until: Option<Timestamp>, tool: Option<String> },
-    /// It asks for a decision, which cannot be asked for while others run.
+    /// It needs an approval, which cannot be requested while other calls run.
     Later,
     /// It failed before it started.
     Failed,
-    /// The task is blocked: it asks for a decision.
+    /// The task is blocked: it waits for an approval.
     Blocked,
 }
 
-/// Until when, and for places of which tools, the calls of a task wait that come next: whichever comes first lets it go on.
+/// Time and tools that the next calls of a task wait for. The first one that becomes available resumes the task.
 #[derive(Default)]
 struct Pause {
     until: Option<Timestamp>,
@@ -41,7 +41,7 @@ struct Pause {
 }
 
 impl Pause {
-    /// Takes in that another call waits. Who waits for any place waits for nothing else: it is the first to come.
+    /// Adds another waiting call. A call that waits for any capacity subsumes all others, because it can start first.
     fn add(before: Option<Self>, until: Option<Timestamp>, tool: Option<String>) -> Self {
         let is_first = before.is_none();
         let mut pause = before.unwrap_or_default();
@@ -59,7 +59,7 @@ impl Pause {
 }
 
 impl Draft<'_> {
-    /// Starts what comes next in a task, or ends it. Of a task whose calls run at once some may run.
+    /// Starts the next calls of a task, or finishes it. Parallel calls may already be running.
     pub(super) fn go_on(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         let is_sequential = record.spec.mode() == Mode::Sequential;
@@ -95,7 +95,7 @@ impl Draft<'_> {
         self.rest(key, pause)
     }
 
-    /// Decides what becomes of a task of which nothing more can start now.
+    /// Decides how a task continues if none of its calls can start now.
     fn rest(&mut self, key: Key, pause: Option<Pause>) -> Decided<()> {
         let calls = self.calls(key)?;
         let has = |status| calls.iter().any(|call| call.body.status == status);
@@ -112,10 +112,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Starts a call if nothing stands against it.
+    /// Starts a call if nothing prevents it.
     fn step(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
         let calls = self.known_calls(key)?;
         let call = &calls[position];
+        // The deadline is compared with the due time, not with now: a retry that is due after the deadline fails at
+        // once.
         let (now, deadline) = (self.now(), record.body.progress.deadline);
         let starts_at = call.body.due.unwrap_or(now).max(now);
         if let Some(deadline) = deadline.filter(|deadline| *deadline <= starts_at) {
@@ -163,7 +165,7 @@ impl Draft<'_> {
         self.start_where_possible(key, record, position, &calls)
     }
 
-    /// Its arguments may want the answer to its own question.
+    /// Asks for an approval before the arguments are evaluated, because they may read its answer.
     fn ask_first(&mut self, key: Key, position: usize) -> Decided<Step> {
         if self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running) {
             return Ok(Step::Later);
@@ -172,7 +174,7 @@ impl Draft<'_> {
         Ok(Step::Blocked)
     }
 
-    /// Starts a call whose arguments are known, unless it waits for a decision or a place.
+    /// Starts a call with known arguments, unless it waits for an approval or for capacity.
     fn start_where_possible(
         &mut self,
         key: Key,
@@ -181,6 +183,7 @@ impl Draft<'_> {
         calls: &[CallRecord],
     ) -> Decided<Step> {
         let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
+        // Arguments replaced by the approver are judged below instead, after they were put into the call.
         let has_other_args = self.has_other_args(key, record, position)?;
         let judgement = self.judge_now(key, record, position)?;
         if !has_other_args && let Judgement::Deny { why } = judgement {
@@ -193,7 +196,7 @@ impl Draft<'_> {
         if !self.ask_unless_granted(key, Some(position), why)? {
             return Ok(Step::Blocked);
         }
-        // Who approved may have given it other arguments.
+        // The approver may have replaced the arguments, so the policy decides again.
         if has_other_args && let Judgement::Deny { why } = self.judge_now(key, record, position)? {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
@@ -228,7 +231,7 @@ impl Draft<'_> {
             EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
         )?;
         let cache = self.inputs_to_check(key, record)?;
-        // What nobody has judged is not granted.
+        // Sandbox permissions are granted only if a policy hook has authorized the call.
         let is_judged = self.context.gatekeeper.is_some();
         let sandbox = requested(&record.spec, &call.spec).filter(|_| is_judged);
         self.answer.started.push(StartedCall {
@@ -259,7 +262,7 @@ impl Draft<'_> {
         Ok(Step::Skipped)
     }
 
-    /// Fails a call whose condition or arguments have no value.
+    /// Fails a call whose condition or arguments cannot be evaluated.
     fn fail_unevaluated(
         &mut self,
         key: Key,
@@ -270,7 +273,7 @@ impl Draft<'_> {
         self.fail_unstarted(key, record, position, problem.class.as_str(), problem.text)
     }
 
-    /// Lets a call fail that did not start.
+    /// Fails a call that did not start.
     fn fail_unstarted(
         &mut self,
         key: Key,
@@ -296,7 +299,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Writes down that a call has failed, and when it starts again, if it does.
+    /// Records the failure of a call; returns the time of its retry, if there is one.
     pub(super) fn close_failed(
         &mut self,
         key: Key,
@@ -315,10 +318,12 @@ impl Draft<'_> {
         Ok(due)
     }
 
-    /// Decides what becomes of a task when none of its calls runs any more.
+    /// Decides how a task continues once none of its calls runs.
     pub(super) fn after_calls(&mut self, key: Key, go_on: bool) -> Decided<()> {
         let calls = self.calls(key)?;
         let find = |status| calls.iter().find(|call| call.body.status == status);
+        // An unknown outcome comes before a failure: a person has to settle it first, and `retry` must not repeat the
+        // call.
         if let Some(call) = find(CallStatus::Interrupted) {
             let reason = BlockedReason::Interrupted { call: call.id.clone() };
             return self.set_state(key, TaskState::blocked(reason), Cause::Interrupt, None);
@@ -348,7 +353,7 @@ impl Draft<'_> {
 
     // Rounds.
 
-    /// Ends a task whose calls are all settled, or begins another round.
+    /// Finishes a task with only settled calls, or starts another round.
     fn complete(&mut self, key: Key, go_on: bool) -> Decided<()> {
         let spec = self.look_at(key)?.spec.clone();
         let Some(repeat) = &spec.repeat else { return self.succeed(key) };
@@ -367,7 +372,7 @@ impl Draft<'_> {
                 let state = used_up(&format!("did not hold after {rounds}: {until}"));
                 self.fail_without_call(key, state, Cause::Report)
             }
-            // Nothing would be different, and a commit must not go on for ever.
+            // The next round would be the same, and the loop would never end within this commit.
             Ok(false) if nothing_ran => {
                 let until = &repeat.until;
                 let state = used_up(&format!("does not hold, and no call of the round ran: {until}"));

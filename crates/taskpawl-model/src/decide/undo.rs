@@ -1,4 +1,4 @@
-//! `undo`: what a command changed becomes as it was before.
+//! `undo`: restores everything that a command changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::status::{Cause, TaskState};
 use crate::undo::{DeletedTask, Image, TaskImage, Undoable, is_a_touch};
 use crate::{Key, Task, TaskId};
 
-/// Fields of which an undo writes no change: they have events of their own, follow from others, or only count up.
+/// Fields left out of the change event of an undo: they have events of their own, are derived, or only count up.
 const LEFT_OUT: &[&str] = &[
     "status",
     "blockedReason",
@@ -72,7 +72,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Returns what happened last to a task after a command, but for what was undone and its undoing.
+    /// Returns the last event of a task after the command, ignoring undone commands and their undos.
     fn last_touch(
         &self,
         key: Key,
@@ -89,7 +89,8 @@ impl Draft<'_> {
         Ok(last.map(|event| touch_of(event, id)))
     }
 
-    /// Returns what an undo turns round: what the command had undone counts again, and what that had undone does not.
+    /// Returns the undo marks that an undo of an undo toggles: each command in the chain becomes done or undone in
+    /// turn.
     fn turned_by(&self, command: &Undoable) -> Decided<Vec<(u64, Option<u64>)>> {
         let (mut turned, mut next, mut by) = (Vec::new(), command.undoes, None);
         while let Some(revision) = next {
@@ -121,11 +122,11 @@ fn touch_of(event: Event, id: Option<TaskId>) -> Touch {
     Touch { task, revision: Some(event.revision), actor: Some(event.actor.into()), what }
 }
 
-/// An undo as it goes on.
+/// An undo in progress.
 struct Undoing {
     command: Undoable,
     image: Arc<Image>,
-    /// The tasks of the image.
+    /// Tasks in the undo snapshot.
     own: BTreeSet<Key>,
 }
 
@@ -135,6 +136,8 @@ impl Undoing {
         draft.changes.undoes = Some(self.command.revision);
         draft.changes.undone_by = draft.turned_by(&self.command)?;
         draft.emit(None, EventKind::Undone { first: self.command.first, last: self.command.revision })?;
+        // Edges go first and come back last: tasks can only be deleted without edges, and edges need both of their
+        // ends.
         self.take_edges_away(draft)?;
         let removed = self.remove_created(draft)?;
         let back = self.bring_deleted_back(draft)?;
@@ -167,7 +170,7 @@ impl Undoing {
         Ok(())
     }
 
-    // What stands against it.
+    // Conflicting changes.
 
     fn refuse_touched(&self, draft: &Draft<'_>) -> Decided<()> {
         let mut touches = Vec::new();
@@ -190,7 +193,7 @@ impl Undoing {
         Err(Refusal::TouchedSince { revision: self.command.revision, touches }.into())
     }
 
-    /// Tasks that are not there any more, and ids that others have now.
+    /// Finds tasks that no longer exist, and ids that other tasks have taken.
     fn find_gone_and_taken(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
         let deleted: BTreeMap<Key, &DeletedTask> =
             self.image.deleted.iter().map(|task| (task.key, task)).collect();
@@ -215,7 +218,7 @@ impl Undoing {
         Ok(())
     }
 
-    /// The name that a plan had before may be that of another one now: it is told once.
+    /// Finds another plan that has the previous plan name now. One conflict is enough, because all tasks share it.
     fn find_taken_name(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
         let Some((key, name)) =
             self.image.tasks.iter().find_map(|task| Some((task.key, task.plan.as_deref()?)))
@@ -229,7 +232,7 @@ impl Undoing {
         Ok(())
     }
 
-    /// What a run held before cannot be put back: its run has let go of it.
+    /// Finds tasks that a run held before. The run has released them, so the claim cannot be restored.
     fn find_running(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
         for task in &self.image.tasks {
             let record = draft.task(task.key)?;
@@ -242,7 +245,7 @@ impl Undoing {
         Ok(())
     }
 
-    /// What depends on tasks, or is below them, that would go.
+    /// Finds dependents and subtasks of tasks that the undo would delete.
     fn find_needing(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
         let created: BTreeSet<Key> = self.image.created_keys().collect();
         let moved: BTreeSet<Key> = self.image.parents.iter().map(|(task, _)| *task).collect();
@@ -272,7 +275,7 @@ impl Undoing {
         })
     }
 
-    /// What ran because of how a task stands, and would not have otherwise.
+    /// Finds tasks that ran because of the current status of a restored task, and would not have run otherwise.
     fn find_ran_after(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
         let (mut seen, mut queue) = (self.own.clone(), Vec::new());
         for task in &self.image.tasks {
@@ -287,7 +290,7 @@ impl Undoing {
                 Phase::InProgress | Phase::Done | Phase::Failed => {
                     touches.extend(draft.last_touch(key, &self.command, is_state)?);
                 }
-                // What it lets its subtasks do may change.
+                // A task that did not run passes its entry on, so its subtasks are checked, too.
                 Phase::Todo
                 | Phase::BlockedDependency
                 | Phase::BlockedWaiting
@@ -299,7 +302,7 @@ impl Undoing {
         Ok(())
     }
 
-    /// Tasks above that ended or run: nothing unfinished comes below them.
+    /// Finds parents that ended or run: they take no unfinished subtasks.
     fn find_closed_parents(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
         let mut wanted: Vec<(Key, Phase)> = Vec::new();
         for (key, parent) in &self.image.parents {
@@ -324,7 +327,7 @@ impl Undoing {
         Ok(())
     }
 
-    // What is done.
+    // Restoring.
 
     fn take_edges_away(&self, draft: &mut Draft<'_>) -> Decided<()> {
         for (task, on) in &self.image.added {
@@ -341,7 +344,7 @@ impl Undoing {
         }
         let ids = draft.ids_of(&keys)?;
         draft.delete_tasks(&keys)?;
-        // An id that was free before is free again: it never came to anything.
+        // Ids that no task had used before the command become available again.
         draft.changes.freed.extend(ids.iter().filter(|id| !self.image.reused.contains(*id)).cloned());
         Ok(ids)
     }
@@ -365,7 +368,8 @@ impl Undoing {
 
     fn put_edges_back(&self, draft: &mut Draft<'_>) -> Decided<()> {
         let deleted = &self.image.deleted;
-        // Nothing leads to tasks that are back but what came back with them: a circle can close only through others.
+        // A restored task has only the edges restored with it. A cycle needs an edge from outside, so without one no
+        // search is made.
         let search = !self.image.removed.is_empty()
             || !self.image.parents.is_empty()
             || deleted.iter().any(|task| task.parent.is_some_and(|parent| !self.own.contains(&parent)));
@@ -387,8 +391,7 @@ impl Undoing {
         Ok(())
     }
 
-    /// What was written since may refer to tasks that it no longer comes after, and what is put back to those that it did come
-    /// after then.
+    /// Checks references in both directions: of tasks written since that lose an edge, and of restored work.
     fn check_references(&self, draft: &Draft<'_>) -> Decided<()> {
         let created: BTreeSet<Key> = self.image.created_keys().collect();
         let cut = self.image.added.iter().map(|(task, _)| task);
@@ -422,7 +425,7 @@ fn bare(task: TaskId, what: &str) -> Touch {
     Touch { task, revision: None, actor: None, what: what.to_owned() }
 }
 
-/// Returns what the way from one phase to another may open or close: dependents, the task above, subtasks.
+/// Returns the tasks that a change between two phases may open or close: dependents, the parent and subtasks.
 fn affected(draft: &Draft<'_>, node: &Node, before: Phase) -> Decided<Vec<Key>> {
     let mut keys = Vec::new();
     if node.phase == before {
@@ -444,14 +447,14 @@ fn restore(draft: &mut Draft<'_>, task: &TaskImage) -> Decided<()> {
     task.plan.iter().try_for_each(|plan| draft.rename_plan_of(task.key, plan.clone()))
 }
 
-/// Returns whether calls come back that a task does not have now, or has otherwise.
+/// Returns whether the snapshot restores calls that the task does not have now, or has in another form.
 fn has_other_calls(now: &[CallRecord], task: &TaskImage) -> bool {
     let before = task.calls.iter().filter_map(|(_, call)| call.as_ref());
     let is_same = |one: &CallRecord, other: &CallRecord| (&one.id, &one.spec) == (&other.id, &other.spec);
     before.into_iter().any(|call| !now.iter().any(|other| is_same(call, other)))
 }
 
-/// Starts of calls count up: a file of their output is never written twice.
+/// Returns the calls to restore. Start counters never decrease, because they name the output files of calls.
 fn calls_before(now: &[CallRecord], task: &TaskImage) -> Vec<CallRecord> {
     let changed: BTreeMap<u32, &Option<CallRecord>> =
         task.calls.iter().map(|(position, call)| (*position, call)).collect();
@@ -472,7 +475,7 @@ fn calls_before(now: &[CallRecord], task: &TaskImage) -> Vec<CallRecord> {
     calls
 }
 
-/// Writes what is different about a task from what the store has of it.
+/// Writes an event for each difference between a task in the draft and in the store.
 fn write_changes(draft: &mut Draft<'_>, key: Key) -> Decided<()> {
     let (Some(before), after) = (crate::read_task(draft.view, key)?, crate::wire::from_draft(draft, key)?)
     else {
@@ -499,7 +502,7 @@ fn write_changes(draft: &mut Draft<'_>, key: Key) -> Decided<()> {
     if changed.is_empty() { Ok(()) } else { draft.emit(Some(key), EventKind::Updated { fields: changed }) }
 }
 
-/// Returns the fields of which an undo writes the change. Results of calls may be large, and the store has them.
+/// Returns the fields whose changes are recorded. Results of calls may be large, and the snapshot keeps them.
 fn fields(task: &Task) -> Map {
     let mut map = if let Value::Object(map) = to_value(task) { map } else { Map::new() };
     map.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));

@@ -1,7 +1,7 @@
-//! Unknown fields of a plan: they are refused, but for those that the store has as they are.
+//! Refuses unknown fields of a plan, unless the store already has them with the same value.
 //!
-//! Version 0.1 took most of them. A plan file that has not changed since is not refused, and a part of a plan may say again what the
-//! store has.
+//! Version 0.1 accepted most of them. An unchanged plan file must still apply, and a part of a plan may repeat stored
+//! fields.
 
 use crate::command::Apply;
 use crate::draft::{Decided, Draft};
@@ -10,13 +10,13 @@ use crate::refusal::Refusal;
 use crate::spec::{CallSpec, Map, TaskSpec};
 use crate::{Key, PlanError, PlanProblem, PlanTask, Shared};
 
-/// The rule for the fields of one kind of object.
+/// Checks a field name of one kind of object; returns the problem and a hint.
 type Rule = fn(&str) -> Option<(PlanProblem, String)>;
 
-/// The definitions of a task, and those of its calls.
+/// Stored specifications of a task, and of its calls.
 type Stored = (Vec<Shared<TaskSpec>>, Vec<Shared<CallSpec>>);
 
-/// Refuses the unknown fields of a plan that the store does not have; `keys` are those of its tasks that the store has.
+/// Refuses unknown fields of a plan that the store does not have. `keys` has the stored task for each task of the plan.
 pub(super) fn refuse(draft: &Draft<'_>, apply: &Apply, keys: &[Option<Key>]) -> Decided<()> {
     let plan = &apply.plan;
     let header = draft.view.plan(&apply.name)?.map(|record| record.header).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn refuse(draft: &Draft<'_>, apply: &Apply, keys: &[Option<Key>]) -> 
         for error in of_task(draft, task, *key)? {
             match (noted(&task.unknown, &error), noted(&plan.unknown, &error)) {
                 (Some(noted), _) => errors.push(noted),
-                // Every task has what stands in the defaults, and it is one fault.
+                // A field in `defaults` reaches every task, but it is one error.
                 (None, Some(noted)) if errors.contains(&noted) => {}
                 (None, noted) => errors.push(noted.unwrap_or(error)),
             }
@@ -42,7 +42,7 @@ fn of_task(draft: &Draft<'_>, task: &PlanTask, key: Option<Key>) -> Decided<Vec<
     }
     let (specs, calls) = key.map(|key| stored(draft, key)).transpose()?.unwrap_or_default();
     let specs: Vec<&Map> = specs.iter().map(|spec| &spec.extra).collect();
-    // Calls without ids may have changed their places.
+    // Calls without ids may have moved, so a field may come from any stored call.
     let calls: Vec<&Map> = calls.iter().map(|call| &call.extra).collect();
     let mut errors: Vec<PlanError> = refused(&task.spec.extra, refused_task_field, &specs).collect();
     for call in &task.calls {
@@ -54,7 +54,7 @@ fn of_task(draft: &Draft<'_>, task: &PlanTask, key: Option<Key>) -> Decided<Vec<
     Ok(errors)
 }
 
-/// Returns a task that a plan speaks of, with its calls, as the store has them now and as they were applied last.
+/// Returns the specification of a task and of its calls, both as stored now and as last applied.
 fn stored(draft: &Draft<'_>, key: Key) -> Decided<Stored> {
     let mut specs = vec![draft.task(key)?.spec];
     let mut calls: Vec<_> = draft.known_calls(key)?.into_iter().map(|call| call.spec).collect();
@@ -75,7 +75,7 @@ fn refused(extra: &Map, rule: Rule, stored: &[&Map]) -> impl Iterator<Item = Pla
     })
 }
 
-/// Returns the same fault as it was noted when the plan was read, with the place of the field.
+/// Returns the same error as the parser noted it, which includes the position of the field.
 fn noted(unknown: &[PlanError], error: &PlanError) -> Option<PlanError> {
     unknown.iter().find(|noted| noted.problem == error.problem).cloned()
 }

@@ -1,4 +1,4 @@
-//! What is kept with a task of what sources said: the baseline that the next import compares with.
+//! Import baseline of a task: the last values of each source, which the next import compares with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,25 @@ use crate::Key;
 use crate::draft::{Decided, Draft};
 use crate::import::Said;
 
-/// The member of what is kept with a task that holds what sources said; the others are of its plan.
+/// JSON member that holds the last values by source. The other members belong to the task's plan.
 const IMPORTED: &str = "imported";
 
-/// The member that holds in which fields a source says something else than what is here, and was not followed.
+/// JSON member that holds, by source, the fields in which the store deliberately differs.
 const APART: &str = "apart";
 
-/// Fields by source.
+/// Field names by source.
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// What one source said of a task.
+/// Baseline of a task for one source.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Before {
-    /// What it said last, by field; `None` where it said nothing yet.
+    /// Last values by field; `None` before the first import from this source.
     pub(super) said: Option<BTreeMap<String, Value>>,
-    /// The fields in which it was not followed.
+    /// Fields in which the store deliberately differs from the source.
     pub(super) apart: BTreeSet<String>,
 }
 
-/// Returns what a source said of a task.
+/// Returns the baseline of a task for one source.
 pub(super) fn of(draft: &Draft<'_>, key: Key, source: &str) -> Decided<Before> {
     let mut kept = kept(draft, key)?;
     let said = member::<Said>(&mut kept, IMPORTED).remove(source);
@@ -35,7 +35,7 @@ pub(super) fn of(draft: &Draft<'_>, key: Key, source: &str) -> Decided<Before> {
     Ok(Before { said, apart })
 }
 
-/// Writes down what a source says of a task now.
+/// Records the current values of a source.
 pub(super) fn note(
     draft: &mut Draft<'_>,
     key: Key,
@@ -57,7 +57,7 @@ pub(super) fn note(
     Ok(())
 }
 
-/// Writes down what a plan applied, and leaves what sources said.
+/// Records the specification that a plan applied, and keeps the baselines of sources.
 pub(in crate::decide) fn write_applied(
     draft: &mut Draft<'_>,
     key: Key,
@@ -70,7 +70,7 @@ pub(in crate::decide) fn write_applied(
     Ok(())
 }
 
-/// What a plan applied, beside what sources said.
+/// Specification that a plan applied, together with the baselines.
 #[derive(Serialize)]
 struct WithKept<'a, T> {
     #[serde(flatten)]
@@ -79,7 +79,7 @@ struct WithKept<'a, T> {
     kept: JsonMap<String, Value>,
 }
 
-/// Returns everything that is kept with a task beside it.
+/// Returns the stored JSON object with the baselines and the plan's specification.
 fn kept(draft: &Draft<'_>, key: Key) -> Decided<JsonMap<String, Value>> {
     let text = match draft.changes.applied.get(&key) {
         Some(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! The states that an import sets: as its source says them, as far as they can be here.
+//! Statuses set by an import, adapted to what is possible in the store.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::trust::ValueOrigins;
 use crate::wire::TaskParts;
 use crate::{ActorKind, Key, Outcome};
 
-/// Returns whether a run or a person holds the task, from whom this import must not take it.
+/// Returns whether a run or a person holds the task, so that this import must not take it.
 fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskState) -> bool {
     let TaskState::InProgress { claim } = state else { return false };
     claim.run.is_some() || !claim.may_be_taken_by(draft.context.as_actor(), draft.now())
 }
 
 impl Importing<'_> {
-    /// Notes the state that the source says, unless something happened to the task here.
+    /// Notes the status of the source, unless the task's status changed in the store since.
     pub(super) fn take_state(
         &mut self,
         draft: &Draft<'_>,
@@ -34,12 +34,12 @@ impl Importing<'_> {
         if draft.node(key)?.work == Work::Automatic
             && matches!(there, Status::Todo | Status::InProgress | Status::Done)
         {
-            // It follows from what is below.
+            // The status is derived from the subtasks.
             return Ok(false);
         }
         let before = self.found[position].before.as_ref().and_then(|before| before.get("status"));
         let was_worked_on = match before {
-            // Nobody here runs what ran there: it became `todo` as it was imported.
+            // No run here executes work of the other program: such a task was imported as `todo`.
             Some(Value::String(before)) if before == "in_progress" && record.body.attempt == 0 => {
                 !matches!(record.body.state.status(), Status::InProgress | Status::Todo)
             }
@@ -57,7 +57,7 @@ impl Importing<'_> {
         Ok(true)
     }
 
-    /// Returns whether the state of a task is the one that its source said last, or only follows from others.
+    /// Returns whether the status still is the last one of the source, or is only derived from other tasks.
     pub(super) fn is_state_as_said(
         draft: &Draft<'_>,
         key: Key,
@@ -66,18 +66,19 @@ impl Importing<'_> {
     ) -> Decided<bool> {
         let record = draft.task(key)?;
         let status = record.body.state.status();
-        // Nobody here runs what ran there: it became `todo` as it was imported.
+        // No run here executes work of the other program: such a task was imported as `todo`.
         let was_running = before == "in_progress" && record.body.attempt == 0 && status == Status::Todo;
         let is_derived =
             draft.node(key)?.work == Work::Automatic && matches!(status, Status::Todo | Status::Done);
         Ok(here == Some(before) || was_running || is_derived)
     }
 
-    /// Puts every task into the state that its source says, what is below first.
+    /// Sets the status of every task from the source, subtasks before their parents.
     pub(super) fn set_states(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in self.positions(true) {
             self.found[position].state = Some(self.parts(position)?.record.body.state.clone());
         }
+        // A parent can only become done after its subtasks, so these come first.
         for position in self.lowest_first(draft)? {
             let Some(state) = self.found[position].state.take() else { continue };
             let parts = self.parts(position)?;
@@ -120,7 +121,7 @@ impl Importing<'_> {
         if is_news { draft.emit(Some(key), event) } else { Ok(()) }
     }
 
-    /// Returns the positions of the tasks, each before the one above it.
+    /// Returns the positions of the tasks, each before its parent.
     fn lowest_first(&self, draft: &Draft<'_>) -> Decided<Vec<usize>> {
         let positions: BTreeMap<Key, usize> = self
             .found
@@ -145,7 +146,7 @@ impl Importing<'_> {
         Ok(order)
     }
 
-    /// Returns the calls of a new task with what became of them; approvals and claims on time are not taken over.
+    /// Returns the calls of a new task with their progress. Approvals and due times are not imported.
     fn calls_to_set(
         &self,
         draft: &mut Draft<'_>,
@@ -168,7 +169,8 @@ impl Importing<'_> {
         Ok(Some(calls))
     }
 
-    /// Returns the state as it can be here: what follows from others is derived anew, and nobody runs what runs there.
+    /// Adapts a status to this store: derived statuses are computed again, and no run executes work of the other
+    /// program.
     fn fitting(
         &mut self,
         draft: &mut Draft<'_>,
