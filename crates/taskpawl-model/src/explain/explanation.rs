@@ -1,4 +1,4 @@
-//! The explanation of one task.
+//! Explanation of one task.
 
 use serde::Serialize;
 
@@ -12,18 +12,18 @@ use crate::status::Status;
 use crate::view::{View, ViewResult};
 use crate::{Key, Means, RunId, TaskId};
 
-/// How much of each end of a long chain is shown.
+/// Links shown at each end of a long chain.
 const SHOWN: usize = 20;
 
-/// What no store can tell.
+/// Facts that a store does not contain.
 pub struct Facts<'a> {
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
-    /// Whether a run goes on; where that cannot be told it has to say yes.
+    /// Returns whether a run is still alive. It must return true if that cannot be determined.
     pub is_alive: &'a dyn Fn(&RunId) -> bool,
-    /// What the next run has.
+    /// Tools and capacities of the next run.
     pub means: &'a Means,
-    /// The actor who is advised. Advice that the rules refuse to it is left out; without one all of it is kept.
+    /// Actor to advise. Advice that the rules refuse to it is left out; without an actor all advice is kept.
     pub asker: Option<&'a Context>,
 }
 
@@ -33,44 +33,44 @@ impl std::fmt::Debug for Facts<'_> {
     }
 }
 
-/// Why a task is as it is.
+/// Explanation of a task's status.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// Its state.
+    /// Its status.
     pub status: Status,
-    /// Whether somebody may take it now.
+    /// Whether the task can be claimed now.
     pub is_ready: bool,
-    /// The chain of causes, from the task to the first cause: of a long one both ends.
+    /// Chain of causes from the task to the first cause. Of a long chain both ends.
     pub chain: Vec<Link>,
-    /// How many links are left out in the middle of the chain.
+    /// Number of links left out in the middle of the chain.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
-    /// The task where it really hangs: the last of the chain.
+    /// First cause: the last link of the chain.
     pub first_cause: Link,
-    /// Whether everything was looked at that could be more to the point than the first cause.
+    /// Whether the search visited every task that could be a more relevant first cause.
     pub is_complete: bool,
-    /// Commands that clear the first cause; what loses nothing comes first.
+    /// Commands that resolve the first cause, those without loss first.
     pub next_actions: Vec<Advised>,
 }
 
-/// A task of a chain of causes.
+/// A task in a chain of causes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Link {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// Its state.
+    /// Its status.
     pub status: Status,
-    /// Why it is as it is.
+    /// Reason for the status.
     pub reason: Reason,
-    /// The same in words.
+    /// The reason as text.
     pub text: String,
 }
 
@@ -79,21 +79,21 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Explains why a task is not running, or what it does or how it ended.
+/// Explains why a task is not running, or how it runs or ended.
 ///
-/// Costs the length of the chain of causes, whatever else the store holds.
+/// The cost depends on the length of the chain of causes, not on the size of the store.
 ///
 /// # Errors
 /// The view cannot be read, or has no such task.
 pub fn explain(view: &dyn View, key: Key, facts: &Facts<'_>) -> ViewResult<Explanation> {
-    let way = Search::new(view, facts).follow(key)?;
-    let (chain, omitted, first_cause) = links(view, &way)?;
+    let path = Search::new(view, facts).follow(key)?;
+    let (chain, omitted, first_cause) = links(view, &path)?;
     let task = view.task(key)?.ok_or_else(|| missing(key))?;
     let mut next_actions = first_cause.reason.advice(&first_cause.task);
     if let Some(asker) = facts.asker {
         next_actions = all_offered(view, next_actions, asker)?;
     }
-    if !way.steps.is_empty() && needs_a_run(&first_cause.reason) {
+    if !path.steps.is_empty() && needs_a_run(&first_cause.reason) {
         next_actions.push(Advice::run_ready(&[]));
     }
     Ok(Explanation {
@@ -104,34 +104,34 @@ pub fn explain(view: &dyn View, key: Key, facts: &Facts<'_>) -> ViewResult<Expla
         chain,
         omitted,
         first_cause,
-        is_complete: way.is_complete,
+        is_complete: path.is_complete,
         next_actions: next_actions.into_iter().map(Advised::from).collect(),
     })
 }
 
-/// Returns whether what lies behind goes on only with a run, once this is cleared by hand.
+/// Returns whether the tasks behind the first cause need a run, once a command has resolved the cause.
 fn needs_a_run(reason: &Reason) -> bool {
     matches!(reason, Reason::Blocked { .. } | Reason::Interrupted { .. } | Reason::Approval { .. })
 }
 
-/// Returns where a chain of causes ends, in words; `None` where the task itself is the end.
+/// Returns the first cause of a task and its text; `None` if the task itself is the cause.
 pub(crate) fn first_cause(view: &dyn View, key: Key, now: Timestamp) -> ViewResult<Option<(TaskId, String)>> {
     let facts = Facts { now, is_alive: &|_| true, means: &Means::default(), asker: None };
-    let way = Search::new(view, &facts).follow(key)?;
-    if way.steps.is_empty() {
+    let path = Search::new(view, &facts).follow(key)?;
+    if path.steps.is_empty() {
         return Ok(None);
     }
-    Ok(Some((id_of(view, way.end.0)?, way.end.1.to_string())))
+    Ok(Some((id_of(view, path.end.0)?, path.end.1.to_string())))
 }
 
-fn links(view: &dyn View, way: &Way) -> ViewResult<(Vec<Link>, usize, Link)> {
-    let first_cause = link(view, way.end.0, way.end.1.clone())?;
-    let count = way.steps.len();
+fn links(view: &dyn View, path: &Way) -> ViewResult<(Vec<Link>, usize, Link)> {
+    let first_cause = link(view, path.end.0, path.end.1.clone())?;
+    let count = path.steps.len();
     let omitted = count.saturating_sub(2 * SHOWN);
     let mut chain = Vec::new();
-    for (position, step) in way.steps.iter().enumerate() {
+    for (position, step) in path.steps.iter().enumerate() {
         if omitted == 0 || position < SHOWN || position >= count - SHOWN {
-            let next = way.steps.get(position + 1).map_or(way.end.0, |next| next.key);
+            let next = path.steps.get(position + 1).map_or(path.end.0, |next| next.key);
             chain.push(link(view, step.key, reason_of_step(view, step, next)?)?);
         }
     }

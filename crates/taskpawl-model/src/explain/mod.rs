@@ -1,4 +1,5 @@
-//! Why a task is not running, down to the first cause, and the commands that clear it; and what is ready, in which order.
+//! Explains why a task is not running, down to the first cause and the commands that resolve it; lists ready tasks in
+//! order.
 
 mod explanation;
 mod ready;

@@ -1,4 +1,4 @@
-//! What is ready, in the order in which it is taken, and why in that order.
+//! Lists ready tasks in the order in which they are taken, with the reason for each position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,70 +20,72 @@ use crate::spec::{Priority, Timestamp};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, KeyMap, Period, TaskId};
 
-/// What is ready.
+/// Ready tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyList {
-    /// What a run takes, in its order.
+    /// Tasks for runs, in the order of a run.
     pub for_runs: Vec<ReadyTask>,
-    /// What agents and people can claim, in the order of `claim --next`.
+    /// Tasks for agents and people, in the order of `claim --next`.
     pub by_hand: Vec<ReadyTask>,
-    /// How many there are for runs, listed or not.
+    /// Number of tasks for runs, including those that are not listed.
     pub total_for_runs: usize,
-    /// How many there are for agents and people, listed or not.
+    /// Number of tasks for agents and people, including those that are not listed.
     pub total_by_hand: usize,
-    /// What is ready, and no run here can take.
+    /// Unrunnable tasks: ready, but no run here can take them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_nobody: Vec<Untakable>,
-    /// How many of these there are, listed or not.
+    /// Number of unrunnable tasks, including those that are not listed.
     pub total_for_nobody: usize,
-    /// Commands that begin with it.
+    /// Commands to start with.
     pub next_actions: Vec<Advised>,
 }
 
-/// A task that is ready.
+/// A ready task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyTask {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// How urgent it is: what is more urgent is taken first.
+    /// Its priority, the first sort key.
     pub priority: Priority,
-    /// When it is due: among those of one priority, what is due earlier is taken first.
+    /// Its due date, the second sort key; tasks without one come last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_date: Option<Timestamp>,
-    /// The longest way from its start to the end of everything: then a run takes first what has the longest way to go.
+    /// Duration of the longest path from its start to the end. For a run the longest path comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_way: Option<Period>,
-    /// The same in tasks, where nothing is known of how long any takes.
+    /// Length of that path in tasks, if no durations are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_to_end: Option<u64>,
-    /// Why it stands where it stands, in words.
+    /// Reason for its position, as text.
     pub because: String,
 }
 
-/// A task that is ready, and that no run here can take.
+/// An unrunnable task: it is ready, but no run here can take it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Untakable {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// What it lacks, in words.
+    /// Requirement that is not met, as text.
     pub because: String,
-    /// The tool that it lacks, if it is one.
+    /// Name of the missing tool, if that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_tool: Option<String>,
 }
 
-/// Returns what is ready, of the tasks that `only` selects, in the order in which it is taken: at most `limit` of each kind, 0 for
-/// all. `means` is what the next run has, `asker` the actor who is advised.
+/// Returns the ready tasks that `only` selects, in the order in which they are taken.
+///
+/// Lists at most `limit` tasks of each kind; 0 means all. `means` has the tools and capacities of the next run, `asker`
+/// the actor to advise.
 ///
 /// # Errors
-/// A selector names nothing, or the view cannot be read.
+/// A selector matches nothing, or the view cannot be read.
 pub fn explain_ready(
     view: &dyn View,
     only: &[Selector],
@@ -103,10 +105,10 @@ pub fn explain_ready(
     let mut next = || lists.next().unwrap_or_else(|| Ok(Vec::new()));
     let (mut calls, mut manual) = (next()?, next()?);
     let keys: Vec<Key> = calls.iter().map(|node| node.key).collect();
-    let found = untakable(view, &keys, means)?;
-    let lacking: BTreeSet<Key> = found.iter().map(|(key, _)| *key).collect();
+    let lacking_tasks = untakable(view, &keys, means)?;
+    let lacking: BTreeSet<Key> = lacking_tasks.iter().map(|(key, _)| *key).collect();
     calls.retain(|node| !lacking.contains(&node.key));
-    let mut for_nobody: Vec<Untakable> = found.into_iter().map(|(_, task)| task).collect();
+    let mut for_nobody: Vec<Untakable> = lacking_tasks.into_iter().map(|(_, task)| task).collect();
     let (total_for_runs, total_by_hand) = (calls.len(), manual.len());
     let total_for_nobody = for_nobody.len();
     let taker = Taker { jobs: means.jobs, scope: scope.clone().map(Arc::new) };
@@ -144,21 +146,23 @@ pub fn explain_ready(
     })
 }
 
-/// The beginning of what is ready.
+/// The first ready tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadyPart {
-    /// What somebody can take, in the order in which it is taken.
+    /// Tasks that can be taken, in order.
     pub takable: Vec<Node>,
-    /// What no run here can take: what was met on the way to those, and then what calls a tool that is not there, wherever it stands.
+    /// Unrunnable tasks: those met before the takable ones, followed by all others that call a missing tool.
     pub for_nobody: Vec<Untakable>,
 }
 
-/// How many tasks are named that no run here can take and that stand behind what was looked at, for each tool that is not there.
+/// Most tasks listed for each missing tool beyond those that were read for the takable ones.
 const MOST_BEHIND: usize = 1_000;
 
-/// Returns the first `most` tasks, 0 for all, that are ready, are ended by one of `works`, and can be taken; and what no run here can
-/// take. `means` is what the next run has. What it costs depends on how many of them are asked for, and on how many calls there are of
-/// tools that are not there, not on how many tasks are ready.
+/// Returns the first `most` tasks (0 for all) that are ready, belong to one of `works` and can be taken; and unrunnable
+/// ones.
+///
+/// `means` has the tools and capacities of the next run. The cost depends on `most` and on the calls of missing tools,
+/// not on the number of ready tasks.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -170,23 +174,24 @@ pub fn ready_part(view: &dyn View, works: &[Work], most: usize, means: &Means) -
         let mut takable = nodes(view, &keys)?;
         let for_runs: Vec<Key> =
             takable.iter().filter(|node| node.work == Work::Calls).map(|node| node.key).collect();
-        let mut nobody = untakable(view, &for_runs, means)?;
-        let lacking: BTreeSet<Key> = nobody.iter().map(|(key, _)| *key).collect();
+        let mut unrunnable = untakable(view, &for_runs, means)?;
+        let lacking: BTreeSet<Key> = unrunnable.iter().map(|(key, _)| *key).collect();
         takable.retain(|node| !lacking.contains(&node.key));
         if !is_all && takable.len() < most {
-            // As many more as there may be of those that nobody can take.
+            // Too many of the tasks read are unrunnable. Reading four times as many keeps the number of queries
+            // logarithmic.
             limit = limit.saturating_mul(4);
             continue;
         }
         if !is_all && works.contains(&Work::Calls) {
-            nobody.extend(untakable(view, &lacking_tools(view, &lacking, means)?, means)?);
+            unrunnable.extend(untakable(view, &lacking_tools(view, &lacking, means)?, means)?);
         }
-        let for_nobody = nobody.into_iter().map(|(_, task)| task).collect();
+        let for_nobody = unrunnable.into_iter().map(|(_, task)| task).collect();
         return Ok(ReadyPart { takable, for_nobody });
     }
 }
 
-/// Returns what is ready for runs and calls a tool that is not there, but for those that are known, in the order in which it is taken.
+/// Returns the ready tasks that call a missing tool, except `known`, in the order in which they are taken.
 fn lacking_tools(view: &dyn View, known: &BTreeSet<Key>, means: &Means) -> ViewResult<Vec<Key>> {
     let mut keys = BTreeSet::new();
     if means.tools.is_some() {
@@ -205,11 +210,12 @@ fn nodes(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Node>> {
     Ok(nodes.into_iter().flatten().collect())
 }
 
-/// Returns those of `ready` that no run here can take, in their order, with what each lacks. `ready` are tasks that are ready for runs,
-/// `means` is what the next run has. This alone decides whether what is ready is so for anybody.
+/// Returns the unrunnable tasks among `ready`, in order. `ready` are tasks that are ready for runs.
+///
+/// This is the only place that decides if a task is unrunnable.
 fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(Key, Untakable)>> {
     let mut known: Option<BTreeMap<String, u32>> = None;
-    let mut found = Vec::new();
+    let mut lacking_tasks = Vec::new();
     for key in ready {
         let Some(task) = view.task(*key)? else { continue };
         if known.is_none() && !task.spec.resources.is_empty() {
@@ -222,14 +228,13 @@ fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(K
             let told = missing_tool.as_deref().zip(means.absent.as_ref());
             let because = told.and_then(|(tool, absent)| absent.lack(tool)).unwrap_or(plain);
             let name = task.spec.name.clone();
-            found.push((*key, Untakable { task: task.id, name, because, missing_tool }));
+            lacking_tasks.push((*key, Untakable { task: task.id, name, because, missing_tool }));
         }
     }
-    Ok(found)
+    Ok(lacking_tasks)
 }
 
-/// Returns what a task lacks that is ready for runs, and that no run here can take; nothing where it is not so. `means` is what the next
-/// run has.
+/// Returns the missing requirement of an unrunnable task; `None` if a run here can take it or it is not ready for runs.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -240,12 +245,12 @@ pub fn untakable_task(view: &dyn View, node: &Node, means: &Means) -> ViewResult
     Ok(untakable(view, &[node.key], means)?.pop().map(|(_, task)| task))
 }
 
-/// How far it is from tasks to the end, in milliseconds; in tasks, where nothing is known of how long any takes.
+/// Lengths of the longest paths from tasks to the end: in milliseconds, or in tasks if no durations are known.
 #[derive(Default)]
 struct Ways {
     is_timed: bool,
     longest: KeyMap<u64>,
-    /// By which a run takes them.
+    /// Ranks by which a run orders tasks.
     ranks: KeyMap<u64>,
 }
 
@@ -287,7 +292,7 @@ fn tasks(view: &dyn View, nodes: &[Node], ways: Option<&Ways>) -> ViewResult<Vec
     Ok(tasks)
 }
 
-/// Says what sets a task apart from the one before it.
+/// Returns the difference from the previous task that explains the order.
 fn because(before: Option<&Node>, node: &Node, ways: Option<&Ways>) -> &'static str {
     let Some(before) = before else { return "nothing comes before it" };
     let is_alike = |ways: &Ways| ways.rank(before.key) == ways.rank(node.key);

@@ -1,4 +1,4 @@
-//! Why a task is as it is: either because of another one, or for a reason of its own, at which a chain of causes ends.
+//! Reasons for the status of a task: another task, or a reason of its own, which ends a chain of causes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,198 +9,198 @@ use crate::spec::{PERSON, Timestamp, format_time, word_enum};
 use crate::{CallId, Period, RunId, TaskId};
 
 word_enum! {
-    /// What another task is to the one that waits for it.
+    /// Relation of a task to the one that waits for it.
     Role {
-        /// It depends on it.
+        /// It is a dependency.
         Dependency = "dependency",
-        /// It is below it.
+        /// It is a subtask.
         Subtask = "subtask",
-        /// It is the task above.
+        /// It is the parent.
         Above = "above",
     }
 }
 
-/// Why a task is as it is.
+/// Reason for the status of a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Reason {
-    /// It waits for another one.
+    /// The task waits for another one.
     WaitsFor {
-        /// The other one.
+        /// The other task.
         on: TaskId,
-        /// What that is to it.
+        /// Its relation to the waiting task.
         role: Role,
-        /// For how many more of the same kind it waits.
+        /// Number of further tasks with the same relation.
         others: u32,
     },
-    /// Another one keeps it from ever starting by itself.
+    /// Another task prevents this one from starting.
     StoppedBy {
-        /// The other one.
+        /// The other task.
         on: TaskId,
-        /// What that is to it.
+        /// Its relation to the blocked task.
         role: Role,
-        /// How many more of the same kind do so.
+        /// Number of further tasks with the same relation.
         others: u32,
     },
-    /// It is ready: the next run takes it.
+    /// Ready for a run.
     ReadyForRun {
-        /// A run that goes on and takes it when there is a place.
+        /// An active run that takes the task once it has capacity.
         #[serde(skip_serializing_if = "Option::is_none")]
         run: Option<RunId>,
     },
-    /// It is ready for an agent or a person, and nobody has claimed it.
+    /// Ready for an agent or a person, and unclaimed.
     Unclaimed {
-        /// Who is to do it.
+        /// Assignee, if the task has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         assignee: Option<String>,
     },
-    /// It is ready, but others hold what it needs.
+    /// Ready, but other tasks hold what it needs.
     Occupied {
-        /// The resources and paths.
+        /// The resources and paths that it needs.
         names: Vec<String>,
-        /// Some of the tasks that hold them.
+        /// Some of the holders.
         by: Vec<TaskId>,
     },
-    /// A run still ends calls of the attempt that was cancelled.
+    /// Ready, but a run still ends calls of the cancelled attempt.
     StillEnding {
         /// The run.
         run: RunId,
     },
-    /// Its gate is open and it moves by itself with the next command.
+    /// The gate is open, and the task changes with the next command.
     Moving {},
-    /// A run works on it.
+    /// A run executes the task.
     Running {
         /// The run.
         run: RunId,
-        /// Its actor.
+        /// Actor of the run.
         actor: String,
-        /// The calls that run.
+        /// Running calls.
         calls: Vec<CallId>,
-        /// Since when.
+        /// Start of the earliest running call.
         #[serde(skip_serializing_if = "Option::is_none")]
         since: Option<Timestamp>,
     },
-    /// A run holds it and pauses before the next start of a call or the next round.
+    /// A run holds the task and pauses before a retry or the next round.
     Paused {
         /// The run.
         run: RunId,
-        /// The call that is next.
+        /// The next call.
         #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// When it goes on.
+        /// Time at which it continues; `None` if it waits for capacity.
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
-        /// How often the call failed in this round.
+        /// Failures of the call in this round.
         failures: u32,
     },
-    /// The run that held it has ended without finishing.
+    /// The run that held the task ended without finishing it.
     RunDied {
         /// The run.
         run: RunId,
     },
-    /// An agent or a person holds it.
+    /// An agent or a person holds the task.
     Held {
-        /// Who.
+        /// The holder.
         actor: String,
-        /// Until when.
+        /// End of the lease.
         #[serde(skip_serializing_if = "Option::is_none")]
         lease_until: Option<Timestamp>,
     },
-    /// The lease of who held it is over.
+    /// The holder's lease has expired.
     LeaseEnded {
-        /// Who held it.
+        /// The former holder.
         actor: String,
-        /// Until when.
+        /// Time at which the lease expired.
         #[serde(skip_serializing_if = "Option::is_none")]
         lease_until: Option<Timestamp>,
     },
-    /// It waits for an approval.
+    /// The task waits for an approval.
     Approval {
-        /// The call; absent where the whole task waits.
+        /// The call; absent if the whole task waits.
         #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
         /// The question.
         #[serde(skip_serializing_if = "Option::is_none")]
         ask: Option<String>,
-        /// Why it is asked although its author does not say so: the rule, and where it stands.
+        /// The policy rule that asks, and its location; absent if the author of the task asks.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
         /// The answers to choose from.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// When the question no longer stands.
+        /// End of the time to decide.
         #[serde(skip_serializing_if = "Option::is_none")]
         expires_at: Option<Timestamp>,
-        /// What counts now that nobody has decided in time: `reject`, `approve`, or one of the options.
+        /// Default that applies because the time to decide has ended: `reject`, `approve`, or one of the options.
         #[serde(skip_serializing_if = "Option::is_none")]
         over: Option<String>,
     },
-    /// No tool of that name is known where it was to run.
+    /// The process that ran the task does not have this tool.
     MissingTool {
-        /// The name.
+        /// Name of the tool.
         name: String,
     },
-    /// It needs more of a resource than there is.
+    /// The task needs more of a resource than its capacity.
     TooMuch {
         /// The resource.
         resource: String,
-        /// How much it needs.
+        /// Units that the task needs.
         needs: u32,
-        /// How much there is.
+        /// Capacity of the resource.
         there_is: u32,
     },
-    /// A call was stopped while it ran, and nobody knows how far it came.
+    /// A call was stopped while it ran, and its outcome is unknown.
     Interrupted {
         /// The call.
         call: CallId,
-        /// What is known of how that came, beyond that it did.
+        /// Details about the interruption, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// Somebody blocked it.
+    /// A command blocked the task.
     Blocked {
-        /// Why.
+        /// The given reason.
         text: String,
     },
-    /// It ended well.
+    /// The task is done.
     Done {
-        /// When.
+        /// Time at which it finished.
         #[serde(skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
-        /// How long it ran.
+        /// Its running time.
         #[serde(skip_serializing_if = "Option::is_none")]
         took: Option<Period>,
     },
-    /// It failed.
+    /// The task failed.
     Failed {
-        /// Why.
+        /// Text of the failure.
         error: String,
-        /// Whether tool calls of it have run.
+        /// Whether any of its tool calls were started.
         has_calls: bool,
     },
-    /// It was given up.
+    /// The task was cancelled.
     Cancelled {
-        /// Why.
+        /// The given reason.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// It is not needed.
+    /// The task was skipped.
     Skipped {
-        /// Why.
+        /// The given reason.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
-/// How much somebody has to do about the end of a chain of causes.
+/// Urgency of a first cause, the most urgent first. The search reports the most urgent one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
-    /// Nothing moves before somebody does something.
+    /// Nothing continues without a command.
     Stuck,
-    /// Somebody who is known is at it.
+    /// A known holder works on it.
     Held,
-    /// It moves by itself.
+    /// It continues without a command.
     Moves,
 }
 
@@ -232,7 +232,7 @@ impl Reason {
         }
     }
 
-    /// Returns what clears it, for the task `id`: what loses nothing comes first.
+    /// Returns the advice that resolves this reason for the task `id`, advice without loss first.
     pub(super) fn advice(&self, id: &TaskId) -> Vec<Advice> {
         match self {
             Self::WaitsFor { .. }

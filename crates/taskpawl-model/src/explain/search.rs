@@ -1,4 +1,4 @@
-//! The search for the first cause: down the chain, and to its sides only for a while.
+//! Search for the first cause: down the chain of causes, with a bounded search of alternatives.
 
 use std::collections::BTreeSet;
 
@@ -11,41 +11,41 @@ use crate::spec::Trigger;
 use crate::view::{View, ViewError, ViewResult};
 use crate::{Key, TaskId};
 
-/// How many tasks are looked at for a cause that is more to the point, once the first chain has been followed to its end.
+/// Most tasks visited for a more relevant cause after the first chain has reached its end.
 const ASIDE: usize = 1_000;
 
-/// How many of the direct causes of a task are weighed.
+/// Most direct causes of one task that are compared.
 const WEIGHED: usize = 100;
 
-/// Why a task is as it is, as far as one look at it tells.
+/// Cause of a task's status, found by reading this task and its neighbours.
 pub(super) enum Step {
-    /// Because of others, the likeliest cause first.
+    /// Other tasks, the most likely cause first.
     Others { causes: Vec<Key>, role: Role, is_final: bool, count: u32 },
-    /// For a reason of its own.
+    /// A reason of its own.
     Own(Box<Reason>),
 }
 
-/// A task on the way to the first cause.
+/// A task on the current path of the search.
 struct Turn {
     key: Key,
-    /// Direct causes that were not looked at yet, the likeliest last.
+    /// Direct causes that were not visited yet, the most likely one last.
     left: Vec<Key>,
     role: Role,
     is_final: bool,
     others: u32,
 }
 
-/// The way from a task to its first cause.
+/// Path from a task to its first cause.
 pub(super) struct Way {
-    /// The tasks on it but for the last, each with why it waits for the next.
+    /// Tasks on the path except the last, each with its relation to the next.
     pub(super) steps: Vec<WayStep>,
-    /// Where it ends.
+    /// Last task of the path, and its reason.
     pub(super) end: (Key, Reason),
-    /// Whether everything was looked at that could be more to the point.
+    /// Whether the search visited every task that could be a more relevant cause.
     pub(super) is_complete: bool,
 }
 
-/// A task that is as it is because of the next one.
+/// A task whose status is caused by the next one.
 #[derive(Clone, Copy)]
 pub(super) struct WayStep {
     pub(super) key: Key,
@@ -68,10 +68,10 @@ impl<'a> Search<'a> {
         Self { view, facts, seen: BTreeSet::new(), turns: Vec::new(), best: None, left: ASIDE }
     }
 
-    /// Follows the causes of a task to the first one; that costs the length of the way.
+    /// Follows the causes of a task to the first one. The cost is the length of the path.
     ///
-    /// Where a task waits for several, one that needs somebody is the better answer than one that moves by itself: up to
-    /// [`ASIDE`] tasks are looked at for such a one.
+    /// If a task waits for several others, one that needs a command is a better answer than one that continues by
+    /// itself. Up to [`ASIDE`] tasks are visited to find one.
     pub(super) fn follow(mut self, start: Key) -> ViewResult<Way> {
         let mut next = Some((start, Role::Dependency));
         while let Some((key, role)) = next {
@@ -95,7 +95,7 @@ impl<'a> Search<'a> {
         Ok(way)
     }
 
-    /// Keeps the end of a way if it is the best so far; returns whether it cannot be better.
+    /// Keeps the end of a path if it is the most urgent so far; returns whether no end can be more urgent.
     fn note(&mut self, key: Key, reason: Reason) -> bool {
         let urgency = reason.urgency();
         if self.best.as_ref().is_none_or(|(best, _)| urgency < *best) {
@@ -125,12 +125,13 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Looks at one task. Its own state says all, unless it is one that waits, or a task above whose gate is not open.
+    /// Reads one task. Its own status is the reason, unless it waits, or is a parent whose gate is not open.
     fn look(&self, key: Key, from_below: bool) -> ViewResult<Step> {
         let node = self.node(key)?;
         let waits = match node.phase {
             Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting => true,
             Phase::InProgress | Phase::Done | Phase::Failed => {
+                // A finished parent can still hold its subtasks back, because its gate may have closed again.
                 from_below && node.gate.before_subtasks() != GateState::Ready
             }
             Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => false,
@@ -142,12 +143,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns what keeps the gate of a task closed; `None` where it is open.
+    /// Returns the tasks that keep the gate of a task closed; `None` if it is open.
     fn gate(&self, node: &Node) -> ViewResult<Option<Step>> {
         if let (Some(parent), Entry::Waiting | Entry::Shut) = (node.parent, node.gate.entry) {
             let (causes, is_final) = (vec![parent], node.gate.entry == Entry::Shut);
             return Ok(Some(Step::Others { causes, role: Role::Above, is_final, count: 1 }));
         }
+        // The entry was handled above. An undecided condition must not hide unfinished dependencies.
         let own = Gate { entry: Entry::Open, undecided: false, ..node.gate };
         let counts = own.dependencies;
         match own.before_subtasks() {
@@ -219,7 +221,7 @@ impl Turn {
     }
 }
 
-/// Returns how soon a direct cause is looked at: first what needs somebody, then what waits itself, last what moves.
+/// Returns the visiting order of a direct cause: first those that need a command, then waiting ones, running ones last.
 fn likelihood(node: &Node) -> u8 {
     match node.phase {
         Phase::Failed | Phase::BlockedOther => 0,
@@ -235,7 +237,7 @@ pub(super) fn missing(key: Key) -> ViewError {
     ViewError(format!("the store has no task {key}, though something refers to it").into())
 }
 
-/// Returns the id of a task that is there.
+/// Returns the id of a task that must exist.
 pub(super) fn id_of(view: &dyn View, key: Key) -> ViewResult<TaskId> {
     view.id(key)?.ok_or_else(|| missing(key))
 }

@@ -1,4 +1,4 @@
-//! Why a task is as it is, for reasons of its own.
+//! Reasons of a task's own for its status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, RunId, TaskId};
 
-/// How many tasks that run are looked at for what a ready one needs, and how many of them are named.
+/// Most tasks in progress that are compared with a ready task, and most holders that are listed.
 const LOOKED_AT: usize = 1_000;
 const NAMED: usize = 5;
 
@@ -34,7 +34,7 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
             {
                 let calls = view.calls(node.key)?;
                 let call = calls.iter().find(|other| call.as_ref() == Some(&other.id));
-                // What the rules ask about is not approved by silence.
+                // Questions of the policy are rejected by timeout.
                 let is_by_rules = why.is_some();
                 *over = Some(if is_by_rules { "reject".to_owned() } else { on_expiry_word(&task, call) });
             }
@@ -52,7 +52,7 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
 
 fn reason_of_block(reason: &BlockedReason) -> Reason {
     match reason {
-        // The chain leads on from these; what is left is a store in which something has just changed.
+        // The chain continues with the tasks that block this one. None is left only if the store has just changed.
         BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } => Reason::Moving {},
         BlockedReason::Approval { call, ask, options, expires_at, why, .. } => Reason::Approval {
             call: call.clone(),
@@ -68,7 +68,7 @@ fn reason_of_block(reason: &BlockedReason) -> Reason {
     }
 }
 
-/// Says why a task is blocked.
+/// Formats the reason why a task is blocked.
 pub(crate) fn block_text(reason: &BlockedReason) -> String {
     reason_of_block(reason).to_string()
 }
@@ -138,7 +138,7 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
     Ok(Reason::ReadyForRun { run: taker })
 }
 
-/// Returns what a ready task needs and no run here has.
+/// Returns the first requirement of a ready task that no run here meets.
 pub(super) fn lacking(
     calls: &[CallRecord],
     task: &TaskRecord,
@@ -157,7 +157,7 @@ pub(super) fn lacking(
     })
 }
 
-/// Returns whether a run that is restricted by these words takes a task.
+/// Returns whether a run restricted to these selectors takes a task.
 fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<bool> {
     let mut above = Some(node.key);
     while let Some(key) = above {
@@ -175,7 +175,7 @@ fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<boo
     Ok(false)
 }
 
-/// Returns the resources and paths that a ready task needs and others hold, with some of those.
+/// Returns the resources and paths that a ready task needs and other tasks hold, with some of the holders.
 fn occupied(
     view: &dyn View,
     facts: &Facts<'_>,

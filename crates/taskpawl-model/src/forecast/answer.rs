@@ -1,4 +1,4 @@
-//! What a run would do, as an answer for people and programs.
+//! Forecast of a run, in the form that is shown and serialized.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,57 +23,58 @@ use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Key, Means, Period, Refusal, TaskId};
 
-/// What the forecast is to be about.
+/// Options of a forecast.
 #[derive(Debug, Clone, Default)]
 pub struct ForecastOptions {
-    /// What the run is restricted to.
+    /// Selectors that the run is restricted to; empty for all tasks.
     pub only: Vec<Selector>,
-    /// How many calls run at once.
+    /// Number of calls that run at once.
     pub jobs: usize,
-    /// What the run has.
+    /// Tools and capacities of the run.
     pub means: Means,
-    /// What is taken as given.
+    /// Assumed ends of tasks.
     pub what_if: Vec<Hypothesis>,
-    /// Who judges calls; without one only their authors say what asks.
+    /// Policy hook that authorizes calls. Without one, only the authors of calls require approvals.
     pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
 }
 
-/// What a run would do: every call ends well, every approval is given, and open conditions hold.
+/// Forecast of a run in which every call succeeds, every approval is given, and open conditions are true.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
-    /// The exit code: 0 all finished, 1 a task failed, 3 somebody is waited for, 4 blocked otherwise.
+    /// Exit code: 0 all finished, 1 a task failed, 3 waiting for an approval, a person or an agent, 4 blocked
+    /// otherwise.
     pub exit: u8,
-    /// How many tasks of the scope are in each state at the end.
+    /// Number of tasks by their final status.
     pub counts: BTreeMap<String, u64>,
-    /// What starts, in waves: each could start when all before it have ended.
+    /// Tasks that start, in waves: each wave could start once all earlier ones have ended.
     pub waves: Vec<Wave>,
-    /// How long it takes, where it is known of any task how long it takes.
+    /// Total duration, if the duration of any task is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Period>,
-    /// How many calls run at once.
+    /// Number of calls that run at once.
     pub jobs: usize,
-    /// What would follow at once from what is taken as given.
+    /// Immediate consequences of the assumptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
-    /// What asks for an approval before it runs: without it the run ends with 3 there, or asks on a terminal.
+    /// Approvals that are needed. Without them the run ends with exit code 3, or asks on a terminal.
     pub approvals: Vec<Asked>,
-    /// Conditions and lists that depend on results that are not known yet.
+    /// Conditions and lists that depend on unknown results.
     pub open: Vec<OpenQuestion>,
-    /// Tasks that would have failed, and why.
+    /// Tasks that would fail, with the reason.
     pub failures: Vec<Foreseen>,
-    /// Tasks that would not have ended, and why.
+    /// Tasks that would not finish, with the reason.
     pub left: Vec<Left>,
-    /// Commands that go on from here.
+    /// Commands to continue with.
     pub next_actions: Vec<Advised>,
 }
 
 /// Tasks that could start together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Wave {
-    /// Counted from 1.
+    /// Number of the wave, from 1.
     pub number: u64,
-    /// In the order in which the run takes them.
+    /// Tasks in the order of the run.
     pub tasks: Vec<Planned>,
 }
 
@@ -81,103 +82,103 @@ pub struct Wave {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Planned {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// When it starts, counted from the beginning of the run; where lengths of tasks are known.
+    /// Its start, relative to the start of the run, if durations are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<Period>,
-    /// How long it takes, where that is known.
+    /// Its duration, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes: Option<Period>,
-    /// Where that is known from.
+    /// Source of the duration.
     pub source: DurationSource,
-    /// Whether it asks for an approval first.
+    /// Whether it needs an approval first.
     pub asks: bool,
-    /// Of a `forEach`: how many items it has, and `unknown` where the list is not known: then it counts as one.
+    /// Number of items of a `forEach`; `unknown` if the list cannot be evaluated yet, which counts as one item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Approach>,
 }
 
-/// How many items a `forEach` has.
+/// Number of items of a `forEach`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Approach {
-    /// So many.
+    /// The number.
     Known(usize),
-    /// The list is not known yet.
+    /// The list cannot be evaluated yet.
     Unknown(&'static str),
 }
 
-/// What follows at once from what is taken as given.
+/// Immediate consequences of the assumptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effects {
-    /// What is taken as given.
+    /// The assumptions.
     pub given: Vec<String>,
     /// Tasks that become ready.
     pub ready: Vec<TaskId>,
-    /// Tasks that end by themselves.
+    /// Tasks that finish without running.
     pub done: Vec<TaskId>,
-    /// Tasks that fail because of it.
+    /// Tasks that fail.
     pub failed: Vec<TaskId>,
     /// Tasks that can no longer start.
     pub blocked: Vec<TaskId>,
-    /// Tasks that can start again some time.
+    /// Tasks that are no longer blocked.
     pub unblocked: Vec<TaskId>,
-    /// Tasks that are not needed.
+    /// Tasks that are skipped.
     pub skipped: Vec<TaskId>,
 }
 
-/// A task or a call that asks for an approval.
+/// A task or call that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
     /// The task.
     pub task: TaskId,
-    /// The call; absent where the whole task waits.
+    /// The call; absent if the whole task waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Why, where its author does not say so: the rule, and where it stands.
+    /// The policy rule that asks, and its location; absent if only the author asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// A task that would have failed.
+/// A task that would fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Foreseen {
     /// The task.
     pub task: TaskId,
-    /// Why.
+    /// Reason of the failure.
     pub reason: String,
 }
 
-/// A task that would not have ended.
+/// A task that would not finish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Left {
     /// The task.
     pub task: TaskId,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// The task where it really hangs, if that is another one.
+    /// The first cause, if it is another task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_cause: Option<TaskId>,
 }
 
-/// What was found in the calls of a task.
+/// Findings about the calls of a task.
 #[derive(Default)]
 struct Look {
     lacks: Option<String>,
     verdict: Verdict,
 }
 
-/// Says what a run would do, without touching anything.
+/// Simulates a run without changing anything.
 ///
 /// # Errors
-/// A selector or a hypothesis names no task, or the view cannot be read.
+/// A selector or an assumption matches no task, or the view cannot be read.
 pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, DecideError> {
     let scope = select(view, &options.only)?;
     let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
@@ -191,12 +192,13 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let may_take = |key: Key| is_inside(key) && looks.get(&key).is_none_or(|look| look.lacks.is_none());
     let jobs = options.jobs.max(1);
     let takes = |node: &Node, items: Option<usize>| {
-        // Items that run beside each other take as long as the rounds that it needs for them.
+        // Items beyond the number of jobs run in further rounds.
         let rounds = items.map_or(1, |items| items.div_ceil(jobs)) as u64;
         durations.of(node.key).0.saturating_mul(rounds.max(1))
     };
     let fails = |key: Key| looks.get(&key).and_then(|look| look.verdict.denied.as_deref());
     let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
+    // Played twice: with durations for the start times, and with unlimited jobs of equal length for the waves.
     let timed = player(jobs, &takes).play(&mut board.clone())?;
     let steps = player(usize::MAX, &|_, _| 1).play(&mut board)?;
     let writer = Writer { board: &board, durations: &durations, looks: &looks };
@@ -221,7 +223,7 @@ fn period(millis: u64) -> Period {
     Period(Duration::from_millis(millis))
 }
 
-/// Looks at the calls of everything that may run.
+/// Examines the calls of every task that may run.
 fn look(
     board: &Board<'_>,
     options: &ForecastOptions,
@@ -230,7 +232,7 @@ fn look(
     let mut looks = BTreeMap::new();
     let capacities = means::capacities(board.view, &options.means.capacities)?;
     for node in board.nodes.values() {
-        // What has a list runs its calls for the items, which are not there yet.
+        // The calls of a list run in its items, which do not exist yet.
         if node.work == Work::Manual || node.phase.status().is_finished() || !is_inside(node.key) {
             continue;
         }
@@ -248,7 +250,7 @@ fn look(
     Ok(looks)
 }
 
-/// Returns what a task needs and the run does not have, in words.
+/// Returns the first requirement of a task that the run does not meet, as text.
 fn lacks(
     view: &dyn View,
     means: &Means,
@@ -264,7 +266,7 @@ fn lacks(
     Ok(too_much.map(|(name, amount)| means::too_much_text(name, amount)))
 }
 
-/// Takes approvals as given that are waited for, and frees what waits for a tool that there is now.
+/// Assumes that pending approvals are given, and unblocks tasks whose missing tool exists now.
 fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<()> {
     let is_held = |node: &&Node| node.phase == Phase::BlockedOther && is_inside(node.key);
     let held: Vec<Key> = board.nodes.values().filter(is_held).map(|node| node.key).collect();
@@ -284,7 +286,7 @@ fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key
     board.settle()
 }
 
-/// Returns the task of each hypothesis; refuses to let one end in two ways.
+/// Returns the task of each assumption; refuses two different ends of one task.
 fn resolved<'h>(
     view: &dyn View,
     options: &'h ForecastOptions,
@@ -303,7 +305,7 @@ fn resolved<'h>(
     Ok(given)
 }
 
-/// Lets tasks end as they are taken to, and returns what follows at once.
+/// Applies the assumed ends and returns their immediate consequences.
 fn suppose(board: &mut Board<'_>, options: &ForecastOptions) -> Result<Option<Effects>, DecideError> {
     let what_if = &options.what_if;
     if what_if.is_empty() {
@@ -354,7 +356,7 @@ fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec
     actions
 }
 
-/// Writes what the board shows at the end.
+/// Builds the forecast from the final board.
 struct Writer<'w> {
     board: &'w Board<'w>,
     durations: &'w Durations,
@@ -432,7 +434,7 @@ impl Writer<'_> {
         counts
     }
 
-    /// Returns the exit code by the rule of runs: failed, then blocked, then waiting, then what is left.
+    /// Returns the exit code in the order of runs: failed, blocked, waiting, unfinished.
     fn exit(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<u8> {
         let (mut failed, mut blocked, mut waiting, mut left) = (false, false, false, false);
         for node in self.board.nodes.values().filter(|node| is_inside(node.key)) {
@@ -469,7 +471,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Returns what would have failed, and why.
+    /// Returns the tasks that would fail, with the reason.
     fn failures(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Foreseen>> {
         let has_failed = |node: &&Node| node.phase == Phase::Failed && is_inside(node.key);
         let foreseen = |node: &Node| {
@@ -484,7 +486,7 @@ impl Writer<'_> {
         self.board.nodes.values().filter(has_failed).map(foreseen).collect()
     }
 
-    /// Returns what would not have ended, each with where it hangs.
+    /// Returns the tasks that would not finish, with their first causes.
     fn left(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Left>> {
         let is_left = |node: &Node| !node.phase.status().is_finished();
         let mut roots: BTreeMap<Key, String> = BTreeMap::new();
@@ -510,7 +512,7 @@ impl Writer<'_> {
         Ok(left)
     }
 
-    /// Returns the first of the roots behind or above or below which each task lies.
+    /// Returns for each unfinished task the nearest root that it depends on, or lies above or below.
     fn spread(&self, roots: &BTreeMap<Key, String>) -> BTreeMap<Key, Key> {
         let mut hangs_at: BTreeMap<Key, Key> = roots.keys().map(|key| (*key, *key)).collect();
         let mut queue: std::collections::VecDeque<Key> = roots.keys().copied().collect();
@@ -530,7 +532,7 @@ impl Writer<'_> {
         hangs_at
     }
 
-    /// Returns why a task has not ended, or has not ended well, for a reason of its own.
+    /// Returns the reason of its own why a task is unfinished or has failed.
     fn own_reason(&self, node: &Node) -> ViewResult<Option<String>> {
         let key = node.key;
         if let Some(why) = self.board.failures.get(&key) {

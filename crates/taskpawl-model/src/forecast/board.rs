@@ -1,4 +1,4 @@
-//! The nodes of a store, moved without it: gates decide, and nothing is written.
+//! Simulated nodes of a store: gates are applied by the usual rules, and nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -9,26 +9,26 @@ use crate::record::{Node, Phase, Work};
 use crate::settle::{Consequence, consequence, has_closed};
 use crate::view::{View, ViewResult};
 
-/// The nodes, and what became of them since.
+/// Nodes of the store with the simulated changes.
 pub(super) struct Board<'a> {
     pub(super) view: &'a dyn View,
     pub(super) nodes: BTreeMap<Key, Node>,
     dependents: HashMap<Key, Vec<Key>>,
     subtasks: HashMap<Key, Vec<Key>>,
-    /// Tasks whose states are not those of the store.
+    /// Simulated phases that differ from the store.
     pub(super) moved: BTreeMap<Key, Phase>,
     queue: VecDeque<Key>,
     /// Tasks that may have become ready.
     touched: BTreeSet<Key>,
-    /// What was decided although it depends on what is not known yet.
+    /// Conditions and lists that were assumed, because they depend on unknown results.
     pub(super) open: BTreeMap<Key, OpenQuestion>,
-    /// Tasks that ask before they start.
+    /// Tasks that need an approval before they start.
     pub(super) asking: BTreeSet<Key>,
-    /// How many items a `forEach` has, as far as that is known.
+    /// Number of items of each `forEach`, if known.
     pub(super) items: BTreeMap<Key, Option<usize>>,
-    /// Tasks of which what has to be decided before they start is decided.
+    /// Tasks whose condition, approval and list are decided.
     opened: BTreeSet<Key>,
-    /// Why tasks do not open.
+    /// Reasons why tasks fail or do not open.
     pub(super) failures: BTreeMap<Key, String>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Board<'a> {
         self.subtasks.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the tasks that may have become ready since it was asked last.
+    /// Returns the tasks that became ready since the last call.
     pub(super) fn take_touched(&mut self) -> Vec<Key> {
         let touched = std::mem::take(&mut self.touched);
         touched.into_iter().filter(|key| self.nodes[key].is_ready()).collect()
@@ -103,7 +103,7 @@ impl<'a> Board<'a> {
         *node
     }
 
-    /// Changes the phase of a task, and how it counts for others.
+    /// Changes the phase of a task, and the counts of its dependents and its parent.
     pub(super) fn set_phase(&mut self, key: Key, phase: Phase) {
         let before = self.nodes[&key];
         self.moved.insert(key, phase);
@@ -141,7 +141,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Lets every gate take effect that was touched, by the rule by which a store does.
+    /// Applies every queued gate by the same rules as a store.
     pub(super) fn settle(&mut self) -> ViewResult<()> {
         let mut last = VecDeque::new();
         loop {
@@ -188,7 +188,7 @@ impl<'a> Board<'a> {
         node
     }
 
-    /// Decides what has to be decided before a task starts, as far as that is known.
+    /// Decides the condition, approval and list of a task, as far as results are known.
     fn open(&mut self, key: Key) -> ViewResult<()> {
         match self.decide_opening(key)? {
             Opening::Skipped => self.skip_tree(key),
@@ -198,7 +198,7 @@ impl<'a> Board<'a> {
             }
             Opening::Open => {
                 self.opened.insert(key);
-                // Items that are not there yet run as if they were the task itself.
+                // Items that do not exist yet are simulated by the task itself.
                 let stands_for_items = self.items.get(&key).is_some_and(|items| *items != Some(0));
                 let has_items = !self.subtasks(key).is_empty();
                 self.update(key, |node| {

@@ -1,4 +1,4 @@
-//! The critical path: the longest chain of tasks, which no number of jobs makes shorter.
+//! Critical path: the longest chain of tasks, a lower bound that no number of jobs can reduce.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,46 +14,46 @@ use crate::status::Status;
 use crate::view::View;
 use crate::{Graph, Key, Period, TaskId};
 
-/// How many tasks beside the path are listed.
+/// Most tasks beside the path that are listed.
 const NEAR: usize = 20;
 
-/// The longest chain of tasks, and how long everything takes at least.
+/// Critical path and lower bounds of the duration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CriticalPath {
-    /// The tasks of the path, in order.
+    /// Tasks on the path, in order.
     pub path: Vec<PathTask>,
-    /// How long the path is; counted in tasks where nothing is known of how long any takes.
+    /// Duration of the path; in tasks if no durations are known.
     pub length: Period,
-    /// How long all tasks take, one after the other.
+    /// Duration of all tasks, one after the other.
     pub work: Period,
-    /// How many calls run at once.
+    /// Number of calls that run at once.
     pub jobs: usize,
-    /// How long everything takes at least: the path, or the work shared by the jobs.
+    /// Lower bound of the total duration: the path, or the work divided by the jobs.
     pub lower_bound: Period,
-    /// Whether lengths are known; else every task counts as 1 ms.
+    /// Whether durations are known; otherwise every task counts as 1 ms.
     pub is_timed: bool,
-    /// How many tasks are counted.
+    /// Number of tasks counted.
     pub tasks: usize,
-    /// Tasks beside the path that can be least late without making everything later; the first 20.
+    /// The first 20 tasks beside the path, by slack.
     pub near_critical: Vec<NearCritical>,
-    /// Commands that go on from here.
+    /// Commands to continue with.
     pub next_actions: Vec<Advised>,
 }
 
-/// A task of the critical path.
+/// A task on the critical path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PathTask {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Its name.
     pub name: String,
-    /// Its state.
+    /// Its status.
     pub status: Status,
-    /// How long it takes.
+    /// Its duration.
     pub takes: Period,
-    /// Where that is known from.
+    /// Source of the duration.
     pub source: DurationSource,
 }
 
@@ -64,15 +64,14 @@ pub struct NearCritical {
     /// The task.
     #[serde(flatten)]
     pub task: PathTask,
-    /// By how much it may be late without making everything later.
+    /// Delay that does not extend the total duration.
     pub slack: Period,
 }
 
-/// Returns the critical path of the tasks that `only` selects, as far as they are needed; with `left`, of those alone that have not
-/// ended.
+/// Returns the critical path of the tasks that `only` selects. With `left` only unfinished tasks count.
 ///
 /// # Errors
-/// A selector names nothing, or the view cannot be read.
+/// A selector matches nothing, or the view cannot be read.
 pub fn critical_path(
     view: &dyn View,
     only: &[Selector],

@@ -1,4 +1,4 @@
-//! What is taken as given: `done:ID`, `fail:ID`, `skip:ID`.
+//! Assumptions of a forecast: `done:ID`, `fail:ID`, `skip:ID`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 use crate::spec::word_enum;
 
 word_enum! {
-    /// How a task is taken to end.
+    /// Assumed end of a task.
     Assumed {
-        /// Well.
+        /// It succeeds.
         Done = "done",
-        /// Badly.
+        /// It fails.
         Fail = "fail",
-        /// It is not needed, with all below it.
+        /// It is skipped, with its descendants.
         Skip = "skip",
     }
 }
 
-/// What if a task ended so?
+/// Assumption that a task ends in a given way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hypothesis {
-    /// How.
+    /// The assumed end.
     pub how: Assumed,
-    /// The task: its id, or the beginning of it.
+    /// Reference to the task: its id or a unique prefix.
     pub task: String,
 }
 
-/// The text is no hypothesis.
+/// The text is not an assumption.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` does not say what is to be taken as given, expected `done:ID`, `fail:ID` or `skip:ID`")]
 pub struct HypothesisError {
-    /// The text as given.
+    /// The text.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What asks before it runs, and what never starts, as far as the arguments are known.
+//! Policy decisions about calls that have not started, as far as their arguments are known.
 
 use crate::flow;
 use crate::gatekeeper::{Gatekeeper, Judgement};
@@ -8,14 +8,14 @@ use crate::trust::{self, UntrustedValue, add_values};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Key};
 
-/// What is said about the calls of a task.
+/// Policy decisions about the calls of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Those that ask, and why where their author does not say so.
+    /// Calls that need an approval; with the policy's reason, if it asks.
     pub(super) calls: Vec<(CallId, Option<String>)>,
-    /// Why the list of a task asks.
+    /// Reason why the policy asks about the list of the task.
     pub(super) list: Option<String>,
-    /// Why the first of them fails that never starts.
+    /// Text of the first denied call.
     pub(super) denied: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Verdict {
     }
 }
 
-/// Looks at the calls that are left of a task.
+/// Decides about the unfinished calls of a task.
 pub(super) fn look_at_calls(
     view: &dyn View,
     gatekeeper: Option<&dyn Gatekeeper>,
@@ -53,22 +53,22 @@ pub(super) fn look_at_calls(
     Ok(verdict)
 }
 
-/// A call with the judgement about it, as far as its arguments are known.
+/// A call with the policy decision, as far as its arguments are known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedCall {
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
-    /// Its tool.
+    /// Name of its tool.
     pub tool: String,
     /// Its origin.
     pub origin: Origin,
-    /// The values of models that decide about it beside its origin.
+    /// Untrusted values that influence the call.
     pub untrusted: Vec<UntrustedValue>,
-    /// The judgement.
+    /// The decision.
     pub judgement: Judgement,
 }
 
-/// Judges the calls of a task as they would start now.
+/// Returns the policy decision for each call of a task, as if it started now.
 ///
 /// # Errors
 /// The view cannot be read.
@@ -98,7 +98,8 @@ fn judge_call(
     Ok(JudgedCall { call: call.id.clone(), tool, origin, untrusted, judgement })
 }
 
-/// Returns the values of models that the condition and the list of a task read, as far as they are known before it is opened.
+/// Returns the untrusted values that the condition and the list of a task read, as far as they are known before it
+/// opens.
 fn values_of_opening(
     view: &dyn View,
     record: &TaskRecord,
@@ -129,7 +130,7 @@ fn note_question(verdict: &mut Verdict, record: &TaskRecord, call: &CallRecord, 
     };
     let by_author = call.spec.approval.is_some();
     if record.spec.for_each.is_some() {
-        // What asks by itself does so for each element, of which nobody knows here.
+        // Calls with their own approval ask for each item, and the items do not exist yet.
         let is_asked = !by_author && record.body.progress.approval.is_none();
         verdict.list = verdict.list.take().or(why.filter(|_| is_asked));
     } else if call.body.approval.is_none() && (by_author || why.is_some()) {

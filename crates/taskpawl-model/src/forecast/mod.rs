@@ -1,4 +1,4 @@
-//! What would be: what a run would do and how it would end, what would follow if tasks ended in some way, and how long it takes.
+//! Forecasts: a simulated run and its end, consequences of assumed ends, and durations.
 
 mod answer;
 mod board;

@@ -1,4 +1,4 @@
-//! Conditions, lists and questions in a forecast: what can be evaluated is, the rest is said to be open.
+//! Conditions, lists and approvals in a forecast: evaluated if possible, otherwise reported as open.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,34 +11,34 @@ use crate::status::TaskState;
 use crate::view::{ViewError, ViewResult};
 use crate::{Key, TaskId};
 
-/// Why a task has failed of which that is taken as given.
+/// Failure text of tasks that are assumed to fail.
 pub(super) const TAKEN_TO_FAIL: &str = "it is taken to fail";
 
-/// What the opening of a task comes to.
+/// Result of opening a task.
 pub(super) enum Opening {
     /// It may start.
     Open,
-    /// Its condition does not hold.
+    /// Its condition is false.
     Skipped,
-    /// It fails, and why.
+    /// It fails, with the reason.
     Failed(String),
 }
 
-/// Something that is decided only by results that are not there yet. It is taken to hold; a list counts as one item.
+/// A condition or list that depends on unknown results. A condition is assumed to be true, a list to have one item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenQuestion {
     /// The task.
     pub task: TaskId,
-    /// The field: `when`, `forEach`.
+    /// Name of the field: `when` or `forEach`.
     pub field: &'static str,
     /// The expression.
     pub expression: String,
-    /// Tasks whose results decide it.
+    /// Tasks whose results it reads.
     pub waits_for: Vec<TaskId>,
 }
 
-/// The store as it would be.
+/// The simulated store, for evaluating expressions.
 impl Facts for Board<'_> {
     type Error = ViewError;
 
@@ -102,7 +102,7 @@ impl Board<'_> {
         }
         if let Some(for_each) = &record.spec.for_each {
             let text = for_each.list.as_str().map_or_else(|| for_each.list.to_string(), str::to_owned);
-            // Text is an expression, in braces or bare; in a list written out, elements may be templates.
+            // Text is an expression, bare or in braces. The elements of a literal list may be templates.
             let mentions = match &for_each.list {
                 Value::String(text) => expr::condition_mentions(text),
                 list @ (Value::Null
@@ -124,7 +124,7 @@ impl Board<'_> {
         Ok(Opening::Open)
     }
 
-    /// Returns whether an expression needs results of tasks that are only taken to have ended; if so, it is noted.
+    /// Returns whether an expression reads results of tasks whose end is only simulated, and records it as open then.
     fn is_unknown(
         &mut self,
         key: Key,
@@ -132,11 +132,11 @@ impl Board<'_> {
         (field, expression): (&'static str, &str),
         mentions: Result<Vec<Mention>, ExprError>,
     ) -> ViewResult<bool> {
-        // What cannot be read fails where it is evaluated.
+        // An expression that cannot be parsed fails where it is evaluated.
         let mentions = mentions.unwrap_or_default();
         let mut waits_for = Vec::new();
         for mention in mentions {
-            // That a task has ended is known here, and how; what came out of it is not.
+            // Status and error of a simulated task are known, its results are not.
             if let Name::Task { task, field } = mention.name
                 && !matches!(field, TaskField::Status | TaskField::Error)
                 && let Some(on) = flow::named(self, record, &task)?

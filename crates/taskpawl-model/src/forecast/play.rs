@@ -1,4 +1,4 @@
-//! A run in virtual time: every call ends well, and takes as long as it is known or expected to.
+//! Simulation of a run in virtual time: every call succeeds after its known or expected duration.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -9,21 +9,21 @@ use crate::spec::Priority;
 use crate::view::ViewResult;
 use crate::{Key, KeyMap};
 
-/// The order in which a run takes what is ready.
+/// Sort key of ready tasks in a run.
 type Place = (Priority, i64, Reverse<u64>, Key);
 
-/// Who plays, and by which rules.
+/// Settings of a simulated run.
 pub(super) struct Player<'p> {
     pub(super) jobs: usize,
     pub(super) ranks: &'p KeyMap<u64>,
     pub(super) takes: &'p dyn Fn(&Node, Option<usize>) -> u64,
-    /// Whether the run takes a task: it is of its scope, and there are the tools.
+    /// Whether the run takes a task: it is selected, and its tools exist.
     pub(super) may_take: &'p dyn Fn(Key) -> bool,
-    /// Why a task fails that is started.
+    /// Reason why a task fails once it is started.
     pub(super) fails: &'p dyn Fn(Key) -> Option<&'p str>,
 }
 
-/// When a task starts and ends.
+/// Start and end of a task, in units of `takes`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     pub(super) key: Key,
@@ -32,7 +32,7 @@ pub(super) struct Turn {
 }
 
 impl Player<'_> {
-    /// Plays until nothing is left that a run could do, and returns what started, in order.
+    /// Simulates until the run has nothing left to do; returns the started tasks in order.
     pub(super) fn play(&self, board: &mut Board<'_>) -> ViewResult<Vec<Turn>> {
         let (mut ready, mut running, mut turns) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         let held: Vec<Node> = board.nodes.values().copied().collect();
@@ -53,6 +53,8 @@ impl Player<'_> {
             }
             let Some((end, _)) = running.first().copied() else { return Ok(turns) };
             now = end;
+            // All tasks that end at the same time are ended before the gates are applied, so that their order does not
+            // matter.
             while let Some((_, key)) = running.first().copied().filter(|(end, _)| *end == now) {
                 running.remove(&(now, key));
                 self.end(board, key);
