@@ -117,7 +117,7 @@ pub enum Advice {
     Retry {
         /// The task.
         id: TaskId,
-        /// Whether dependents that already ran start over, too.
+        /// True if dependents that already ran start over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cascade: bool,
     },
@@ -131,7 +131,7 @@ pub enum Advice {
     Reopen {
         /// The task.
         id: TaskId,
-        /// Whether dependents that already ran start over, too.
+        /// True if dependents that already ran start over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cascade: bool,
     },
@@ -140,7 +140,7 @@ pub enum Advice {
         /// Selectors to restrict it to; empty for all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         only: Vec<Selector>,
-        /// Whether the run also waits for agents and people.
+        /// True if the run also waits for agents and people.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         wait: bool,
     },
@@ -177,7 +177,7 @@ pub enum Advice {
     ConfigPath {},
     /// List the tools.
     ListTools {
-        /// Whether to start MCP servers to list their tools.
+        /// Set to start MCP servers to list their tools.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         connect: bool,
     },

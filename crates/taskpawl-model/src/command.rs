@@ -292,11 +292,11 @@ pub enum Command {
         scope: String,
         /// All items; they replace the previous ones.
         items: Vec<ChecklistItem>,
-        /// Whether another process asks the owner to empty the list, which it does before its next answer.
+        /// True if another process asks the owner to empty the list, which it does before its next answer.
         cleared: bool,
         /// Liveness lock that the owner's process holds while it is alive; `None` if it has none.
         keeper: Option<String>,
-        /// Whether the list stays visible for review after its process ends.
+        /// True if the list stays visible for review after its process ends.
         kept: bool,
     },
     /// Imports tasks from another program, with their statuses.
@@ -547,7 +547,7 @@ pub struct Round {
     /// A claim without capacity left is not made. It appears in the `needs` of the answer only if it needs nothing
     /// else.
     pub places: usize,
-    /// Whether tasks that become ready in this round may be claimed, too.
+    /// True if tasks that become ready in this round may be claimed, too.
     pub takes_new: bool,
     /// Number of calls of each tool that may still start; other tools are unlimited.
     pub tool_places: BTreeMap<String, usize>,
@@ -592,7 +592,7 @@ pub struct RunRules {
     pub retry: Option<Retry>,
     /// Time limit of each attempt of tasks without one of their own.
     pub timeout: Option<Period>,
-    /// Whether to ignore cached results.
+    /// Set to ignore cached results.
     pub no_cache: bool,
 }
 
@@ -611,7 +611,7 @@ pub struct Needs {
     pub tool: Option<String>,
     /// Inputs that decide if a cached result can be used.
     pub cache: Option<CacheInputs>,
-    /// Whether another run, an agent or a person holds a requirement. Only a change in the store can free it then.
+    /// True if another run, an agent or a person holds a requirement. Only a change in the store can free it then.
     pub is_held_elsewhere: bool,
 }
 
@@ -721,7 +721,7 @@ pub enum CallEnd {
     },
     /// The call was stopped and its outcome is unknown.
     Interrupted {
-        /// Whether the tool allows repeating the call anyway.
+        /// True if the tool allows repeating the call anyway.
         repeatable: bool,
         /// Details, such as the last message of the worker.
         why: Option<String>,
@@ -754,9 +754,9 @@ pub struct Report {
     pub changed_beyond: Vec<String>,
     /// Reason why changed files could not be determined.
     pub changes_unknown: Option<String>,
-    /// Whether the cache inputs of the task changed after it was claimed.
+    /// True if the cache inputs of the task changed after it was claimed.
     pub inputs_changed: bool,
-    /// Whether to start the next call of the task; otherwise the task is released.
+    /// Set to start the next call of the task; otherwise the task is released.
     pub go_on: bool,
 }
 
@@ -832,7 +832,7 @@ pub struct Answer {
     pub imported: Option<ImportReport>,
     /// Report of an undo.
     pub undone: Option<Undone>,
-    /// Whether this repeats an earlier request, so that nothing was changed.
+    /// True if this repeats an earlier request, so that nothing was changed.
     pub repeated: bool,
     /// Number of events that the command wrote. Together with `revision` this reveals writes of other processes in
     /// between.

@@ -36,7 +36,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) origin: Origin,
     /// Origin recorded on values that the command writes.
     pub(crate) writer: Origin,
-    /// Whether to record an undo snapshot.
+    /// Set to record an undo snapshot.
     pub(crate) is_undoable: bool,
     /// Ids of new tasks that deleted tasks had used before.
     pub(crate) reused: BTreeSet<TaskId>,
@@ -863,6 +863,6 @@ pub(crate) fn subtask_count(node: &mut Node, phase: Phase) -> &mut u32 {
     }
 }
 
-fn missing(what: impl std::fmt::Display) -> ViewError {
-    ViewError(format!("the store has no task {what}, though something refers to it").into())
+fn missing(key: impl std::fmt::Display) -> ViewError {
+    ViewError(format!("the store has no task {key}, though something refers to it").into())
 }

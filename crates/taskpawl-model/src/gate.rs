@@ -21,7 +21,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Whether the parent allows its subtasks to start.
+    /// Permission of the parent for its subtasks to start.
     Entry {
         /// They may start.
         Open = "open",

@@ -62,7 +62,7 @@ pub enum Refusal {
     DuplicateId {
         /// The id.
         id: TaskId,
-        /// Whether the task with this id was deleted.
+        /// True if the task with this id was deleted.
         deleted: bool,
     },
     /// The transition table does not allow the change of status.
@@ -189,7 +189,7 @@ pub enum Refusal {
         id: TaskId,
         /// The dependency.
         on: TaskId,
-        /// Whether the dependency exists.
+        /// True if the dependency exists.
         exists: bool,
     },
     /// The work of a task cannot change in its current status.
@@ -306,7 +306,7 @@ pub enum Refusal {
         id: TaskId,
         /// Time at which it ended.
         at: Timestamp,
-        /// Whether the plan's default lets the task continue.
+        /// True if the plan's default lets the task continue.
         goes_on: bool,
     },
     /// The proposal changed since the approver saw it.
@@ -412,7 +412,7 @@ pub enum Refusal {
         message: String,
         /// Its hint.
         hint: Option<Hint>,
-        /// Whether it is about an unknown or ambiguous id.
+        /// True if it is about an unknown or ambiguous id.
         is_about_ids: bool,
     },
     /// Tasks of another program cannot be imported.
@@ -741,9 +741,9 @@ impl Refusal {
         Some(since).filter(|since| !since.events.is_empty())
     }
 
-    pub(crate) fn with_since(mut self, what: Since) -> Self {
+    pub(crate) fn with_since(mut self, changes: Since) -> Self {
         if let Self::Transition { since, .. } = &mut self {
-            *since = what;
+            *since = changes;
         }
         self
     }

@@ -110,7 +110,7 @@ pub struct DeletedTask {
     /// Spec that its plan last applied, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// Whether the deletion made its id available for new tasks.
+    /// True if the deletion made its id available for new tasks.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub freed: bool,
 }

@@ -53,10 +53,10 @@ pub struct Task {
     /// Holder and lease, while the task is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// How the claim ended, until a later command puts the task back. Not stored: reads derive it.
+    /// End of the claim, until a later command puts the task back. Not stored: reads derive it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ended: Option<ClaimEnd>,
-    /// Whether the time to decide has ended, and no command has applied the consequence yet. Not stored: reads derive
+    /// True if the time to decide has ended, and no command has applied the consequence yet. Not stored: reads derive
     /// it.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub question_over: bool,

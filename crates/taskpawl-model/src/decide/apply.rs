@@ -32,7 +32,7 @@ const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "due
 /// A task as it was applied: the next apply compares with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Applied<'p> {
-    /// Whether the author gave the id; otherwise the name identifies the task.
+    /// True if the author gave the id; otherwise the name identifies the task.
     pub(super) has_id: bool,
     pub(super) spec: Shared<TaskSpec>,
     #[serde(default, skip_serializing_if = "has_none")]

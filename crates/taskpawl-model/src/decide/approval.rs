@@ -409,11 +409,11 @@ impl Draft<'_> {
         let (record, open) = self.open_question(key)?;
         check_hash(&record, &open, yes.hash)?;
         check_answer(&record, &open, yes.answer.as_ref())?;
-        let mut said =
+        let mut remarks =
             yes.answer.iter().map(|answer| format!("answer: {}", plain(answer))).collect::<Vec<_>>();
         if let Some(args) = yes.args {
             self.note_edit(key, &record, &open, args)?;
-            said.push("with other arguments".to_owned());
+            remarks.push("with other arguments".to_owned());
         }
         let granted = Granted {
             hash: open.hash,
@@ -427,7 +427,7 @@ impl Draft<'_> {
         if yes.args.is_none() && open.why.is_some() {
             self.confirm_inputs(key, &record, open.call.as_ref())?;
         }
-        let text = (!said.is_empty()).then(|| said.join("; "));
+        let text = (!remarks.is_empty()).then(|| remarks.join("; "));
         self.set_state(key, TaskState::Todo, Cause::Approve, text)
     }
 
@@ -546,8 +546,8 @@ impl Draft<'_> {
         match on_expiry(question.filter(|_| open.why.is_none())) {
             OnExpiry::Reject => self.reject_one(key, &format!("nobody decided until {end}"))?,
             OnExpiry::Approve(answer) => {
-                let said = answer.iter().map(|answer| format!("answer: {answer}; "));
-                let text = format!("{}nobody decided until {end}", said.collect::<String>());
+                let remark = answer.iter().map(|answer| format!("answer: {answer}; "));
+                let text = format!("{}nobody decided until {end}", remark.collect::<String>());
                 let (by, answer) = (ON_EXPIRY.to_owned(), answer.map(Value::String));
                 let Open { hash, policy, .. } = &open;
                 let (hash, policy) = (hash.clone(), policy.clone());
@@ -579,8 +579,8 @@ fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Opti
 
 /// Returns the default of a question: `reject`, `approve`, or one of the options.
 pub(crate) fn on_expiry_word(record: &TaskRecord, call: Option<&CallRecord>) -> String {
-    let said = question_of(record, call).and_then(|question| question.on_expiry.clone());
-    said.unwrap_or_else(|| "reject".to_owned())
+    let word = question_of(record, call).and_then(|question| question.on_expiry.clone());
+    word.unwrap_or_else(|| "reject".to_owned())
 }
 
 fn has_question(approval: &Approval) -> bool {

@@ -97,18 +97,18 @@ impl Draft<'_> {
         } else if *self.context.actor == *PERSON {
             keys.retain(|key| self.task(*key).is_ok_and(|record| self.is_for_me(&record)));
         }
-        let mut found = keys.into_iter().map(|key| self.node(key)).collect::<Decided<Vec<_>>>()?;
+        let mut nodes = keys.into_iter().map(|key| self.node(key)).collect::<Decided<Vec<_>>>()?;
         for key in expired {
             // The view still shows these tasks as in progress.
             let node = self.node(*key)?;
             if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(*key)?) {
-                found.push(node);
+                nodes.push(node);
             }
         }
-        found.sort_by_key(|node| (node.priority, node.due, node.key));
+        nodes.sort_by_key(|node| (node.priority, node.due, node.key));
         // For a person both queries may return the same task.
-        found.dedup_by_key(|node| node.key);
-        Ok(found.into_iter().map(|node| node.key).collect())
+        nodes.dedup_by_key(|node| node.key);
+        Ok(nodes.into_iter().map(|node| node.key).collect())
     }
 
     fn is_for_me(&self, record: &TaskRecord) -> bool {
@@ -131,8 +131,7 @@ impl Draft<'_> {
         let node = self.node(key)?;
         if !node.is_ready() {
             let (open, failed) = self.obstacles(key)?;
-            // The explanation reads the view, which lacks changes of this command. Without one, it would miss a new
-            // task.
+            // The explanation reads the view, which does not show tasks created by this command.
             let is_old = self.changes.tasks.is_empty();
             let cause = if is_old { crate::explain::first_cause(self.view, key, self.now())? } else { None };
             return Err(Refusal::NotReady { id: record.id.clone(), open, failed, cause }.into());

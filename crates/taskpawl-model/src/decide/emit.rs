@@ -93,10 +93,10 @@ impl Draft<'_> {
         let ids: Vec<TaskId> = calls.iter().flat_map(|call| call.body.emitted.iter().cloned()).collect();
         let (by, mut keys) = (self.id(key)?, Vec::with_capacity(ids.len()));
         for id in ids {
-            if let Some(found) = self.find_id(id.as_str())?
-                && is_found_during(&self.task(found)?, &by)
+            if let Some(task) = self.find_id(id.as_str())?
+                && is_found_during(&self.task(task)?, &by)
             {
-                keys.push(found);
+                keys.push(task);
             }
         }
         Ok(keys)
@@ -105,18 +105,18 @@ impl Draft<'_> {
     /// Returns all tasks added by calls of these tasks, their descendants, and tasks added by those in turn.
     pub(super) fn emitted_from(&mut self, by: &[Key]) -> Decided<Vec<Key>> {
         let (mut queue, mut seen) = (by.to_vec(), BTreeSet::new());
-        let mut found = Vec::new();
+        let mut all = Vec::new();
         while let Some(key) = queue.pop() {
             for emitted in self.emitted_by(key)? {
                 for key in [vec![emitted], self.subtree(emitted)?].concat() {
                     if seen.insert(key) {
-                        found.push(key);
+                        all.push(key);
                         queue.push(key);
                     }
                 }
             }
         }
-        Ok(found)
+        Ok(all)
     }
 
     /// Withdraws the queued tasks, which were added by calls that start over.
@@ -177,7 +177,7 @@ fn emitted(result: &Value) -> Option<&Value> {
 
 /// Removes `neededBy`, which plan files do not have, and returns it by the id or name of the task.
 fn take_needed_by(tasks: &mut Value) -> Decided<BTreeMap<String, Vec<String>>> {
-    let mut found = BTreeMap::new();
+    let mut needed_by = BTreeMap::new();
     let Value::Array(tasks) = tasks else { return Err(invalid("tasks", "a list of tasks is needed").into()) };
     let mut queue: Vec<&mut Value> = tasks.iter_mut().collect();
     while let Some(task) = queue.pop() {
@@ -185,7 +185,7 @@ fn take_needed_by(tasks: &mut Value) -> Decided<BTreeMap<String, Vec<String>>> {
         if let Some(names) = fields.remove(NEEDED_BY) {
             let label = fields.get("id").or_else(|| fields.get("name")).and_then(Value::as_str);
             let names = names_in(&names).ok_or_else(|| invalid(NEEDED_BY, "expected a list of task ids"))?;
-            found.insert(label.unwrap_or_default().to_owned(), names);
+            needed_by.insert(label.unwrap_or_default().to_owned(), names);
         }
         if let Some(Value::Array(below)) = fields.get_mut("subtasks") {
             queue.extend(below);

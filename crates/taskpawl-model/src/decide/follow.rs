@@ -14,7 +14,7 @@ use super::again::How;
 /// Fields that affect every call of a task. If one of them changes, all calls run again.
 pub(super) const WHOLE: &[&str] = &["forEach", "when", "mode", "repeat", "context"];
 
-/// How a task takes changed work, depending on its status.
+/// Effect of changed work on a task, depending on its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// The task has not started: it follows the file.
@@ -232,8 +232,8 @@ impl Draft<'_> {
 
     /// Returns whether a call may run twice, according to its author or else to its tool.
     fn is_repeatable(&self, call: &CallRecord, calls: &[CallRecord]) -> bool {
-        let said = calls.iter().find(|new| new.id == call.id).unwrap_or(call).spec.idempotent;
-        said.or(call.spec.idempotent).unwrap_or_else(|| {
+        let by_author = calls.iter().find(|new| new.id == call.id).unwrap_or(call).spec.idempotent;
+        by_author.or(call.spec.idempotent).unwrap_or_else(|| {
             let args = call.body.args.as_ref().unwrap_or(&call.spec.args);
             let gatekeeper = self.context.gatekeeper.as_deref();
             gatekeeper.is_some_and(|gatekeeper| gatekeeper.is_repeatable(&call.spec.tool_name, args))

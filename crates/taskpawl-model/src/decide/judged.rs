@@ -133,15 +133,15 @@ impl Draft<'_> {
         list: &[Value],
     ) -> Decided<Vec<Map>> {
         let mut item = unanswered(record);
-        let mut found = Vec::with_capacity(calls.len() * list.len());
+        let mut all_args = Vec::with_capacity(calls.len() * list.len());
         for (index, value) in (0..).zip(list) {
             item.body.progress.item =
                 Some(Box::new(Item { index, value: value.clone(), untrusted: Vec::new() }));
             for call in calls {
-                found.push(flow::known_args(self, &item, calls, call)?.args);
+                all_args.push(flow::known_args(self, &item, calls, call)?.args);
             }
         }
-        Ok(found)
+        Ok(all_args)
     }
 
     /// Asks about a whole list again if an item may not start because the list was approved under another policy

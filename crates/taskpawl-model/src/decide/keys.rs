@@ -10,13 +10,13 @@ use crate::status::CallStatus;
 impl Draft<'_> {
     /// Records the prefix of idempotency keys. Calls that were keys and may start again keep their previous prefix.
     pub(super) fn settle_keys(&mut self, request: &KeyRequest) -> Decided<()> {
-        let known = self.view.key_space()?;
-        if request.is_settled(known.as_ref()) {
+        let stored = self.view.key_space()?;
+        if request.is_settled(stored.as_ref()) {
             return Ok(());
         }
-        let project = request.project(known.as_ref()).to_owned();
+        let project = request.project(stored.as_ref()).to_owned();
         let before =
-            known.unwrap_or_else(|| KeySpace { project: request.before.clone(), ..KeySpace::default() });
+            stored.unwrap_or_else(|| KeySpace { project: request.before.clone(), ..KeySpace::default() });
         let kept = if before.project == project { before.kept } else { self.kept_keys(before)? };
         self.changes.key_space = Some(KeySpace { project, path: request.path.clone(), kept });
         Ok(())

@@ -38,8 +38,8 @@ impl Naming {
         Cow::Owned(apply)
     }
 
-    /// Returns the id that the store has. The ids of an instance begin with its name, the stored ones with the name that it had
-    /// when it was applied first.
+    /// Returns the id used in the store. Ids of an instance begin with its current name in the plan. The stored ids begin
+    /// with the name of its first apply, which differs after a rename.
     fn stored_id(&self, apply: &Apply, id: &TaskId) -> TaskId {
         let in_file = id.as_str().strip_prefix(&apply.name).and_then(|rest| rest.strip_prefix('.'));
         match in_file.filter(|_| apply.plan.is_instance) {
@@ -49,7 +49,7 @@ impl Naming {
     }
 
     pub(super) fn tell(&self, apply: &Apply, report: &mut ApplyReport) {
-        // The prefix of an instance was asked for: there is nothing to tell.
+        // The caller chose the prefix of an instance, so reporting it would be noise.
         if !apply.plan.is_instance {
             report.prefix.clone_from(&self.record.prefix);
         }

@@ -1,6 +1,6 @@
 //! Requirements of tasks other than capacity: resources, and files that no other task may write.
 //!
-//! A run tracks what its own tasks hold. Holders outside the run are found here, in the commit that claims.
+//! A run tracks the holdings of its own tasks. Holders outside the run are found here, in the commit that claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 #[derive(Debug, Clone)]
 pub(crate) struct Holder {
     key: Key,
-    /// Whether the run that asks holds it.
+    /// True if the run that asks holds it.
     is_own: bool,
     resources: BTreeMap<String, u32>,
     writes: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Holder {
 impl Draft<'_> {
     /// Returns whether a task that is claimed or resumed gets its requirements from the grants of [`room`](Self::room).
     ///
-    /// If not, the answer lists what is missing, or a cache hit has finished the task.
+    /// If not, the answer lists the missing ones, or a cache hit has finished the task.
     pub(crate) fn take_needs(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
         if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan.as_str())) {
             return Ok(false);
@@ -102,7 +102,7 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    /// Returns the refusal of a claim by an agent or a person if other tasks hold what the task needs.
+    /// Returns the refusal of a claim by an agent or a person if other tasks hold its requirements.
     ///
     /// `given` has the capacities of resources that no plan declares.
     pub(super) fn occupied(
@@ -151,7 +151,7 @@ impl Draft<'_> {
         Ok(limit.map(|limit| (parent, limit)))
     }
 
-    /// Returns whether other tasks hold what a task needs: `Some(true)` if none of them belongs to this run.
+    /// Returns whether other tasks hold the requirements of a task: `Some(true)` if none of them belongs to this run.
     fn conflict(&mut self, key: Key, needs: &Needs) -> Decided<Option<bool>> {
         let holders = std::mem::take(self.holders()?);
         let mut held = Vec::new();
@@ -160,10 +160,10 @@ impl Draft<'_> {
                 held.push(holder);
             }
         }
-        let found = in_the_way(&held, needs);
-        let found = (!found.is_empty()).then(|| found.iter().all(|holder| !holder.is_own));
+        let conflicting = in_the_way(&held, needs);
+        let conflicting = (!conflicting.is_empty()).then(|| conflicting.iter().all(|holder| !holder.is_own));
         *self.holders()? = holders;
-        Ok(found)
+        Ok(conflicting)
     }
 
     fn held_beside(&mut self, key: Key) -> Decided<Vec<Holder>> {

@@ -104,10 +104,10 @@ impl Draft<'_> {
         }
         let is_inside = |key: &Key| round.scope.as_ref().is_none_or(|scope| scope.contains(key));
         let nodes = self.newly_ready().filter(|node| is_inside(&node.key) && node.work == Work::Calls);
-        let mut found: Vec<Order> = nodes.map(|node| turn(round, &node)).collect();
-        found.sort_unstable();
-        found.truncate(self.room.places);
-        found
+        let mut turns: Vec<Order> = nodes.map(|node| turn(round, &node)).collect();
+        turns.sort_unstable();
+        turns.truncate(self.room.places);
+        turns
     }
 
     /// Claims a task for the run. Returns its needs if it only lacks capacity.
@@ -205,9 +205,9 @@ impl Draft<'_> {
 
     fn running_call(&mut self, key: Key, record: &TaskRecord, call: &CallId) -> Decided<usize> {
         let calls = self.calls(key)?;
-        let found = calls.iter().position(|other| other.id == *call);
-        let status = found.map_or("unknown", |position| calls[position].body.status.as_str());
-        match found {
+        let position = calls.iter().position(|other| other.id == *call);
+        let status = position.map_or("unknown", |position| calls[position].body.status.as_str());
+        match position {
             Some(position) if calls[position].body.status == CallStatus::Running => Ok(position),
             _ => {
                 let (id, call, status) = (record.id.clone(), call.to_string(), status.to_owned());

@@ -43,7 +43,7 @@ pub struct Explanation {
     pub name: String,
     /// Its status.
     pub status: Status,
-    /// Whether the task can be claimed now.
+    /// True if the task can be claimed now.
     pub is_ready: bool,
     /// Chain of causes from the task to the first cause. Of a long chain both ends.
     pub chain: Vec<Link>,
@@ -52,7 +52,7 @@ pub struct Explanation {
     pub omitted: usize,
     /// First cause: the last link of the chain.
     pub first_cause: Link,
-    /// Whether the search visited every task that could be a more relevant first cause.
+    /// True if the search visited every task that could be a more relevant first cause.
     pub is_complete: bool,
     /// Commands that resolve the first cause, those without loss first.
     pub next_actions: Vec<Advised>,

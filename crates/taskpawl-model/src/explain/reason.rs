@@ -55,7 +55,7 @@ pub enum Reason {
         #[serde(skip_serializing_if = "Option::is_none")]
         assignee: Option<String>,
     },
-    /// Ready, but other tasks hold what it needs.
+    /// Ready, but other tasks hold its requirements.
     Occupied {
         /// The resources and paths that it needs.
         names: Vec<String>,
@@ -176,7 +176,7 @@ pub enum Reason {
     Failed {
         /// Text of the failure.
         error: String,
-        /// Whether any of its tool calls were started.
+        /// True if any of its tool calls were started.
         has_calls: bool,
     },
     /// The task was cancelled.

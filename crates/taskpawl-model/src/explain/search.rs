@@ -41,7 +41,7 @@ pub(super) struct Way {
     pub(super) steps: Vec<WayStep>,
     /// Last task of the path, and its reason.
     pub(super) end: (Key, Reason),
-    /// Whether the search visited every task that could be a more relevant cause.
+    /// True if the search visited every task that could be a more relevant cause.
     pub(super) is_complete: bool,
 }
 

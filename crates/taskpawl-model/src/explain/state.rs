@@ -25,11 +25,11 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
         TaskState::Todo => reason_of_ready(view, facts, node, &task)?,
         TaskState::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
         TaskState::Blocked { reason } => {
-            let mut found = reason_of_block(reason);
-            if let Reason::Interrupted { call, why } = &mut found {
+            let mut block_reason = reason_of_block(reason);
+            if let Reason::Interrupted { call, why } = &mut block_reason {
                 *why = why_interrupted(view, node.key, call)?;
             }
-            if let Reason::Approval { call, why, expires_at: Some(end), over, .. } = &mut found
+            if let Reason::Approval { call, why, expires_at: Some(end), over, .. } = &mut block_reason
                 && *end <= facts.now
             {
                 let calls = view.calls(node.key)?;
@@ -38,7 +38,7 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
                 let is_by_rules = why.is_some();
                 *over = Some(if is_by_rules { "reject".to_owned() } else { on_expiry_word(&task, call) });
             }
-            found
+            block_reason
         }
         TaskState::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
         TaskState::Failed { error, .. } => {
@@ -196,8 +196,8 @@ fn occupied(
                 holders.push((name.clone(), other.id.clone()));
             }
         }
-        let theirs = crate::decide::held_paths(&other);
-        for path in writes.iter().filter(|path| theirs.iter().any(|other| paths::overlap(path, other))) {
+        let held = crate::decide::held_paths(&other);
+        for path in writes.iter().filter(|path| held.iter().any(|other| paths::overlap(path, other))) {
             names.insert(path.clone());
             holders.push((path.clone(), other.id.clone()));
         }

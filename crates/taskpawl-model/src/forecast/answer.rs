@@ -94,7 +94,7 @@ pub struct Planned {
     pub takes: Option<Period>,
     /// Source of the duration.
     pub source: DurationSource,
-    /// Whether it needs an approval first.
+    /// True if it needs an approval first.
     pub asks: bool,
     /// Number of items of a `forEach`; `unknown` if the list cannot be evaluated yet, which counts as one item.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,8 +183,8 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let scope = select(view, &options.only)?;
     let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
     let durations = Durations::load(view)?;
-    let who = Taker { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
-    let ranks = Lengths::load(view, &durations, &who)?.ranks();
+    let taker = Taker { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
+    let ranks = Lengths::load(view, &durations, &taker)?.ranks();
     let mut board = Board::load(view)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;
@@ -372,10 +372,10 @@ impl Writer<'_> {
 
     fn waves(&self, steps: &[Turn], timed: &[Turn]) -> ViewResult<Vec<Wave>> {
         let starts: BTreeMap<Key, u64> = timed.iter().map(|turn| (turn.key, turn.start)).collect();
-        let places: BTreeMap<Key, usize> =
-            timed.iter().enumerate().map(|(place, turn)| (turn.key, place)).collect();
+        let positions: BTreeMap<Key, usize> =
+            timed.iter().enumerate().map(|(position, turn)| (turn.key, position)).collect();
         let mut sorted: Vec<&Turn> = steps.iter().collect();
-        sorted.sort_by_key(|turn| (turn.start, places.get(&turn.key).copied()));
+        sorted.sort_by_key(|turn| (turn.start, positions.get(&turn.key).copied()));
         let mut waves: Vec<Wave> = Vec::new();
         for turn in sorted {
             let number = turn.start + 1;

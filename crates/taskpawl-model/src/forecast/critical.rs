@@ -31,7 +31,7 @@ pub struct CriticalPath {
     pub jobs: usize,
     /// Lower bound of the total duration: the path, or the work divided by the jobs.
     pub lower_bound: Period,
-    /// Whether durations are known; otherwise every task counts as 1 ms.
+    /// True if durations are known; otherwise every task counts as 1 ms.
     pub is_timed: bool,
     /// Number of tasks counted.
     pub tasks: usize,

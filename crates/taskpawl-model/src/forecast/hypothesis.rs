@@ -41,8 +41,8 @@ impl FromStr for Hypothesis {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once(':').filter(|(_, task)| !task.is_empty());
-        let found = parts.and_then(|(word, task)| Some((Assumed::from_word(word)?, task)));
-        let (how, task) = found.ok_or_else(|| HypothesisError { text: text.to_owned() })?;
+        let parsed = parts.and_then(|(word, task)| Some((Assumed::from_word(word)?, task)));
+        let (how, task) = parsed.ok_or_else(|| HypothesisError { text: text.to_owned() })?;
         Ok(Self { how, task: task.to_owned() })
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Player<'p> {
     pub(super) jobs: usize,
     pub(super) ranks: &'p KeyMap<u64>,
     pub(super) takes: &'p dyn Fn(&Node, Option<usize>) -> u64,
-    /// Whether the run takes a task: it is selected, and its tools exist.
+    /// True if the run takes a task: it is selected, and its tools exist.
     pub(super) may_take: &'p dyn Fn(Key) -> bool,
     /// Reason why a task fails once it is started.
     pub(super) fails: &'p dyn Fn(Key) -> Option<&'p str>,

@@ -1,4 +1,4 @@
-//! Statuses set by an import, adapted to what is possible in the store.
+//! Statuses set by an import, adapted to the statuses that are possible in the store.
 
 use std::collections::BTreeMap;
 
