@@ -1,10 +1,10 @@
-//! The data of expressions in tests.
+//! Data that the expressions in the tests read.
 
 use serde_json::{Value, json};
 use taskpawl_model::Status;
 use taskpawl_model::expr::{Data, TaskData};
 
-/// Returns the data for the examples of the language reference.
+/// Returns the data used by the examples of the language reference.
 pub(crate) fn data() -> Data {
     let map = |value: Value| value.as_object().cloned().unwrap();
     let task = |status, result: Value, results: Value| TaskData {

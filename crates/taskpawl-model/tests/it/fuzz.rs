@@ -1,4 +1,4 @@
-//! Hostile input for the parsers of plans, tasks and expressions. It is refused or parsed, and never causes a panic.
+//! Hostile input for the parsers of plans, tasks and expressions: accepted or refused, never a panic.
 
 mod entries;
 
@@ -196,7 +196,7 @@ const SECRET: Target<'_> = Target {
 };
 
 #[test]
-fn the_corpus_is_read_or_refused() {
+fn corpus_parses_or_is_refused() {
     PLAN.corpus(plan);
     TASK.corpus(task);
     EXPRESSION.corpus(expression);
@@ -204,21 +204,21 @@ fn the_corpus_is_read_or_refused() {
 }
 
 #[test]
-fn hostile_plans_panic_nothing() {
+fn hostile_plans_never_panic() {
     PLAN.fuzz(plan);
 }
 
 #[test]
-fn hostile_tasks_panic_nothing() {
+fn hostile_tasks_never_panic() {
     TASK.fuzz(task);
 }
 
 #[test]
-fn hostile_expressions_panic_nothing() {
+fn hostile_expressions_never_panic() {
     EXPRESSION.fuzz(expression);
 }
 
 #[test]
-fn hostile_names_of_secrets_panic_nothing() {
+fn hostile_secret_names_never_panic() {
     SECRET.fuzz(secret);
 }

@@ -1,4 +1,4 @@
-//! Tests of the model through its public interface.
+//! Tests of the model through its public API.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

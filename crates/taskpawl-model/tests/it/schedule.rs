@@ -1,4 +1,4 @@
-//! The scheduler as scripts: one event per line, with the resulting actions below it.
+//! Decisions of the scheduler as scripts: one event per line, followed by the resulting actions.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use taskpawl_model::{
     StartedCall, TaskId, TaskSpec, Trigger, Work,
 };
 
-/// A run with the script of its events and actions so far.
+/// A run under test, and the transcript so far.
 struct Script {
     state: State,
     text: String,
@@ -20,8 +20,8 @@ impl Script {
         Self { state: State::new(jobs, KeyMap::default()), text: String::new() }
     }
 
-    fn tell(&mut self, what: &str, event: Event) -> &mut Self {
-        writeln!(self.text, "{what}").unwrap();
+    fn tell(&mut self, label: &str, event: Event) -> &mut Self {
+        writeln!(self.text, "{label}").unwrap();
         for action in step(&mut self.state, event) {
             writeln!(self.text, "  {}", action_text(&action)).unwrap();
         }
@@ -120,7 +120,7 @@ fn action_text(action: &Action) -> String {
 }
 
 #[test]
-fn a_chain_runs_one_after_the_other_and_the_end_shares_a_commit_with_the_next_claim() {
+fn chain_runs_in_order_and_an_end_shares_a_commit_with_the_next_claim() {
     let mut script = Script::new(4);
     script.ready(&[1]).settled().committed(&[(1, "c1")], &[]).settled();
     script.ended(1, "c1").settled().committed(&[], &[2]).settled();
@@ -129,7 +129,7 @@ fn a_chain_runs_one_after_the_other_and_the_end_shares_a_commit_with_the_next_cl
 }
 
 #[test]
-fn ready_tasks_are_taken_by_priority_due_date_rank_and_age() {
+fn ready_tasks_are_claimed_by_priority_due_date_rank_and_age() {
     let ranks = KeyMap::from_iter([(Key(5), 9), (Key(6), 2)]);
     let mut state = State::new(100, ranks);
     let with = |key, priority, due| Node { priority, due, ..node(key) };
@@ -152,7 +152,7 @@ fn ready_tasks_are_taken_by_priority_due_date_rank_and_age() {
 }
 
 #[test]
-fn a_task_that_becomes_more_urgent_while_it_waits_is_taken_once() {
+fn raising_the_priority_of_a_waiting_task_claims_it_once() {
     let mut script = Script::new(1);
     let urgent = Node { priority: Priority::Critical, ..node(2) };
     script.ready(&[1, 2]).tell("2 is urgent", Event::Ready(vec![urgent]));
@@ -172,7 +172,7 @@ fn a_task_that_becomes_more_urgent_while_it_waits_is_taken_once() {
 }
 
 #[test]
-fn no_more_calls_run_than_there_are_jobs_also_of_parallel_tasks() {
+fn running_calls_never_exceed_jobs_even_in_parallel_tasks() {
     let mut script = Script::new(2);
     script.ready(&[1, 2, 3]).settled();
     script.committed(&[(1, "c1"), (1, "c2"), (1, "c3"), (2, "c1")], &[]).settled();
@@ -184,7 +184,7 @@ fn no_more_calls_run_than_there_are_jobs_also_of_parallel_tasks() {
 }
 
 #[test]
-fn only_one_commit_is_under_way_and_what_comes_meanwhile_shares_the_next() {
+fn events_during_a_commit_share_the_next_commit() {
     let mut script = Script::new(3);
     script.ready(&[1]).settled().ready(&[2]).settled().ready(&[3]).settled();
     script.committed(&[(1, "c1")], &[]).settled();
@@ -193,7 +193,7 @@ fn only_one_commit_is_under_way_and_what_comes_meanwhile_shares_the_next() {
 }
 
 #[test]
-fn a_soft_stop_starts_nothing_and_gives_back_what_never_started() {
+fn soft_stop_starts_nothing_and_releases_unstarted_tasks() {
     let mut script = Script::new(1);
     script.ready(&[1, 2, 3]).settled().committed(&[(1, "c1"), (1, "c2"), (2, "c1")], &[]).stop();
     script.settled().committed(&[], &[]).settled();
@@ -202,7 +202,7 @@ fn a_soft_stop_starts_nothing_and_gives_back_what_never_started() {
 }
 
 #[test]
-fn calls_that_a_pending_commit_starts_after_a_stop_are_released() {
+fn calls_started_by_a_pending_commit_after_a_stop_are_released() {
     let mut script = Script::new(2);
     script.ready(&[1]).settled().stop().settled().committed(&[(1, "c1")], &[]).settled();
     script.committed(&[], &[]).settled();
@@ -222,7 +222,7 @@ fn calls_that_a_pending_commit_starts_after_a_stop_are_released() {
 }
 
 #[test]
-fn a_hard_stop_ends_what_runs() {
+fn hard_stop_kills_running_calls() {
     let mut script = Script::new(2);
     script.ready(&[1, 2]).settled().committed(&[(1, "c1"), (2, "c1")], &[]).stop().settled().stop();
     script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::interrupted(false))).settled();
@@ -231,7 +231,7 @@ fn a_hard_stop_ends_what_runs() {
 }
 
 #[test]
-fn a_revoked_task_is_killed_and_its_waiting_calls_never_start() {
+fn revoked_task_is_killed_and_its_waiting_calls_never_start() {
     let mut script = Script::new(1);
     script.ready(&[1, 2]).settled().committed(&[(1, "c1"), (1, "c2"), (2, "c1")], &[]);
     script.tell("revoked 1", Event::Revoked(Key(1))).tell("revoked 7", Event::Revoked(Key(7)));
@@ -241,7 +241,7 @@ fn a_revoked_task_is_killed_and_its_waiting_calls_never_start() {
 }
 
 #[test]
-fn a_task_that_starts_again_waits_for_the_end_of_its_last_attempt() {
+fn restarted_task_waits_for_the_end_of_its_previous_attempt() {
     let mut script = Script::new(3);
     script.ready(&[1]).settled().committed(&[(1, "c1"), (1, "c2")], &[]).settled();
     script.tell("revoked 1", Event::Revoked(Key(1))).ready(&[1, 2]).settled();
@@ -253,7 +253,7 @@ fn a_task_that_starts_again_waits_for_the_end_of_its_last_attempt() {
 }
 
 #[test]
-fn a_commit_claims_nothing_by_itself_while_a_revoked_task_runs() {
+fn commit_takes_nothing_new_while_a_revoked_task_runs() {
     let mut state = State::new(3, KeyMap::default());
     let mut places = Vec::new();
     let mut tell = |event| {
@@ -275,7 +275,7 @@ fn a_commit_claims_nothing_by_itself_while_a_revoked_task_runs() {
 }
 
 #[test]
-fn a_new_attempt_that_a_commit_under_way_claimed_waits_for_the_old_one() {
+fn attempt_claimed_by_a_pending_commit_waits_for_the_old_one() {
     let mut script = Script::new(3);
     script.ready(&[1]).settled().committed(&[(1, "c1")], &[]).ready(&[2]).settled();
     script.tell("revoked 1", Event::Revoked(Key(1))).committed(&[(1, "c1"), (2, "c1")], &[]).settled();
@@ -284,13 +284,13 @@ fn a_new_attempt_that_a_commit_under_way_claimed_waits_for_the_old_one() {
 }
 
 #[test]
-fn a_run_waits_for_others_and_ends_once() {
+fn run_waits_for_more_work_and_finishes_once() {
     let mut script = Script::new(1);
-    script.tell("others may bring more", Event::MoreMayCome(true)).settled().ready(&[1]).settled();
+    script.tell("more work may come", Event::MoreMayCome(true)).settled().ready(&[1]).settled();
     script.committed(&[(1, "c1")], &[]).ended(1, "c1").settled().committed(&[], &[]).settled();
-    script.tell("nobody brings more", Event::MoreMayCome(false)).settled().settled();
+    script.tell("no more work may come", Event::MoreMayCome(false)).settled().settled();
     insta::assert_snapshot!(script.text, @"
-    others may bring more
+    more work may come
     settled
     ready [1]
     settled
@@ -302,7 +302,7 @@ fn a_run_waits_for_others_and_ends_once() {
       commit: 1/c1 ok
     committed, started [], ready []
     settled
-    nobody brings more
+    no more work may come
     settled
       finish
     settled
@@ -310,7 +310,7 @@ fn a_run_waits_for_others_and_ends_once() {
 }
 
 #[test]
-fn a_task_resumes_once_with_the_first_tool_that_has_a_free_slot() {
+fn first_tool_with_capacity_resumes_a_task_once() {
     let tools = [("one".to_owned(), 1), ("two".to_owned(), 1)].into();
     let limits = Limits { tools, ..Limits::default() };
     let mut state = State::new(4, KeyMap::default()).with_limits(limits);
@@ -331,12 +331,16 @@ fn a_task_resumes_once_with_the_first_tool_that_has_a_free_slot() {
         let [Action::Commit(commit)] = &actions[..] else { panic!("{actions:?}") };
         commit.resumes.clone()
     };
-    assert_eq!(resumed(&mut state, 9), [(Key(1), 1)], "it waited for the other one first");
+    assert_eq!(
+        resumed(&mut state, 9),
+        [(Key(1), 1)],
+        "task 1 waited for tool `one` first, and tool `two` is free"
+    );
     assert_eq!(resumed(&mut state, 8), []);
 }
 
 #[test]
-fn a_run_does_not_wait_for_the_pause_of_a_lost_task() {
+fn revoked_pause_does_not_keep_the_run_open() {
     let mut state = State::new(4, KeyMap::default());
     step(&mut state, Event::Ready(vec![node(1)]));
     step(&mut state, Event::Settled);

@@ -1,4 +1,4 @@
-//! The complete tables of the states and of the gate.
+//! Complete tables of the status transitions and of the gate.
 
 use std::fmt::Write as _;
 
@@ -27,23 +27,23 @@ fn reasons() -> Vec<BlockedReason> {
     ]
 }
 
-/// Every state of a task that the transition table distinguishes.
-fn states() -> Vec<(Status, Option<BlockedReason>)> {
-    let mut states = Vec::new();
+/// Returns every status, with each reason for blocked tasks that the transition table distinguishes.
+fn statuses() -> Vec<(Status, Option<BlockedReason>)> {
+    let mut statuses = Vec::new();
     for status in Status::ALL.iter().copied() {
         if status == Status::Blocked {
-            states.extend(reasons().into_iter().map(|reason| (status, Some(reason))));
+            statuses.extend(reasons().into_iter().map(|reason| (status, Some(reason))));
         } else {
-            states.push((status, None));
+            statuses.push((status, None));
         }
     }
-    states
+    statuses
 }
 
 #[test]
-fn the_table_of_states() {
+fn transition_table() {
     let mut table = String::new();
-    for (from, reason) in states() {
+    for (from, reason) in statuses() {
         let kind = reason.as_ref().map_or_else(String::new, |reason| format!(" {{{}}}", reason.kind()));
         writeln!(table, "{from}{kind}").unwrap();
         for to in Status::ALL.iter().copied() {
@@ -60,7 +60,7 @@ fn the_table_of_states() {
 }
 
 #[test]
-fn a_refused_transition_shows_both_states_and_the_cause() {
+fn transition_error_names_both_statuses_and_the_cause() {
     let error = check_transition(Status::Done, None, Status::InProgress, Cause::Claim).unwrap_err();
     insta::assert_snapshot!(error, @"a task that is `done` cannot become `in_progress` by `claim`");
 }
@@ -78,10 +78,10 @@ fn subtasks(open: u32, finished: u32, failed: u32) -> SubtaskCounts {
     SubtaskCounts { open, finished, failed }
 }
 
-/// Returns one letter for each of: no subtasks, finished ones, an open one, a failed one, an open and a failed one.
+/// Returns one letter per case: no subtasks, finished ones, an open one, a failed one, an open and a failed one.
 fn cell(gate: Gate) -> String {
-    let below = [(0, 0, 0), (0, 2, 0), (1, 1, 0), (0, 1, 1), (1, 0, 1)];
-    below
+    let cases = [(0, 0, 0), (0, 2, 0), (1, 1, 0), (0, 1, 1), (1, 0, 1)];
+    cases
         .iter()
         .map(|(open, finished, failed)| {
             letter(Gate { subtasks: subtasks(*open, *finished, *failed), ..gate }.state())
@@ -89,10 +89,9 @@ fn cell(gate: Gate) -> String {
         .collect()
 }
 
-/// One row for each combination of dependencies, counted as none or some. The columns are the entry, and whether a
-/// decision is open.
+/// One row for each set of dependency outcomes; the columns are the entry, and whether the gate is undecided.
 #[test]
-fn the_table_of_the_gate() {
+fn gate_table() {
     let mut table = String::from(
         "R ready  B block  S skip  · wait; five letters: no subtasks, finished, one open, one failed, open and failed\n",
     );
@@ -120,9 +119,9 @@ fn the_table_of_the_gate() {
     insta::assert_snapshot!(table);
 }
 
-/// Only none or some matters for a count, so the rows of the table represent all counts.
+/// The gate only distinguishes zero from more, so the rows of the table above cover all counts.
 #[test]
-fn larger_counts_do_not_change_a_gate() {
+fn gate_depends_only_on_whether_counts_are_zero() {
     for trigger in Trigger::ALL.iter().copied() {
         for numbers in 0..81_u32 {
             let digit = |place: u32| (numbers / 3_u32.pow(place)) % 3;

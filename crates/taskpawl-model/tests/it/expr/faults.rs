@@ -1,23 +1,23 @@
-//! Messages for invalid expressions.
+//! Messages of invalid expressions.
 
 use serde_json::json;
 use taskpawl_model::expr::{ExprError, args_references, evaluate, references};
 
 use super::{data, shown};
 
-fn read(text: &str) -> String {
-    let said = |error: ExprError| {
+fn checked(text: &str) -> String {
+    let message = |error: ExprError| {
         let hint = error.hint.map_or(String::new(), |hint| format!("\n      hint: {hint}"));
         format!("{text}\n  {}: {}{hint}", error.offset, error.fault)
     };
     match references(&json!(text)) {
         Ok(_) => format!("{text}\n  fine"),
-        Err(error) => said(error),
+        Err(error) => message(error),
     }
 }
 
 #[test]
-fn a_parse_error_has_its_position_and_a_remedy() {
+fn parse_errors_name_the_position_and_a_fix() {
     let table: Vec<String> = [
         "${{ tasks.build-lib.result }}",
         "${{ tasks.build-2.result }}",
@@ -81,13 +81,13 @@ fn a_parse_error_has_its_position_and_a_remedy() {
         "${{ (params.x | raw) ~ 'a' }}",
     ]
     .iter()
-    .map(|text| read(text))
+    .map(|text| checked(text))
     .collect();
     insta::assert_snapshot!(table.join("\n"));
 }
 
 #[test]
-fn an_evaluation_error_shows_the_missing_part_and_the_existing_value() {
+fn evaluation_errors_name_the_missing_part_and_the_existing_ones() {
     let table: Vec<String> = [
         "tasks['build-lib'].result.jsn",
         "tasks['build-lib'].result.json.size.x",
@@ -131,7 +131,7 @@ fn an_evaluation_error_shows_the_missing_part_and_the_existing_value() {
 }
 
 #[test]
-fn an_error_names_the_text_within_the_value() {
+fn errors_name_the_path_within_the_value() {
     let value = json!({"argv": ["a", "b", {"c d": "x ${{ params.nothing }}"}]});
     insta::assert_snapshot!(evaluate(&value, &data()).unwrap_err());
     let value = json!({"argv": ["a", "${{ nothing }}"]});

@@ -1,5 +1,5 @@
-//! Expressions designed to crash or stall the evaluator. They are errors, and soon: the budget counts the cost instead
-//! of the time.
+//! Expressions that try to crash or stall the evaluator must fail early. The cost limit counts work, not time, so that
+//! the result is deterministic.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::data;
 
 const MANY: usize = 100_000;
 
-fn said(text: &str, data: &Data) -> String {
+fn outcome(text: &str, data: &Data) -> String {
     let lone = json!(format!("${{{{ {text} }}}}"));
     let first = references(&lone).map_or_else(|error| error.fault.to_string(), |_| "fine".to_owned());
     let second = match evaluate(&lone, data) {
@@ -23,7 +23,7 @@ fn said(text: &str, data: &Data) -> String {
 }
 
 #[test]
-fn a_hundred_thousand_levels_of_everything_are_an_error() {
+fn deep_nesting_of_every_operator_is_an_error() {
     let nests = [
         ("(", "1", ")"),
         ("[", "1", "]"),
@@ -57,11 +57,11 @@ fn a_hundred_thousand_levels_of_everything_are_an_error() {
     let table: Vec<String> = nests
         .iter()
         .map(|(before, middle, after)| {
-            // Two sizes: more bytes than allowed, and as many levels as fit into the allowed bytes.
+            // Tried with more bytes than an expression may have, and with as many levels as fit into that limit.
             let level = before.len() + after.len();
             let short = 60_000 / level;
             let text = |levels: usize| format!("{}{middle}{}", before.repeat(levels), after.repeat(levels));
-            let (long, short) = (said(&text(MANY), &data()), said(&text(short), &data()));
+            let (long, short) = (outcome(&text(MANY), &data()), outcome(&text(short), &data()));
             assert_eq!(long, "the expression has more than 65536 bytes");
             format!("{before}{middle}{after:<16} {short}")
         })
@@ -70,7 +70,7 @@ fn a_hundred_thousand_levels_of_everything_are_an_error() {
 }
 
 #[test]
-fn a_plan_with_such_an_expression_is_refused() {
+fn plans_with_oversized_expressions_are_refused() {
     for (before, after) in
         [("(", ")"), ("[", "]"), ("not ", ""), ("", "+1"), ("", ".a"), ("", "|trim"), ("1 if 1 else ", "")]
     {
@@ -91,7 +91,7 @@ fn a_plan_with_such_an_expression_is_refused() {
 }
 
 #[test]
-fn multiplied_text_is_an_error_before_it_is_allocated() {
+fn multiplied_values_fail_before_they_are_built() {
     let mut data = data();
     data.item = Some("y".repeat(256 * 1024).into());
     data.params.insert("numbers".to_owned(), (0..50_000).collect());
@@ -131,13 +131,13 @@ fn multiplied_text_is_an_error_before_it_is_allocated() {
     ];
     let table: Vec<String> = cases
         .iter()
-        .map(|text| format!("{:<70}{}", text.chars().take(66).collect::<String>(), said(text, &data)))
+        .map(|text| format!("{:<70}{}", text.chars().take(66).collect::<String>(), outcome(text, &data)))
         .collect();
     insta::assert_snapshot!(table.join("\n"));
 }
 
 #[test]
-fn all_expressions_of_a_value_share_one_budget() {
+fn expressions_of_one_value_share_a_cost_limit() {
     let mut data = data();
     data.item = Some("y".repeat(256 * 1024).into());
     let many = Value::from(vec!["${{ item }}"; 1000]);
@@ -217,7 +217,7 @@ fn fragment() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in fragment()) {
+    fn no_text_panics(text in fragment()) {
         let data = data();
         let whole = format!("${{{{ {text} }}}}");
         for text in [&text, &whole] {
@@ -231,10 +231,11 @@ proptest! {
 }
 
 #[test]
-fn whole_numbers_and_floats_have_one_order() {
+fn numbers_sort_exactly_across_types() {
     let data = Data::default();
     let sorted = |list: &str| evaluate_expression(&format!("{list} | sort"), &data).unwrap().value;
-    // With rounding, the fraction would equal both whole numbers, which differ from each other.
+    // Converted to a float for the comparison, both integers would equal the fraction, although they differ from each
+    // other.
     let mixed = "[9007199254740993, 9007199254740992.0, 9007199254740992, 9007199254740994.0]";
     assert_eq!(
         sorted(mixed).to_string(),
@@ -244,7 +245,7 @@ fn whole_numbers_and_floats_have_one_order() {
 }
 
 #[test]
-fn a_comment_after_a_continued_line_is_a_comment() {
+fn comment_after_a_continued_line_is_recognized() {
     let args = serde_json::json!({"command": "x \\\n# don't\n echo 'hi ${{ 'a' }}'"});
     let error = evaluate_args("shell", args.as_object().unwrap(), &Data::default()).unwrap_err();
     assert!(error.to_string().contains("quotes"), "{error}");

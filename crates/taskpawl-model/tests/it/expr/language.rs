@@ -1,4 +1,4 @@
-//! The meaning of expressions.
+//! Semantics of expressions.
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{
@@ -8,15 +8,15 @@ use taskpawl_model::expr::{
 use super::{data, shown};
 
 #[test]
-fn the_examples_of_the_reference_have_the_documented_values() {
+fn reference_examples_give_the_documented_results() {
     for word in ROOTS.iter().chain(OPERATORS).chain(FILTERS).chain(TESTS).filter(|word| word.name != "raw") {
         assert_eq!(shown(word.example), word.gives, "{}", word.example);
     }
 }
 
-/// The tables of the language reference.
+/// Compares the tables of the language reference with the code.
 #[test]
-fn the_reference_lists_every_word() {
+fn reference_lists_every_word() {
     let code = |text: &str| text.replace('\n', "\\n").replace('|', "\\|");
     let table = |title: &str, words: &[taskpawl_model::expr::Word]| {
         let row = |word: &taskpawl_model::expr::Word| {
@@ -113,7 +113,7 @@ fn operators() {
 }
 
 #[test]
-fn a_lone_expression_keeps_its_type_and_one_within_text_becomes_text() {
+fn lone_expression_keeps_its_type_and_an_embedded_one_becomes_text() {
     let value = json!({
         "number": "${{ params.count }}",
         "list": "${{params.list}}",
@@ -130,7 +130,7 @@ fn a_lone_expression_keeps_its_type_and_one_within_text_becomes_text() {
 }
 
 #[test]
-fn a_condition_is_bare_or_within_braces_and_is_never_text() {
+fn condition_is_bare_or_in_braces_and_never_text() {
     let shown = |text: &str| match evaluate_condition(text, &data()) {
         Ok(holds) => holds.value.to_string(),
         Err(error) => error.to_string(),
@@ -158,15 +158,15 @@ fn a_condition_is_bare_or_within_braces_and_is_never_text() {
 }
 
 #[test]
-fn every_name_is_known_before_anything_runs() {
+fn references_are_found_without_evaluation() {
     let value = json!({
         "a": "x ${{ params.region ~ tasks['build-lib'].result.exitCode }} ${{ tasks.a.context.b.c }}",
         "b": [{"c": "${{ context['fetch'].x if item else index }}"}],
         "d": "${{ [attempt, {'k': tasks.a.status}] | default(params.other) }}",
     });
     insta::assert_debug_snapshot!(references(&value).unwrap());
-    let place = |text: &str| mentions(&json!(text)).unwrap().pop().unwrap();
-    assert_eq!(place("ä ${{ 1 + item }}").offset, 11);
-    assert_eq!(place("${{ params.x }}").name, Name::Param("x".to_owned()));
+    let last_mention = |text: &str| mentions(&json!(text)).unwrap().pop().unwrap();
+    assert_eq!(last_mention("ä ${{ 1 + item }}").offset, 11);
+    assert_eq!(last_mention("${{ params.x }}").name, Name::Param("x".to_owned()));
     assert!(mentions(&Value::Null).unwrap().is_empty());
 }

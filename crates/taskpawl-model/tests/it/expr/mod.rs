@@ -1,4 +1,4 @@
-//! Expressions.
+//! Tests of expressions.
 
 mod faults;
 mod hostile;

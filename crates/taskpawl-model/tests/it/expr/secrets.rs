@@ -1,4 +1,4 @@
-//! Secrets beside expressions: inserted text cannot refer to a secret.
+//! Secrets and expressions: a value inserted by an expression can never name a secret.
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{Data, args_mentions, evaluate_args, with_secret_variables};
@@ -16,7 +16,7 @@ fn evaluated(tool: &str, args: Value) -> Value {
 }
 
 #[test]
-fn only_the_author_of_arguments_can_refer_to_secrets() {
+fn inserted_values_cannot_name_secrets() {
     let found = evaluated(
         "x",
         json!({
@@ -34,7 +34,7 @@ fn only_the_author_of_arguments_can_refer_to_secrets() {
 }
 
 #[test]
-fn a_shell_reads_a_secret_as_the_value_of_a_variable() {
+fn shell_commands_read_secrets_from_variables() {
     let table: Vec<String> = [
         "curl -H ${secret:A} x",
         "curl -H \"Bearer ${secret:A}\" x",
@@ -59,8 +59,8 @@ fn a_shell_reads_a_secret_as_the_value_of_a_variable() {
 }
 
 #[test]
-fn invalid_references_are_reported_before_anything_runs() {
-    let said = |tool: &str, args: Value| {
+fn invalid_secret_placeholders_are_found_before_a_run() {
+    let error_text = |tool: &str, args: Value| {
         let error = args_mentions(tool, args.as_object().unwrap()).unwrap_err();
         format!(
             "{} at {} of {}; {}",
@@ -70,10 +70,10 @@ fn invalid_references_are_reported_before_anything_runs() {
             error.hint.unwrap_or_default()
         )
     };
-    let said = [
-        said("exec", json!({"argv": ["a", "xy ${secret:a b}"]})),
-        said("exec", json!({"argv": ["${{ 1 }} ${secret:"]})),
-        said("shell", json!({"command": "a ${{ 1 }} `b ${secret:A}`"})),
+    let error_text = [
+        error_text("exec", json!({"argv": ["a", "xy ${secret:a b}"]})),
+        error_text("exec", json!({"argv": ["${{ 1 }} ${secret:"]})),
+        error_text("shell", json!({"command": "a ${{ 1 }} `b ${secret:A}`"})),
     ];
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(error_text.join("\n"));
 }

@@ -17,7 +17,7 @@ fn with_text(text: &str) -> Data {
     Data { item: Some(text.into()), ..Data::default() }
 }
 
-/// Runs a command and returns its output.
+/// Runs a command and returns its standard output.
 fn printed(command: &str, data: &Data) -> String {
     let args = evaluated(command, data).unwrap();
     let output = Command::new("sh").arg("-c").arg(args.args["command"].as_str().unwrap()).output().unwrap();
@@ -25,8 +25,8 @@ fn printed(command: &str, data: &Data) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Locations where a value is allowed: the shell sees its text unchanged.
-const PLACES: [(&str, &str); 8] = [
+/// Commands with a value in every allowed position; the shell must receive the value unchanged.
+const POSITIONS: [(&str, &str); 8] = [
     ("printf '[%s]' ${{ item }}", "[X]"),
     ("printf '[%s]' a${{ item }}b", "[aXb]"),
     ("printf '[%s]' 'a '${{ item }}\" b\"", "[a X b]"),
@@ -41,19 +41,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_value_is_one_word_whatever_it_contains(text in "[ -~\n\t\u{e4}\u{1f600}'\"\\\\$`!]{0,40}") {
-        for (command, expected) in PLACES {
+    fn any_value_is_one_shell_word(text in "[ -~\n\t\u{e4}\u{1f600}'\"\\\\$`!]{0,40}") {
+        for (command, expected) in POSITIONS {
             prop_assert_eq!(printed(command, &with_text(&text)), expected.replace('X', &text));
         }
     }
 }
 
 #[test]
-fn special_characters_stay_one_word() {
+fn shell_metacharacters_are_one_word() {
     for text in
         ["", "'", "''", "$(touch x)", "`id`", "-rf", "~", "a=b", "*", "\n", "a\\", "if", "!!", "{a,b}", "#"]
     {
-        for (command, expected) in PLACES {
+        for (command, expected) in POSITIONS {
             assert_eq!(
                 printed(command, &with_text(text)),
                 expected.replace('X', text),
@@ -64,8 +64,8 @@ fn special_characters_stay_one_word() {
 }
 
 #[test]
-fn a_value_is_refused_where_quotes_would_not_protect_it() {
-    let said = |command: &str| {
+fn values_are_refused_where_quoting_cannot_protect_them() {
+    let outcome = |command: &str| {
         let args = json!({"command": command});
         match args_references("shell", args.as_object().unwrap()) {
             Ok(_) => "fine".to_owned(),
@@ -98,13 +98,13 @@ fn a_value_is_refused_where_quotes_would_not_protect_it() {
         "echo \"${{ item | raw }}\"",
     ]
     .iter()
-    .map(|command| format!("{command:?}\n  {}", said(command)))
+    .map(|command| format!("{command:?}\n  {}", outcome(command)))
     .collect();
     insta::assert_snapshot!(table.join("\n"));
 }
 
 #[test]
-fn values_of_other_types_are_words_and_raw_is_reported() {
+fn other_types_become_words_and_raw_is_reported() {
     let text =
         |command: &str| evaluated(command, &data()).map(|args| (args.args["command"].clone(), args.raw));
     assert_eq!(
@@ -118,7 +118,7 @@ fn values_of_other_types_are_words_and_raw_is_reported() {
 }
 
 #[test]
-fn only_the_command_of_the_shell_is_quoted() {
+fn only_shell_commands_are_quoted() {
     let args = json!({"command": "a '${{ item }}'", "stdin": "${{ item }}"});
     let evaluated = evaluate_args("other", args.as_object().unwrap(), &with_text("x y")).unwrap();
     assert_eq!(Value::Object(evaluated.args), json!({"command": "a 'x y'", "stdin": "x y"}));

@@ -1,5 +1,4 @@
-//! Entry points for fuzzing the parsers of plans, tasks and expressions. Each function returns whether it parsed
-//! something, and panics if an invariant is broken.
+//! Parsers under test. Each function returns whether the input was accepted, and panics if an invariant is violated.
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{
@@ -12,7 +11,7 @@ use taskpawl_model::{
 
 use crate::data::data;
 
-/// Every reference is either a secret or escaped, and no text is lost.
+/// Checks that every mention is a secret or escaped, and that no text is lost.
 pub(crate) fn secret(text: &str) -> bool {
     let Ok(pieces) = secret_pieces(text) else { return false };
     let (mut secrets, mut rest) = (0, String::new());
@@ -39,8 +38,8 @@ pub(crate) fn plan(text: &str) -> bool {
     let Ok(plan) = parse_plan(text) else { return false };
     let expanded = expand_plan(&plan);
     let again = parse_plan(&expanded.to_string())
-        .unwrap_or_else(|errors| panic!("the long form is not read: {errors}\n{expanded}"));
-    assert_eq!(expand_plan(&again), expanded, "the long form of the long form is another");
+        .unwrap_or_else(|errors| panic!("the long form cannot be parsed: {errors}\n{expanded}"));
+    assert_eq!(expand_plan(&again), expanded, "expanding the long form changes it");
     true
 }
 
@@ -57,9 +56,12 @@ pub(crate) fn expression(text: &str) -> bool {
     let found = references(&value);
     let _ = (mentions(&value), condition_references(text), evaluate_condition(text, &data));
     let evaluated = evaluate(&value, &data);
-    // Only `references` checks references to secrets; evaluation leaves them alone.
+    // Secret names are checked by the parser only; evaluation leaves them alone.
     let has_secret = text.contains("${secret:");
-    assert!(found.is_ok() || evaluated.is_err() || has_secret, "an invalid value was evaluated");
+    assert!(
+        found.is_ok() || evaluated.is_err() || has_secret,
+        "an expression that cannot be parsed was evaluated"
+    );
     let args = json!({"command": text, "argv": [text]}).as_object().cloned().unwrap_or_default();
     evaluate_args("shell", &args, &data).is_ok()
         | evaluate_args("exec", &args, &data).is_ok()

@@ -11,14 +11,14 @@ use super::errors;
 
 fn table(cases: &[(&str, &str)]) -> String {
     let mut table = String::new();
-    for (what, text) in cases {
-        writeln!(table, "# {what}\n{}\n", errors(text)).expect("a string takes everything");
+    for (label, text) in cases {
+        writeln!(table, "# {label}\n{}\n", errors(text)).expect("writing to a string never fails");
     }
     table
 }
 
 #[test]
-fn texts_that_are_no_plan() {
+fn invalid_plan_texts() {
     insta::assert_snapshot!(table(&[
         ("nothing", ""),
         ("a comment", "# later\n"),
@@ -93,7 +93,7 @@ fn fields_with_wrong_values() {
 }
 
 #[test]
-fn fields_that_are_misspelt_or_elsewhere() {
+fn misspelled_or_misplaced_fields() {
     insta::assert_snapshot!(table(&[
         ("misspelt", "- {id: a, dependancies: [b], need: [b], dueDat: 2026-01-01, sub_tasks: []}\n"),
         ("of other programs", "- {id: a, depends_on: [b], title: x, cmd: ls, cwd: src, tags: [x], if: y}\n"),
@@ -176,7 +176,7 @@ fn references() {
 }
 
 #[test]
-fn cycles_are_reported_with_their_tasks() {
+fn cycles_are_reported_with_their_path() {
     let ring =
         (0..40).map(|i| format!("- {{id: t{i}, needs: [t{}]}}\n", (i + 1) % 40)).collect::<Vec<_>>().concat();
     insta::assert_snapshot!(table(&[
@@ -194,7 +194,7 @@ fn cycles_are_reported_with_their_tasks() {
 }
 
 #[test]
-fn every_error_is_reported_in_the_order_of_the_text() {
+fn errors_are_reported_in_text_order() {
     let text = "version: 3\ntasks:\n- id: a\n  priority: urgent\n- id: a\n  timeout: soon\n  needs: [b c]\n";
     insta::assert_snapshot!(errors(text), @r#"
     line 1, column 10: version: version 3 of the format is not known, this program reads version 1
@@ -220,7 +220,7 @@ fn every_error_is_reported_in_the_order_of_the_text() {
 }
 
 #[test]
-fn tasks_and_calls_alone_follow_the_same_rules() {
+fn single_tasks_and_calls_follow_the_same_rules() {
     insta::assert_snapshot!(parse_task("{\"name\": \"a\", \"prioritee\": \"low\"}").unwrap_err(), @r#"
     line 1, column 15: prioritee: unknown field `prioritee` in a task
       hint: did you mean `priority`? fields of your own belong in `metadata` or `context`
@@ -248,7 +248,7 @@ fn tasks_and_calls_alone_follow_the_same_rules() {
 }
 
 #[test]
-fn the_reference_lists_the_classes_of_errors_that_there_are() {
+fn reference_lists_every_error_class() {
     let reference = include_str!("../../../../../docs/plan-language.md");
     let (_, section) = reference.split_once("### Classes of errors").unwrap();
     let rows = section.split("\n#").next().unwrap().lines().filter(|line| line.starts_with("| `"));

@@ -1,4 +1,4 @@
-//! Invalid plans, one file each. Each error shows the position, the fault and the remedy.
+//! Invalid plans, one file each: every message names the position, the problem and a fix.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,17 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns whether an error has a remedy: a hint, or an expected value in its text.
+/// Returns whether an error tells how to fix it, by a hint or by naming the expected values.
 fn has_remedy(error: &PlanError) -> bool {
-    let said = error.problem.to_string();
+    let message = error.problem.to_string();
     error.hint.is_some()
         || ["expected ", "must be ", "must not be ", " needs ", "already taken at", "allowed are", "is read"]
             .iter()
-            .any(|words| said.contains(words))
+            .any(|words| message.contains(words))
 }
 
 #[test]
-fn every_faulty_plan_is_refused_with_place_fault_and_remedy() {
+fn faulty_plans_are_refused_with_position_problem_and_fix() {
     let files = files();
     assert!(files.len() >= 50, "{}", files.len());
     let mut without = Vec::new();
@@ -38,5 +38,5 @@ fn every_faulty_plan_is_refused_with_place_fault_and_remedy() {
         }
         insta::assert_snapshot!(name, format!("{text}\n{errors}"));
     }
-    assert!(without.is_empty(), "no remedy:\n{}", without.join("\n"));
+    assert!(without.is_empty(), "errors without a fix:\n{}", without.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Short forms, defaults, and the equivalence of JSON and YAML.
+//! Short forms, defaults, and equality of JSON and YAML plans.
 
 use serde_json::json;
 use taskpawl_model::{
@@ -6,18 +6,18 @@ use taskpawl_model::{
     parse_plan, parse_task, read_plan, task_from_json,
 };
 
-use super::{plan, without_places};
+use super::{plan, without_positions};
 
-/// Returns the long form of the tasks, one per line, without fields that have their defaults.
+/// Returns the long form of the tasks, one per line, without common default values.
 fn tasks(text: &str) -> String {
     let expanded = expand_plan(&plan(text));
     let line = |task: &serde_json::Value| {
         let mut task = task.as_object().expect("a task is an object").clone();
         task.retain(|key, value| {
-            let usual = value.as_array().is_some_and(Vec::is_empty)
+            let is_default = value.as_array().is_some_and(Vec::is_empty)
                 || *value == json!("")
                 || *value == json!("medium");
-            !(usual || key == "metadata" && *value == json!({"context": {}, "toolCalls": []}))
+            !(is_default || key == "metadata" && *value == json!({"context": {}, "toolCalls": []}))
         });
         json!(task).to_string()
     };
@@ -46,7 +46,7 @@ fn programs_and_tools_have_short_forms() {
 }
 
 #[test]
-fn a_text_is_the_name_of_a_manual_task() {
+fn plain_text_is_a_manual_task() {
     insta::assert_snapshot!(tasks("- look at the report\n- {name: sign, needs: look at the report}\n"), @r#"
     {"name":"look at the report"}
     {"dependencies":["look at the report"],"name":"sign"}
@@ -101,7 +101,7 @@ fn subtasks_are_nested_or_listed_and_follow_their_parent() {
 }
 
 #[test]
-fn yes_no_on_and_off_are_text() {
+fn yaml_1_1_booleans_are_text() {
     let plan = plan("- {id: no, name: on, assignee: y, labels: [yes, off]}\n");
     let task = &plan.tasks[0];
     assert_eq!(task.id.as_ref().map(TaskId::as_str), Some("no"));
@@ -110,7 +110,7 @@ fn yes_no_on_and_off_are_text() {
 }
 
 #[test]
-fn defaults_apply_to_fields_that_a_task_omits() {
+fn defaults_apply_unless_a_task_overrides_them() {
     insta::assert_snapshot!(tasks(r"
 defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, x-colour: blue}
 tasks:
@@ -127,7 +127,7 @@ tasks:
 }
 
 #[test]
-fn json_and_yaml_are_equivalent() {
+fn json_and_yaml_parse_to_the_same_plan() {
     let json = r#"{
 	"version": 1, "name": "both", "params": {"dir": {"type": "string", "default": "\/tmp"}},
 	"tasks": [
@@ -162,7 +162,7 @@ tasks:
 }
 
 #[test]
-fn json_may_contain_characters_that_yaml_wants_escaped() {
+fn json_may_contain_characters_that_yaml_escapes() {
     for character in
         ('\u{7f}'..='\u{a0}').chain(['\u{2028}', '\u{feff}', '\u{fffe}', '\u{ffff}', '\u{10ffff}'])
     {
@@ -179,14 +179,14 @@ fn multi_line_texts_keep_their_lines() {
 }
 
 #[test]
-fn a_task_has_its_position_in_the_text() {
+fn tasks_record_their_position() {
     let plan = parse_plan("tasks:\n- id: a\n  subtasks:\n  - id: b\n").unwrap();
     let places: Vec<String> = plan.tasks.iter().map(|task| task.at.to_string()).collect();
     assert_eq!(places, ["line 2, column 3", "line 4, column 5"]);
 }
 
 #[test]
-fn fields_of_the_author_survive() {
+fn author_fields_are_preserved() {
     let text = "x-owner: {team: x}\ndescription: all\ntasks:\n- {id: a, x-ticket: [1, {k: null}], call: {run: x, x-shard: 2}}\n";
     let plan = plan(text);
     assert_eq!(plan.extra["x-owner"], json!({"team": "x"}));
@@ -196,19 +196,19 @@ fn fields_of_the_author_survive() {
 }
 
 #[test]
-fn a_tool_is_distinguished_from_a_field_of_the_author() {
+fn tool_names_are_told_from_author_fields() {
     let of = |call: &str| {
         let plan = parse_plan(&format!("tasks: [{{id: a, call: {call}}}]")).unwrap();
         let spec = &plan.tasks[0].calls[0].spec;
         format!("{} {}", spec.tool_name, serde_json::to_string(&spec.extra).unwrap())
     };
     assert_eq!(of("{log: {message: x}, x-note: {a: 1}}"), r#"log {"x-note":{"a":1}}"#);
-    assert_eq!(of("{x-tool: {a: 1}}"), "x-tool {}", "a tool may be called so");
+    assert_eq!(of("{x-tool: {a: 1}}"), "x-tool {}", "a tool may have this name");
     assert_eq!(of("{x-tool: {a: 1}, timeout: 5s}"), "x-tool {}");
 }
 
 #[test]
-fn read_plan_keeps_unknown_fields_with_their_positions() {
+fn read_plan_keeps_unknown_fields_and_records_their_positions() {
     let text = "owner: x\ndefaults: {team: y}\ntasks:\n- {id: a, run: x}\n- {id: b, ticket: 1, subtasks: [{id: c, x-own: 1, call: {toolName: log, shard: 2}}]}\n";
     let plan = read_plan(text).unwrap();
     assert_eq!((&plan.extra["owner"], &plan.tasks[1].spec.extra["ticket"]), (&json!("x"), &json!(1)));
@@ -223,24 +223,20 @@ fn read_plan_keeps_unknown_fields_with_their_positions() {
         ["", "line 5, column 11 tasks[1].ticket", "line 5, column 73 tasks[1].subtasks[0].call.shard"]
     );
     let all = plan.refuse_unknown().unwrap_err();
-    assert_eq!(all, parse_plan(text).unwrap_err(), "the same words as where no store is asked");
+    assert_eq!(all, parse_plan(text).unwrap_err(), "the same errors as without a store");
     let errors = read_plan(&text.replace("run: x", "run: 5")).unwrap_err();
-    assert_eq!(
-        errors.errors().len(),
-        5,
-        "a plan that is wrong elsewhere is told everything at once: {errors}"
-    );
+    assert_eq!(errors.errors().len(), 5, "all errors of an invalid plan are reported at once: {errors}");
 }
 
 #[test]
-fn an_empty_plan_is_a_plan() {
+fn empty_plan_is_valid() {
     for text in ["[]", "tasks: []", "tasks:\n", "{\"tasks\": []}"] {
         assert_eq!(plan(text), Plan { version: 1, ..Plan::default() }, "{text}");
     }
 }
 
 #[test]
-fn tasks_and_calls_alone() {
+fn single_tasks_and_calls_parse() {
     let task = parse_task("id: a\nneeds: [b, c, b]\nrun: make\n").unwrap();
     assert_eq!(task.needs_outside, [TaskId::from("b"), TaskId::from("c")]);
     let same = task_from_json(&json!({"id": "a", "dependencies": ["b", "c"], "run": "make"})).unwrap();
@@ -255,7 +251,7 @@ fn tasks_and_calls_alone() {
 }
 
 #[test]
-fn fields_of_a_task_change_one_by_one() {
+fn change_spec_changes_only_the_given_fields() {
     let spec = parse_task("{name: a, priority: high, timeout: 5s, metadata: {k: 1}, trigger: all_done}")
         .unwrap()
         .spec;
@@ -274,6 +270,6 @@ fn fields_of_a_task_change_one_by_one() {
 }
 
 #[test]
-fn positions_can_be_removed() {
-    assert_eq!(without_places(parse_plan("- a").unwrap()), plan("[a]"));
+fn positions_can_be_ignored() {
+    assert_eq!(without_positions(parse_plan("- a").unwrap()), plan("[a]"));
 }

@@ -1,4 +1,4 @@
-//! Any text leads to a plan or an error.
+//! Every text gives a plan or an error, never a panic.
 
 use proptest::prelude::*;
 use taskpawl_model::{parse_call, parse_plan, parse_task};
@@ -8,8 +8,8 @@ use super::errors;
 #[test]
 fn deep_nesting_is_refused() {
     for opening in ["[", "{\"a\":", "- ", "a: [", "[{a: "] {
-        let said = errors(&opening.repeat(100_000));
-        assert!(said.contains("nested more than 256 deep"), "{opening}: {said}");
+        let report = errors(&opening.repeat(100_000));
+        assert!(report.contains("nested more than 256 deep"), "{opening}: {report}");
     }
     let balanced = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     insta::assert_snapshot!(errors(&balanced), @r#"
@@ -19,7 +19,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn aliases_cannot_blow_up() {
+fn aliases_cannot_expand_exponentially() {
     let levels: Vec<String> = (1..60).map(|i| format!("- &a{i} [*a{0}, *a{0}]\n", i - 1)).collect();
     assert!(
         errors(&format!("- &a0 [x, x]\n{}", levels.concat()))
@@ -28,28 +28,28 @@ fn aliases_cannot_blow_up() {
 }
 
 #[test]
-fn many_errors_are_all_reported() {
+fn all_of_many_errors_are_reported() {
     let text = "- {id: a, priority: none}\n".repeat(2_000);
     assert_eq!(parse_plan(&text).unwrap_err().errors().len(), 2_000 + 1_999);
 }
 
 #[test]
-fn a_large_object_with_one_key_twice_is_refused() {
+fn duplicate_key_in_a_large_object_is_refused() {
     let fields = (0..10_000).map(|i| format!("k{i}: 1, ")).collect::<Vec<_>>().concat();
-    let said = errors(&format!("- {{id: a, context: {{{fields}k77: 2}}}}"));
-    assert!(said.contains("key `k77` is already given at line 1, column"), "{said}");
+    let report = errors(&format!("- {{id: a, context: {{{fields}k77: 2}}}}"));
+    assert!(report.contains("key `k77` is already given at line 1, column"), "{report}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_answered(text in any::<String>()) {
+    fn any_text_parses_or_fails(text in any::<String>()) {
         let _ = (parse_plan(&text), parse_task(&text), parse_call(&text));
     }
 
     #[test]
-    fn anything_that_looks_like_a_plan_is_answered(
+    fn plan_like_text_parses_or_fails(
         words in proptest::collection::vec(
             prop_oneof![
                 Just("tasks"), Just("id"), Just("needs"), Just("run"), Just("subtasks"), Just("a"), Just("b"), Just(": "),

@@ -1,4 +1,4 @@
-//! The long form of a plan parses to the same plan.
+//! The long form is equal to its plan.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,9 +6,9 @@ use taskpawl_model::expand_plan;
 
 use super::plan;
 
-/// Checks that the long form of a plan parses to the plan, and that it is its own long form.
+/// Checks that the long form parses to the same plan, and that expanding it again changes nothing.
 #[track_caller]
-fn returns(text: &str) {
+fn assert_round_trip(text: &str) {
     let first = plan(text);
     let expanded = expand_plan(&first);
     for written in [expanded.to_string(), serde_json::to_string_pretty(&expanded).expect("JSON is text")] {
@@ -19,9 +19,9 @@ fn returns(text: &str) {
 }
 
 #[test]
-fn a_plan_returns_from_its_long_form() {
-    returns("[]");
-    returns(r"
+fn long_form_parses_to_the_same_plan() {
+    assert_round_trip("[]");
+    assert_round_trip(r"
 name: all
 description: of it
 params: {dir: {type: string, default: .}, n: {type: integer}}
@@ -41,7 +41,7 @@ tasks:
 }
 
 #[test]
-fn the_long_form_has_every_usual_field() {
+fn long_form_has_every_common_field() {
     let expanded = expand_plan(&plan("- {id: a, run: x}"));
     let task = json!({
         "id": "a", "name": "a", "description": "", "priority": "medium", "dependencies": [], "subtasks": [],
@@ -68,13 +68,13 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A task with a few random fields, which refers to earlier tasks.
+/// Generates a task with some of the fields, which refers to earlier tasks.
 fn any_task(number: usize) -> impl Strategy<Value = Value> {
     let references = proptest::collection::vec(0..number.max(1), 0..3);
     let context = proptest::collection::vec((any::<String>(), any_value()), 0..3);
     (any::<[bool; 6]>(), references, context, any::<String>()).prop_map(
         move |(has, references, context, text)| {
-            // Texts in arguments are not generated as expressions.
+            // Escaped, because an expression in the arguments would have to be valid.
             let text = text.replace("${{", "$${{");
             let mut task = json!({"name": format!("task {number}"), "description": text});
             if has[0] {
@@ -114,12 +114,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_plan_returns_from_its_long_form(value in any_plan()) {
-        returns(&value.to_string());
+    fn long_form_of_any_plan_parses_to_the_same_plan(value in any_plan()) {
+        assert_round_trip(&value.to_string());
     }
 
     #[test]
-    fn every_json_value_is_read_exactly(value in any_value()) {
+    fn json_values_are_parsed_exactly(value in any_value()) {
         let text = json!([{"id": "a", "context": {"value": value}}]);
         for written in [text.to_string(), serde_json::to_string_pretty(&text).unwrap()] {
             prop_assert_eq!(&plan(&written).tasks[0].context["value"], &value, "{}", written);

@@ -1,4 +1,4 @@
-//! Plan files.
+//! Tests of plan files.
 
 mod errors;
 mod faulty;
@@ -12,10 +12,10 @@ use taskpawl_model::{Plan, Position, parse_plan};
 /// Parses a plan and removes the positions of its tasks.
 #[track_caller]
 fn plan(text: &str) -> Plan {
-    without_places(parse_plan(text).unwrap_or_else(|errors| panic!("{errors}\n{text}")))
+    without_positions(parse_plan(text).unwrap_or_else(|errors| panic!("{errors}\n{text}")))
 }
 
-fn without_places(mut plan: Plan) -> Plan {
+fn without_positions(mut plan: Plan) -> Plan {
     for task in &mut plan.tasks {
         task.at = Position::default();
     }
@@ -25,7 +25,7 @@ fn without_places(mut plan: Plan) -> Plan {
 /// Returns all errors of a text.
 #[track_caller]
 fn errors(text: &str) -> String {
-    // Each error is formatted on its own, because the joined text of all errors shows five kinds only.
+    // Formatted one by one, because the text of all errors together is limited to five kinds.
     let errors = parse_plan(text).expect_err("the plan is refused");
     errors.errors().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! Plans of the sizes that people and programs write.
+//! Plans of the largest sizes that people and programs write.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ fn a_hundred_thousand_tasks() {
     for i in 0..100_000 {
         writeln!(text, "- {{id: t{i}, run: 'true', needs: [t{}]}}", if i == 0 { 99_999 } else { 0 }).unwrap();
     }
-    let said = errors(&text);
-    assert!(said.contains("tasks wait for each other: `t0 → t99999 → t0`"), "{said}");
+    let report = errors(&text);
+    assert!(report.contains("tasks wait for each other: `t0 → t99999 → t0`"), "{report}");
     let plan = plan(&text.replacen("t99999", "outside", 1));
     assert_eq!(plan.tasks.len(), 100_000);
     assert_eq!(plan.tasks[99_999].needs, [0]);
 }
 
 #[test]
-fn a_join_over_a_hundred_thousand() {
+fn a_join_of_a_hundred_thousand_dependencies() {
     let ids: Vec<String> = (0..100_000).map(|i| format!("\"t{i}\"")).collect();
     let tasks: Vec<String> = ids.iter().map(|id| format!("{{\"id\": {id}}}")).collect();
     let text = format!("[{}, {{\"id\": \"join\", \"needs\": [{}]}}]", tasks.join(","), ids.join(","));
@@ -54,9 +54,9 @@ fn objects_nest_sixty_four_deep() {
         format!("[{open}{{id: t{depth}}}{}]", "]}".repeat(depth - 1))
     };
     assert_eq!(plan(&nested(64)).tasks.len(), 64);
-    let said = errors(&nested(65));
+    let report = errors(&nested(65));
     assert!(
-        said.contains("subtasks are nested more than 64 deep\n  hint: list deeper subtasks by id"),
-        "{said}"
+        report.contains("subtasks are nested more than 64 deep\n  hint: list deeper subtasks by id"),
+        "{report}"
     );
 }
