@@ -19,19 +19,19 @@ use crate::{RunId, Status, TaskId};
 pub enum Advice {
     /// Read a task.
     Show {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Explain why a task is not running.
     Explain {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Explain which tasks are ready, and which of them no run here can take.
     ExplainReady {},
     /// Read the output of a task's calls.
     Logs {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Read the events of one task, or of all tasks.
@@ -42,7 +42,7 @@ pub enum Advice {
     },
     /// Read the events of a run.
     HistoryOfRun {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
     /// List tasks.
@@ -57,14 +57,14 @@ pub enum Advice {
     Runs {},
     /// Claim a task.
     Claim {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Claim the next manual task that is ready.
     ClaimNext {},
     /// Release a claim.
     Release {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Holder in whose name the task is released; absent for the caller itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,37 +72,37 @@ pub enum Advice {
     },
     /// Report a task as done.
     Done {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Let a person mark a task as done that is assigned to `person`.
     DoneByPerson {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Report a task as failed.
     Fail {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Skip a task.
     Skip {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Cancel a task.
     Cancel {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Unblock a task.
     Unblock {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Approve a task.
     Approve {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Answer, if the question has several options.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,12 +110,12 @@ pub enum Advice {
     },
     /// Reject a task.
     Reject {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Put a task back to `todo` and keep the results of successful calls.
     Retry {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// True if dependents that already ran start over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -129,7 +129,7 @@ pub enum Advice {
     },
     /// Put a task back to `todo` and discard all its results.
     Reopen {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// True if dependents that already ran start over, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -146,14 +146,14 @@ pub enum Advice {
     },
     /// Run one task.
     RunOne {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// Add a dependency.
     AddDependency {
-        /// The dependent task.
+        /// Id of the dependent task.
         id: TaskId,
-        /// The dependency.
+        /// Id of the dependency.
         on: TaskId,
     },
     /// Rename a plan.
@@ -177,7 +177,7 @@ pub enum Advice {
     ConfigPath {},
     /// List the tools.
     ListTools {
-        /// Set to start MCP servers to list their tools.
+        /// True if MCP servers are started to list their tools.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         connect: bool,
     },

@@ -66,7 +66,7 @@ pub enum Command {
     Create(Box<NewTask>),
     /// Changes fields of a task.
     Update {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// New values by their JSON names; `null` removes the field. `metadata` and `context` are merged.
         fields: Map,
@@ -84,14 +84,14 @@ pub enum Command {
         id: Option<TaskRef>,
         /// Length of the lease.
         lease: Duration,
-        /// Capacities of resources that no plan declares.
+        /// Capacities of resources. They override those declared by plans.
         capacities: BTreeMap<String, u32>,
         /// Paths that ready tasks write, with symbolic links resolved.
         writes: BTreeMap<Key, ResolvedWrites>,
     },
     /// Renews the lease of a claimed task.
     Renew {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// Length of the lease from now.
         lease: Duration,
@@ -165,35 +165,35 @@ pub enum Command {
     },
     /// Adds a tool call to a task.
     AddCall {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// The call.
         call: Box<NewCall>,
     },
     /// Adds a dependency.
     AddDependency {
-        /// The dependent task.
+        /// Reference to the dependent task.
         id: TaskRef,
-        /// The dependency.
+        /// Reference to the dependency.
         on: TaskRef,
     },
     /// Removes a dependency.
     RemoveDependency {
-        /// The dependent task.
+        /// Reference to the dependent task.
         id: TaskRef,
-        /// The dependency.
+        /// Reference to the dependency.
         on: TaskRef,
     },
     /// Moves a task under a parent, or to the top level.
     Move {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// The new parent; `None` for the top level.
         parent: Option<TaskRef>,
     },
     /// Adds a note to a task.
     Note {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// The text.
         text: String,
@@ -219,7 +219,7 @@ pub enum Command {
     SettleKeys(Box<KeyRequest>),
     /// Records the end of a run.
     FinishRun {
-        /// The run.
+        /// Id of the run.
         id: RunId,
         /// Exit code of the run.
         exit: u8,
@@ -234,7 +234,7 @@ pub enum Command {
     Report(Box<Report>),
     /// Prepares one task to run alone; blocks it if its dependencies are unfinished.
     RunOne {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// First tool of its calls that this process does not have.
         missing_tool: Option<String>,
@@ -243,7 +243,7 @@ pub enum Command {
     Settle,
     /// Closes a run that was killed or whose machine stopped. Does nothing if the run is already closed.
     CloseRun {
-        /// The run.
+        /// Id of the run.
         id: RunId,
     },
     /// Releases those of the tasks whose leases have expired.
@@ -434,7 +434,7 @@ pub struct Prune {
     pub outputs: Vec<RunId>,
     /// Delete undo snapshots of commands up to this revision.
     pub commands: Option<u64>,
-    /// Time of the newest of those commands. Completed requests from before it are deleted, too.
+    /// Latest time of those commands, for the event. Completed requests from before it are deleted, too.
     pub before: Option<Timestamp>,
     /// Number of files that the caller deletes, for the event.
     pub files: u64,
@@ -469,7 +469,7 @@ pub struct Grow {
     pub task: Key,
     /// Attempt of the task.
     pub attempt: u32,
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
     /// Number of the start of this call. An earlier start has lost its access.
     pub start: u32,
@@ -486,7 +486,7 @@ pub enum Growth {
     Join(Box<Plan>),
     /// A tool call for a task added by the same task.
     AddCall {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// The call.
         call: Box<NewCall>,
@@ -494,14 +494,14 @@ pub enum Growth {
     /// A dependency of a task added by the same task. A task of the plan that was not started may also depend on an
     /// added one.
     AddDependency {
-        /// The dependent task.
+        /// Reference to the dependent task.
         id: TaskRef,
-        /// The dependency.
+        /// Reference to the dependency.
         on: TaskRef,
     },
     /// A note on a task of the plan.
     Note {
-        /// The task.
+        /// Reference to the task.
         id: TaskRef,
         /// The text.
         text: String,
@@ -592,7 +592,7 @@ pub struct RunRules {
     pub retry: Option<Retry>,
     /// Time limit of each attempt of tasks without one of their own.
     pub timeout: Option<Period>,
-    /// Set to ignore cached results.
+    /// True if cached results are ignored.
     pub no_cache: bool,
 }
 
@@ -692,7 +692,7 @@ impl Grant {
 /// A task held by the run of which nothing runs for now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paused {
-    /// The task.
+    /// Key of the task.
     pub key: Key,
     /// Its attempt.
     pub attempt: u32,
@@ -738,11 +738,11 @@ impl CallEnd {
 /// Report of a run about one of its calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The task.
+    /// Key of the task.
     pub task: Key,
     /// Attempt that the call belongs to.
     pub attempt: u32,
-    /// The call.
+    /// Id of the call.
     pub call: CallId,
     /// The outcome.
     pub end: CallEnd,
@@ -756,7 +756,7 @@ pub struct Report {
     pub changes_unknown: Option<String>,
     /// True if the cache inputs of the task changed after it was claimed.
     pub inputs_changed: bool,
-    /// Set to start the next call of the task; otherwise the task is released.
+    /// True if the next call of the task starts; otherwise the task is released.
     pub go_on: bool,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) origin: Origin,
     /// Origin recorded on values that the command writes.
     pub(crate) writer: Origin,
-    /// Set to record an undo snapshot.
+    /// True if the command records an undo snapshot.
     pub(crate) is_undoable: bool,
     /// Ids of new tasks that deleted tasks had used before.
     pub(crate) reused: BTreeSet<TaskId>,

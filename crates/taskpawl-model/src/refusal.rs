@@ -68,7 +68,7 @@ pub enum Refusal {
     /// The transition table does not allow the change of status.
     #[error("task `{id}` is `{from}`{} and cannot become `{to}` by `{by}`", because(.reason.as_ref()))]
     Transition {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Its status.
         from: Status,
@@ -86,7 +86,7 @@ pub enum Refusal {
     /// The task is not ready.
     #[error("task `{id}` is not ready: {}{}", waits_for(.open, .failed), hangs_at(.cause.as_ref(), .open, .failed))]
     NotReady {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Some of the unfinished tasks before it.
         open: Vec<TaskId>,
@@ -98,7 +98,7 @@ pub enum Refusal {
     /// Other tasks hold resources or paths that the task needs.
     #[error("task `{id}` needs what {} {}", names(.by), if .by.len() == 1 { "holds" } else { "hold" })]
     Occupied {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Some of the holders.
         by: Vec<TaskId>,
@@ -106,10 +106,10 @@ pub enum Refusal {
     /// No ready task is left for an agent or a person.
     #[error("no manual task is ready")]
     NothingReady,
-    /// The command is for manual tasks, and a run executes this task.
+    /// The command does not fit the kind of the task: one with tool calls, a manual one, or one that finishes by itself.
     #[error("task `{id}` {what}, so `{by}` is not for it")]
     NotManual {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Property of the task that excludes the command, such as having tool calls.
         what: &'static str,
@@ -121,7 +121,7 @@ pub enum Refusal {
     /// Another actor holds the task.
     #[error("task `{id}` is held by {holder}{}", until(*.lease_until))]
     HeldByOther {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Its holder.
         holder: HeldBy,
@@ -135,7 +135,7 @@ pub enum Refusal {
         "the report is about attempt {reported} of task `{id}`, which is at attempt {current} and `{status}`"
     )]
     StaleAttempt {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Attempt in the report.
         reported: u32,
@@ -149,7 +149,7 @@ pub enum Refusal {
     /// The report belongs to an attempt of another actor.
     #[error("attempt {attempt} of task `{id}` was not made by who reports")]
     ForeignAttempt {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Attempt in the report.
         attempt: u32,
@@ -159,9 +159,9 @@ pub enum Refusal {
     /// The call is not running.
     #[error("call `{call}` of task `{id}` is `{status}`, not `running`")]
     CallNotRunning {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
-        /// The call.
+        /// Id of the call.
         call: String,
         /// Status of the call, or `deleted` or `over`.
         status: String,
@@ -169,7 +169,7 @@ pub enum Refusal {
     /// The task changed since the caller read it.
     #[error("task `{id}` has version {current}, not {expected}")]
     VersionMismatch {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Version that the caller requires.
         expected: u64,
@@ -185,9 +185,9 @@ pub enum Refusal {
     /// The dependency already exists, or does not exist.
     #[error("task `{id}` {} on `{on}`", if *.exists { "already depends" } else { "does not depend" })]
     Dependency {
-        /// The dependent task.
+        /// Id of the dependent task.
         id: TaskId,
-        /// The dependency.
+        /// Id of the dependency.
         on: TaskId,
         /// True if the dependency exists.
         exists: bool,
@@ -195,7 +195,7 @@ pub enum Refusal {
     /// The work of a task cannot change in its current status.
     #[error("task `{id}` is `{status}`: {what} cannot change any more")]
     WorkStarted {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Its status.
         status: Status,
@@ -207,7 +207,7 @@ pub enum Refusal {
     /// Dependents already ran.
     #[error("{} ran after `{id}`", quoted(.dependents))]
     DependentsRan {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// The refused command.
         by: &'static str,
@@ -223,7 +223,7 @@ pub enum Refusal {
     /// The task was cancelled, and its calls have not ended yet.
     #[error("run `{run}` still ends a call of task `{id}`, which was cancelled")]
     StillEnding {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Run that ends the calls.
         run: RunId,
@@ -231,7 +231,7 @@ pub enum Refusal {
     /// Other tasks depend on the task or are below it.
     #[error("task `{id}` is still needed by {}", quoted(.by))]
     StillNeeded {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Some of its dependents and subtasks.
         by: Vec<TaskId>,
@@ -254,7 +254,7 @@ pub enum Refusal {
     /// The trigger needs dependencies, and the task has none.
     #[error("task `{id}` has the trigger `{trigger}` and no dependency that could fire it")]
     TriggerWithoutDependencies {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// The trigger.
         trigger: &'static str,
@@ -292,7 +292,7 @@ pub enum Refusal {
     /// The task does not wait for a decision.
     #[error("task `{id}` does not wait for a decision: it is `{status}`{}", decided(.by.as_ref()))]
     NotAsked {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Its status.
         status: Status,
@@ -302,7 +302,7 @@ pub enum Refusal {
     /// The time to decide has ended.
     #[error("the time to decide about task `{id}` ended at {}", crate::format_time(*.at))]
     QuestionOver {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Time at which it ended.
         at: Timestamp,
@@ -312,7 +312,7 @@ pub enum Refusal {
     /// The proposal changed since the approver saw it.
     #[error("what task `{id}` waits for has the hash `{current}`, not `{given}`")]
     StaleHash {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Hash that the approver gave.
         given: String,
@@ -322,7 +322,7 @@ pub enum Refusal {
     /// The answer is not one of the options of the question.
     #[error("{} the question of task `{id}`", answer_problem(.answer.as_ref()))]
     WrongAnswer {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Answer that was given.
         answer: Option<String>,
@@ -332,7 +332,7 @@ pub enum Refusal {
     /// Arguments were given, but the question is about several calls.
     #[error("task `{id}` asks about {calls} calls, and arguments can be given for one")]
     ManyCalls {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Number of calls in the question.
         calls: usize,
@@ -346,7 +346,7 @@ pub enum Refusal {
     /// The task is assigned to `person`, and another kind of actor would end or reassign it.
     #[error("only a person may `{by}` task `{id}`: its assignee is `person`")]
     PersonOnly {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// The refused command.
         by: &'static str,
@@ -356,7 +356,7 @@ pub enum Refusal {
         "the approval that task `{id}` waits for would go or change, and that is for people and approvers to decide"
     )]
     TakesApproval {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
     },
     /// The command would let a task start without an approval that is still pending, and its caller may not decide.
@@ -372,7 +372,7 @@ pub enum Refusal {
     /// An expression can never be evaluated.
     #[error("task `{id}`: {field}: {problem}")]
     Expression {
-        /// The task.
+        /// Id of the task.
         id: TaskId,
         /// Field that contains the expression.
         field: String,
@@ -384,7 +384,7 @@ pub enum Refusal {
     /// Parameters of a plan have no value.
     #[error("the plan `{plan}` needs a value for {}", names(.params))]
     MissingParams {
-        /// The plan.
+        /// Name of the plan.
         plan: String,
         /// Names of the parameters.
         params: Vec<String>,
@@ -464,7 +464,7 @@ pub enum Refusal {
 /// A conflict between a task in a file and the same task in the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Explanation, which follows the id in the message.
     pub why: String,
@@ -534,7 +534,7 @@ impl std::fmt::Display for HeldBy {
 /// A conflicting change of a task after the command to undo.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Touch {
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
     /// Revision of the change, if known.
     #[serde(skip_serializing_if = "Option::is_none")]

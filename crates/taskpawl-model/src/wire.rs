@@ -219,6 +219,7 @@ impl Task {
         }
         options.extend(spec.extra);
         let mut context = body.context;
+        // Stored only with the calls; `into_parts` removes the copies again.
         context.extend(calls.iter().filter_map(saved_result));
         Self {
             id,
@@ -330,6 +331,8 @@ fn state_of(
 ) -> TaskState {
     match status {
         Status::Todo => TaskState::Todo,
+        // The flat form may come from an import or a file edited by hand, so the claim, the reason or the error may be
+        // missing.
         Status::InProgress => TaskState::InProgress {
             claim: claim.unwrap_or_else(|| Claim {
                 run: None,

@@ -446,6 +446,7 @@ impl<'p> Work<'p> {
                 || !naming.is_of(&stored)
         });
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
+        // Applying an unchanged file writes nothing, so it does not notify other processes.
         if !is_same || is_new_header || report.reopened > 0 {
             let applied_at = Some(draft.now());
             let notify = report.header.iter().any(|name| name == "notify");

@@ -149,7 +149,7 @@ impl Draft<'_> {
         call.body.approval.is_none() && question_of(record, Some(call)).is_some()
     }
 
-    /// Returns whether the approver replaced the arguments of a call. The previous ones are not judged then.
+    /// Returns whether the approver replaced the arguments of a call. The policy ignores the previous ones then.
     pub(super) fn has_other_args(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
         let of_task = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
         let of_call = self.calls(key)?[position].body.approval.as_ref();

@@ -84,6 +84,7 @@ impl Draft<'_> {
             self.update_call(key, position, |call| {
                 let result = cached.results.get(&call.id).cloned();
                 let body = &mut call.body;
+                // Only succeeded calls have a cached result, so the others were skipped.
                 body.status = if result.is_some() { CallStatus::Succeeded } else { CallStatus::Skipped };
                 body.result = result;
                 body.cut = cached.cut.get(&call.id).cloned().map(Box::new);

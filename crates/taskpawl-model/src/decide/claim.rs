@@ -367,6 +367,7 @@ impl Draft<'_> {
             && claim.is_expired(self.now())
         {
             let text = format!("the lease of {} ended", claim.actor);
+            // Settled at once, because the command that follows may claim this very task.
             self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;
             self.settle()?;
         }

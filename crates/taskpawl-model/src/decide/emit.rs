@@ -248,6 +248,7 @@ impl<'e> Emission<'e> {
         needed_by: &BTreeMap<String, Vec<String>>,
     ) -> Decided<Vec<(TaskId, Key, Standing)>> {
         for (task, id) in self.plan.tasks.iter().zip(self.ids.clone()) {
+            // All tasks are created before any edge is added, because an edge may lead to a later task of the list.
             let key = self.put(draft, task, &id)?;
             self.keys.push(key);
         }

@@ -117,6 +117,7 @@ impl Draft<'_> {
         if record.body.state == TaskState::Todo {
             self.refuse_unless_manual(key, record, end.command())?;
             self.check_past_attempt(key, record, end.attempt)?;
+            // The lease has no length, because the task is finished in the same commit.
             self.take(key, record, Duration::ZERO, end.command())?;
             return self.end_manual(key, end, Cause::Report);
         }

@@ -112,6 +112,7 @@ impl Draft<'_> {
         add_to_decided(&mut item, &untrusted);
         // Calls with their own approval ask for each item separately.
         for call in calls.iter().filter(|call| call.spec.approval.is_none()) {
+            // Without expressions every item makes the same call, so one decision is enough.
             let is_same = !call.spec.args.values().any(flow::has_expression);
             for (index, value) in (0..).zip(&list).take(if is_same { 1 } else { list.len() }) {
                 let untrusted = untrusted.clone();

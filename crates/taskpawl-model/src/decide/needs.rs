@@ -54,6 +54,7 @@ impl Draft<'_> {
             }
             return Ok(true);
         }
+        // A resumed task keeps the paths that its claim was granted, so it needs no new grant.
         let grant = if is_held { Some(Grant::default()) } else { self.room.grants.get(&key).cloned() };
         match grant {
             Some(grant)
@@ -104,7 +105,7 @@ impl Draft<'_> {
 
     /// Returns the refusal of a claim by an agent or a person if other tasks hold its requirements.
     ///
-    /// `given` has the capacities of resources that no plan declares.
+    /// `given` has capacities of resources, which override those declared by plans.
     pub(super) fn occupied(
         &mut self,
         key: Key,

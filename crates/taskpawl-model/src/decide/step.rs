@@ -183,7 +183,7 @@ impl Draft<'_> {
         calls: &[CallRecord],
     ) -> Decided<Step> {
         let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
-        // Arguments replaced by the approver are judged below instead, after they were put into the call.
+        // Arguments replaced by the approver are authorized below instead, after they were put into the call.
         let has_other_args = self.has_other_args(key, record, position)?;
         let judgement = self.judge_now(key, record, position)?;
         if !has_other_args && let Judgement::Deny { why } = judgement {

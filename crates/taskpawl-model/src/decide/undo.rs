@@ -182,6 +182,7 @@ impl Undoing {
             self.find_taken_name(draft, &mut touches)?;
         }
         if touches.is_empty() {
+            // These checks read the current records, so they need the existence checks above to have passed.
             self.find_running(draft, &mut touches)?;
             self.find_needing(draft, &mut touches)?;
             self.find_ran_after(draft, &mut touches)?;

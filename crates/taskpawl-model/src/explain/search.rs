@@ -113,6 +113,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 if self.best.is_some() {
+                    // The first chain is followed to its end without a limit. Only alternatives to it are bounded.
                     self.left = self.left.checked_sub(1).filter(|left| *left > 0).unwrap_or_default();
                     if self.left == 0 {
                         return None;

@@ -198,7 +198,7 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     };
     let fails = |key: Key| looks.get(&key).and_then(|look| look.verdict.denied.as_deref());
     let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
-    // Played twice: with durations for the start times, and with unlimited jobs of equal length for the waves.
+    // Played twice: with durations for the start times, and with unlimited jobs and equal durations for the waves.
     let timed = player(jobs, &takes).play(&mut board.clone())?;
     let steps = player(usize::MAX, &|_, _| 1).play(&mut board)?;
     let writer = Writer { board: &board, durations: &durations, looks: &looks };
@@ -356,7 +356,7 @@ fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec
     actions
 }
 
-/// Builds the forecast from the final board.
+/// Builds the forecast from the simulated nodes at the end.
 struct Writer<'w> {
     board: &'w Board<'w>,
     durations: &'w Durations,

@@ -152,6 +152,7 @@ impl<'a> Board<'a> {
                     Some(Consequence::Block) => self.set_phase(key, Phase::BlockedDependency),
                     Some(Consequence::Unblock) => self.set_phase(key, Phase::Todo),
                     Some(Consequence::Skip) => self.skip_tree(key),
+                    // A forecast assumes that every approval is given, so open questions are not refreshed.
                     Some(Consequence::Ask | Consequence::Withdraw) | None => {}
                 }
             }

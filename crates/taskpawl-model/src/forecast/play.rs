@@ -35,6 +35,8 @@ impl Player<'_> {
     /// Simulates until the run has nothing left to do; returns the started tasks in order.
     pub(super) fn play(&self, board: &mut Board<'_>) -> ViewResult<Vec<Turn>> {
         let (mut ready, mut running, mut turns) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        // Tasks in progress occupy jobs from the start. Their full duration is assumed, although part of
+        // it has passed.
         let held: Vec<Node> = board.nodes.values().copied().collect();
         for node in held {
             if node.phase == Phase::InProgress && node.work == Work::Calls && (self.may_take)(node.key) {
