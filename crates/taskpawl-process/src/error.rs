@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::bounded::Unfinished;
 use crate::sandbox::Refusal;
 
 /// A failure to start a program or to keep its output.
@@ -44,6 +45,17 @@ pub enum SpawnError {
     WorkingDirectory {
         /// The working directory.
         path: PathBuf,
+    },
+    /// The program was not found before the deadline or the cancellation. A file system may not answer.
+    #[error("program `{program}` was not started: {}", match why {
+        Unfinished::Cancelled => "it was cancelled while it was looked up",
+        Unfinished::TimedOut => "looking it up took too long, so a file system may not answer",
+    })]
+    NotFoundInTime {
+        /// The program, as the command names it.
+        program: String,
+        /// The reason why the search was abandoned.
+        why: Unfinished,
     },
     /// An output file, or the file for standard input, cannot be created. The program was not started.
     #[error("failed to use file `{path}` for the program's input or output")]

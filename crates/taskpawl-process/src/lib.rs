@@ -21,6 +21,7 @@
 //! the supervisor's side, and `wire` and `socket` connect them. `sandbox/` is the code with which a
 //! supervisor sandboxes itself.
 
+mod bounded;
 mod capture;
 mod environment;
 mod error;
@@ -48,6 +49,7 @@ mod search;
 mod supervisor;
 mod watch;
 
+pub use bounded::{Unfinished, blocking_within};
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;

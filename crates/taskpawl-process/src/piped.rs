@@ -18,6 +18,7 @@ use crate::capture::{Captured, Stream};
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, StreamFilter};
 use crate::group::{Group, Streams};
+use crate::locate::Located;
 use crate::program::Program;
 use crate::programs::Programs;
 use crate::recipe::Recipe;
@@ -36,6 +37,7 @@ const MOST_PIECES: usize = 1000;
 #[derive(Debug)]
 pub struct Piped {
     program: Program,
+    located: Located,
     group: Group,
     pipes: Option<(pipe::Sender, pipe::Receiver)>,
     stderr: Stderr,
@@ -75,7 +77,7 @@ impl PipedPrograms {
 
 impl Programs {
     /// Starts a program with pipes for its standard input and output. Needs a tokio runtime with I/O and time
-    /// enabled.
+    /// enabled. The program has to be found before `deadline`; `None` is no deadline.
     ///
     /// It runs until [`Piped::end`] or until the run is over. `stdin` and `output.stdout` of `program` are
     /// not used.
@@ -83,8 +85,13 @@ impl Programs {
     /// # Errors
     /// The program cannot be started. An error of the system call itself may be reported only after
     /// [`Piped::ended`].
-    pub fn start_piped(&self, program: Program) -> Result<Piped, SpawnError> {
-        let recipe = Recipe::of(&program)?;
+    pub async fn start_piped(
+        &self,
+        program: Program,
+        deadline: Option<Instant>,
+    ) -> Result<Piped, SpawnError> {
+        let located = Located::of(&program, &CancellationToken::new(), deadline).await?;
+        let recipe = Recipe::of(&program, located.clone())?;
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let file = Stream::begin(&program.output.stderr)?;
         let link = self.link_for(&program)?;
@@ -96,7 +103,8 @@ impl Programs {
         let (closing, running) = (all.closing.clone(), all.running.token());
         let filter = self.filter();
         let stderr = Stderr::new(stderr, file, filter.as_deref());
-        Ok(Piped { group, pipes: Some(host_ends), stderr, filter, closing, _running: running, program })
+        let pipes = Some(host_ends);
+        Ok(Piped { group, pipes, stderr, filter, closing, _running: running, program, located })
     }
 }
 
@@ -256,7 +264,7 @@ impl Piped {
                 self.group.ended().await;
             }
         }
-        let status = self.group.reap(&Recipe::of(&self.program)?)?;
+        let status = self.group.reap(&Recipe::of(&self.program, self.located)?)?;
         let finished = self.stderr.finish().and_then(|mut stderr| {
             // Filter again: a secret may have become known only after parts of it were written.
             if let Some(filter) = &self.filter {

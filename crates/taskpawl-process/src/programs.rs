@@ -15,6 +15,7 @@ use crate::capture::Capture;
 use crate::error::SpawnError;
 use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
+use crate::locate::Located;
 use crate::piped::PipedPrograms;
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
@@ -151,7 +152,8 @@ impl Programs {
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
-        let recipe = Recipe::of(program)?;
+        let located = Located::of(program, cancel, limits.deadline).await?;
+        let recipe = Recipe::of(program, located)?;
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let mut capture = Capture::begin(&program.output)?;
         let link = self.link_for(program)?;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::environment::Environment;
 use crate::error::SpawnError;
-use crate::locate::locate;
+use crate::locate::Located;
 use crate::program::Program;
 
 /// A validated spawn spec: everything that is needed to start a program, except its streams. It can be sent
@@ -27,15 +27,8 @@ pub(crate) struct Recipe<'a> {
 }
 
 impl<'a> Recipe<'a> {
-    /// Finds the program, and refuses specs that no system could execute.
-    pub(crate) fn of(program: &'a Program) -> Result<Self, SpawnError> {
-        let name = program.argv.first().ok_or(SpawnError::EmptyCommand)?;
-        if !program.cwd.is_dir() {
-            return Err(SpawnError::WorkingDirectory { path: program.cwd.clone() });
-        }
-        let cwd = std::path::absolute(&program.cwd)
-            .map_err(|_| SpawnError::WorkingDirectory { path: program.cwd.clone() })?;
-        let file = locate(name, &cwd, program.environment.path())?;
+    /// Refuses specs that no system could execute.
+    pub(crate) fn of(program: &'a Program, located: Located) -> Result<Self, SpawnError> {
         let (inherits, variables) = match &program.environment {
             Environment::Inherit(changes) => {
                 (true, changes.iter().map(|(name, value)| (name.as_os_str(), value.as_deref())).collect())
@@ -46,7 +39,7 @@ impl<'a> Recipe<'a> {
             }
         };
         let argv = program.argv.iter().map(OsStr::new).collect();
-        let (file, cwd) = (file.into_os_string(), cwd.into_os_string());
+        let (file, cwd) = (located.file.into_os_string(), located.cwd.into_os_string());
         let handover = program.handover.as_ref().map(|handover| OsStr::new(handover.variable));
         let recipe = Self { file, argv, cwd, inherits, variables, handover };
         if recipe.has_nul() {

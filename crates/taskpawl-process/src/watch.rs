@@ -3,6 +3,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounded::passed;
 use crate::capture::Capture;
 use crate::group::Group;
 use crate::program::End;
@@ -44,13 +45,6 @@ pub(crate) async fn watch(
 async fn cancelled(cancel: Option<&CancellationToken>) {
     match cancel {
         Some(cancel) => cancel.cancelled().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

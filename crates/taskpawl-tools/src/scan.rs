@@ -1,10 +1,10 @@
 //! Time limits for scans of the file system: a slow or endless tree must not delay the end of a call, a timeout or a
 //! signal.
 
-use std::future::pending;
 use std::io;
 use std::time::Duration;
 
+use taskpawl_process::{Unfinished, blocking_within};
 use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -124,26 +124,11 @@ impl ScanBounds {
         let Self { cancel, deadline } = self;
         let inner = Self::new(cancel.child_token(), deadline);
         let _cancelled_on_drop = inner.cancel.clone().drop_guard();
-        let scan = tokio::task::spawn_blocking(move || scan(&inner));
-        tokio::select! {
-            biased;
-            done = scan => match done {
-                Ok(done) => done,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Err(ScanStopped::Cancelled),
-                },
-            },
-            () = cancel.cancelled() => Err(ScanStopped::Cancelled),
-            () = passed(deadline) => Err(ScanStopped::TimedOut),
+        match blocking_within(&cancel, deadline, move || scan(&inner)).await {
+            Ok(done) => done,
+            Err(Unfinished::Cancelled) => Err(ScanStopped::Cancelled),
+            Err(Unfinished::TimedOut) => Err(ScanStopped::TimedOut),
         }
-    }
-}
-
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => pending().await,
     }
 }
 

@@ -225,10 +225,14 @@ impl Connection {
     ) -> Result<Self, Refusal> {
         let program = program(config, transport, variables, cx);
         let (held, stderr) = (Held::of(config, cx, &program), program.output.stderr.clone());
-        let mut piped = cx.programs.start_piped(program).map_err(|error| {
-            let hint = held.hint_for_start(&error);
-            Refusal { is_closed: false, words: chain(&error), hint }
-        })?;
+        let deadline = tokio::time::Instant::now() + START;
+        let mut piped = match cx.programs.start_piped(program, Some(deadline)).await {
+            Ok(piped) => piped,
+            Err(error) => {
+                let hint = held.hint_for_start(&error).await;
+                return Err(Refusal { is_closed: false, words: chain(&error), hint });
+            }
+        };
         let ends = piped.take_pipes().ok_or_else(|| Refusal::of("it has no pipes".to_owned()))?;
         let shared = Arc::new(Shared::default());
         let (sender, end) = watch::channel(None);
@@ -393,11 +397,11 @@ impl Connection {
     /// of that was there.
     async fn hint(&self, said: &str, written: u64) -> Option<String> {
         let program = self.program.as_ref().filter(|program| program.held.is_on())?;
-        if let Some(hint) = program.held.hint(said) {
+        if let Some(hint) = program.held.hint(said).await {
             return Some(hint);
         }
         tokio::time::sleep(LAG).await;
-        program.held.hint(&program.last_words(written).ok()?)
+        program.held.hint(&program.last_words(written).ok()?).await
     }
 
     async fn explained(&self, result: CallToolResult, written: u64) -> Answered {
@@ -543,9 +547,9 @@ async fn keep(mut piped: Piped, shared: Arc<Shared>, held: Held, end: watch::Sen
                 words if words.is_empty() => how,
                 words => format!("{how}; its last words: {words}"),
             };
-            End { words, hint: held.hint(&ended.stderr.text) }
+            End { words, hint: held.hint(&ended.stderr.text).await }
         }
-        Err(error) => End { words: chain(&error), hint: held.hint_for_start(&error) },
+        Err(error) => End { words: chain(&error), hint: held.hint_for_start(&error).await },
     };
     end.send_replace(Some(ended));
 }

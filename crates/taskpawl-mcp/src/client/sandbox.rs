@@ -80,13 +80,13 @@ impl Held {
     }
 
     /// Returns which denial the server speaks of, and what would let it through.
-    pub(super) fn hint(&self, said: &str) -> Option<String> {
-        Some(self.with_own_way(&self.denials.hint(said)?))
+    pub(super) async fn hint(&self, said: &str) -> Option<String> {
+        Some(self.with_own_way(&self.denials.hint(said).await?))
     }
 
     /// Returns what of its sandbox keeps the program from being started.
-    pub(super) fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
-        Some(self.with_own_way(&self.denials.hint_for_start(error)?))
+    pub(super) async fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
+        Some(self.with_own_way(&self.denials.hint_for_start(error).await?))
     }
 
     fn with_own_way(&self, hint: &str) -> String {

@@ -16,7 +16,7 @@ fn script(bench: &Bench, script: &str) -> Program {
 async fn input_and_output_work_while_the_program_runs() {
     for bench in [Bench::new(), Bench::unsupervised()] {
         let program = script(&bench, "while read line; do echo \"heard $line\"; done; echo end >&2; exit 3");
-        let mut piped = bench.programs.start_piped(program).unwrap();
+        let mut piped = bench.programs.start_piped(program, None).await.unwrap();
         let (mut input, mut output) = piped.take_pipes().unwrap();
         for word in ["one", "two"] {
             input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
@@ -34,13 +34,14 @@ async fn input_and_output_work_while_the_program_runs() {
 async fn a_program_that_does_not_end_is_killed() {
     let bench = Bench::new();
     let program = script(&bench, "trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done");
-    let piped = bench.programs.start_piped(program).unwrap();
+    let piped = bench.programs.start_piped(program, None).await.unwrap();
     let pid = bench.pid("pid").await;
     let end = piped.end(GRACE, 100).await.unwrap();
     assert_eq!((end.code, end.signal), (137, Some(9)));
     assert!(is_gone(pid));
 
-    let dropped = bench.programs.start_piped(script(&bench, "echo $$ > pid2; exec sleep 1000")).unwrap();
+    let dropped =
+        bench.programs.start_piped(script(&bench, "echo $$ > pid2; exec sleep 1000"), None).await.unwrap();
     let pid = bench.pid("pid2").await;
     drop(dropped);
     until("it is killed", || is_gone(pid)).await;
@@ -49,11 +50,11 @@ async fn a_program_that_does_not_end_is_killed() {
 #[tokio::test]
 async fn standard_error_is_bounded() {
     let bench = Bench::new();
-    let mut piped = bench.programs.start_piped(script(&bench, "yes >&2")).unwrap();
+    let mut piped = bench.programs.start_piped(script(&bench, "yes >&2"), None).await.unwrap();
     assert!(!piped.ended(10_000).await);
     let end = piped.end(GRACE, 100).await.unwrap();
     assert!(end.stderr.truncated);
-    let mut piped = bench.programs.start_piped(script(&bench, "echo >&2")).unwrap();
+    let mut piped = bench.programs.start_piped(script(&bench, "echo >&2"), None).await.unwrap();
     assert!(piped.ended(10_000).await);
 }
 
@@ -62,7 +63,7 @@ async fn the_last_output_is_never_lost() {
     let bench = Bench::new();
     for _ in 0..100 {
         let program = script(&bench, "echo first >&2; read -r line; echo last >&2");
-        let mut piped = bench.programs.start_piped(program).unwrap();
+        let mut piped = bench.programs.start_piped(program, None).await.unwrap();
         let ours = piped.take_pipes().unwrap();
         // The first output has been read, and the pipe is empty, before the rest is written.
         assert!(tokio::time::timeout(Duration::from_millis(5), piped.ended(10_000)).await.is_err());
@@ -98,7 +99,8 @@ async fn standard_error_is_filtered_before_it_is_written() {
     let bench = Bench::new();
     bench.programs.filter_output(Arc::new(NoDigits));
     let script = script(&bench, "echo pin 4711 >&2; read line; echo bye 12 >&2");
-    let (written, mut piped) = (script.output.stderr.clone(), bench.programs.start_piped(script).unwrap());
+    let (written, mut piped) =
+        (script.output.stderr.clone(), bench.programs.start_piped(script, None).await.unwrap());
     let is_there = || std::fs::read_to_string(&written).is_ok_and(|text| text == "pin \n");
     tokio::select! {
         _ = piped.ended(10_000) => panic!("it still waits for a line"),
@@ -111,8 +113,10 @@ async fn standard_error_is_filtered_before_it_is_written() {
 #[tokio::test]
 async fn the_end_of_the_run_is_signalled_and_no_process_survives() {
     let bench = Bench::new();
-    let mut piped = bench.programs.start_piped(script(&bench, "cat > copy; echo done > end")).unwrap();
-    let deaf = bench.programs.start_piped(script(&bench, "echo $$ > pid; exec sleep 1000")).unwrap();
+    let mut piped =
+        bench.programs.start_piped(script(&bench, "cat > copy; echo done > end"), None).await.unwrap();
+    let deaf =
+        bench.programs.start_piped(script(&bench, "echo $$ > pid; exec sleep 1000"), None).await.unwrap();
     let (input, _output) = piped.take_pipes().unwrap();
     let closing = piped.closing().clone();
     let pid = bench.pid("pid").await;
@@ -126,13 +130,13 @@ async fn the_end_of_the_run_is_signalled_and_no_process_survives() {
     assert_eq!(std::fs::read_to_string(bench.path("end")).unwrap(), "done\n");
     assert!(is_gone(pid));
     drop(deaf);
-    let refused = bench.programs.start_piped(script(&bench, "true"));
+    let refused = bench.programs.start_piped(script(&bench, "true"), None).await;
     assert!(matches!(refused, Err(SpawnError::Closed)));
 }
 
 #[tokio::test]
 async fn a_failed_start_is_reported() {
     let bench = Bench::new();
-    let refused = bench.programs.start_piped(bench.program(&["no-such-program"]));
+    let refused = bench.programs.start_piped(bench.program(&["no-such-program"]), None).await;
     assert!(matches!(refused, Err(SpawnError::NotInPath { .. })));
 }

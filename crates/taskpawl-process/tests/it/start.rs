@@ -5,6 +5,22 @@ use taskpawl_process::{End, Environment, SpawnError};
 
 use crate::support::{Bench, exactly};
 
+#[test]
+fn a_program_on_a_file_system_that_does_not_answer_is_not_waited_for() {
+    let bench = Bench::unsupervised();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    let runtime = runtime.unwrap();
+    // The only thread that looks files up hangs.
+    let (_held, hung) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || hung.recv());
+    let error = runtime.block_on(async {
+        let deadline = Some(tokio::time::Instant::now() + std::time::Duration::from_millis(20));
+        bench.programs.start_piped(bench.program(&["true"]), deadline).await.unwrap_err()
+    });
+    runtime.shutdown_background();
+    insta::assert_snapshot!(error, @"program `true` was not started: looking it up took too long, so a file system may not answer");
+}
+
 #[tokio::test]
 async fn a_program_gets_its_arguments_directory_environment_and_input() {
     let bench = Bench::new();

@@ -1,19 +1,24 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl_process::{
-    End, Enforcement, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, SpawnError,
+    End, Enforcement, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, Sandbox, SpawnError,
+    Unfinished,
 };
 
 use super::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
-use crate::sandbox::{BeforeCall, hidden_names, hint, hint_for_start, met_protected, of_hidden};
+use crate::sandbox::{
+    BeforeCall, ClosedPlaces, hidden_names, hint, hint_for_start, met_protected, of_hidden,
+};
+use crate::scan::ScanBounds;
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
 
@@ -180,8 +185,8 @@ pub(crate) async fn run(
     argv: Vec<String>,
     options: Options,
 ) -> Result<Value, ToolError> {
-    let cwd = match &options.cwd {
-        Some(cwd) => Root::open(cx)?.real_path(Path::new(cwd))?,
+    let cwd = match options.cwd {
+        Some(cwd) => directory(cx, cwd).await?,
         None => cx.dir.clone(),
     };
     let program = Program {
@@ -201,8 +206,10 @@ pub(crate) async fn run(
     };
     // Taken before the start, so that files created during the call can be told from older ones.
     let before = BeforeCall::of(cx).await?;
-    let outcome =
-        cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
+    let outcome = match cx.programs.run(&program, &limits, &cx.cancel).await {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(not_ended(cx, error).await),
+    };
     let mut report = report(&outcome);
     for (pointer, stream) in [("/stdout", &outcome.stdout), ("/stderr", &outcome.stderr)] {
         if stream.truncated {
@@ -213,12 +220,14 @@ pub(crate) async fn run(
     if let Some(Value::Object(sandbox)) = report.get_mut("sandbox") {
         created.tell(cx, sandbox);
     }
-    // Without mounts nothing is hidden; the gaps of the sandbox report that instead.
-    if outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts) {
-        tell_hidden(cx, &program.cwd, &hidden_names(&program), &mut report);
+    let is_ok = options.ok_exit_codes.contains(&outcome.code);
+    let (outcome, Met { hidden, protected, hint }) = met(cx, program, outcome, is_ok).await;
+    if let Some((names, said)) = hidden {
+        cx.warn(said);
+        report["sandbox"]["hidden"] = json!(names);
     }
-    ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
-    tell_protected(cx, &met_protected(&program, &outcome, &cx.closed), &mut report);
+    ended(cx, name, is_ok, &outcome, hint, &report)?;
+    tell_protected(cx, &protected, &mut report);
     match options.parse {
         Some(Parse::Json) => {
             let result = with_json(name, &outcome, report)?;
@@ -231,11 +240,54 @@ pub(crate) async fn run(
     }
 }
 
-/// Warns about hidden files on the command line. A program finds them empty and rarely reports that.
-fn tell_hidden(cx: &CallContext, cwd: &Path, names: &[String], report: &mut Map<String, Value>) {
-    let Some(said) = of_hidden(&cx.closed, cwd, names) else { return };
-    cx.warn(said);
-    report["sandbox"]["hidden"] = json!(names);
+/// Resolves the working directory of a call on a thread that may block, because its file system may not answer.
+async fn directory(cx: &CallContext, cwd: String) -> Result<PathBuf, ToolError> {
+    let call = cx.clone();
+    let resolve =
+        move |_: &ScanBounds| Ok(Root::open(&call).and_then(|root| root.real_path(Path::new(&cwd))));
+    ScanBounds::of_call(cx).run(resolve).await?
+}
+
+/// The denials of its sandbox that a program met.
+#[derive(Default)]
+struct Met {
+    /// Hidden files on its command line, and the warning about them. A program finds them empty and rarely reports that.
+    hidden: Option<(Vec<String>, String)>,
+    /// Protected paths that a successful program could not write.
+    protected: Vec<(PathBuf, String)>,
+    /// The option that would have allowed a failed program what it tried.
+    hint: Option<String>,
+}
+
+impl Met {
+    fn of(closed: &ClosedPlaces, program: &Program, outcome: &Outcome, is_ok: bool) -> Self {
+        // Without mounts nothing is hidden; the gaps of the sandbox report that instead.
+        let is_covered = outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts);
+        let names = if is_covered { hidden_names(program) } else { Vec::new() };
+        let hidden = of_hidden(closed, &program.cwd, &names).map(|said| (names, said));
+        match (outcome.end, is_ok) {
+            (End::Exited, true) => {
+                Self { hidden, protected: met_protected(program, outcome, closed), hint: None }
+            }
+            (End::Exited, false) => {
+                Self { hidden, protected: Vec::new(), hint: hint(program, outcome, closed) }
+            }
+            (End::TimedOut | End::Cancelled | End::OutputLimit, _) => Self { hidden, ..Self::default() },
+        }
+    }
+}
+
+/// Returns the denials that a program met. The paths that it names are looked up on a thread that may block; if that takes
+/// too long the result is empty.
+async fn met(cx: &CallContext, program: Program, outcome: Outcome, is_ok: bool) -> (Arc<Outcome>, Met) {
+    let (outcome, closed) = (Arc::new(outcome), cx.closed.clone());
+    if matches!(program.sandbox, Sandbox::Off) {
+        return (outcome, Met::default());
+    }
+    let ended = Arc::clone(&outcome);
+    let bounds = ScanBounds::after_call(cx);
+    let met = bounds.run(move |_| Ok(Met::of(&closed, &program, &ended, is_ok))).await;
+    (outcome, met.unwrap_or_default())
 }
 
 /// Warns about refused writes of a successful program: it may have skipped half of its work.
@@ -249,13 +301,18 @@ fn tell_protected(cx: &CallContext, met: &[(PathBuf, String)], report: &mut Map<
     }
 }
 
-fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
-    // The program may have run in part, so that this must not count as a failed start, which could be retried.
+async fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
     if matches!(error, SpawnError::SupervisorLost) {
         cx.report(error.to_string());
         return ToolError::Lost { message: error.to_string() };
     }
-    match hint_for_start(&cx.sandbox, &error) {
+    if let SpawnError::NotFoundInTime { why, .. } = error {
+        return match why {
+            Unfinished::Cancelled => ToolError::Cancelled { result: None },
+            Unfinished::TimedOut => ToolError::Timeout { result: None },
+        };
+    }
+    match hint_for_start(&cx.sandbox, &error).await {
         Some(hint) => ToolError::OutsideSandbox { source: error, hint },
         None => error.into(),
     }
@@ -309,20 +366,20 @@ fn in_force(enforcement: Option<&Enforcement>) -> Value {
 fn ended(
     cx: &CallContext,
     name: &str,
-    ok_exit_codes: &[i32],
-    program: &Program,
+    is_ok: bool,
     outcome: &Outcome,
+    hint: Option<String>,
     report: &Map<String, Value>,
 ) -> Result<(), ToolError> {
     let result = || Box::new(Value::Object(report.clone()));
     match outcome.end {
-        End::Exited if ok_exit_codes.contains(&outcome.code) => Ok(()),
+        End::Exited if is_ok => Ok(()),
         End::Exited => Err(ToolError::Exit {
             program: name.to_owned(),
             code: outcome.code,
             signal: outcome.signal,
             stderr: last_line(&outcome.stderr.text),
-            hint: hint(program, outcome, &cx.closed),
+            hint,
             result: result(),
         }),
         End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),

@@ -5,12 +5,17 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use taskpawl_process::{Network, Outcome, Profile, Program, Sandbox, SpawnError};
 
 use super::carve::{is_within, plain};
 use super::closed::{ClosedPlaces, Unopened};
 use crate::context::CallContext;
+use crate::scan::ScanBounds;
+
+/// The longest look at files for a hint.
+const MAX_LOOK: Duration = Duration::from_secs(1);
 
 /// How many of the last lines that a program said are looked at.
 const LINES: usize = 40;
@@ -154,16 +159,27 @@ impl Denials {
         matches!(self.sandbox, Sandbox::On(_))
     }
 
-    /// Returns which denial a program speaks of, in the last lines of what it says, and what would let it through.
-    pub fn hint(&self, said: &str) -> Option<String> {
+    /// Returns which denial the last lines of a program's output name, and what would let it through. `None` also if the
+    /// paths in these lines cannot be looked up within a second.
+    pub async fn hint(&self, said: &str) -> Option<String> {
+        let (held, said) = (self.clone(), said.to_owned());
+        looked_up(move || held.hint_now(&said)).await
+    }
+
+    fn hint_now(&self, said: &str) -> Option<String> {
         let Sandbox::On(profile) = &self.sandbox else { return None };
         of_lines(Walls { profile, cwd: &self.cwd, unopened: &self.unopened }, said)
     }
 
     /// Returns what of its sandbox keeps the program from being started.
-    pub fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
-        hint_for_start(&self.sandbox, error)
+    pub async fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
+        hint_for_start(&self.sandbox, error).await
     }
+}
+
+/// Looks files up for a hint, at most for [`MAX_LOOK`].
+async fn looked_up(look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
+    ScanBounds::default().at_most(MAX_LOOK).run(move |_| Ok(look())).await.ok().flatten()
 }
 
 fn of_lines(walls: Walls<'_>, said: &str) -> Option<String> {
@@ -172,7 +188,7 @@ fn of_lines(walls: Walls<'_>, said: &str) -> Option<String> {
 }
 
 /// Returns what of its sandbox keeps a program from being started.
-pub(crate) fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<String> {
+pub(crate) async fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<String> {
     let Sandbox::On(profile) = sandbox else { return None };
     let (SpawnError::NotExecutable { program: path }
     | SpawnError::NotFound { program: path }
@@ -181,7 +197,12 @@ pub(crate) fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<St
     else {
         return None;
     };
-    (path.exists() && !may_read(profile, path)).then(|| unreadable(profile, &Unopened::default(), path))
+    let (profile, path) = (Arc::clone(profile), path.clone());
+    looked_up(move || {
+        let is_closed = path.exists() && !may_read(&profile, &path);
+        is_closed.then(|| unreadable(&profile, &Unopened::default(), &path))
+    })
+    .await
 }
 
 /// Returns that a program was most likely killed because there was no memory left. Who is killed by us has another error.

@@ -32,6 +32,44 @@ async fn exec_uses_directory_environment_and_input() {
     assert_eq!(result["stdout"], "sub\nin\nvalue build build.0 2 key\n");
 }
 
+/// A runtime whose only thread for blocking work never gets through with it: every look at a file hangs.
+fn on_hung_files<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    let runtime = runtime.unwrap();
+    let (_held, hung) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || hung.recv());
+    let ended = runtime.block_on(test);
+    runtime.shutdown_background();
+    ended
+}
+
+#[test]
+fn a_directory_that_does_not_answer_holds_up_neither_a_time_out_nor_a_cancellation() {
+    let mut project = Project::new();
+    project.write("sub/file", "");
+    let cases = [
+        ("exec", json!({"argv": ["touch", "ran"], "cwd": "sub"})),
+        // An error would be the answer of a look at the directory.
+        ("exec", json!({"argv": ["touch", "ran"], "cwd": "nowhere"})),
+        ("exec", json!({"argv": ["touch", "ran"]})),
+        ("shell", json!({"command": "touch ran"})),
+    ];
+    for (tool, args) in cases {
+        on_hung_files(async {
+            project.cx.cancel = Default::default();
+            project.cx.deadline = Some(Instant::now() + Duration::from_millis(20));
+            let error = project.call(tool, args.clone()).await.unwrap_err();
+            assert!(matches!(error, ToolError::Timeout { .. }), "{tool} {args}: {error}");
+            project.cx.deadline = None;
+            let (error, ()) =
+                tokio::join!(project.call(tool, args.clone()), async { project.cx.cancel.cancel() });
+            let error = error.unwrap_err();
+            assert!(matches!(error, ToolError::Cancelled { .. }), "{tool} {args}: {error}");
+        });
+    }
+    assert!(!project.path("ran").exists() && !project.path("sub/ran").exists());
+}
+
 #[tokio::test]
 async fn another_exit_code_fails_the_call_and_keeps_the_result() {
     let project = Project::new();

@@ -189,7 +189,7 @@ fn what_a_server_says_of_a_denial_is_understood() {
     let held = |sandbox| Denials { sandbox, cwd: dir.path().join("p"), unopened: Arc::default() };
     let said = |denials: &Denials, text: &str| {
         let top = dir.path().to_str().unwrap();
-        denials.hint(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
+        denials.hint_now(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
     };
     let on = held(Sandbox::On(Arc::new(profile)));
     insta::assert_snapshot!(said(&on, "Error: EACCES: permission denied, open '[]/srv/a'"), @"`[]/srv/a` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
