@@ -310,7 +310,7 @@ impl Engine {
         // All programs have to be gone before the record says that the run is finished, and the lock is released last.
         live.programs().close().await;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
-        drop(live);
+        live.end().await;
         let observer_error = || guarded.as_ref().and_then(|observer| observer.error());
         summary.observer_error = observer_error();
         if let Some(observer) = &options.observer {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use taskpawl_model::RunId;
@@ -17,6 +18,10 @@ use crate::temporary;
 /// program.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The longest wait for the removal of temporary files. Programs may leave millions of them, or a file system that does
+/// not answer. The next run removes the rest.
+const MAX_REMOVAL: Duration = Duration::from_secs(2);
+
 /// A running run: its lock, and its programs, none of which outlives it.
 ///
 /// The kernel releases the lock when the last process that has the file open ends, however that happens. The supervisor
@@ -24,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct LiveRun {
     path: PathBuf,
+    lock: Arc<File>,
     programs: Programs,
     temporary: Option<PathBuf>,
 }
@@ -48,7 +54,8 @@ impl LiveRun {
                 .map_err(|source| failed("create a directory in", base, source))
         };
         let temporary = temporary.map(make).transpose()?;
-        Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)), temporary })
+        let lock = Arc::new(file);
+        Ok(Self { path, programs: Programs::with_lock(supervision, Arc::clone(&lock)), lock, temporary })
     }
 
     /// Returns the directory for the temporary files of the run's programs.
@@ -59,18 +66,57 @@ impl LiveRun {
     pub(crate) fn programs(&self) -> &Programs {
         &self.programs
     }
+
+    /// Ends the run as dropping it does, on a thread that may block.
+    ///
+    /// # Cancel safety
+    /// Dropping the future only stops waiting.
+    pub(crate) async fn end(self) {
+        // A runtime that shuts down drops the closure, and with it the run.
+        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
+    }
 }
 
 impl Drop for LiveRun {
     fn drop(&mut self) {
-        // A missing lock file means that the run is over, so it is only removed once all programs are gone. A file that
-        // stays behind is harmless: it is locked while anything of the run is alive, and leads the recovery to the
-        // temporary files.
-        if self.programs.close_within(PATIENCE)
-            && self.temporary.as_deref().is_none_or(|path| temporary::remove(path).is_ok())
-        {
-            let _ = std::fs::remove_file(&self.path);
+        // A missing lock file means that the run is over, so it is only removed once all programs are gone.
+        if self.programs.close_within(PATIENCE) {
+            let (path, temporary) = (self.path.clone(), self.temporary.take());
+            clear_away(path, Arc::clone(&self.lock), temporary, MAX_REMOVAL, temporary::remove);
         }
+    }
+}
+
+/// Removes the temporary files of a run that is over, and then its lock file.
+///
+/// A lock file that stays behind is harmless: it leads the next run to the temporary files. The lock is held until they
+/// are gone, so that no other run removes them at the same time.
+fn clear_away(
+    path: PathBuf,
+    lock: Arc<File>,
+    temporary: Option<PathBuf>,
+    patience: Duration,
+    remove: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
+) {
+    let Some(temporary) = temporary else { return drop(std::fs::remove_file(path)) };
+    within(patience, move || {
+        if remove(&temporary).is_ok() {
+            let _ = std::fs::remove_file(path);
+        }
+        drop(lock);
+    });
+}
+
+/// Runs `work` on a thread of its own, and waits for it at most for `patience`. The thread goes on until the process ends.
+fn within(patience: Duration, work: impl FnOnce() + Send + 'static) {
+    let (done, waiting) = sync_channel::<()>(0);
+    let thread = std::thread::Builder::new().name("taskpawl-remover".to_owned()).spawn(move || {
+        work();
+        drop(done);
+    });
+    // Without a thread the work is left to the next run.
+    if thread.is_ok() {
+        let _ = waiting.recv_timeout(patience);
     }
 }
 
@@ -101,8 +147,14 @@ pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
     std::fs::remove_file(&path).or_else(gone)
 }
 
-/// Removes the temporary files of dead runs. Failures are left to the next recovery.
+/// Removes the temporary files of dead runs. Failures, and files that cannot be removed in time, are left to the next
+/// recovery.
 pub(crate) fn clear_up(files: &Path) {
+    let files = files.to_owned();
+    within(MAX_REMOVAL, move || clear_up_now(&files));
+}
+
+fn clear_up_now(files: &Path) {
     let locks = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
     for path in
         locks.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "lock"))
@@ -136,4 +188,48 @@ fn locked(path: &Path) -> Result<File, RunError> {
 
 fn lock_path(files: &Path, run: &RunId) -> PathBuf {
     files.join("runs").join(format!("{run}.lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// The lock file of a run, its lock, and its temporary directory.
+    fn run(files: &Path) -> (PathBuf, Arc<File>, PathBuf) {
+        let run = RunId::from("r1".to_owned());
+        let path = lock_path(files, &run);
+        make_private_directories(path.parent().unwrap()).unwrap();
+        let mut lock = locked(&path).unwrap();
+        let temporary = temporary::make(files, &mut lock, &path, &run).unwrap();
+        std::fs::write(temporary.join("file"), "").unwrap();
+        (path, Arc::new(lock), temporary)
+    }
+
+    #[test]
+    fn temporary_files_that_cannot_be_removed_in_time_are_left_to_the_next_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, lock, temporary) = run(dir.path());
+        let (_held, hung) = channel::<()>();
+        let remove = move |_: &Path| {
+            let _ = hung.recv();
+            Ok(())
+        };
+        clear_away(path.clone(), lock, Some(temporary.clone()), Duration::from_millis(20), remove);
+        assert!(temporary.exists() && path.exists());
+        clear_up(dir.path());
+        assert!(temporary.exists(), "no other run removes it meanwhile");
+    }
+
+    #[test]
+    fn the_next_run_removes_what_a_run_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, lock, temporary) = run(dir.path());
+        let failed = |_: &Path| Err(io::Error::other("busy"));
+        clear_away(path.clone(), lock, Some(temporary.clone()), MAX_REMOVAL, failed);
+        assert!(temporary.exists() && path.exists());
+        clear_up(dir.path());
+        assert!(!temporary.exists());
+    }
 }
