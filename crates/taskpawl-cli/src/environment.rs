@@ -119,3 +119,21 @@ pub(crate) fn is_in_foreground() -> bool {
     let foreground = rustix::termios::tcgetpgrp(std::io::stdin());
     foreground.map_or(true, |group| group == rustix::process::getpgrp())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_home_counts_as_absent() {
+        let home = |value: &str| {
+            let variables = BTreeMap::from([("HOME".into(), value.into())]);
+            Environment { variables, directory: PathBuf::from("/"), terminal: Terminal::look(None) }
+                .path("HOME")
+        };
+        assert_eq!(home("/home/ann"), Some(PathBuf::from("/home/ann")));
+        for value in ["home/ann", ".", ""] {
+            assert_eq!(home(value), None, "{value:?}");
+        }
+    }
+}

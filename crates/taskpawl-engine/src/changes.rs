@@ -209,12 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_ignore_file_is_not_read() {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("a")).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", root.path().join("a/.gitignore")).unwrap();
-        let unknown = take(root.path()).changed(take(root.path()), &[]).unknown.unwrap();
-        assert_eq!(unknown, "an ignore file in the project is too large, or none");
+    fn an_ignore_file_that_is_a_device_is_not_read() {
+        for (path, device) in [("a/.gitignore", "/dev/zero"), (".gitignore", "/dev/null")] {
+            let root = tempfile::tempdir().unwrap();
+            fs::create_dir(root.path().join("a")).unwrap();
+            std::os::unix::fs::symlink(device, root.path().join(path)).unwrap();
+            let unknown = take(root.path()).changed(take(root.path()), &[]).unknown.unwrap();
+            assert_eq!(unknown, "an ignore file in the project is too large, or none", "{path}");
+        }
     }
 
     #[test]
