@@ -1,6 +1,8 @@
 //! The location of the store of a project.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -245,4 +247,14 @@ fn an_untrusted_project_file_cannot_escape_the_state_directory() {
         let error = locate(&world.at(&world.top.join("d"))).unwrap_err();
         assert!(matches!(error, PlacementError::BadProjectFile { .. }), "{content}: {error}");
     }
+}
+
+#[test]
+fn a_relative_home_and_a_path_that_is_not_utf_8_are_refused() {
+    let world = World::new();
+    let relative = Environment { home: Some("home".into()), ..world.at(&world.make("p")) };
+    assert!(matches!(initialize(&relative, "id-1", None), Err(PlacementError::NoStateDirectory)));
+    let odd = world.top.join(OsStr::from_bytes(b"p\xff"));
+    fs::create_dir(&odd).unwrap();
+    assert!(matches!(initialize(&world.at(&odd), "id-1", None), Err(PlacementError::NotUtf8 { .. })));
 }
