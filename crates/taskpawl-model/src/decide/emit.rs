@@ -191,7 +191,7 @@ fn take_needed_by(tasks: &mut Value) -> Decided<BTreeMap<String, Vec<String>>> {
             queue.extend(below);
         }
     }
-    Ok(found)
+    Ok(needed_by)
 }
 
 fn names_in(value: &Value) -> Option<Vec<String>> {
