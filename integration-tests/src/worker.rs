@@ -162,12 +162,5 @@ fn holder(task: &Task) -> Option<&str> {
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text.replace('\n', " ")
+    taskpawl_text::error_chain(error).replace('\n', " ")
 }

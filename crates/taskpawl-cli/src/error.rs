@@ -1,6 +1,5 @@
 //! Errors of commands: message, hint and exit code.
 
-use std::error::Error as _;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
@@ -12,6 +11,7 @@ use taskpawl::model::{Conflict, Hint, PlanErrors, Position, Refusal, Since, Touc
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
+use taskpawl_text::error_chain;
 
 use crate::agents::Trouble;
 use crate::caller::AgentSign;
@@ -402,13 +402,7 @@ impl CliError {
         {
             return format!("revision {revision} cannot be undone: something touched its tasks since");
         }
-        let mut message = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let _ = write!(message, ": {}", error.to_string().trim_end());
-            cause = error.source();
-        }
-        message
+        error_chain(self)
     }
 
     /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.

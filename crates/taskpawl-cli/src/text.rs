@@ -17,43 +17,6 @@ pub(crate) fn clean_block(text: &str) -> String {
     safe(&text.replace("\r\n", "\n"))
 }
 
-/// Returns what a program printed without its escape sequences: nearly all of them are colours, which would only be noise if they were
-/// escaped like everything else.
-pub(crate) fn without_sequences(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c == '\u{1b}' {
-            skip_sequence(&mut chars);
-        } else {
-            plain.push(c);
-        }
-    }
-    plain
-}
-
-/// Skips the rest of `ESC [ … letter`, of `ESC ] … BEL` and its like, or the one character of a short sequence.
-fn skip_sequence(chars: &mut std::str::Chars<'_>) {
-    let mut ahead = chars.clone();
-    match ahead.next() {
-        Some('[') => {
-            ahead.find(|c| ('@'..='~').contains(c));
-        }
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            let mut is_escaped = false;
-            ahead.find(|c| {
-                let is_end = matches!(c, '\u{7}' | '\u{9c}' | '\n') || (is_escaped && *c == '\\');
-                is_escaped = *c == '\u{1b}';
-                is_end
-            });
-        }
-        // A sequence never swallows the end of a line.
-        Some('\n') | None => return,
-        Some(_) => {}
-    }
-    *chars = ahead;
-}
-
 /// Puts colours around text, or leaves it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Paint {
@@ -203,13 +166,7 @@ pub(crate) fn count(number: u64, what: &str) -> String {
 
 pub(crate) use taskpawl::model::shell::quoted;
 
-/// Returns the candidate that `text` was probably meant to be.
-pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (text.chars().count() / 3).clamp(1, 3);
-    let distances =
-        candidates.into_iter().map(|candidate| (strsim::osa_distance(text, candidate), candidate));
-    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
-}
+pub(crate) use taskpawl_text::{nearest, without_sequences};
 
 #[cfg(test)]
 mod tests {
@@ -221,14 +178,6 @@ mod tests {
         assert_eq!(clean(hostile), "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{d}e f\\u{7f}");
         assert_eq!(clean_block("x\ty\r\nz\u{8}!"), "x\ty\nz\\u{8}!");
         assert_eq!(clean("plain ü 漢 👍"), "plain ü 漢 👍");
-    }
-
-    #[test]
-    fn what_a_program_printed_loses_its_escape_sequences() {
-        let printed = "a\u{1b}[2Jb\u{1b}]0;title\u{7}c\u{1b}P1\u{1b}\\d\u{1b}[1;31me";
-        assert_eq!(without_sequences(printed), "abcde");
-        assert_eq!(without_sequences("\u{1b}"), "");
-        assert_eq!(without_sequences("\u{1b}]never closed\nnext"), "next");
     }
 
     #[test]

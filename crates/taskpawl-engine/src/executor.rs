@@ -12,6 +12,7 @@ use taskpawl_model::{
     ActorKind, ByteSize, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace, Origin, Period,
     RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
+use taskpawl_text::error_chain;
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink,
     RegisteredTool, Registry, SandboxError, ScanBounds, ScanStopped, ToolError, UsageSink, Vault, Widening,
@@ -473,7 +474,7 @@ async fn run(
                 let remedy = conversion::remedy(&error, &spec.args);
                 remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
             };
-            let message = names.as_written(chain(&error) + &more);
+            let message = names.as_written(error_chain(&error) + &more);
             failed(error.class(), redactor.text(&message).into_owned(), result)
         }
     };
@@ -517,15 +518,4 @@ fn unknown_tool(name: &str) -> CallEnd {
 fn failed(class: &str, message: String, result: Option<Value>) -> CallEnd {
     let message = head_of_text(message, MOST_ERROR_BYTES);
     CallEnd::Failed { error: CallError { class: class.to_owned(), message }, result }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }

@@ -60,8 +60,7 @@ impl Format {
 
     /// Returns the format whose name is nearest to what was written.
     pub fn nearest(name: &str) -> Option<Self> {
-        let distance = |format: &&Self| strsim::osa_distance(&name.to_lowercase(), format.name());
-        Self::ALL.iter().min_by_key(distance).filter(|format| distance(format) <= 3).copied()
+        taskpawl_text::nearest(name, Self::ALL.iter().map(|format| format.name())).and_then(Self::from_name)
     }
 
     /// Returns where a project keeps it, where there is such a place.

@@ -39,6 +39,11 @@ pub(crate) fn joined(lines: &[Line<'_>], before: &str) -> String {
     out
 }
 
+/// Returns a text as one line, with single spaces. No other character is dropped: the line is read back as data.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Line, joined, parts};

@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::format::{Options, Reading, Written};
 use crate::ids::{Ids, name_of};
 use crate::kept::{keep, kept};
-use crate::lines;
+use crate::lines::{self, one_line};
 use crate::lost;
 use crate::ours::{COMMENT, Ours, comment};
 use crate::record::{Read, blank, fields};
@@ -364,8 +364,4 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     let ours = Ours::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
     let ours = ours.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
     format!("{lead}[{mark}] {name}{ours}")
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use crate::visible::is_hidden;
+use taskpawl_text::is_hidden;
 
 /// The maximum number of items of one kind in a message. The rest is counted.
 pub const MAX_ITEMS: usize = 5;

@@ -60,7 +60,6 @@ mod trust;
 mod undo;
 mod usage;
 mod view;
-mod visible;
 mod wire;
 
 pub use actor::{Actor, ActorKind};
@@ -124,11 +123,11 @@ pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskState, TransitionError,
     allowed_by_hand, check_transition,
 };
+pub use taskpawl_text::{escaped, is_deceptive, revealed};
 pub use trust::{Origins, UntrustedValue, ValueOrigins};
 pub use undo::{DeletedTask, Image, TaskImage, Undoable};
 pub use usage::{add_usage, cost};
 pub use view::{
     CallChange, Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View, ViewError, ViewResult,
 };
-pub use visible::{escaped, is_deceptive, revealed};
 pub use wire::{Metadata, Task, TaskParts, ToolCall, read_task};

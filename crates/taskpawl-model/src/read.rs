@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::spec::Trigger;
 use crate::status::BlockedReason;
 use crate::view::{View, ViewError, ViewResult};
-use crate::{CallId, Key, MAX_ID_BYTES, RunId, TaskId};
+use crate::{CallId, Key, RunId, TaskId};
 
 /// The reads that these rules need, on a plain view or on a draft.
 pub(crate) trait Edges {
@@ -159,16 +159,13 @@ pub(crate) fn resolve_within<'p>(
 
 fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
     const LOOKED_AT: usize = 500;
-    // Texts much longer than any id are similar to none, and comparing them would take minutes.
-    if text.len() > 2 * MAX_ID_BYTES {
-        return Ok(Vec::new());
-    }
     let first: String = text.chars().take(1).collect();
-    let near = view.ids_with_prefix(&first, LOOKED_AT)?;
-    let mut near: Vec<_> = near.into_iter().map(|id| (strsim::osa_distance(text, id.as_str()), id)).collect();
-    near.retain(|(distance, _)| *distance <= 2);
-    near.sort();
-    Ok(near.into_iter().take(3).map(|(_, id)| id).collect())
+    let ids = view.ids_with_prefix(&first, LOOKED_AT)?;
+    Ok(taskpawl_text::near(text, ids.iter().map(TaskId::as_str))
+        .into_iter()
+        .take(3)
+        .map(TaskId::from)
+        .collect())
 }
 
 /// Returns the cancelled tasks with calls that have not ended, and the runs that end them.

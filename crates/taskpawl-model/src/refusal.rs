@@ -860,13 +860,8 @@ fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
             .advice(Advice::Reject { id: id.clone() })
             .text(" says no");
     }
-    let nearest = |answer: &str| {
-        let distance =
-            |option: &&String| strsim::osa_distance(&answer.to_lowercase(), &option.to_lowercase());
-        let limit = (answer.chars().count() / 3).max(1);
-        options.iter().min_by_key(distance).filter(|option| distance(option) <= limit)
-    };
-    match answer.and_then(nearest) {
+    let meant = |answer: &str| taskpawl_text::nearest(answer, options.iter().map(String::as_str));
+    match answer.and_then(meant) {
         Some(nearest) => Hint::new("did you mean ").data(nearest).text("? The answers are ").list(options),
         None => Hint::new("the answers are ")
             .list(options)

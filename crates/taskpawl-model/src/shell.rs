@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::visible::is_hidden;
+use taskpawl_text::is_hidden;
 
 /// Quotes a word so that a POSIX shell reads it back unchanged.
 ///

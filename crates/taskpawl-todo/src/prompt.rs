@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::{ChecklistItem, ChecklistStatus, is_deceptive};
+use taskpawl_model::{ChecklistItem, ChecklistStatus};
+use taskpawl_text::plain_line;
 
 /// Returns the block that informs a model about its checklist in every turn; an empty string for an empty list.
 ///
@@ -26,7 +27,7 @@ pub fn prompt_block(items: &[ChecklistItem]) -> String {
 /// prompt.
 fn within_block(title: &str) -> String {
     const NAME: &str = "tasklist>";
-    let line = one_line(title);
+    let line = plain_line(title);
     let (mut safe, mut rest) = (String::new(), line.as_str());
     // ASCII lower case does not change byte positions, so positions in `small` are valid in `line`.
     let small = line.to_ascii_lowercase();
@@ -36,29 +37,6 @@ fn within_block(title: &str) -> String {
         rest = &rest[at + NAME.len()..];
     }
     safe + rest
-}
-
-/// Returns a title without control characters and terminal sequences. White space becomes a space.
-fn one_line(title: &str) -> String {
-    let (mut line, mut chars) = (String::new(), title.chars());
-    while let Some(c) = chars.next() {
-        if c == '\u{1b}' {
-            skip_sequence(&mut chars);
-        } else if c.is_whitespace() {
-            line.push(' ');
-        } else if !is_deceptive(c) {
-            line.push(c);
-        }
-    }
-    line
-}
-
-/// Skips the rest of a sequence `ESC [ … letter`.
-fn skip_sequence(chars: &mut std::str::Chars<'_>) {
-    let mut ahead = chars.clone();
-    if ahead.next() == Some('[') && ahead.any(|c| ('@'..='~').contains(&c)) {
-        *chars = ahead;
-    }
 }
 
 /// Number of characters of a title that are displayed.
@@ -72,7 +50,7 @@ const MOST_SHOWN: usize = 500;
 /// assert_eq!(plain_title("**Fix** `parse()` in [the docs](https://example.org)"), "Fix parse() in the docs");
 /// ```
 pub fn plain_title(title: &str) -> String {
-    let line = one_line(title);
+    let line = plain_line(title);
     let head: String = line.chars().take(MOST_SHOWN).collect();
     let dots = if head.len() < line.len() { "…" } else { "" };
     strip(&head).trim().to_owned() + dots

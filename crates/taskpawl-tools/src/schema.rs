@@ -14,9 +14,8 @@ use serde_json::{Map, Value};
 
 mod check;
 mod lenient;
-mod suggest;
 
-pub(crate) use suggest::nearest;
+pub(crate) use taskpawl_text::nearest_or_longer as nearest;
 
 /// Largest compiled pattern, in bytes: schemas also come from servers, and a short pattern can compile to a huge
 /// automaton.

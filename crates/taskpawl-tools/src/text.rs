@@ -9,14 +9,9 @@ pub(crate) fn last_line(text: &str) -> String {
     text.lines().rev().map(one_line).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Returns `text` as one short line without escape sequences and control characters.
+/// Returns `text` as one short line without escape sequences and deceptive characters.
 pub(crate) fn one_line(text: &str) -> String {
-    let plain = without_escapes(text);
-    let line = plain.trim();
-    match line.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    taskpawl_text::cut(&taskpawl_text::plain_line(text), MAX_CHARS)
 }
 
 /// Shortens a text that is longer than `most_bytes`, and appends its original length.
@@ -28,39 +23,6 @@ pub fn head_of_text(mut text: String, most_bytes: usize) -> String {
         let _ = write!(text, "… ({bytes} bytes)");
     }
     text
-}
-
-/// Removes `ESC [ … letter` and `ESC ] … BEL` completely, so that no remainder such as `[31m` is left.
-fn without_escapes(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            '\u{1b}' => skip_sequence(&mut chars),
-            '\n' | '\t' => plain.push(' '),
-            _ if char.is_control() || is_reordering(char) => {}
-            _ => plain.push(char),
-        }
-    }
-    plain
-}
-
-fn skip_sequence(chars: &mut std::str::Chars<'_>) {
-    match chars.next() {
-        Some('[') => {
-            chars.find(|char| ('@'..='~').contains(char));
-        }
-        Some(']') => {
-            chars.find(|char| matches!(char, '\u{7}' | '\u{9c}' | '\\'));
-        }
-        Some(_) | None => {}
-    }
-}
-
-/// Returns whether a character changes the direction of the following text, which can make a line read as something
-/// else.
-fn is_reordering(char: char) -> bool {
-    matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -115,7 +115,10 @@ fn tally(
 /// Returns whether the store has the old schema; an error if it is neither old nor new, or incomplete.
 fn judge(home: &Home) -> Result<bool, String> {
     let tasks = || {
-        let page = home.manager().list(&taskpawl::model::Query::default()).map_err(|error| chain(&error))?;
+        let page = home
+            .manager()
+            .list(&taskpawl::model::Query::default())
+            .map_err(|error| taskpawl_text::error_chain(&error))?;
         Ok::<_, String>(page.tasks.len())
     };
     let before = tasks()?;
@@ -124,11 +127,14 @@ fn judge(home: &Home) -> Result<bool, String> {
     if before != TASKS + usize::from(is_done) || is_old && is_done {
         return Err(format!("{before} tasks, with the new one: {is_done}, old: {is_old}"));
     }
-    home.manager().create(crate::support::named("after")).map_err(|error| chain(&error))?;
+    home.manager()
+        .create(crate::support::named("after"))
+        .map_err(|error| taskpawl_text::error_chain(&error))?;
     if tasks()? != before + 1 {
         return Err("a write was lost".to_owned());
     }
-    let copy = Connection::open(format!("{}.v1.bak", home.store())).map_err(|error| chain(&error))?;
+    let copy = Connection::open(format!("{}.v1.bak", home.store()))
+        .map_err(|error| taskpawl_text::error_chain(&error))?;
     let kept: Result<i64, _> = copy.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0));
     match kept {
         Ok(count) if usize::try_from(count) == Ok(TASKS) => Ok(is_old),
@@ -139,9 +145,4 @@ fn judge(home: &Home) -> Result<bool, String> {
 fn version(home: &Home) -> i64 {
     let connection = Connection::open(home.store()).unwrap();
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let cause = error.source().map(|cause| format!(": {}", chain(cause)));
-    format!("{error}{}", cause.unwrap_or_default())
 }

@@ -8,6 +8,7 @@ use taskpawl::model::{
     revealed,
 };
 use taskpawl::{Error, Manager};
+use taskpawl_text::revealed_line;
 
 use crate::app::App;
 use crate::caller::Caller;
@@ -106,23 +107,23 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
 fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, extent: Extent, paint: Paint) {
     let task = if call.task == request.task { String::new() } else { format!("{}/", call.task) };
     let line = format!("{task}{}  {}  (from {})", call.call, call.tool, call.origin);
-    text.push(shown!["  ", paint.style(style::HINT, &one_line(&line)), "\n"]);
+    text.push(shown!["  ", paint.style(style::HINT, &revealed_line(&line)), "\n"]);
     if let Some(sandbox) = &call.sandbox {
-        let _ = writeln!(text, "    asks of the sandbox: {}", one_line(&wishes(sandbox)));
+        let _ = writeln!(text, "    asks of the sandbox: {}", revealed_line(&wishes(sandbox)));
     }
     // The reason names one.
     let deciding: Vec<_> = call.untrusted.iter().filter(|value| !value.is_data).collect();
     for value in deciding.iter().filter(|_| deciding.len() > 1) {
-        let _ = writeln!(text, "    {}", one_line(&value.to_string()));
+        let _ = writeln!(text, "    {}", revealed_line(&value.to_string()));
     }
     if !call.trusts.is_empty() {
-        let names = one_line(&call.trusts.join(", "));
+        let names = revealed_line(&call.trusts.join(", "));
         let _ = writeln!(text, "    approving it also trusts later values of {names}");
     }
     for (name, value) in &call.args {
         let is_unknown = call.unknown.contains(name);
         let note = if is_unknown { " (not known yet)" } else { "" };
-        argument(text, &format!("{}{note}", one_line(name)), value, extent);
+        argument(text, &format!("{}{note}", revealed_line(name)), value, extent);
     }
 }
 
@@ -157,11 +158,6 @@ fn argument(text: &mut Shown, name: &str, value: &Value, extent: Extent) {
     }
 }
 
-/// Returns what is about to run on one line, with everything in it that does not show.
-fn one_line(text: &str) -> String {
-    revealed(text).replace(['\n', '\t'], " ")
-}
-
 fn shortened(text: &str) -> (String, usize) {
     let length = text.chars().count();
     if length <= SHOWN { (text.to_owned(), 0) } else { (text.chars().take(SHOWN).collect(), length - SHOWN) }
@@ -172,7 +168,7 @@ fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
     let _ = writeln!(text, "  for each of {}:", super::print::count(items.len() as u64, "element"));
     let shown = if extent == Extent::Full { items.len() } else { items.len().min(LISTED) };
     for item in &items[..shown] {
-        let line = one_line(&item.to_string());
+        let line = revealed_line(&item.to_string());
         let _ = writeln!(text, "    {}", if extent == Extent::Full { line } else { cut(&line, SHOWN) });
     }
     if shown < items.len() {

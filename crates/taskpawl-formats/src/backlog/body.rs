@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use taskpawl_model::{Note, Task, TaskId, Timestamp};
 
+use crate::lines::one_line;
 use crate::ours::{COMMENT, Ours, comment};
 use crate::times::{minutes, to_minutes};
 
@@ -171,10 +172,6 @@ fn with_comments(body: String, notes: &[Note]) -> String {
     }
     let section = format!("{COMMENTS_TITLE}\n\n{COMMENTS_BEGIN}{inside}{COMMENTS_END}");
     if body.is_empty() { section } else { format!("{body}\n\n{section}") }
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A line that would end the comment is set off.

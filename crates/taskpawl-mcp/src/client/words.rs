@@ -2,25 +2,11 @@
 
 use std::error::Error;
 
-/// Returns text as one line without escape sequences and control characters, shortened.
-pub(super) fn plain(text: &str, most_chars: usize) -> String {
-    let mut plain = String::new();
-    let mut chars = text.trim().chars();
-    while let Some(char) = chars.next() {
-        match char {
-            '\u{1b}' if chars.as_str().starts_with('[') => {
-                chars.next();
-                chars.find(|char| ('@'..='~').contains(char));
-            }
-            '\n' | '\t' => plain.push(' '),
-            char if char.is_control() => {}
-            char => plain.push(char),
-        }
-    }
-    match plain.char_indices().nth(most_chars) {
-        Some((end, _)) => format!("{}…", &plain[..end]),
-        None => plain,
-    }
+use taskpawl_text::{cut, error_chain, plain_line};
+
+/// Returns text as one line without escape sequences and deceptive characters, shortened.
+pub(super) fn plain(text: &str, max_chars: usize) -> String {
+    cut(&plain_line(text), max_chars)
 }
 
 /// Returns the last lines that have something on them, as one.
@@ -30,18 +16,9 @@ pub(super) fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(3)..].join(" | ")
 }
 
-/// Returns an error with what caused it.
+/// Returns an error with its causes, shortened.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = error.source();
-    }
-    plain(&text, 500)
+    plain(&error_chain(error), 500)
 }
 
 #[cfg(test)]

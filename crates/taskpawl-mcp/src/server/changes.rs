@@ -8,10 +8,10 @@ use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use taskpawl::model::{Event, EventKind};
 use taskpawl::{Error, Manager};
+use taskpawl_text::error_chain;
 use tokio_util::task::TaskTracker;
 
 use super::handler::{McpServer, blocking};
-use super::refusal::chain;
 use super::resources::{Place, is_subscribable, nothing_at, plan_names};
 
 /// How long a look for changes blocks a thread; changes end it at once.
@@ -100,7 +100,7 @@ impl Lookout {
 
 /// Tells a client of the newer era what it has subscribed to, until it does not want to hear more.
 pub(super) async fn listen(server: &McpServer, context: SubscriptionContext) -> Result<(), ErrorData> {
-    let failed = |error: Error| ErrorData::internal_error(chain(&error), None);
+    let failed = |error: Error| ErrorData::internal_error(error_chain(&error), None);
     let manager = server.plans().manager().clone();
     let mut lookout = blocking(move || Lookout::new(manager)).await.map_err(failed)?;
     // The client has heard that it is subscribed before the lookout began: what changed in between is not to be missed.
@@ -155,7 +155,7 @@ impl Desk {
         if is_new {
             let manager = server.plans().manager().clone();
             let lookout = blocking(move || Lookout::new(manager)).await;
-            let lookout = lookout.map_err(|error| ErrorData::internal_error(chain(&error), None))?;
+            let lookout = lookout.map_err(|error| ErrorData::internal_error(error_chain(&error), None))?;
             let desk = Arc::clone(self);
             self.tracker.spawn(async move { desk.tell(lookout, peer).await });
         }

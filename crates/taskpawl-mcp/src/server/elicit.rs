@@ -9,7 +9,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle, RoleServer};
 use serde_json::{Value, json};
 use taskpawl::Verdict;
-use taskpawl::model::{ApprovalRequest, RunId, revealed};
+use taskpawl::model::{ApprovalRequest, RunId};
+use taskpawl_text::revealed_line;
 
 use super::handler::McpServer;
 use super::runs::{Runs, key_of};
@@ -165,6 +166,5 @@ fn message(request: &ApprovalRequest) -> String {
         lines.push(format!("for each of {}", Value::Array(items.clone())));
     }
     // Nothing in it may look like something else than it is.
-    let plain = |line: String| revealed(&line.replace(['\n', '\t', '\r'], " "));
-    lines.into_iter().map(plain).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| revealed_line(line)).collect::<Vec<_>>().join("\n")
 }

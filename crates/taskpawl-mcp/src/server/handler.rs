@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
 use taskpawl::model::{ActorKind, Means, RunId, all_offered};
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
+use taskpawl_text::error_chain;
 use tokio::time::Instant;
 
 use super::brief::{LISTED_CHARS, cut};
@@ -24,7 +25,7 @@ use super::caller::{Caller, agent_of};
 use super::changes::Desk;
 use super::http::Served;
 use super::options::ServerOptions;
-use super::refusal::{Refused, chain};
+use super::refusal::Refused;
 use super::runs::Runs;
 use super::tools::{Core, run_ready};
 use super::{app, changes, completion, elicit, misread, prompts, resources, tasks};
@@ -248,7 +249,7 @@ impl McpServer {
         match call_guarded(tool, cx, Value::Object(arguments)).await {
             Ok(Value::String(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
             Ok(value) => CallToolResult::structured(value),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(chain(&error))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error_chain(&error))]),
         }
     }
 }
@@ -482,7 +483,7 @@ fn is_newer(context: &RequestContext<RoleServer>) -> bool {
 }
 
 pub(super) fn internal(error: &taskpawl::Error) -> ErrorData {
-    ErrorData::internal_error(short(&chain(error)), None)
+    ErrorData::internal_error(short(&error_chain(error)), None)
 }
 
 fn no_connection() -> ErrorData {

@@ -7,6 +7,7 @@ use taskpawl::model::{
     TaskId, bounded,
 };
 use taskpawl::{Error, RunError};
+use taskpawl_text::error_chain;
 
 use super::actions::{Action, CallWords};
 use super::answer::Answer;
@@ -121,7 +122,7 @@ impl Refused {
         let hint = self.hint().unwrap_or_default();
         let mut actions = Action::of_all(advice);
         let hint = hint.worded(&CallWords { agent, line });
-        let mut message = bounded::cut(&chain(&self)).into_owned();
+        let mut message = bounded::cut(&error_chain(&self)).into_owned();
         let (mut problems, mut total) = (Vec::new(), 0);
         if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
             let groups = bounded::grouped(errors.errors(), |error| error.kind());
@@ -284,19 +285,4 @@ fn of_verb(verb: &str, id: &TaskId) -> Option<Advice> {
         "reopen" => Advice::reopen(id),
         _ => return None,
     })
-}
-
-/// Returns what an error says, with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.ends_with(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = error.source();
-    }
-    text
 }

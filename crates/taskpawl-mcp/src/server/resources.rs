@@ -4,6 +4,7 @@ use rmcp::model::{ErrorData, ListResourcesResult, Resource, ResourceContents, Re
 use serde_json::json;
 use taskpawl::model::{Means, Query, Refusal, RunId};
 use taskpawl::{Error, Manager};
+use taskpawl_text::error_chain;
 
 use super::actions::Action;
 use super::answer::{Answer, MOST_BYTES_READ};
@@ -11,7 +12,6 @@ use super::digest::digest;
 use super::handler::{McpServer, internal, named, short};
 use super::options::ResourceText;
 use super::page::{Page, weight};
-use super::refusal::chain;
 use super::tools::{ready_list, run_ready};
 use super::{app, brief, misread};
 
@@ -170,7 +170,7 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
     let manager = server.plans().manager();
     let missing = |why: String| ErrorData::resource_not_found(short(&why), Some(json!({"uri": named(uri)})));
     let place = place_in(server, uri).ok_or_else(|| missing(nothing_at(uri)))?;
-    let answer = content(server, manager, &place).map_err(|error| missing(chain(&error)))?;
+    let answer = content(server, manager, &place).map_err(|error| missing(error_chain(&error)))?;
     let text = answer.only_here(server.options()).into_text();
     Ok(vec![ResourceContents::text(text, uri).with_mime_type(TYPE)])
 }

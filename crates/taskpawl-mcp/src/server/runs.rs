@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use taskpawl::model::{ApprovalRequest, RunId};
 use taskpawl::{Approver, Observer, RunControl, RunError, RunEvent, RunOptions, Taskpawl, Verdict};
+use taskpawl_text::error_chain;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
-
-use super::refusal::chain;
 
 /// The runs of this process.
 #[derive(Debug, Default)]
@@ -68,7 +67,7 @@ impl Runs {
     fn leave(&self, id: &RunId, ended: Result<taskpawl::RunSummary, RunError>) -> Result<(), RunError> {
         locked(&self.live).remove(id);
         if let Err(error) = &ended {
-            locked(&self.broken).insert(id.clone(), chain(error));
+            locked(&self.broken).insert(id.clone(), error_chain(error));
         }
         self.news.send_modify(|count| *count += 1);
         ended.map(drop)

@@ -8,10 +8,10 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
 use taskpawl::model::{RunId, RunRecord, format_time};
 use taskpawl::{Manager, RunState};
+use taskpawl_text::error_chain;
 
 use super::elicit;
 use super::handler::{McpServer, blocking, short};
-use super::refusal::chain;
 use super::tools::run_ready;
 
 /// How often a client should look.
@@ -76,7 +76,7 @@ pub(super) async fn get(server: &McpServer, id: String) -> Result<GetTaskResult,
     blocking(move || {
         let manager = server.plans().manager();
         look(&server, manager, &RunId::from(id))
-            .map_err(|error| ErrorData::invalid_params(short(&chain(&error)), None))
+            .map_err(|error| ErrorData::invalid_params(short(&error_chain(&error)), None))
     })
     .await
 }

@@ -44,5 +44,4 @@ pub use template::{
     references, with_secret_variables,
 };
 pub(crate) use template::{check_no_expression, deciding_mentions, text_mentions};
-pub(crate) use words::closest;
 pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};

@@ -2,12 +2,13 @@
 //! known after parsing.
 
 use serde_json::Value;
+use taskpawl_text::nearest;
 
 use super::ast::{Expr, Name, TaskField};
 use super::error::{ExprFault, Fault};
 use super::lexer::Lexeme;
 use super::parser::{Parser, call_of, is_name, shortened};
-use super::words::{self, closest};
+use super::words;
 
 type Parse<T> = Result<T, Fault>;
 
@@ -117,7 +118,7 @@ impl Parser<'_> {
         let next_is_field = self.text[self.last_end()..]
             .strip_prefix('.')
             .is_some_and(|rest| TASK_FIELDS.iter().any(|field| rest.starts_with(field)));
-        let hint = match closest(field, TASK_FIELDS) {
+        let hint = match nearest(field, TASK_FIELDS) {
             _ if !bracket && next_is_field => {
                 format!("for the task `{task}.{field}`, write `tasks['{task}.{field}']`")
             }
@@ -158,7 +159,7 @@ fn unknown_hint(word: &str) -> String {
         "each" | "it" | "element" => "item",
         _ => {
             let known = words::ROOTS.iter().map(|root| root.name);
-            return match closest(word, known.clone().chain(["none", "true", "false"])) {
+            return match nearest(word, known.clone().chain(["none", "true", "false"])) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("text stands in quotes; the names are {}", list(&known.collect::<Vec<_>>())),
             };

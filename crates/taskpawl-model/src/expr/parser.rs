@@ -1,11 +1,12 @@
 //! The parser: converts the text of an expression to a tree in which every name is known.
 
 use serde_json::Value;
+use taskpawl_text::nearest;
 
 use super::ast::{Arguments, COMPARISON, Expr, Kind, MAX_BYTES, MAX_DEPTH, NOT, Name, Op};
 use super::error::{ExprFault, Fault};
 use super::lexer::{Lexeme, Token, tokens};
-use super::words::{self, Word, closest};
+use super::words::{self, Word};
 
 /// A parsed expression, with its use of `raw`.
 #[derive(Debug, Clone, PartialEq)]
@@ -565,7 +566,7 @@ fn call_hint(name: &str) -> String {
 
 fn word_hint(name: &str, known: &[Word]) -> String {
     let names = || known.iter().map(|word| word.name);
-    match closest(name, names()) {
+    match nearest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             format!("there are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))

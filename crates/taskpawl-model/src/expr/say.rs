@@ -1,8 +1,8 @@
 //! Descriptions of values for messages.
 
 use serde_json::Value;
+use taskpawl_text::nearest;
 
-use super::words::closest;
 use crate::spec::Map;
 
 /// Returns the type of a value in words.
@@ -65,5 +65,5 @@ pub(super) fn fields(map: &Map) -> String {
 pub(super) fn near(name: &str, map: &Map) -> Option<String> {
     // The search runs for every missing value, even if `default` replaces it, so it is limited.
     const MOST: usize = 64;
-    closest(name, map.keys().take(MOST).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+    nearest(name, map.keys().take(MOST).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }

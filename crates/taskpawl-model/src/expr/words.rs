@@ -350,18 +350,6 @@ pub(super) fn test(name: &str) -> Option<&'static Word> {
     TESTS.iter().find(|word| word.name == name)
 }
 
-/// Returns the most similar name, if one is similar enough.
-pub(crate) fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Long names are not compared, because the edit distance costs the product of both lengths.
-    const MOST: usize = 40;
-    if name.len() > MOST {
-        return None;
-    }
-    let near =
-        |other: &&str| other.len() <= MOST && strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 4;
-    names.into_iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other))
-}
-
 impl Word {
     /// Returns the accepted arguments in words.
     pub(super) fn takes(&self) -> String {

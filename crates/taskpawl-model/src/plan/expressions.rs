@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taskpawl_text::nearest;
+
 use super::link::Linker;
 use super::node::{Content, Node, shortened};
 use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::sites::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask, Position};
-use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, closest, text_mentions};
+use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
 use crate::hint::Hint;
 use crate::{Approval, CallSpec, Mode, NewCall};
 
@@ -264,7 +266,7 @@ impl<'t> Scope<'t> {
     fn unknown_context(&self, name: &str) -> (PlanProblem, Option<String>) {
         let problem = PlanProblem::UnknownContext { name: shortened(name) };
         let known: Vec<String> = self.context.iter().take(8).map(|name| format!("`{name}`")).collect();
-        let hint = match closest(name, self.context.iter().map(String::as_str)) {
+        let hint = match nearest(name, self.context.iter().map(String::as_str)) {
             Some(near) if near.contains('-') => format!("did you mean `context['{near}']`?"),
             Some(near) => format!("did you mean `{near}`?"),
             None if matches!(self.stage, Stage::When | Stage::List | Stage::Key) => {
@@ -303,7 +305,7 @@ pub(crate) fn unknown_param(name: &str, known: &[String]) -> (PlanProblem, Optio
 
 /// Suggests the parameter with the most similar name.
 pub(super) fn near_param(name: &str, known: &[String]) -> Option<String> {
-    closest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+    nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }
 
 /// Returns whether an approval was decided before this stage, so that `context.approval` exists.
@@ -413,7 +415,7 @@ impl Linker<'_, '_> {
     fn unknown_task(&self, number: usize, text: &str) -> (PlanProblem, Option<String>) {
         let dashed = format!("{text}-");
         let longer = self.others(number).find(|id| id.starts_with(&dashed));
-        let hint = match (closest(text, self.others(number)), longer) {
+        let hint = match (nearest(text, self.others(number)), longer) {
             (Some(near), _) => Some(format!("did you mean `{near}`?")),
             (None, Some(longer)) => Some(format!("did you mean `tasks['{longer}']`?")),
             (None, None) => Some("an id in the store must be one of its `needs`".to_owned()),

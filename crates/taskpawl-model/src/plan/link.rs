@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::mem;
 
+use taskpawl_text::nearest;
+
 use super::reader::{Reader, push_index, push_key};
 use super::task::{Draft, Place, Reference, Subtask};
-use super::vocabulary::nearest;
 use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
 use crate::hint::Hint;
 use crate::{TaskId, check_id};

@@ -4,6 +4,8 @@
 //! with `x-` are free for fields of the author's own. Unknown fields of stores, of imports and of older versions are
 //! preserved.
 
+use taskpawl_text::nearest;
+
 use super::PlanProblem;
 use super::node::shortened;
 
@@ -254,7 +256,8 @@ impl Vocabulary {
         let bare = bare(field);
         self.is_state_word(&bare)
             || self.instead_of(&bare).is_some()
-            || nearest(field, self.known.iter().copied()).is_some()
+            // Two letters are near to every other two, and may name a tool.
+            || (bare.chars().count() > 2 && nearest(field, self.known.iter().copied()).is_some())
     }
 
     /// Returns the problem with an unknown field and the hint; `None` for a field of the author's own.
@@ -315,33 +318,6 @@ pub(super) fn field_hint(field: &str, fields: &[&str]) -> String {
 
 fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
-
-/// The longest text that is compared with the known words.
-const MOST_BYTES: usize = 256;
-
-/// Returns the candidate of which `text` is a misspelling or another spelling, such as `due_date` for `dueDate`.
-pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // The edit distance costs the product of both lengths, and a much longer text is similar to no known word.
-    if text.len() > MOST_BYTES {
-        return None;
-    }
-    let bare = bare(text);
-    // Short words have many neighbours that are different words.
-    let limit = match bare.chars().count() {
-        0..3 => 0,
-        3..6 => 1,
-        _ => 2,
-    };
-    let distance = |candidate: &str| {
-        let other = self::bare(candidate);
-        strsim::osa_distance(&bare, &other)
-    };
-    candidates
-        .map(|candidate| (distance(candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 /// Returns a name in lower case without separators, so that `due_date`, `due-date` and `dueDate` are equal.

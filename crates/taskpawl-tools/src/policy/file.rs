@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Map, Value, json};
+use taskpawl_text::nearest;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -190,7 +191,7 @@ impl Reader<'_> {
         read(word).ok_or_else(|| {
             let list = all.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
             let problem = format!("`{what}` cannot be `{word}`, expected one of {list}");
-            self.wrong(value.span().start, problem, nearest(word, all).map(did_you_mean))
+            self.wrong(value.span().start, problem, nearest(word, all.iter().copied()).map(did_you_mean))
         })
     }
 
@@ -473,7 +474,7 @@ fn to_json(value: &DeValue<'_>) -> Value {
 }
 
 fn hint(key: &str, known: &[&str]) -> String {
-    nearest(key, known).map_or_else(
+    nearest(key, known.iter().copied()).map_or_else(
         || format!("known are {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")),
         did_you_mean,
     )
@@ -481,10 +482,4 @@ fn hint(key: &str, known: &[&str]) -> String {
 
 fn did_you_mean(word: &str) -> String {
     format!("did you mean `{word}`?")
-}
-
-fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let limit = (word.chars().count() / 3).clamp(1, 3);
-    let distances = known.iter().map(|known| (strsim::osa_distance(word, known), *known));
-    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, known)| known)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::text::one_line;
 
-use super::suggest::nearest;
+use super::nearest;
 use super::{Bound, BoundKind, Node, Schema, Type, Violation};
 
 /// Deepest nesting of references: a schema can refer to itself without descending into the value.

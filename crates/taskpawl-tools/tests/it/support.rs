@@ -56,7 +56,7 @@ impl Project {
     /// Calls a built-in tool that fails; returns the class and the message, with the project's directory shortened.
     pub(crate) async fn refusal(&self, tool: &str, args: Value) -> String {
         let error = self.call(tool, args).await.unwrap_err();
-        format!("{}: {}", error.class(), self.stable(&chain(&error)))
+        format!("{}: {}", error.class(), self.stable(&taskpawl_text::error_chain(&error)))
     }
 
     /// Replaces paths that differ from run to run.
@@ -74,16 +74,6 @@ fn registry() -> Registry {
 #[cfg(not(feature = "http"))]
 fn registry() -> Registry {
     Registry::builtin()
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
 
 /// Waits until a condition holds, for ten seconds at most.

@@ -9,12 +9,12 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use taskpawl::model::RunId;
 use taskpawl::{Observer, RunEvent, RunOptions};
+use taskpawl_text::error_chain;
 use tokio::sync::oneshot;
 
 use super::rounds::{asks, is_said};
 use super::{Context, text_of, typed};
 use crate::server::handler::{McpServer, blocking};
-use crate::server::refusal::chain;
 use crate::server::tasks;
 
 type Answer = Result<CallToolResponse, ErrorData>;
@@ -125,7 +125,7 @@ async fn killed(server: &McpServer, task: Value, context: &Context) -> Answer {
     }
     let manager = server.plans().manager().clone();
     let created = blocking(move || tasks::created(&manager, &id)).await;
-    created.map(Into::into).map_err(|error| ErrorData::internal_error(chain(&error), None))
+    created.map(Into::into).map_err(|error| ErrorData::internal_error(error_chain(&error), None))
 }
 
 /// Tells that a call of a run has started.

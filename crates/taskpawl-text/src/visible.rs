@@ -57,7 +57,7 @@ pub fn is_deceptive(c: char) -> bool {
 }
 
 /// Returns whether a character looks like nothing or like a space.
-pub(crate) fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     is_deceptive(c) || is_lookalike(c)
 }
 

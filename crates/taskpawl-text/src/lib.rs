@@ -1,0 +1,13 @@
+//! Text for messages: suggestions for misspelt names, one-line texts, deceptive characters and error chains.
+//!
+//! Every crate that writes messages depends on this one, so that a misspelt word gets the same suggestion everywhere.
+
+mod error_chain;
+mod line;
+mod suggest;
+mod visible;
+
+pub use error_chain::error_chain;
+pub use line::{cut, plain_line, revealed_line, without_sequences};
+pub use suggest::{near, nearest, nearest_or_longer};
+pub use visible::{escaped, is_deceptive, is_hidden, revealed};
