@@ -1,8 +1,7 @@
 //! The head of a Markdown file: YAML between two lines of `---`.
 
-use granit_parser::{Event, Parser, ScalarStyle, options};
-use serde_json::{Value, json};
-use taskpawl_model::Map;
+use serde_json::Value;
+use taskpawl_model::{Map, PlanProblem, yaml_value};
 
 use crate::error::Place;
 use crate::lost::is_empty;
@@ -26,32 +25,18 @@ pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
 
 /// Reads YAML that is an object; `first` is the line that it begins at. `@` may begin a word, as people write it.
 pub(crate) fn parse(text: &str, place: &Place, first: u32) -> Read<Map> {
-    let text = with_quoted_names(text);
-    let limits =
-        options! { emit_comments: false, flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
-    let mut builder = Builder::default();
-    for step in Parser::new_from_str_with_options(&text, limits) {
-        let (event, span) = step.map_err(|error| {
-            let line = u32::try_from(error.marker().line()).unwrap_or(0);
-            let place = Place { line: Some(first.saturating_add(line.saturating_sub(1))), ..place.clone() };
-            place.error(
-                "",
-                format!("the head is no YAML: {}", error.info()),
-                "restore the file, or write it anew with its own program",
-            )
-        })?;
-        if let Err(problem) = builder.event(event) {
-            let line = u32::try_from(span.start.line()).unwrap_or(0);
-            let place = Place { line: Some(first.saturating_add(line.saturating_sub(1))), ..place.clone() };
-            return Err(place.error("", problem, "write the head with plain values"));
-        }
-    }
-    match builder.root {
-        Some(Value::Object(map)) => Ok(map),
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(_) => {
-            let place = Place { line: Some(first), ..place.clone() };
-            Err(place.error("", "the head is no object", "write it as `name: value`"))
+    let at_line =
+        |line: u32| Place { line: Some(first.saturating_add(line.saturating_sub(1))), ..place.clone() };
+    match yaml_value(&with_quoted_names(text), MAX_DEPTH) {
+        Ok(Some(Value::Object(map))) => Ok(map),
+        Ok(None | Some(Value::Null)) => Ok(Map::new()),
+        Ok(Some(_)) => Err(at_line(1).error("", "the head is no object", "write it as `name: value`")),
+        Err(errors) => {
+            let first = &errors.errors()[0];
+            let is_broken = matches!(first.problem, PlanProblem::Syntax { .. });
+            let restore = "restore the file, or write it anew with its own program";
+            let hint = if is_broken { restore } else { "write the head with plain values" };
+            Err(at_line(first.at.line).error("", format!("the head cannot be read: {}", first.problem), hint))
         }
     }
 }
@@ -83,91 +68,6 @@ fn with_quoted_names(text: &str) -> String {
     };
     let lines: Vec<String> = text.lines().map(line).collect();
     lines.join("\n")
-}
-
-#[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    root: Option<Value>,
-}
-
-enum Open {
-    List(Vec<Value>),
-    Object(Map, Option<String>),
-}
-
-impl Builder {
-    fn event(&mut self, event: Event<'_>) -> Result<(), &'static str> {
-        match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                if anchor != 0 || tag.is_some() {
-                    return Err("anchors and tags are not read");
-                }
-                if let Some(Open::Object(_, key @ None)) = self.open.last_mut() {
-                    *key = Some(text.into_owned());
-                    return Ok(());
-                }
-                let value = if style == ScalarStyle::Plain { plain(&text) } else { json!(text) };
-                self.place(value)
-            }
-            Event::SequenceStart(_, anchor, _) | Event::MappingStart(_, anchor, _) if anchor != 0 => {
-                Err("anchors are not read")
-            }
-            Event::SequenceStart(..) => self.begin(Open::List(Vec::new())),
-            Event::MappingStart(..) => self.begin(Open::Object(Map::new(), None)),
-            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List(list)) => self.place(Value::Array(list)),
-                Some(Open::Object(map, _)) => self.place(Value::Object(map)),
-                None => Ok(()),
-            },
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read"),
-            Event::DocumentStart(..) if self.root.is_some() => Err("it has a second document"),
-            Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(..)
-            | Event::DocumentEnd
-            | Event::Anchor(..)
-            | _ => Ok(()),
-        }
-    }
-
-    fn begin(&mut self, open: Open) -> Result<(), &'static str> {
-        if let Some(Open::Object(_, None)) = self.open.last() {
-            return Err("a name is no text");
-        }
-        if self.open.len() == MAX_DEPTH {
-            return Err("it is nested too deeply");
-        }
-        self.open.push(open);
-        Ok(())
-    }
-
-    fn place(&mut self, value: Value) -> Result<(), &'static str> {
-        match self.open.last_mut() {
-            Some(Open::List(list)) => list.push(value),
-            Some(Open::Object(map, key)) => {
-                let key = key.take().ok_or("a name is no text")?;
-                if map.insert(key, value).is_some() {
-                    return Err("a name is there twice");
-                }
-            }
-            None => self.root = Some(value),
-        }
-        Ok(())
-    }
-}
-
-/// Returns what a word without quotes stands for. Dates stay texts.
-fn plain(text: &str) -> Value {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => json!(true),
-        "false" | "False" | "FALSE" => json!(false),
-        _ => match text.parse::<i64>() {
-            Ok(number) if number.to_string() == text => json!(number),
-            _ => json!(text),
-        },
-    }
 }
 
 /// Returns a head with other values: entries that say the same keep their lines where they stood, with comments and all; what is new

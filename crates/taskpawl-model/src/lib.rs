@@ -103,6 +103,7 @@ pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanSource, PlanTask,
     Position, Reliance, call_from_json, change_spec, expand_plan, is_own_field, parse_call, parse_plan,
     parse_task, plan_fields, plan_from_json, plan_value, read_plan, read_plan_up_to, task_from_json,
+    yaml_value,
 };
 pub use question::{ApprovalRequest, AskedCall};
 pub use read::{blocked_reason, ending, resolve, why_interrupted};

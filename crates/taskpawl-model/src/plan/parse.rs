@@ -6,10 +6,11 @@ use serde_json::Value;
 use super::node::{Content, Entry, MAX_DEPTH, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::task::{Place, STRUCTURE};
+use super::text::Rules;
 use super::vocabulary::PLAN;
 use super::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, expressions,
-    link, text,
+    link, scalar, text,
 };
 use crate::{Map, NewCall, TaskId, TaskSpec, check_id};
 
@@ -86,6 +87,25 @@ pub fn plan_value(text: &str) -> Result<Value, PlanErrors> {
     })
 }
 
+/// Returns the value of a YAML text that belongs to another program, or nothing if the text is empty.
+///
+/// A plain scalar is a number only if it is written the same way again: the version `1.10` stays text.
+///
+/// # Errors
+/// The text is not YAML, nests more than `max_depth` levels deep, gives a key twice, or has anchors, aliases or a second document.
+pub fn yaml_value(text: &str, max_depth: usize) -> Result<Option<Value>, PlanErrors> {
+    let mut errors = Vec::new();
+    let rules = Rules { max_depth, resolve: scalar::resolve_verbatim };
+    let node = text::parse(text, rules, &mut errors);
+    if let [PlanError { problem: PlanProblem::Empty, .. }] = errors[..] {
+        return Ok(None);
+    }
+    if !errors.is_empty() {
+        return Err(PlanErrors::new(errors));
+    }
+    Ok(node.and_then(|node| node.to_json(max_depth)))
+}
+
 /// Converts a JSON value to a plan like [`parse_plan`], as a part of an existing plan. Its expressions may refer to
 /// that plan.
 ///
@@ -160,7 +180,9 @@ fn from_text<T>(
 ) -> Result<T, PlanErrors> {
     let text = text::prepared(text);
     let mut errors = Vec::new();
-    let Some(node) = text::parse(&text, &mut errors) else { return Err(PlanErrors::new(errors)) };
+    let Some(node) = text::parse(&text, Rules::PLAN, &mut errors) else {
+        return Err(PlanErrors::new(errors));
+    };
     let mut reader = Reader::default();
     (reader.errors, reader.source) = (errors, &text);
     let value = read(&mut reader, &node);

@@ -13,16 +13,34 @@ use super::{PlanProblem, node};
 /// # Errors
 /// A number that JSON cannot express or that does not fit into 64 bits is refused, not rounded silently.
 pub(super) fn resolve(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
-    match &*text {
-        "~" | "null" | "Null" | "NULL" | "" => return Ok(Content::Null),
-        "true" | "True" | "TRUE" => return Ok(Content::Bool(true)),
-        "false" | "False" | "FALSE" => return Ok(Content::Bool(false)),
-        _ => {}
+    if let Some(word) = word(&text) {
+        return Ok(word);
     }
     match number(&text) {
         Scalar::Number(number) => Ok(Content::Number(number)),
         Scalar::Inexact => Err(JsonProblem::Number { text: node::shortened(&text) }.into()),
         Scalar::Text => Ok(Content::Text(text)),
+    }
+}
+
+/// Returns the value of a plain scalar in a file of another program, which is written back later: a number only if it is written the
+/// same way again, so that the version `1.10` stays text.
+#[expect(clippy::unnecessary_wraps, reason = "a rule has the signature of `resolve`")]
+pub(super) fn resolve_verbatim(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
+    if let Some(word) = word(&text) {
+        return Ok(word);
+    }
+    let whole = text.parse::<i64>().ok().filter(|number| number.to_string() == *text);
+    Ok(whole.map_or(Content::Text(text), |number| Content::Number(number.into())))
+}
+
+/// Returns the value of a word that is no text.
+fn word(text: &str) -> Option<Content<'static>> {
+    match text {
+        "~" | "null" | "Null" | "NULL" | "" => Some(Content::Null),
+        "true" | "True" | "TRUE" => Some(Content::Bool(true)),
+        "false" | "False" | "FALSE" => Some(Content::Bool(false)),
+        _ => None,
     }
 }
 
@@ -90,7 +108,16 @@ fn is_float(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Content, Cow, resolve};
+    use super::{Content, Cow, resolve, resolve_verbatim};
+
+    #[test]
+    fn verbatim_numbers_are_written_the_same_way_again() {
+        for text in ["1.10", "007", "+5", "0x1F", "1e3", "99999999999999999999", "2026-01-02", "no"] {
+            assert_eq!(resolve_verbatim(Cow::Borrowed(text)), Ok(Content::Text(text.into())));
+        }
+        assert_eq!(resolve_verbatim("-5".into()), Ok(Content::Number((-5).into())));
+        assert_eq!(resolve_verbatim("~".into()), Ok(Content::Null));
+    }
 
     #[test]
     fn plain_scalars_follow_the_core_schema() {

@@ -39,21 +39,35 @@ pub(super) fn prepared(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// Rules for reading one kind of text.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// Maximum nesting of lists and objects.
+    pub(super) max_depth: usize,
+    /// The value of a plain scalar.
+    pub(super) resolve: fn(Cow<'_, str>) -> Result<Content<'_>, PlanProblem>,
+}
+
+impl Rules {
+    /// Rules for plans.
+    pub(super) const PLAN: Self = Self { max_depth: MAX_DEPTH, resolve: scalar::resolve };
+}
+
 /// Parses a text; `None`, with an error added, if there is no tree.
-pub(super) fn parse<'a>(text: &'a str, errors: &mut Vec<PlanError>) -> Option<Node<'a>> {
-    let mut builder = Builder { open: Vec::new(), root: None, errors };
+pub(super) fn parse<'a>(text: &'a str, rules: Rules, errors: &mut Vec<PlanError>) -> Option<Node<'a>> {
+    let mut builder = Builder { open: Vec::new(), root: None, rules, errors };
     // Another crate may enable comments. Keys may be longer than the 1,024 characters of YAML, because JSON has no
     // limit.
     let options = options! {
         emit_comments: false,
         simple_key_max_lookahead: 65_536,
-        flow_nesting_limit: MAX_DEPTH,
-        block_nesting_limit: MAX_DEPTH,
+        flow_nesting_limit: rules.max_depth,
+        block_nesting_limit: rules.max_depth,
     };
     for step in Parser::new_from_str_with_options(text, options) {
         let outcome = match step {
             Ok((event, span)) => builder.event(event, span),
-            Err(error) => Err(syntax_error(text, &error)),
+            Err(error) => Err(syntax_error(text, rules, &error)),
         };
         if let Err(error) = outcome {
             builder.errors.push(error);
@@ -71,6 +85,7 @@ struct Builder<'a, 'e> {
     /// The unclosed lists and objects, outermost first.
     open: Vec<Open<'a>>,
     root: Option<Node<'a>>,
+    rules: Rules,
     errors: &'e mut Vec<PlanError>,
 }
 
@@ -126,7 +141,7 @@ impl<'a> Builder<'a, '_> {
             return Ok(());
         }
         self.check_tag(tag, &["str"], at)?;
-        let content = if plain { scalar::resolve(text) } else { Ok(Content::Text(text)) };
+        let content = if plain { (self.rules.resolve)(text) } else { Ok(Content::Text(text)) };
         let content = content.map_err(|problem| {
             let hint = Some("write it as text, in quotes".into());
             PlanError { hint, ..self.error(at, problem) }
@@ -141,8 +156,8 @@ impl<'a> Builder<'a, '_> {
         if let Some(Open::Object { key: None, .. }) = self.open.last() {
             return Err(self.error(at, PlanProblem::Key));
         }
-        if self.open.len() == MAX_DEPTH {
-            return Err(too_deep(at));
+        if self.open.len() == self.rules.max_depth {
+            return Err(too_deep(at, self.rules.max_depth));
         }
         self.open.push(open);
         Ok(())
@@ -238,16 +253,16 @@ fn marked(line: usize, column: usize) -> Position {
     Position { line: count(line), column: count(column.saturating_add(1)) }
 }
 
-fn too_deep(at: Position) -> PlanError {
+fn too_deep(at: Position, limit: usize) -> PlanError {
     let hint = Some("subtasks may be listed by id, then they nest to any depth".into());
-    PlanError { at, path: String::new(), problem: PlanProblem::TooDeep { limit: MAX_DEPTH }, hint }
+    PlanError { at, path: String::new(), problem: PlanProblem::TooDeep { limit }, hint }
 }
 
-fn syntax_error(text: &str, error: &ScanError) -> PlanError {
+fn syntax_error(text: &str, rules: Rules, error: &ScanError) -> PlanError {
     let at = marked(error.marker().line(), error.marker().col());
     let path = String::new();
     if *error.kind() == ErrorKind::RecursionLimitExceeded {
-        return too_deep(at);
+        return too_deep(at, rules.max_depth);
     }
     if *error.kind() == ErrorKind::UnknownAnchor {
         return PlanError { at, path, problem: PlanProblem::Alias, hint: Some(ALIAS_HINT.into()) };
