@@ -92,7 +92,7 @@ pub use graph::{Graph, Reach, rebuild_nodes};
 pub use hint::{Hint, HintOption, HintPart, HintWords};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use import::{Apart, Import, ImportMode, ImportReport, Kept};
-pub use key_map::{KeyHasher, KeyMap};
+pub use key_map::KeyMap;
 pub use key_space::{CallIdentity, KeyRequest, KeySpace};
 pub use limits::{MAX_DEPTH, is_too_deep};
 pub use means::{AbsentTools, Means};
