@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
+use taskpawl_model::run_loop::Deadline;
 use taskpawl_model::{
     ActorKind, ByteSize, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace, Origin, Period,
     RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
@@ -158,7 +159,7 @@ impl Executor {
     pub(crate) fn call(
         &mut self,
         started: StartedCall,
-        deadline: Option<(Timestamp, String)>,
+        deadline: Option<Deadline>,
     ) -> impl Future<Output = Ended> + Send + 'static {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
         let usage = Arc::new(Mutex::new(None));
@@ -259,7 +260,7 @@ impl Executor {
 
     /// Returns the time that a call has left, which is the minimum of its own, its tool's, its task's and the run's
     /// limit. The second value explains the limit if it is exceeded.
-    fn time_left(&self, started: &StartedCall, deadline: Option<(Timestamp, String)>) -> (Duration, Limit) {
+    fn time_left(&self, started: &StartedCall, deadline: Option<Deadline>) -> (Duration, Limit) {
         let now = self.engine.manager.source().now();
         let until = |end: Timestamp| (end - now).to_std().unwrap_or_default();
         let own = match started.call.spec.timeout {
@@ -268,7 +269,7 @@ impl Executor {
             None => Some((DEFAULT_TIMEOUT, Limit::Default)),
         };
         let of_task = started.deadline.map(|end| (until(end), Limit::OfTask));
-        let of_run = deadline.map(|(end, limit)| (until(end), Limit::OfRun(limit)));
+        let of_run = deadline.map(|deadline| (until(deadline.at), Limit::OfRun(deadline.message)));
         let name = &started.call.spec.tool_name;
         let of_tool = self.engine.tools.get(name).and_then(|tool| tool.spec().timeout);
         let of_tool = of_tool.map(|time| (time, of_tool_limit(name, Period(time))));

@@ -1,6 +1,5 @@
-//! Searches for tools that a run needs and the registry does not have, while the run continues.
+//! Searches for tools that a run needs and its registry lacks.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use taskpawl_tools::{Registry, Tool, ToolError, ToolFinder};
@@ -8,45 +7,36 @@ use tokio::task::JoinSet;
 
 use crate::executor::Executor;
 
-/// The searches of a run, running and finished.
+/// The searches of a run for tools that its registry lacks.
 #[derive(Debug)]
 pub(crate) struct Finding {
     finder: Option<Arc<dyn ToolFinder>>,
-    /// Names that were searched for. Each name is searched once per run.
-    asked: BTreeSet<String>,
-    /// Dropping the set with the run cancels the searches, and with them their programs.
+    /// How many searches were started.
+    count: usize,
+    /// Dropped with the run, whose programs end then.
     searches: JoinSet<Result<Vec<Arc<dyn Tool>>, ToolError>>,
 }
 
 impl Finding {
     pub(crate) fn new(finder: Option<Arc<dyn ToolFinder>>) -> Self {
-        Self { finder, asked: BTreeSet::new(), searches: JoinSet::new() }
+        Self { finder, count: 0, searches: JoinSet::new() }
     }
 
-    /// Starts a search for each tool that the finder may know.
-    pub(crate) fn look_for(&mut self, names: impl IntoIterator<Item = String>, executor: &Executor) {
-        let Some(finder) = &self.finder else { return };
-        for name in names {
-            if finder.may_find(&name) && self.asked.insert(name.clone()) {
-                let (finder, context) = (Arc::clone(finder), executor.context_of_search(self.asked.len()));
-                self.searches.spawn(async move {
-                    let context =
-                        context.await.map_err(|error| ToolError::Failed { message: error.to_string() })?;
-                    context.until_interrupted(finder.find(&name, context.clone())).await?
-                });
-            }
-        }
+    /// Starts to search for a tool.
+    pub(crate) fn look_for(&mut self, name: String, executor: &Executor) {
+        let Some(finder) = self.finder.clone() else { return };
+        self.count += 1;
+        let context = executor.context_of_search(self.count);
+        self.searches.spawn(async move {
+            let context = context.await.map_err(|error| ToolError::Failed { message: error.to_string() })?;
+            context.until_interrupted(finder.find(&name, context.clone())).await?
+        });
     }
 
-    /// Returns whether a search is running.
-    pub(crate) fn is_looking(&self) -> bool {
-        !self.searches.is_empty()
-    }
-
-    /// Returns the tools of the next search that ends; never, if no search is running.
+    /// Returns the result of a search; never, while none runs.
     ///
     /// # Cancel safety
-    /// No result is lost when the future is dropped.
+    /// Nothing is lost when the future is dropped.
     pub(crate) async fn found(&mut self) -> Result<Vec<Arc<dyn Tool>>, ToolError> {
         match self.searches.join_next().await {
             Some(Ok(found)) => found,
@@ -57,13 +47,13 @@ impl Finding {
     }
 }
 
-/// Returns a registry extended by `found`, and the names that are new in it.
+/// Returns the registry with the tools that were found, and the names that are new.
 pub(crate) fn with_found(known: &Registry, found: Vec<Arc<dyn Tool>>) -> (Registry, Vec<String>) {
     let mut registry = known.clone();
     let mut names = Vec::new();
     for tool in found {
         let name = tool.spec().name.clone();
-        // Tools with an invalid name or with a name that is already taken are ignored.
+        // A tool is left out whose name is taken or cannot be called.
         if registry.register(tool).is_ok() {
             names.push(name);
         }

@@ -1,5 +1,5 @@
-//! Runs the tool calls of ready tasks. One dispatcher loop drives [`taskpawl_model::schedule::step`]; executors start
-//! tools, and observers receive events.
+//! Runs the tool calls of ready tasks: a dispatcher drives one [`RunLoop`](taskpawl_model::run_loop::RunLoop), an executor starts the
+//! tools, and a reporter tells observers.
 //!
 //! The dispatcher writes only through the manager. It starts a call only after the store has recorded it as started.
 //! The end of a task, the tasks that become ready by it and the next claims are written in one commit.
@@ -21,7 +21,6 @@ mod faults;
 mod finding;
 mod fingerprint;
 mod keys;
-mod ledger;
 mod liveness;
 mod notify;
 mod observer;
@@ -29,6 +28,7 @@ mod output;
 mod prune;
 mod questions;
 mod recovery;
+mod reporter;
 mod scans;
 mod secrets;
 mod summary;
@@ -40,8 +40,8 @@ pub use clock::RunSource;
 pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
 pub use keys::KeySource;
-pub use ledger::{EndedEarly, Spent, TaskSpent};
 pub use observer::{Observer, RunEvent};
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
 pub use summary::{ChangedBeyond, FailedTask, FailureGroup, NotRun, RunSummary, Waiting};
+pub use taskpawl_model::run_loop::{EndedEarly, Spent, TaskSpent};

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
+use taskpawl_model::run_loop::EndedEarly;
 use taskpawl_model::{ApprovalRequest, CallId, CallStatus, RunId, Status, TaskId};
 
-use crate::ledger::EndedEarly;
 use crate::summary::RunSummary;
 
 /// Receives the events of a run, in order, on the thread of the dispatcher. Implementations have to be fast and must

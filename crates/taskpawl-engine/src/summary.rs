@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use taskpawl_model::run_loop::{EndedEarly, RunReport, Spent};
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
     Advice, Advised, BlockedReason, CallId, CallStatus, Context, Explanation, Facts, FailureClass, Key,
-    Means, Phase, Query, RunId, Selector, Status, Task, TaskId, TaskState, View, ViewResult, Work,
-    all_offered, explain, read_task, why_interrupted,
+    Means, Needs, Phase, Query, RunId, Selector, Status, Task, TaskId, TaskState, View, ViewResult, Work,
+    all_offered, explain, paths, read_task, why_interrupted,
 };
-
-use crate::ledger::{EndedEarly, Spent};
 
 /// Number of waiting tasks for which a command is suggested if several wait.
 const NAMED: usize = 5;
@@ -144,23 +143,13 @@ impl Waiting {
 /// Data of a finished run from which the summary is built.
 pub(crate) struct Summarizer {
     pub(crate) run: RunId,
-    pub(crate) scope: Option<BTreeSet<Key>>,
-    pub(crate) ended: BTreeMap<String, u64>,
-    pub(crate) missing_tools: BTreeMap<Key, String>,
-    pub(crate) never_fits: BTreeMap<Key, String>,
-    /// Ready tasks that lack resources which other runs hold, with a text about them.
-    pub(crate) unmet: BTreeMap<Key, String>,
-    pub(crate) ended_early: Vec<EndedEarly>,
-    pub(crate) spent: Spent,
+    pub(crate) report: RunReport,
     pub(crate) cached: u64,
     pub(crate) changed_beyond: Vec<ChangedBeyond>,
-    pub(crate) stop: Stop,
     /// Exit code for a run that was asked to stop.
     pub(crate) stopped_with: u8,
     /// Actor and time for which the suggestions have to be valid.
     pub(crate) asker: Context,
-    /// Restriction of the run, repeated in suggested commands.
-    pub(crate) only: Vec<Selector>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
@@ -175,13 +164,13 @@ impl Summarizer {
         let mut not_run = self.not_run(view)?;
         let Unfinished { mut waiting, waiting_unlisted, blocked, blocked_unlisted } =
             self.unfinished(view, &behind)?;
-        for (key, reason) in &self.unmet {
+        for (key, needs) in &self.report.unmet {
             if view.node(*key)?.is_some_and(|node| node.is_ready()) {
-                waiting.extend(line(view, *key, reason)?);
+                waiting.extend(line(view, *key, &held_text(needs))?);
             }
         }
         let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
-        let exit = match self.stop {
+        let exit = match self.report.stop {
             Stop::Soft | Stop::Hard => self.stopped_with,
             // The first match wins: a failure outweighs tasks that wait or are blocked.
             Stop::No | Stop::Early if has(Status::Failed) => 1,
@@ -194,19 +183,20 @@ impl Summarizer {
         // adds the reason.
         not_run.extend(self.waits_outside(view)?);
         // A limit that was reached with the last task has prevented nothing.
-        let ended_early = if exit == 0 { Vec::new() } else { self.ended_early };
+        let ended_early = if exit == 0 { Vec::new() } else { self.report.ended_early.clone() };
         let first_failed = failures.iter().find_map(|group| group.tasks.first()).map(|task| &task.task);
         let next = Next {
             has_logs: first_failed.map_or(Ok(false), |task| has_logs(view, task))?,
             first_failed,
-            is_unfinished: matches!(self.stop, Stop::Soft | Stop::Hard) || !ended_early.is_empty(),
-            only: &self.only,
+            is_unfinished: matches!(self.report.stop, Stop::Soft | Stop::Hard) || !ended_early.is_empty(),
+            only: &self.report.only,
             waiting: &waiting,
             blocked: &blocked,
             not_run: &not_run,
         };
         let next_actions = next.actions();
-        let (run, ended, spent) = (self.run, self.ended, self.spent);
+        let (run, RunReport { ended, spent, .. }) = (self.run, self.report);
+        let ended = ended.into_iter().map(|(status, count)| (status.as_str().to_owned(), count)).collect();
         Ok(RunSummary {
             ended_early,
             spent,
@@ -229,7 +219,7 @@ impl Summarizer {
 
     fn find(&self, view: &dyn View, query: &Query) -> ViewResult<Vec<Key>> {
         let mut keys = view.find(query)?;
-        if let Some(scope) = &self.scope {
+        if let Some(scope) = &self.report.scope {
             keys.retain(|key| scope.contains(key));
         }
         Ok(keys)
@@ -240,7 +230,7 @@ impl Summarizer {
     }
 
     fn counts(&self, view: &dyn View) -> ViewResult<BTreeMap<String, u64>> {
-        let Some(scope) = &self.scope else {
+        let Some(scope) = &self.report.scope else {
             let counts = view.counts()?;
             let named = counts.into_iter().filter(|(_, count)| *count > 0);
             return Ok(named.map(|(status, count)| (status.as_str().to_owned(), count)).collect());
@@ -280,7 +270,7 @@ impl Summarizer {
 
     fn not_run(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
         let mut not_run = Vec::new();
-        for (key, tool) in &self.missing_tools {
+        for (key, tool) in &self.report.missing_tools {
             if let Some(node) = view.node(*key)?
                 && node.is_ready()
                 && let Some(task) = view.id(*key)?
@@ -288,7 +278,7 @@ impl Summarizer {
                 not_run.push(NotRun { task, reason: format!("no tool `{tool}` here") });
             }
         }
-        for (key, reason) in &self.never_fits {
+        for (key, reason) in &self.report.never_fits {
             if let Some(node) = view.node(*key)?
                 && node.is_ready()
                 && let Some(task) = view.id(*key)?
@@ -301,7 +291,7 @@ impl Summarizer {
 
     /// Returns the tasks that wait for tasks outside of the scope of the run.
     fn waits_outside(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
-        let Some(scope) = self.scope.as_ref().filter(|_| matches!(self.stop, Stop::No)) else {
+        let Some(scope) = self.report.scope.as_ref().filter(|_| matches!(self.report.stop, Stop::No)) else {
             return Ok(Vec::new());
         };
         let mut waiting = Vec::new();
@@ -577,4 +567,14 @@ impl Next<'_> {
         }
         actions
     }
+}
+
+/// Returns the resources and paths that other runs or agents hold and a task needs.
+fn held_text(needs: &Needs) -> String {
+    let resources = needs.resources.keys().map(|name| format!("resource `{name}`"));
+    let paths = needs.paths();
+    let paths = paths.iter().map(|path| format!("`{}`", paths::shown(path)));
+    let items = needs.items.map(|(_, most)| format!("one of {most} places among the items of its list"));
+    let all: Vec<String> = resources.chain(paths).chain(items).collect();
+    format!("needs {}, which somebody else holds", all.join(", "))
 }

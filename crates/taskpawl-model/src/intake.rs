@@ -112,6 +112,11 @@ impl Intake {
         &self.missing_tools
     }
 
+    /// Returns whether the run has a tool.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.tools.contains(name)
+    }
+
     /// Adds tools that became available during the run. Returns events for the tasks that waited for one of them.
     ///
     /// # Errors

@@ -47,6 +47,7 @@ mod record;
 pub mod recovery;
 mod refusal;
 mod rehearsal;
+pub mod run_loop;
 pub mod schedule;
 mod scope;
 mod secret;

@@ -1,31 +1,64 @@
-//! Simulation of the engine's dispatcher: a loop around `schedule::step`.
+//! Drives the loop of each run as the engine does, with virtual time in the place of tokio.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use taskpawl_model::schedule::{Action, Commit, Event, Stop, step};
+use taskpawl_model::run_loop::{Host, Input, Output, RunLoop};
 use taskpawl_model::{
-    Answer, CallEnd, Command, Grant, Inquiry, Key, Refusal, Report, Request, ResolvedWrites, Round, RunRules,
-    decide,
+    Answer, CallEnd, Command, DecideError, Grant, Inquiry, Key, Refusal, Report, Request, ResolvedWrites,
+    Round, RunId, RunRules, Timestamp, View, decide,
 };
+use taskpawl_store::Committer;
 
 use super::happening::Happening;
 use super::report::Fault;
-use super::run::{FIRST_PAUSE, News, known};
 use super::world::World;
 
-/// Longest delay between two polls for changes of others, in milliseconds.
-const LAST_PAUSE: u64 = 200;
+/// The store and the processes of a simulation, as the loop of a run sees them.
+pub(super) struct SimulatedHost<'a> {
+    store: &'a mut Committer,
+    alive: BTreeSet<RunId>,
+    now: Timestamp,
+}
+
+/// The scope of a run is gone, so that it cannot go on. The simulation treats it like a run that is killed.
+#[derive(Debug)]
+pub(super) struct ScopeGone;
+
+impl Host for SimulatedHost<'_> {
+    type Error = ScopeGone;
+
+    fn read<T>(&mut self, read: impl FnOnce(&dyn View) -> Result<T, DecideError>) -> Result<T, ScopeGone> {
+        let seen = self.store.look(|view| Ok(read(view)));
+        seen.expect("BUG: a store in memory can be read").map_err(|_| ScopeGone)
+    }
+
+    fn revision(&mut self, _: u64) -> Result<u64, ScopeGone> {
+        self.read(|view| Ok(view.revision()?))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn is_alive(&self, run: &RunId) -> bool {
+        self.alive.contains(run)
+    }
+
+    fn may_find(&self, _: &str) -> bool {
+        false
+    }
+}
 
 impl World {
-    pub(super) fn tell(&mut self, run: usize, news: News) {
+    pub(super) fn tell(&mut self, run: usize, input: Input) {
         if !self.lives(run) {
             return;
         }
         let this = &mut self.runs[run];
-        this.inbox.push_back(news);
+        this.inbox.push_back(input);
         if this.has_begun && !this.is_busy && !std::mem::replace(&mut this.is_turn_planned, true) {
-            // Messages that arrive before the turn are processed in the same turn.
+            // Inputs that come meanwhile share the turn.
             self.within(3, Happening::Turn(run));
         }
     }
@@ -34,139 +67,104 @@ impl World {
         if self.lives(run) {
             self.note(|| format!("run {run} is asked to stop"));
             self.coverage.add("signals");
-            self.tell(run, News::Event(Event::Stop));
+            self.tell(run, Input::Stop);
         }
     }
 
-    pub(super) fn answer(&mut self, run: usize, answer: Answer, reports: &[Report]) {
+    pub(super) fn answer(&mut self, run: usize, mut answer: Answer, reports: &[Report]) {
         if self.lives(run) {
             self.check_acknowledged(reports);
-            self.tell(run, News::Answer(Box::new(answer)));
+            if self.has_fault(Fault::DroppedReady) && self.random.chance(20) {
+                answer.ready.clear();
+            }
+            self.tell(run, Input::Committed(Box::new(answer)));
         }
     }
 
-    /// Processes the inbox of a run, like the dispatcher when it wakes up.
+    /// Runs the loop of a run with the host of this moment; a run whose scope is gone is killed.
+    pub(super) fn drive(
+        &mut self,
+        run: usize,
+        drive: impl FnOnce(&mut RunLoop, &mut SimulatedHost<'_>) -> Result<Vec<Output>, ScopeGone>,
+    ) -> Vec<Output> {
+        let ids = self.runs.iter().map(|run| &run.id);
+        let alive = ids.filter(|id| self.is_alive(id)).cloned().collect();
+        let now = self.time();
+        let Self { store, runs, .. } = self;
+        let outputs = drive(&mut runs[run].run_loop, &mut SimulatedHost { store, alive, now });
+        outputs.unwrap_or_else(|ScopeGone| {
+            self.note(|| format!("the scope of run {run} is gone"));
+            self.crash(run);
+            Vec::new()
+        })
+    }
+
+    /// A run wakes up, and handles everything that has come in.
     pub(super) fn turn(&mut self, run: usize) {
         if !self.lives(run) || self.runs[run].is_busy {
             return;
         }
         self.runs[run].is_turn_planned = false;
-        let mut events = VecDeque::new();
-        while let Some(news) = self.runs[run].inbox.pop_front() {
-            match news {
-                News::Event(event) => events.push_back(event),
-                News::Answer(answer) => self.take_answer(run, *answer, &mut events),
-            }
-        }
-        self.handle(run, events);
-    }
-
-    fn take_answer(&mut self, run: usize, answer: Answer, events: &mut VecDeque<Event>) {
-        let Self { store, runs, .. } = self;
-        let intake = &mut runs[run].intake;
-        let taken = if intake.is_plain(&answer) {
-            Some(vec![intake.take_plain(answer)])
-        } else {
-            self.coverage.add("answers behind others");
-            store.look(|view| Ok(known(intake.take_answer(view, answer)))).ok().flatten()
-        };
-        self.take(run, taken, events);
-    }
-
-    fn take(&mut self, run: usize, taken: Option<Vec<Event>>, events: &mut VecDeque<Event>) {
-        match taken {
-            Some(taken) => {
-                for event in taken {
-                    let event = self.heard(event);
-                    events.push_back(event);
-                }
-            }
-            // The task or plan to which the run was restricted no longer exists.
-            None => self.crash(run),
-        }
-    }
-
-    /// Returns the event as the run receives it. With the fault `DroppedReady` some ready tasks are missing.
-    pub(super) fn heard(&mut self, mut event: Event) -> Event {
-        let is_dropped = self.has_fault(Fault::DroppedReady) && self.random.chance(20);
-        if let Event::Ready(ready) = &mut event
-            && is_dropped
-        {
-            ready.clear();
-        }
-        if let Event::Committed(written) = &mut event
-            && is_dropped
-        {
-            written.ready.clear();
-        }
-        event
-    }
-
-    fn handle(&mut self, run: usize, mut events: VecDeque<Event>) {
         while self.lives(run) {
-            while let Some(event) = events.pop_front() {
-                self.note(|| format!("run {run} hears {}", short(&event)));
-                let actions = step(&mut self.runs[run].state, event);
-                self.carry_out(run, actions, &mut events);
+            while let Some(input) = self.runs[run].inbox.pop_front() {
+                self.note(|| format!("run {run} hears {}", short(&input)));
+                let outputs = self.drive(run, |run_loop, host| run_loop.handle(host, input));
+                self.carry_out(run, outputs);
             }
-            if self.runs[run].state.is_out_of_work() {
-                let more = self.more_may_come(run);
-                step(&mut self.runs[run].state, Event::MoreMayCome(more));
+            if !self.lives(run) {
+                return;
             }
-            let actions = step(&mut self.runs[run].state, Event::Settled);
-            if actions.contains(&Action::Finish) {
+            let outputs = self.drive(run, |run_loop, host| run_loop.settle(host));
+            if outputs.contains(&Output::Finish) {
                 return self.finish(run);
             }
-            self.carry_out(run, actions, &mut events);
-            if events.is_empty() {
+            self.carry_out(run, outputs);
+            if self.lives(run) && self.runs[run].inbox.is_empty() {
                 return self.pause(run);
             }
         }
     }
 
-    fn more_may_come(&mut self, run: usize) -> bool {
-        if self.runs[run].state.stop() != Stop::No {
-            return false;
-        }
-        let Self { store, runs, .. } = self;
-        let needs = runs[run].state.waits_for_others();
-        let intake = &runs[run].intake;
-        let prospects = store.look(|view| {
-            if needs { intake.prospects_anywhere(view, false) } else { intake.prospects(view, false) }
-        });
-        let prospects = prospects.unwrap_or_default();
-        if prospects.runs.iter().any(|other| !self.is_alive(other)) {
-            self.plan_recovery(run, false);
-        }
-        if prospects.is_behind {
-            self.runs[run].pause_millis = FIRST_PAUSE;
-        }
-        prospects.more_may_come()
-    }
-
-    fn carry_out(&mut self, run: usize, actions: Vec<Action>, events: &mut VecDeque<Event>) {
-        for action in actions {
+    pub(super) fn carry_out(&mut self, run: usize, outputs: Vec<Output>) {
+        for output in outputs {
             if !self.lives(run) {
                 return;
             }
-            match action {
-                Action::Commit(commit) => self.submit(run, *commit, events),
-                Action::Start(call) => {
-                    self.start_tool(run, *call, events);
+            match output {
+                Output::Commit(round) => self.submit(run, *round),
+                Output::Start(call, _) => {
+                    self.start_tool(run, *call);
                     self.crash_perhaps(run);
                 }
-                Action::Kill(key) => self.kill_tools(run, Some(key)),
-                Action::KillAll => self.kill_tools(run, None),
-                Action::Find(key, Inquiry { cache, writes }) => {
-                    let work = cache.map(|inputs| inputs.work);
-                    let asked = Some(writes).filter(|writes| !writes.is_empty());
-                    let writes = asked.map(|asked| ResolvedWrites { paths: asked.clone(), asked });
-                    let grant = Grant { fingerprint: work.clone(), work, writes };
-                    events.push_back(Event::Found(key, grant));
+                Output::Kill(key) => self.kill_tools(run, Some(key)),
+                Output::KillAll => self.kill_tools(run, None),
+                Output::Inquire(key, inquiry) => {
+                    self.runs[run].inbox.push_back(Input::Granted(key, granted(inquiry)));
                 }
-                Action::Finish => {}
+                Output::Ask(key) => self.within(60, Happening::ApproverDecides { run, key }),
+                Output::Expire(tasks) => {
+                    self.coverage.add("questions expired by a run");
+                    self.runner(run, Command::ExpireApprovals { tasks });
+                }
+                Output::EndedEarly(_) => self.coverage.add("limits reached"),
+                Output::Recover => drop(self.plan_recovery(run, false)),
+                Output::LookUp(_)
+                | Output::Withdraw(_)
+                | Output::Waiting(_)
+                | Output::TaskEnded(_)
+                | Output::Finish => {}
             }
         }
+    }
+
+    /// The approver of a run decides, or never will.
+    pub(super) fn approver_decides(&mut self, run: usize, key: Key) {
+        if !self.lives(run) {
+            return;
+        }
+        self.coverage.add("questions to an approver");
+        self.decide_the_question_of(key);
+        self.tell(run, Input::Decided(key));
     }
 
     fn crash_perhaps(&mut self, run: usize) {
@@ -175,19 +173,17 @@ impl World {
         }
     }
 
-    fn submit(&mut self, run: usize, commit: Commit, events: &mut VecDeque<Event>) {
-        let mut round = self.runs[run].intake.round(commit);
+    fn submit(&mut self, run: usize, mut round: Round) {
         if self.has_fault(Fault::PlentyOfAll) {
             let capacities = self.plan.capacities.keys().map(|name| ((*name).to_owned(), 1000)).collect();
             round.rules = Arc::new(RunRules { capacities, ..RunRules::default() });
         }
         self.note(|| format!("run {run} submits {}", short_round(&round)));
-        // The fault starts the tools of a decision that is not committed.
         if self.has_fault(Fault::EarlyStart) {
             let request = self.round_request(run, &round);
             let decided = self.store.look(|view| Ok(decide(view, &request.command, &request.context).ok()));
             for call in decided.ok().flatten().map(|decision| decision.answer.started).unwrap_or_default() {
-                self.start_tool(run, call, events);
+                self.start_tool(run, call);
             }
         }
         self.within(8, Happening::Commit { run, round: Box::new(round) });
@@ -198,7 +194,7 @@ impl World {
         self.request("runner", Some(self.runs[run].id.clone()), command)
     }
 
-    /// Commits a round. The rounds of a dead process are lost with its memory.
+    /// The committer comes to a round. What a dead process had queued is gone with it.
     pub(super) fn commit_round(&mut self, run: usize, round: Round) {
         if !self.lives(run) {
             self.coverage.add("rounds lost in a crash");
@@ -223,7 +219,7 @@ impl World {
         }
     }
 
-    /// Decides a request and returns the answer without writing the changes.
+    /// Answers a request without writing it.
     fn pretend(&mut self, request: &Request) -> Option<Result<Answer, Box<Refusal>>> {
         let decided = self.store.look(|view| {
             let revision = view.revision()?;
@@ -236,73 +232,57 @@ impl World {
     }
 
     fn pause(&mut self, run: usize) {
+        let now = self.time().timestamp_millis();
         let this = &mut self.runs[run];
         this.pause += 1;
-        let (pause, mut millis) = (this.pause, this.pause_millis);
-        if let Some(alarm) = this.state.next_alarm() {
-            let left = alarm.timestamp_millis() - self.time().timestamp_millis();
-            // Alarms have a resolution below a millisecond, so the poll happens one millisecond after.
-            millis = millis.min(u64::try_from(left + 1).unwrap_or(0));
+        let pause = this.pause;
+        let mut millis = u64::try_from(this.run_loop.pause().as_millis()).unwrap_or(u64::MAX);
+        if let Some(alarm) = this.run_loop.next_alarm() {
+            // Pauses end within a millisecond, and a tick comes at its beginning.
+            millis = millis.min(u64::try_from(alarm.timestamp_millis() - now + 1).unwrap_or(0));
         }
-        self.after(millis, Happening::Look { run, pause });
+        self.after(millis, Happening::Tick { run, pause });
     }
 
-    pub(super) fn look_for_changes(&mut self, run: usize, pause: u64) {
+    /// A pause is over, unless the run has woken up since it began.
+    pub(super) fn tick(&mut self, run: usize, pause: u64) {
         let this = &self.runs[run];
         if !self.lives(run) || this.pause != pause || this.is_busy || this.is_turn_planned {
             return;
         }
-        let revision = self.look(|view| view.revision());
-        let mut events = VecDeque::new();
-        let now = self.time();
-        if self.runs[run].state.next_alarm().is_some_and(|alarm| alarm <= now) {
-            events.push_back(Event::Due(now));
-        }
-        if revision > self.runs[run].intake.seen() {
-            let Self { store, runs, .. } = self;
-            let taken = store.look(|view| Ok(known(runs[run].intake.take_foreign(view, revision))));
-            self.take(run, taken.ok().flatten(), &mut events);
-            self.runs[run].pause_millis = FIRST_PAUSE;
-        } else {
-            let this = &mut self.runs[run];
-            this.pause_millis = (this.pause_millis * 2).min(LAST_PAUSE);
-        }
-        self.handle(run, events);
+        self.runs[run].inbox.push_back(Input::Tick);
+        self.turn(run);
     }
 }
 
-fn short(event: &Event) -> String {
-    match event {
-        Event::Ready(nodes) => format!("ready {:?}", keys(nodes.iter().map(|node| node.key))),
-        Event::Ranked(ranks) => format!("{} new ranks", ranks.len()),
-        Event::Ended(report) => {
-            let Report { task, call, attempt, .. } = &**report;
-            let end = match report.end {
+fn granted(Inquiry { cache, writes }: Inquiry) -> Grant {
+    let work = cache.map(|inputs| inputs.work);
+    let asked = Some(writes).filter(|writes| !writes.is_empty());
+    let writes = asked.map(|asked| ResolvedWrites { paths: asked.clone(), asked });
+    Grant { fingerprint: work.clone(), work, writes }
+}
+
+fn short(input: &Input) -> String {
+    match input {
+        Input::Committed(answer) => {
+            let started = keys(answer.started.iter().map(|call| call.key));
+            let ready = keys(answer.ready.iter().map(|node| node.key));
+            let paused = keys(answer.paused.iter().map(|paused| paused.key));
+            let needs = &answer.needs;
+            format!("committed, to start {started:?}, ready {ready:?}, in need {needs:?}, paused {paused:?}")
+        }
+        Input::Ended(ended) => {
+            let Report { task, call, attempt, .. } = &ended.report;
+            let end = match ended.report.end {
                 CallEnd::Succeeded(_) => "well",
                 CallEnd::Failed { .. } => "badly",
                 CallEnd::Interrupted { .. } => "somehow",
             };
             format!("{task}/{call} ended {end}, attempt {attempt}")
         }
-        Event::Committed(written) => {
-            let (started, ready) = (
-                keys(written.started.iter().map(|call| call.key)),
-                keys(written.ready.iter().map(|node| node.key)),
-            );
-            let needs = &written.needs;
-            let paused = keys(written.paused.iter().map(|paused| paused.key));
-            format!("committed, to start {started:?}, ready {ready:?}, in need {needs:?}, paused {paused:?}")
+        Input::Granted(..) | Input::ToolsFound(_) | Input::Decided(_) | Input::Stop | Input::Tick => {
+            format!("{input:?}")
         }
-        Event::Revoked(key) => format!("{key} is no longer its own"),
-        Event::Lost(calls) => format!("{:?} was taken away", keys(calls.iter().map(|call| call.key))),
-        Event::Stop => "stop".to_owned(),
-        Event::Found(..)
-        | Event::OthersWrote
-        | Event::Due(_)
-        | Event::PlanEnded(_)
-        | Event::EndEarly
-        | Event::MoreMayCome(_)
-        | Event::Settled => format!("{event:?}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Answer, Command, Report, Round, RunId, TaskId};
+use taskpawl_model::{Answer, Command, Key, Report, Round, RunId, TaskId};
 
 /// Something that happens at a point in simulated time. Runs and tools are referred to by number.
 #[derive(Debug)]
@@ -19,8 +19,10 @@ pub(super) enum Happening {
     Answer { run: usize, answer: Box<Answer>, reports: Vec<Report> },
     /// A run processes its inbox.
     Turn(usize),
-    /// A run polls for changes of others. Outdated if `pause` is not the current one.
-    Look { run: usize, pause: u64 },
+    /// A pause of a run is over, unless it has woken up since.
+    Tick { run: usize, pause: u64 },
+    /// The approver of a run decides about a task.
+    ApproverDecides { run: usize, key: Key },
     /// A run is asked to stop, or to stop harder.
     Signal(usize),
     /// A run is killed.

@@ -1,7 +1,7 @@
 //! The engine in simulated time: runs, crashes, agents and people on one store, all generated from a seed.
 //!
-//! All deciding parts are the real ones: `schedule::step`, `Intake`, `recovery::Plan`, the rules and the committer.
-//! Only the surroundings are simulated: clock, tools, delays and locks.
+//! Everything that decides is the code that ships: the loop of a run, `recovery::Plan`, the rules and the committer. The clock, the
+//! tools, delays and locks are simulated.
 
 mod dispatch;
 mod finale;

@@ -266,7 +266,7 @@ impl World {
         if !self.tools.of_run(run).is_empty() {
             self.fail(format!("run {run} is over while its tools live"));
         }
-        let (id, intake) = (self.runs[run].id.clone(), self.runs[run].intake.clone());
+        let (id, intake) = (self.runs[run].id.clone(), self.runs[run].run_loop.intake().clone());
         let (held, ready) = self.look(|view| {
             let query = |ready| taskpawl_model::Query { ready, ..taskpawl_model::Query::default() };
             let mut held = Vec::new();

@@ -172,10 +172,26 @@ impl World {
         let mut asked = self.look(asked);
         asked.retain(|asked| self.verdict(asked) != Verdict::Expired);
         let Some(asked) = self.random.one_of(&asked).cloned() else { return false };
+        self.decide(&asked);
+        true
+    }
+
+    /// Decides the question of a task, unless it is to expire or is gone.
+    pub(super) fn decide_the_question_of(&mut self, key: Key) {
+        let asked = self.look(|view| {
+            let id = view.id(key)?;
+            Ok(asked(view)?.into_iter().find(|asked| Some(&asked.task) == id.as_ref()))
+        });
+        if let Some(asked) = asked.filter(|asked| self.verdict(asked) != Verdict::Expired) {
+            self.decide(&asked);
+        }
+    }
+
+    fn decide(&mut self, asked: &Asked) {
         let ids = vec![asked.task.to_string()];
-        let command = match self.verdict(&asked) {
+        let command = match self.verdict(asked) {
             Verdict::Granted(answer) => {
-                let answer = self.is_question(&asked).then(|| json!(answer));
+                let answer = self.is_question(asked).then(|| json!(answer));
                 Command::Approve { ids, answer, args: None, hash: None }
             }
             Verdict::Rejected | Verdict::Expired => Command::Reject { ids, reason: None },
@@ -185,7 +201,6 @@ impl World {
         if let Err(refusal) = self.command("person", None, command) {
             self.fail(format!("`{}` asks, and nobody could decide: {refusal}", asked.task));
         }
-        true
     }
 
     /// Returns whether any task waits for an approval.

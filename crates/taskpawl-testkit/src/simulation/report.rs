@@ -23,6 +23,8 @@ pub enum Fault {
     ClockAhead,
     /// Every round of a task counts as the first.
     ForgottenRounds,
+    /// The loops of runs do not read what others wrote.
+    IgnoresOthers,
 }
 
 /// Numbers of situations.

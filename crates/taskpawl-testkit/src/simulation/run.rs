@@ -1,12 +1,13 @@
 //! Simulation of a run from its start to its end, or to a crash.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use taskpawl_model::recovery::Plan;
-use taskpawl_model::schedule::{Event, Intake, State, Stop};
+use taskpawl_model::run_loop::{Input, LoopOptions, RunLimits, RunLoop};
+use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    Answer, Command, DecideError, KeyMap, Map, Request, RunId, RunRecord, Selector, TaskId, TaskRecord,
-    TaskState,
+    Answer, Budget, Command, Map, Period, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskState,
 };
 
 use super::happening::Happening;
@@ -14,9 +15,6 @@ use super::report::Fault;
 use super::tools::{RARE, READ, WORK, is_repeatable};
 use super::world::World;
 use crate::RandomPlan;
-
-/// Delay before the first poll for changes of others, in milliseconds.
-pub(super) const FIRST_PAUSE: u64 = 20;
 
 /// Lifecycle of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,36 +26,22 @@ enum Phase {
     Over,
 }
 
-/// An unprocessed message.
-#[derive(Debug)]
-pub(super) enum News {
-    Answer(Box<Answer>),
-    Event(Event),
-}
-
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: RunId,
-    pub(super) intake: Intake,
-    pub(super) state: State,
+    pub(super) run_loop: RunLoop,
     phase: Phase,
-    pub(super) inbox: VecDeque<News>,
+    pub(super) inbox: VecDeque<Input>,
     /// A recovery is being committed; the run processes nothing else until then.
     pub(super) is_busy: bool,
     pub(super) has_begun: bool,
     pub(super) is_turn_planned: bool,
-    /// Number of the current poll; earlier ones are outdated.
+    /// Number of the current pause; ticks of earlier ones are outdated.
     pub(super) pause: u64,
-    pub(super) pause_millis: u64,
 }
 
 pub(super) fn holder(task: &TaskRecord) -> Option<&RunId> {
     if let TaskState::InProgress { claim } = &task.body.state { claim.run.as_ref() } else { None }
-}
-
-/// Discards the error: a simulated run that cannot go on is treated like a killed one.
-pub(super) fn known<T>(outcome: Result<T, DecideError>) -> Option<T> {
-    outcome.ok()
 }
 
 impl World {
@@ -69,19 +53,27 @@ impl World {
         if self.is_quiet || self.random.chance(70) {
             tools.insert(RARE.to_owned());
         }
-        let only = self.selectors();
-        let jobs = 1 + self.random.below(5);
+        let options = LoopOptions {
+            only: self.selectors(),
+            jobs: 1 + self.random.below(5),
+            tools,
+            limits: self.limits(),
+            has_approver: !self.is_quiet && self.random.chance(20),
+            ..LoopOptions::default()
+        };
+        let mut run_loop = RunLoop::new(id.clone(), options, Self::time_at(at));
+        if self.has_fault(Fault::IgnoresOthers) {
+            run_loop.ignore_other_writers();
+        }
         self.runs.push(Run {
-            intake: Intake::new(id.clone(), only, tools),
             id,
-            state: State::new(jobs, KeyMap::default()),
+            run_loop,
             phase: Phase::Planned,
             inbox: VecDeque::new(),
             is_busy: false,
             has_begun: false,
             is_turn_planned: false,
             pause: 0,
-            pause_millis: FIRST_PAUSE,
         });
         self.agenda.plan(at, Happening::RunStarts(number));
         number
@@ -94,6 +86,25 @@ impl World {
         self.coverage.add("restricted runs");
         let id: TaskId = RandomPlan::id(self.random.below(self.plan.tasks.len()));
         vec![Selector::Task(id.to_string())]
+    }
+
+    /// Returns limits that few runs have, so that most of them go on to the end.
+    fn limits(&mut self) -> RunLimits {
+        if self.is_quiet || !self.random.chance(12) {
+            return RunLimits::default();
+        }
+        self.coverage.add("runs with limits");
+        let small = 1 + self.random.below_u64(8);
+        match self.random.below(3) {
+            0 => RunLimits { max_failures: Some(1 + small / 4), ..RunLimits::default() },
+            1 => RunLimits {
+                budget: Some(Budget { calls: Some(small), ..Budget::default() }),
+                ..RunLimits::default()
+            },
+            _ => {
+                RunLimits { timeout: Some(Period(Duration::from_millis(small * 60))), ..RunLimits::default() }
+            }
+        }
     }
 
     pub(super) fn is_alive(&self, run: &RunId) -> bool {
@@ -117,7 +128,7 @@ impl World {
         let id = self.runs[run].id.clone();
         let record = RunRecord {
             id: id.clone(),
-            scope: self.runs[run].intake.selectors().iter().map(ToString::to_string).collect(),
+            scope: self.runs[run].run_loop.intake().selectors().iter().map(ToString::to_string).collect(),
             params: Map::new(),
             actor: "runner".to_owned(),
             host: "here".to_owned(),
@@ -199,32 +210,26 @@ impl World {
             return;
         }
         let Self { store, runs, .. } = self;
-        let waiting = store.look(|view| runs[run].intake.tasks_with_tools(view)).unwrap_or_default();
+        let waiting = store.look(|view| runs[run].run_loop.intake().tasks_with_tools(view));
+        let waiting = waiting.unwrap_or_default();
         if !waiting.is_empty() {
             self.runner(run, Command::ToolsKnown { tasks: waiting });
         }
-        let Self { store, runs, .. } = self;
-        let jobs = runs[run].state.jobs();
-        let beginning = store.look(|view| Ok(known(runs[run].intake.begin(view, jobs))));
-        let Ok(Some(beginning)) = beginning else {
-            self.note(|| format!("run {run} has nothing to begin with"));
-            return self.crash(run);
-        };
-        let this = &mut self.runs[run];
-        this.state = State::new(jobs, beginning.ranks);
-        this.has_begun = true;
-        let ready = self.heard(Event::Ready(beginning.ready));
-        self.runs[run].inbox.push_back(News::Event(ready));
-        self.turn(run);
+        let outputs = self.drive(run, |run_loop, host| run_loop.begin(host));
+        if self.lives(run) {
+            self.runs[run].has_begun = true;
+            self.carry_out(run, outputs);
+            self.turn(run);
+        }
     }
 
-    fn runner(&mut self, run: usize, command: Command) -> Option<Answer> {
+    pub(super) fn runner(&mut self, run: usize, command: Command) -> Option<Answer> {
         let id = self.runs[run].id.clone();
         self.command("runner", Some(id), command).ok()
     }
 
     pub(super) fn finish(&mut self, run: usize) {
-        let was_stopped = self.runs[run].state.stop() != Stop::No;
+        let was_stopped = self.runs[run].run_loop.stop() != Stop::No;
         self.note(|| format!("run {run} is over"));
         self.check_end_of(run, was_stopped);
         self.coverage.add(if was_stopped { "runs stopped" } else { "runs finished" });
@@ -247,7 +252,7 @@ impl World {
         if !self.runs[run].has_begun {
             self.coverage.add("crashes while recovering");
         }
-        if self.runs[run].state.next_alarm().is_some() {
+        if self.runs[run].run_loop.next_alarm().is_some() {
             self.coverage.add("crashes in pauses");
         }
         self.runs[run].phase = Phase::Killed;

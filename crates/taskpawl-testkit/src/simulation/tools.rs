@@ -1,14 +1,14 @@
 //! Simulated tools: their durations, their ends, and the table of running ones.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_model::schedule::Event;
+use taskpawl_model::run_loop::{EndedCall, Input};
 use taskpawl_model::{CallEnd, CallError, CallRecord, Key, Report, StartedCall};
 
 use super::happening::Happening;
 use super::report::Fault;
-use super::run::News;
 use super::world::World;
 use crate::random::Random;
 use crate::{RandomCall, RandomTask};
@@ -25,6 +25,8 @@ pub(super) const RARE: &str = "rare";
 pub(super) struct Living {
     pub(super) run: usize,
     pub(super) call: StartedCall,
+    /// Start in virtual time.
+    pub(super) since: u64,
     /// The scripted outcome: a result, or an error class.
     pub(super) outcome: Result<Value, String>,
     /// True if its end was requested.
@@ -32,9 +34,9 @@ pub(super) struct Living {
 }
 
 impl Living {
-    /// Returns the event with the end of the tool.
-    pub(super) fn end(self, random: &mut Random) -> Event {
-        let StartedCall { key, attempt, call, .. } = self.call;
+    /// Returns the input with the end of the tool.
+    pub(super) fn end(self, lasted: u64, random: &mut Random) -> Input {
+        let StartedCall { key, attempt, call, plan, .. } = self.call;
         let end = match self.outcome {
             // A killed tool may still finish in time.
             _ if self.is_killed && random.chance(75) => CallEnd::interrupted(is_repeatable(&call)),
@@ -43,7 +45,8 @@ impl Living {
                 CallEnd::Failed { error: CallError { class, message: "as told".to_owned() }, result: None }
             }
         };
-        Event::Ended(Box::new(Report::new(key, attempt, call.id, end)))
+        let report = Report::new(key, attempt, call.id, end);
+        Input::Ended(Box::new(EndedCall { report, plan, duration: Duration::from_millis(lasted) }))
     }
 }
 
@@ -96,7 +99,7 @@ impl Tools {
 }
 
 impl World {
-    pub(super) fn start_tool(&mut self, run: usize, call: StartedCall, events: &mut VecDeque<Event>) {
+    pub(super) fn start_tool(&mut self, run: usize, call: StartedCall) {
         let (task, id, attempt) = (call.task.clone(), call.call.id.clone(), call.attempt);
         self.note(|| format!("run {run} starts {task}/{id}, attempt {attempt}"));
         self.coverage.add("tools started");
@@ -110,11 +113,13 @@ impl World {
             Err(class) if class == "timeout" => self.time_left(&call),
             _ => duration(&mut self.random),
         };
-        let tool = self.tools.start(Living { run, call, outcome, is_killed: false });
+        let since = self.now;
+        let tool = self.tools.start(Living { run, call, since, outcome, is_killed: false });
         if millis == 0
             && let Some(living) = self.tools.living.remove(&tool)
         {
-            events.push_back(living.end(&mut self.random));
+            let ended = living.end(0, &mut self.random);
+            self.runs[run].inbox.push_back(ended);
         } else {
             self.after(millis, Happening::ToolEnds(tool));
         }
@@ -167,9 +172,10 @@ impl World {
     pub(super) fn end_tool(&mut self, tool: usize) {
         let Some(living) = self.tools.living.remove(&tool) else { return };
         let run = living.run;
-        let end = living.end(&mut self.random);
+        let lasted = self.now - living.since;
+        let end = living.end(lasted, &mut self.random);
         if self.lives(run) {
-            self.tell(run, News::Event(end));
+            self.tell(run, end);
         } else {
             self.coverage.add("ends that nobody heard");
         }

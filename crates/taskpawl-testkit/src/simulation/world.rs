@@ -161,7 +161,8 @@ impl World {
             Happening::Commit { run, round } => self.commit_round(run, *round),
             Happening::Answer { run, answer, reports } => self.answer(run, *answer, &reports),
             Happening::Turn(run) => self.turn(run),
-            Happening::Look { run, pause } => self.look_for_changes(run, pause),
+            Happening::Tick { run, pause } => self.tick(run, pause),
+            Happening::ApproverDecides { run, key } => self.approver_decides(run, key),
             Happening::Signal(run) => self.signal(run),
             Happening::Crash(run) => self.crash(run),
             Happening::ToolsGone(run) => self.end_tools(run),
@@ -183,7 +184,11 @@ impl World {
     }
 
     pub(super) fn time(&self) -> Timestamp {
-        let millis = EPOCH + i64::try_from(self.now).expect("BUG: a simulation takes hours, not ages");
+        Self::time_at(self.now)
+    }
+
+    pub(super) fn time_at(at: u64) -> Timestamp {
+        let millis = EPOCH + i64::try_from(at).expect("BUG: a simulation takes hours, not ages");
         Timestamp::from_timestamp_millis(millis).expect("BUG: the time is near 2030")
     }
 

@@ -38,6 +38,9 @@ const COVERED: &[&str] = &[
     "commands by hand refused",
     "retries refused while calls end",
     "questions decided",
+    "questions to an approver",
+    "runs with limits",
+    "limits reached",
     "starts in later rounds",
     "starts after failures",
     "starts of items",
@@ -157,4 +160,10 @@ fn shortened_delays_are_noticed() {
 fn lost_rounds_are_noticed() {
     let text = red(Fault::ForgottenRounds);
     assert!(text.contains("is started in round") || text.contains("expected the result"), "{text}");
+}
+
+#[test]
+fn a_run_loop_that_ignores_other_writers_is_noticed() {
+    let text = red(Fault::IgnoresOthers);
+    assert!(text.contains("has not ended") || text.contains("are ready"), "{text}");
 }

@@ -6,15 +6,28 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl_model::schedule::{Event, Limits};
-use taskpawl_model::{
-    Budget, Key, Period, PlanRecord, Shared, StartedCall, TaskId, TaskSpec, Timestamp, add_usage, cost,
-};
 
-use crate::engine::RunOptions;
+use super::Deadline;
+use crate::command::StartedCall;
+use crate::plan::Budget;
+use crate::record::PlanRecord;
+use crate::schedule::{Event, Limits};
+use crate::spec::{TaskSpec, Timestamp};
+use crate::{Key, Period, Shared, TaskId, add_usage, cost};
 
 /// Number of tasks with the highest consumption that are listed.
-const LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
+
+/// Limits of a run. Where one is `None`, that of each plan counts for the tasks of the plan.
+#[derive(Debug, Clone, Default)]
+pub struct RunLimits {
+    /// How long it takes.
+    pub timeout: Option<Period>,
+    /// How many tasks fail before nothing more starts.
+    pub max_failures: Option<u64>,
+    /// How much its calls use before nothing more starts.
+    pub budget: Option<Budget>,
+}
 
 /// A limit because of which a run, or the part of it that belongs to a plan, started nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,7 +75,7 @@ pub struct TaskSpent {
 
 /// Accounts of a run and of its plans.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(super) struct Ledger {
     started_at: Timestamp,
     run: Account,
     plans: BTreeMap<String, Account>,
@@ -152,16 +165,16 @@ impl Account {
 }
 
 impl Ledger {
-    pub(crate) fn new(options: &RunOptions, started_at: Timestamp) -> Self {
-        let budget = options.budget.clone().unwrap_or_default();
+    pub(super) fn new(limits: RunLimits, started_at: Timestamp) -> Self {
+        let RunLimits { timeout, max_failures, budget } = limits;
         let is_set = IsSet {
-            timeout: options.timeout.is_some(),
-            max_failures: options.max_failures.is_some(),
-            budget: options.budget.is_some(),
+            timeout: timeout.is_some(),
+            max_failures: max_failures.is_some(),
+            budget: budget.is_some(),
         };
         Self {
             started_at,
-            run: Account::new(started_at, options.timeout, options.max_failures, budget),
+            run: Account::new(started_at, timeout, max_failures, budget.unwrap_or_default()),
             plans: BTreeMap::new(),
             is_set,
             usage: None,
@@ -171,7 +184,7 @@ impl Ledger {
     }
 
     /// Adds the limits that plans set for their own tasks, as far as the run does not override them.
-    pub(crate) fn take_plans(&mut self, plans: Vec<PlanRecord>) {
+    pub(super) fn take_plans(&mut self, plans: Vec<PlanRecord>) {
         for plan in plans {
             let field = |name: &str| plan.header.get(name).cloned();
             let timeout = field("timeout").filter(|_| !self.is_set.timeout);
@@ -192,29 +205,31 @@ impl Ledger {
 
     /// Returns the limits that the schedule enforces before it starts a call. The other limits can only be noticed
     /// after they are exceeded.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         let plans = self.plans.iter().filter_map(|(name, plan)| Some((name.clone(), plan.budget.calls?)));
         Limits { calls: self.run.budget.calls, plan_calls: plans.collect(), ..Limits::default() }
     }
 
     /// Returns the deadline for a task of a plan, and a text that names the limit.
-    pub(crate) fn deadline(&self, plan: Option<&str>) -> Option<(Timestamp, String)> {
-        let of_run = self.run.deadline.map(|(end, time)| (end, format!("the {time} of the run are over")));
+    pub(super) fn deadline(&self, plan: Option<&str>) -> Option<Deadline> {
+        let of_run = self.run.deadline;
+        let of_run =
+            of_run.map(|(at, time)| Deadline { at, message: format!("the {time} of the run are over") });
         let of_plan = plan.and_then(|plan| {
-            let (end, time) = self.plans.get(plan)?.deadline?;
-            Some((end, format!("the {time} of the plan `{plan}` are over")))
+            let (at, time) = self.plans.get(plan)?.deadline?;
+            Some(Deadline { at, message: format!("the {time} of the plan `{plan}` are over") })
         });
-        of_run.into_iter().chain(of_plan).min_by_key(|(end, _)| *end)
+        of_run.into_iter().chain(of_plan).min_by_key(|deadline| deadline.at)
     }
 
     /// Returns the earliest deadline that is still ahead.
-    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         let accounts = [&self.run].into_iter().chain(self.plans.values());
         let open = accounts.filter(|account| account.ended.is_none());
         open.filter_map(|account| Some(account.deadline?.0)).min()
     }
 
-    pub(crate) fn note_start(&mut self, started: &StartedCall) {
+    pub(super) fn note_start(&mut self, started: &StartedCall) {
         self.accounts(started.plan.as_deref(), |account| account.calls += 1);
         let task = || OpenTask {
             spec: started.spec.clone(),
@@ -223,7 +238,7 @@ impl Ledger {
         self.open.entry(started.key).or_insert_with(task).spent.calls += 1;
     }
 
-    pub(crate) fn note_end(&mut self, key: Key, plan: Option<&str>, took: Duration, usage: Option<&Value>) {
+    pub(super) fn note_end(&mut self, key: Key, plan: Option<&str>, took: Duration, usage: Option<&Value>) {
         let cost = usage.map_or(0.0, cost);
         self.accounts(plan, |account| {
             account.time += took;
@@ -240,18 +255,18 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn note_failure(&mut self, plan: Option<&str>) {
+    pub(super) fn note_failure(&mut self, plan: Option<&str>) {
         self.accounts(plan, |account| account.failures += 1);
     }
 
     /// Closes the account of a finished task; details are only kept for the tasks with the highest consumption. Returns
     /// the id and specification of the task if calls of it were started.
-    pub(crate) fn close(&mut self, key: Key) -> Option<(TaskId, Shared<TaskSpec>)> {
+    pub(super) fn close(&mut self, key: Key) -> Option<(TaskId, Shared<TaskSpec>)> {
         let OpenTask { spec, spent } = self.open.remove(&key)?;
         let task = spent.task.clone();
         self.most.push(spent);
         // Cutting only at eight times the size makes the cost per task constant.
-        if self.most.len() > 8 * LISTED {
+        if self.most.len() > 8 * MAX_LISTED {
             self.cut();
         }
         Some((task, spec))
@@ -259,9 +274,9 @@ impl Ledger {
 
     /// Keeps the tasks with the highest consumption, in any order.
     fn cut(&mut self) {
-        if self.most.len() > LISTED {
-            self.most.select_nth_unstable_by(LISTED, most_first);
-            self.most.truncate(LISTED);
+        if self.most.len() > MAX_LISTED {
+            self.most.select_nth_unstable_by(MAX_LISTED, most_first);
+            self.most.truncate(MAX_LISTED);
         }
     }
 
@@ -273,7 +288,7 @@ impl Ledger {
     }
 
     /// Returns the limits that were reached since the last call, each with the event for the schedule.
-    pub(crate) fn check(&mut self, now: Timestamp) -> Vec<(Event, EndedEarly)> {
+    pub(super) fn check(&mut self, now: Timestamp) -> Vec<(Event, EndedEarly)> {
         let mut news = Vec::new();
         if self.run.is_limited() && self.run.ends_now(now) {
             news.extend(self.run.ended_early(None).map(|ended| (Event::EndEarly, ended)));
@@ -288,7 +303,7 @@ impl Ledger {
     }
 
     /// Returns the limits that were reached, and the consumption.
-    pub(crate) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
+    pub(super) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
         self.most.extend(std::mem::take(&mut self.open).into_values().map(|task| task.spent));
         self.cut();
         self.most.sort_unstable_by(most_first);
