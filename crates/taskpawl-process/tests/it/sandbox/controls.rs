@@ -65,7 +65,7 @@ async fn tries_without_layers_what_it_is_told_to() {
         if is_unheld {
             program.sandbox = Sandbox::Off;
         }
-        (said(&home.bench.run(&program).await.unwrap()), what)
+        (printed(&home.bench.run(&program).await.unwrap()), what)
     };
     tokio::select! {
         beside = beside => panic!("it ended: {beside:?}"),
