@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::DateTime;
 use taskpawl::model::{AbsentTools, Advised, CommandLine, Origin, Timestamp};
-use taskpawl::store::{self, Door, Location, Place, StoreError};
+use taskpawl::store::{self, Location, PlanSocket, StoreError, StorePlacement};
 use taskpawl::tools::{
     CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,
 };
@@ -37,7 +37,7 @@ pub(crate) struct App {
     environment: Environment,
     caller: OnceCell<Caller>,
     config: OnceCell<Config>,
-    place: OnceCell<Place>,
+    place: OnceCell<StorePlacement>,
     policy: OnceCell<Policy>,
     plans: OnceCell<Taskpawl>,
     toolbox: OnceCell<Arc<Toolbox>>,
@@ -84,14 +84,14 @@ impl App {
     /// Returns why files of the project are left aside, each with what to do.
     pub(crate) fn left_aside(&self) -> Vec<(String, String)> {
         let line = self.command_line(Vec::new());
-        let hint = |error: &CliError| error.hint().map(|hint| hint.worded(&line)).unwrap_or_default();
+        let hint = |error: &CliError| error.hint().map(|hint| hint.format_with(&line)).unwrap_or_default();
         let told = |error: &CliError| (error.message(), hint(error));
         self.aside.borrow().iter().map(told).collect()
     }
 
     fn warn_of(&self, error: &CliError) {
         let out = self.out();
-        let hint = error.hint().map(|hint| format!("; {}", hint.worded(&*out.line))).unwrap_or_default();
+        let hint = error.hint().map(|hint| format!("; {}", hint.format_with(&*out.line))).unwrap_or_default();
         out.warn(&format!(
             "{}\nthis command goes on without that file, and those that run or change something do not{hint}",
             error.message()
@@ -209,10 +209,10 @@ impl App {
     }
 
     /// Returns where the store is.
-    pub(crate) fn place(&self) -> Result<&Place, CliError> {
+    pub(crate) fn place(&self) -> Result<&StorePlacement, CliError> {
         get_or_try_init(&self.place, || match self.environment.plan_descriptor() {
             Some(descriptor) if self.is_within_call() => {
-                Ok(Place::of_call(door(&descriptor)?, &self.environment.directory))
+                Ok(StorePlacement::of_call(plan_socket(&descriptor)?, &self.environment.directory))
             }
             _ => Ok(store::locate(&self.placement())?),
         })
@@ -477,13 +477,13 @@ impl App {
 }
 
 /// Returns the way to the plan of the call that this process belongs to.
-fn door(descriptor: &str) -> Result<Door, CliError> {
+fn plan_socket(descriptor: &str) -> Result<PlanSocket, CliError> {
     let number =
         descriptor.parse().map_err(|_| format!("`TASKPAWL_FD` is `{descriptor}`, which is no number"));
     let found = number.and_then(|number| {
         inherited(number).map_err(|_| format!("`TASKPAWL_FD` says {number}, and no such descriptor is open"))
     });
-    Ok(found.map(Door::from).map_err(|problem| StoreError::OutOfReach { problem })?)
+    Ok(found.map(PlanSocket::from).map_err(|problem| StoreError::OutOfReach { problem })?)
 }
 
 fn get_or_try_init<T>(

@@ -10,9 +10,9 @@ use crate::commands;
 use crate::config::ColorWord;
 use crate::environment::Environment;
 use crate::error::CliError;
+use crate::nested_call;
 use crate::output::{self, Output};
 use crate::text::Paint;
-use crate::within;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -205,7 +205,7 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     if cli.command.only_reads() {
         app.only_reads();
     }
-    let allowed = within::check(&app, &cli.command);
+    let allowed = nested_call::check(&app, &cli.command);
     let code = allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report);
     app.end();
     output::settle(code, app.out().paint_err)

@@ -44,7 +44,7 @@ pub(crate) enum ColorWord {
 }
 
 /// The largest file that is read.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// How long a claim lasts unless somebody says otherwise.
 const LEASE: Duration = Duration::from_mins(30);
@@ -441,7 +441,7 @@ impl Config {
 
     fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
         let failed = |source| ConfigError::Read { path: path.to_owned(), source };
-        let Some(text) = read_if_there(path, MOST_BYTES).map_err(failed)? else { return Ok(()) };
+        let Some(text) = read_if_there(path, MAX_BYTES).map_err(failed)? else { return Ok(()) };
         if layer == Layer::Project {
             self.project_hash = Some(content_hash(text.as_bytes()));
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
 use taskpawl::model::bounded::{self, Group};
-use taskpawl::model::{Conflict, Hint, PlanErrors, Position, Refusal, Since, Touch};
+use taskpawl::model::{ChangesSince, Conflict, ConflictingChange, Hint, PlanErrors, Position, Refusal};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
@@ -88,7 +88,7 @@ pub(crate) enum CliError {
     Command(#[from] Error),
     /// There is no place for the store.
     #[error(transparent)]
-    Place(#[from] PlacementError),
+    Placement(#[from] PlacementError),
     /// The store could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -113,7 +113,7 @@ pub(crate) enum CliError {
 }
 
 /// The most kinds of faults in a text; `--json` has all faults.
-pub(crate) const SHOWN: usize = bounded::MAX_ITEMS;
+pub(crate) const MAX_SHOWN: usize = bounded::MAX_ITEMS;
 
 /// The most bytes of a line about a fault, so that all of them have at most 2 kB.
 const MAX_LINE: usize = 180;
@@ -195,7 +195,7 @@ fn foreign(error: &taskpawl_formats::FormatError) -> Problem {
 /// Returns what stands against an undo, by task.
 fn touches_of(refusal: &Refusal) -> Vec<Problem> {
     let Refusal::TouchedSince { touches, .. } = refusal else { return Vec::new() };
-    let problem = |touch: &Touch| {
+    let problem = |touch: &ConflictingChange| {
         let said = touch.to_string();
         let message = said.trim_start_matches(&format!("`{}` ", touch.task)).to_owned();
         Problem::at(None, Position::default(), touch.task.to_string(), message)
@@ -274,12 +274,12 @@ impl CliError {
             | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }
-            | Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
+            | Self::Placement(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
                 Class::Refused
             }
             Self::References { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
-            Self::Place(_)
+            Self::Placement(_)
             | Self::Open(_)
             | Self::Run(_)
             | Self::Runtime(_)
@@ -315,7 +315,7 @@ impl CliError {
             Self::Pin { fault, .. } => Some(fault.hint()),
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".into()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
-            Self::Place(error) => Some(error.hint()),
+            Self::Placement(error) => Some(error.hint()),
             Self::File { action, source, .. } => Some(file_hint(action, source.kind()).into()),
             Self::AgentFile { trouble, .. } => {
                 Some(format!("nothing was changed; {}, and try again", trouble.advice()).into())
@@ -356,7 +356,7 @@ impl CliError {
             | Self::AgentFile { .. }
             | Self::File { .. }
             | Self::Command(_)
-            | Self::Place(_)
+            | Self::Placement(_)
             | Self::Open(_)
             | Self::Run(_)
             | Self::Runtime(_)
@@ -382,7 +382,7 @@ impl CliError {
     }
 
     /// Returns what became of a task in the meantime, where somebody else was faster.
-    fn since(&self) -> Option<&Since> {
+    fn since(&self) -> Option<&ChangesSince> {
         let Self::Command(Error::Refused(refusal)) = self else { return None };
         refusal.since()
     }
@@ -435,7 +435,7 @@ impl CliError {
         say(shown![paint.style(style::ERROR, "error:"), " ", clean_block(&self.message())]);
         let label = paint.style(style::HINT, "hint:");
         let groups = Problem::kinds(self.problems_in(out));
-        for group in groups.iter().take(SHOWN) {
+        for group in groups.iter().take(MAX_SHOWN) {
             let line = bounded::cut_to(&group.counted(&group.first.line()), MAX_LINE).into_owned();
             say(shown!["  ", clean_block(&line)]);
             if let Some(hint) = &group.first.hint {
@@ -443,7 +443,7 @@ impl CliError {
                 say(shown!["    ", label, " ", clean_block(&hint)]);
             }
         }
-        let more: usize = groups.iter().skip(SHOWN).map(|group| group.count).sum();
+        let more: usize = groups.iter().skip(MAX_SHOWN).map(|group| group.count).sum();
         if more > 0 {
             say(format!("  … and {more} more: `--json` lists all of them"));
         }
@@ -457,14 +457,14 @@ impl CliError {
 
     /// Returns the hint, whose commands have the flags of this one.
     fn hint_in(&self, out: &Output) -> Option<String> {
-        self.hint().map(|hint| hint.worded(&*out.line))
+        self.hint().map(|hint| hint.format_with(&*out.line))
     }
 
     /// As [`hint_in`](Self::hint_in), the problems with theirs.
     fn problems_in(&self, out: &Output) -> Vec<Problem> {
         let mut problems = self.problems();
         for hint in problems.iter_mut().filter_map(|problem| problem.hint.as_mut()) {
-            *hint = hint.worded(&*out.line).into();
+            *hint = hint.format_with(&*out.line).into();
         }
         problems
     }
@@ -502,10 +502,10 @@ struct ErrorJson<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<Problem>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<&'a Since>,
+    since: Option<&'a ChangesSince>,
 }
 
-fn since_lines(since: &Since) -> Vec<String> {
+fn since_lines(since: &ChangesSince) -> Vec<String> {
     let earlier = (since.earlier > 0).then(|| format!("since then: {} changes, and", since.earlier));
     let first = earlier.unwrap_or_else(|| "since then:".to_owned());
     std::iter::once(first).chain(since.events.iter().map(history::line)).collect()

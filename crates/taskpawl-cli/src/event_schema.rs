@@ -330,7 +330,7 @@ mod tests {
                 scope: "s".to_owned(),
                 items: Vec::new(),
                 cleared: true,
-                keeper: Some("k".to_owned()),
+                liveness_lock: Some("k".to_owned()),
                 kept: true,
             })),
         ]

@@ -25,6 +25,7 @@ mod faults;
 mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod nested_call;
 mod output;
 mod pin;
 mod report;
@@ -35,7 +36,6 @@ mod text;
 mod todo_lists;
 mod toolbox;
 mod trust;
-mod within;
 
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use taskpawl::Page;
-use taskpawl::model::{Untakable, is_deceptive};
+use taskpawl::model::{UnrunnableTask, is_deceptive};
 
 use taskpawl::model::{CommandLine, Hint};
 
@@ -66,7 +66,7 @@ pub(crate) struct PageInfo {
     pub(crate) truncated: bool,
     /// What would stand in a list of what is ready, and no run here can take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) for_nobody: Vec<Untakable>,
+    pub(crate) for_nobody: Vec<UnrunnableTask>,
     /// How many of these there are before the end of this part, listed or not.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) total_for_nobody: usize,
@@ -194,7 +194,7 @@ impl Output {
 
     /// Prints advice to standard error, unless `--quiet`. Commands have the flags of this one.
     pub(crate) fn advise(&self, hint: &Hint) {
-        self.remark(&hint.worded(&*self.line));
+        self.remark(&hint.format_with(&*self.line));
     }
 
     /// Prints a warning to standard error.

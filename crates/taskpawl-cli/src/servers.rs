@@ -282,7 +282,7 @@ pub(crate) fn private_directory(prefix: &str) -> std::io::Result<tempfile::TempD
 fn root(app: &App) -> Result<PathBuf, CliError> {
     match app.place() {
         Ok(place) => Ok(place.root.clone()),
-        Err(CliError::Place(PlacementError::NoProject { .. })) => Ok(app.environment().directory.clone()),
+        Err(CliError::Placement(PlacementError::NoProject { .. })) => Ok(app.environment().directory.clone()),
         Err(error) => Err(error),
     }
 }

@@ -93,7 +93,7 @@ pub(crate) struct Table {
 }
 
 /// The narrowest that a column is cut to.
-const LEAST: usize = 12;
+const MIN: usize = 12;
 
 impl Table {
     /// Returns a table whose column `flexible` is cut when a line is too long for the terminal.
@@ -112,7 +112,7 @@ impl Table {
         if let (Some(width), Some(flexible)) = (width, widths.get(self.flexible).copied()) {
             let total = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
             let too_much = total.saturating_sub(2).saturating_sub(width);
-            widths[self.flexible] = flexible.min(flexible.saturating_sub(too_much).max(LEAST));
+            widths[self.flexible] = flexible.min(flexible.saturating_sub(too_much).max(MIN));
             for row in &mut self.rows {
                 row[self.flexible].text = cut(&row[self.flexible].text, widths[self.flexible]);
             }

@@ -17,12 +17,12 @@ pub trait Approver: Send + Sync + Debug {
     ///
     /// # Cancel safety
     /// The future is dropped when the request is settled in another way, and when the run is asked to stop.
-    async fn decide(&self, request: &ApprovalRequest) -> Verdict;
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalVerdict;
 }
 
 /// The decision of an [`Approver`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum ApprovalVerdict {
     /// The task or call may run.
     Approve {
         /// The chosen answer. Required if the request has options; otherwise `None` means yes.

@@ -14,10 +14,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use taskpawl_manager::Manager;
-use taskpawl_model::{Command, Grow, Growth, PlanAccess, Refusal, Request, StartedCall};
+use taskpawl_model::{CallMutation, Command, PlanAccess, PlanMutation, Refusal, Request, StartedCall};
 use taskpawl_store::{
-    Added, Addition, Ask, Broken, Channel, Door, DoorKeeper, MOST_REQUEST_BYTES, Patience, Said, StoreError,
-    Welcome, door, show,
+    Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
+    MutationRequest, Patience, PlanSocket, StoreError, plan_socket, show,
 };
 use taskpawl_tools::Vault;
 
@@ -25,13 +25,13 @@ use crate::faults::{self, Fault};
 use crate::secrets::redactor;
 
 /// Connections that one call may have open at once; further ones wait.
-const MOST_GUESTS: usize = 4;
+const MAX_CONNECTIONS: usize = 4;
 
 /// Tasks that one call may add.
-const MOST_TASKS: u64 = 10_000;
+const MAX_TASKS: u64 = 10_000;
 
 /// Total size of all additions of one call, in bytes.
-const MOST_ADDED_BYTES: u64 = 16 << 20;
+const MAX_ADDED_BYTES: u64 = 16 << 20;
 
 /// Time limit for one read of the plan. The store cannot discard replaced data while a snapshot is open.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
@@ -42,28 +42,28 @@ const LONGEST_MESSAGE: Duration = Duration::from_secs(10);
 /// Plan access of one start of a call. Dropping it ends the access.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    door: Door,
-    desk: Arc<Desk>,
+    plan_socket: PlanSocket,
+    access: Arc<CallAccess>,
     /// Write end of a pipe whose read end every blocking wait also polls. Closing it wakes all of them.
     stop_pipe: Option<PipeWriter>,
-    keeper: Option<JoinHandle<()>>,
+    acceptor_thread: Option<JoinHandle<()>>,
 }
 
 /// State that all connections of a call share.
 #[derive(Debug)]
-struct Desk {
+struct CallAccess {
     /// Acts as the actor and run of the call, with the kind "agent".
     manager: Manager,
     /// Secrets to remove from additions: the call may have received them as arguments.
     vault: Vault,
     started: Start,
-    welcome: Welcome,
+    handshake: Handshake,
     stopped: PipeReader,
-    guests: Mutex<Guests>,
+    connections: Mutex<Connections>,
     /// Notified when a connection ends, and when all have to end.
     left: Condvar,
     /// Held during a whole addition, so that additions of one call run one after the other and the limits below hold.
-    spent: Mutex<Spent>,
+    spent: Mutex<MutationUsage>,
 }
 
 /// Identifies one start of one call. The store refuses additions of an older start.
@@ -75,14 +75,14 @@ struct Start {
 }
 
 #[derive(Debug, Default)]
-struct Guests {
+struct Connections {
     count: usize,
     is_over: bool,
 }
 
 /// Part of the limits that the call has consumed.
 #[derive(Debug, Default)]
-struct Spent {
+struct MutationUsage {
     tasks: u64,
     bytes: u64,
 }
@@ -93,42 +93,47 @@ impl Broker {
     pub(crate) fn open(manager: &Manager, vault: &Vault, started: &StartedCall) -> io::Result<Option<Self>> {
         let call = &started.call;
         let Some(access) = call.spec.plan_access else { return Ok(None) };
-        let (door, keeper) = door()?;
+        let (plan_socket, acceptor) = plan_socket()?;
         let (stopped, stop_pipe) = io::pipe()?;
-        let desk = Arc::new(Desk {
+        let access = Arc::new(CallAccess {
             manager: manager.clone(),
             vault: vault.clone(),
             started: Start { task: started.key, attempt: started.attempt, number: call.body.attempts },
-            welcome: Welcome { access, task: started.task.clone(), call: call.id.clone() },
+            handshake: Handshake { access, task: started.task.clone(), call: call.id.clone() },
             stopped,
-            guests: Mutex::default(),
+            connections: Mutex::default(),
             left: Condvar::new(),
             spent: Mutex::default(),
         });
-        let for_listener = Arc::clone(&desk);
+        let for_listener = Arc::clone(&access);
         let thread = thread::Builder::new().name("taskpawl-plan".to_owned());
-        let keeper = thread.spawn(move || keep(&for_listener, &keeper))?;
-        Ok(Some(Self { door, desk, stop_pipe: Some(stop_pipe), keeper: Some(keeper) }))
+        let acceptor_thread = thread.spawn(move || accept(&for_listener, &acceptor))?;
+        Ok(Some(Self {
+            plan_socket,
+            access,
+            stop_pipe: Some(stop_pipe),
+            acceptor_thread: Some(acceptor_thread),
+        }))
     }
 
     /// Returns the descriptor that the tool inherits.
     pub(crate) fn descriptor(&self) -> Arc<OwnedFd> {
-        self.door.descriptor()
+        self.plan_socket.descriptor()
     }
 
     /// Ends every connection, even if a program still holds the other end, and waits until all threads have finished.
     pub(crate) async fn close(mut self) {
         self.stop();
-        if let Some(keeper) = self.keeper.take() {
+        if let Some(acceptor_thread) = self.acceptor_thread.take() {
             // The panic hook has already reported a panic of a connection thread; it affected only that connection.
-            let _ = tokio::task::spawn_blocking(move || keeper.join()).await;
+            let _ = tokio::task::spawn_blocking(move || acceptor_thread.join()).await;
         }
     }
 
     fn stop(&mut self) {
         self.stop_pipe = None;
-        lock(&self.desk.guests).is_over = true;
-        self.desk.left.notify_all();
+        lock(&self.access.connections).is_over = true;
+        self.access.left.notify_all();
     }
 }
 
@@ -139,37 +144,38 @@ impl Drop for Broker {
 }
 
 /// Listener thread: offers one socket at a time and serves it as soon as a client has taken it and sends data.
-fn keep(desk: &Arc<Desk>, keeper: &DoorKeeper) {
+fn accept(access: &Arc<CallAccess>, acceptor: &Acceptor) {
     let mut connections: Vec<JoinHandle<()>> = Vec::new();
-    while desk.has_room() {
-        let Ok(channel) = keeper.offer() else { break };
+    while access.has_room() {
+        let Ok(channel) = acceptor.offer() else { break };
         // An offered socket counts as a connection only once data arrives: until then no client may have taken it.
-        if channel.wait(desk.patience(None)).is_err() {
+        if channel.wait(access.patience(None)).is_err() {
             break;
         }
         connections.retain(|talk| !talk.is_finished());
-        lock(&desk.guests).count += 1;
-        let guest = Guest { desk: Arc::clone(desk), channel };
+        lock(&access.connections).count += 1;
+        let connection = Connection { access: Arc::clone(access), channel };
         // If no thread can be spawned, the guest is dropped, which closes the socket: the client sees end of file.
         connections
-            .extend(thread::Builder::new().name("taskpawl-plan".to_owned()).spawn(move || guest.talk()));
+            .extend(thread::Builder::new().name("taskpawl-plan".to_owned()).spawn(move || connection.talk()));
     }
     for talk in connections {
         let _ = talk.join();
     }
 }
 
-impl Desk {
+impl CallAccess {
     /// Waits until another connection may start; returns false once the access has ended.
     fn has_room(&self) -> bool {
-        let guests = lock(&self.guests);
-        let is_full = |guests: &mut Guests| guests.count >= MOST_GUESTS && !guests.is_over;
-        let guests = self.left.wait_while(guests, is_full).unwrap_or_else(PoisonError::into_inner);
-        !guests.is_over
+        let connections = lock(&self.connections);
+        let is_full =
+            |connections: &mut Connections| connections.count >= MAX_CONNECTIONS && !connections.is_over;
+        let connections = self.left.wait_while(connections, is_full).unwrap_or_else(PoisonError::into_inner);
+        !connections.is_over
     }
 
     fn leave(&self) {
-        lock(&self.guests).count -= 1;
+        lock(&self.connections).count -= 1;
         self.left.notify_all();
     }
 
@@ -180,41 +186,50 @@ impl Desk {
     }
 
     /// Adds something to the plan. The outer error is a failure of the store, the inner one a refusal for the client.
-    fn add(&self, addition: Addition, bytes: usize) -> Result<Result<Added, Box<Refusal>>, StoreError> {
+    fn add(
+        &self,
+        addition: MutationRequest,
+        bytes: usize,
+    ) -> Result<Result<MutationReport, Box<Refusal>>, StoreError> {
         let mut spent = lock(&self.spent);
-        let growth = match self.allowed(addition, bytes, &mut spent) {
-            Ok(growth) => growth,
+        let mutation = match self.allowed(addition, bytes, &mut spent) {
+            Ok(mutation) => mutation,
             Err(refusal) => return Ok(Err(Box::new(refusal))),
         };
-        let tasks = tasks_in(&growth);
-        let mut outcomes = self.manager.store().write(vec![self.request(growth)])?;
+        let tasks = tasks_in(&mutation);
+        let mut outcomes = self.manager.store().write(vec![self.request(mutation)])?;
         Ok(outcomes.pop().expect("BUG: a store answers every request").map(|answer| {
             spent.tasks += tasks;
-            Added::from(answer)
+            MutationReport::from(answer)
         }))
     }
 
     /// Checks everything that needs no read of the plan. The model checks the access again, with the rest, inside the
     /// transaction.
-    fn allowed(&self, addition: Addition, bytes: usize, spent: &mut Spent) -> Result<Growth, Refusal> {
-        if self.welcome.access != PlanAccess::Add && !faults::is_on(Fault::AddAnything) {
+    fn allowed(
+        &self,
+        addition: MutationRequest,
+        bytes: usize,
+        spent: &mut MutationUsage,
+    ) -> Result<PlanMutation, Refusal> {
+        if self.handshake.access != PlanAccess::Add && !faults::is_on(Fault::AddAnything) {
             let what = "this would change it".to_owned();
-            return Err(Refusal::BeyondAccess { access: Some(self.welcome.access), what });
+            return Err(Refusal::BeyondAccess { access: Some(self.handshake.access), what });
         }
         // Refused additions count as well, so that a call cannot keep the run busy with requests that fail.
         spent.bytes += bytes as u64;
-        if spent.bytes > MOST_ADDED_BYTES {
-            return Err(Refusal::AddedEnough { most: MOST_ADDED_BYTES, what: "bytes" });
+        if spent.bytes > MAX_ADDED_BYTES {
+            return Err(Refusal::AddedEnough { most: MAX_ADDED_BYTES, what: "bytes" });
         }
-        let growth = self.without_secrets(addition)?.into_growth()?;
-        if spent.tasks + tasks_in(&growth) > MOST_TASKS {
-            return Err(Refusal::AddedEnough { most: MOST_TASKS, what: "tasks" });
+        let mutation = self.without_secrets(addition)?.into_mutation()?;
+        if spent.tasks + tasks_in(&mutation) > MAX_TASKS {
+            return Err(Refusal::AddedEnough { most: MAX_TASKS, what: "tasks" });
         }
-        Ok(growth)
+        Ok(mutation)
     }
 
     /// Removes secret values from an addition, as from every result of a call.
-    fn without_secrets(&self, addition: Addition) -> Result<Addition, Refusal> {
+    fn without_secrets(&self, addition: MutationRequest) -> Result<MutationRequest, Refusal> {
         let invalid = |error: serde_json::Error| Refusal::InvalidField {
             field: "tasks".to_owned(),
             problem: format!("with its secrets taken out it cannot be read ({error})"),
@@ -225,51 +240,57 @@ impl Desk {
         serde_json::from_value(value).map_err(invalid)
     }
 
-    fn request(&self, growth: Growth) -> Request {
+    fn request(&self, mutation: PlanMutation) -> Request {
         if faults::is_on(Fault::AddAnything)
-            && let Some(command) = as_command(&growth)
+            && let Some(command) = as_command(&mutation)
         {
             return self.manager.request(command);
         }
         let Start { task, attempt, number } = self.started;
-        let call = self.welcome.call.clone();
-        self.manager.request(Command::Grow(Box::new(Grow { task, attempt, call, start: number, growth })))
+        let call = self.handshake.call.clone();
+        self.manager.request(Command::Mutate(Box::new(CallMutation {
+            task,
+            attempt,
+            call,
+            start: number,
+            mutation,
+        })))
     }
 }
 
 /// Returns the equivalent command of a person, which is not bound to the access of the call. Used by the fault
 /// injection only.
-fn as_command(growth: &Growth) -> Option<Command> {
-    Some(match growth.clone() {
-        Growth::Create(task) => Command::Create(task),
-        Growth::AddCall { id, call } => Command::AddCall { id, call },
-        Growth::AddDependency { id, on } => Command::AddDependency { id, on },
-        Growth::Note { id, text } => Command::Note { id, text },
-        Growth::Join(_) => return None,
+fn as_command(mutation: &PlanMutation) -> Option<Command> {
+    Some(match mutation.clone() {
+        PlanMutation::Create(task) => Command::Create(task),
+        PlanMutation::AddCall { id, call } => Command::AddCall { id, call },
+        PlanMutation::AddDependency { id, on } => Command::AddDependency { id, on },
+        PlanMutation::Note { id, text } => Command::Note { id, text },
+        PlanMutation::Join(_) => return None,
     })
 }
 
-fn tasks_in(growth: &Growth) -> u64 {
-    match growth {
-        Growth::Create(_) => 1,
-        Growth::Join(plan) => plan.tasks.len() as u64,
-        Growth::AddCall { .. } | Growth::AddDependency { .. } | Growth::Note { .. } => 0,
+fn tasks_in(mutation: &PlanMutation) -> u64 {
+    match mutation {
+        PlanMutation::Create(_) => 1,
+        PlanMutation::Join(plan) => plan.tasks.len() as u64,
+        PlanMutation::AddCall { .. } | PlanMutation::AddDependency { .. } | PlanMutation::Note { .. } => 0,
     }
 }
 
 /// One connection.
-struct Guest {
-    desk: Arc<Desk>,
+struct Connection {
+    access: Arc<CallAccess>,
     channel: Channel,
 }
 
-impl Drop for Guest {
+impl Drop for Connection {
     fn drop(&mut self) {
-        self.desk.leave();
+        self.access.leave();
     }
 }
 
-impl Guest {
+impl Connection {
     fn talk(&self) {
         let problem = match self.serve() {
             Err(Broken::Gone(error)) if error.kind() == io::ErrorKind::TimedOut => {
@@ -280,27 +301,31 @@ impl Guest {
             Err(error) => error.to_string(),
         };
         // The error is ignored: a client that has closed the socket cannot be told.
-        let _ = self.say(&Said::Failed(&problem));
+        let _ = self.say(&AccessReply::Failed(&problem));
     }
 
     fn serve(&self) -> Result<(), Broken> {
         match self.next()? {
-            Some((Ask::Hello { .. }, _)) => self.say(&Said::Welcome(&self.desk.welcome))?,
+            Some((AccessRequest::Hello { .. }, _)) => {
+                self.say(&AccessReply::Handshake(&self.access.handshake))?
+            }
             Some(_) => return Err(senseless("a conversation begins with `hello`")),
             None => return Ok(()),
         }
         while let Some((ask, bytes)) = self.next()? {
             match ask {
-                Ask::Look => self.show()?,
-                Ask::Revision => {
-                    let revision = self.desk.manager.revision().map_err(Broken::Store)?;
-                    self.say(&Said::Revision(revision))?;
+                AccessRequest::Look => self.show()?,
+                AccessRequest::Revision => {
+                    let revision = self.access.manager.revision().map_err(Broken::Store)?;
+                    self.say(&AccessReply::Revision(revision))?;
                 }
-                Ask::Add(addition) => match self.desk.add(addition, bytes).map_err(Broken::Store)? {
-                    Ok(added) => self.say(&Said::Added(&added))?,
-                    Err(refusal) => self.say(&Said::Refused(&refusal))?,
-                },
-                Ask::Hello { .. } | Ask::Done | Ask::View(_) => {
+                AccessRequest::Add(addition) => {
+                    match self.access.add(addition, bytes).map_err(Broken::Store)? {
+                        Ok(added) => self.say(&AccessReply::MutationReport(&added))?,
+                        Err(refusal) => self.say(&AccessReply::Refused(&refusal))?,
+                    }
+                }
+                AccessRequest::Hello { .. } | AccessRequest::Done | AccessRequest::View(_) => {
                     return Err(senseless("this has no place outside of a look at the plan"));
                 }
             }
@@ -309,21 +334,21 @@ impl Guest {
     }
 
     fn show(&self) -> Result<(), Broken> {
-        show(&**self.desk.manager.store(), &self.channel, self.desk.patience(Some(LONGEST_LOOK)))
+        show(&**self.access.manager.store(), &self.channel, self.access.patience(Some(LONGEST_LOOK)))
     }
 
     /// Waits for the next request without time limit while the call runs; returns it with its size in bytes.
-    fn next(&self) -> Result<Option<(Ask, usize)>, Broken> {
-        self.channel.wait(self.desk.patience(None)).map_err(Broken::Gone)?;
-        let patience = self.desk.patience(Some(LONGEST_MESSAGE));
-        let bytes = self.channel.receive(MOST_REQUEST_BYTES, patience).map_err(too_long)?;
+    fn next(&self) -> Result<Option<(AccessRequest, usize)>, Broken> {
+        self.channel.wait(self.access.patience(None)).map_err(Broken::Gone)?;
+        let patience = self.access.patience(Some(LONGEST_MESSAGE));
+        let bytes = self.channel.receive(MAX_REQUEST_BYTES, patience).map_err(too_long)?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let ask = Ask::read(&bytes).map_err(|problem| Broken::Senseless { problem })?;
+        let ask = AccessRequest::read(&bytes).map_err(|problem| Broken::Senseless { problem })?;
         Ok(Some((ask, bytes.len())))
     }
 
-    fn say(&self, said: &Said<'_>) -> Result<(), Broken> {
-        self.channel.send(&said.to_bytes(), self.desk.patience(Some(LONGEST_MESSAGE))).map_err(Broken::Gone)
+    fn say(&self, said: &AccessReply<'_>) -> Result<(), Broken> {
+        self.channel.send(&said.to_bytes(), self.access.patience(Some(LONGEST_MESSAGE))).map_err(Broken::Gone)
     }
 }
 

@@ -11,10 +11,10 @@ use taskpawl_model::paths;
 use taskpawl_tools::{ScanBounds, ScanStopped, has_unfit_ignore_file};
 
 /// Largest number of files that a snapshot covers. For larger projects the result is "unknown".
-const MOST_FILES: usize = 50_000;
+const MAX_FILES: usize = 50_000;
 
 /// Largest number of changed files in a report.
-const NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 /// Metadata that changes whenever a file is written or replaced. The change time catches tools that set the
 /// modification time back.
@@ -42,7 +42,7 @@ pub(crate) struct Changed {
 impl Snapshot {
     /// Reads the metadata of every file of a project that its ignore files do not exclude. Blocks.
     pub(crate) fn take(root: &Path, bounds: &ScanBounds) -> Self {
-        Self(look(root, MOST_FILES, bounds))
+        Self(look(root, MAX_FILES, bounds))
     }
 
     /// Returns an empty snapshot for a scan that was stopped.
@@ -63,8 +63,8 @@ impl Snapshot {
         let all: BTreeSet<&String> = new.map(|(path, _)| path).chain(gone).collect();
         let is_allowed = |path: &str| written.iter().any(|above| paths::is_below(path, above));
         let mut files: Vec<String> = all.into_iter().filter(|path| !is_allowed(path)).cloned().collect();
-        let more = files.len().saturating_sub(NAMED);
-        files.truncate(NAMED);
+        let more = files.len().saturating_sub(MAX_NAMED);
+        files.truncate(MAX_NAMED);
         Changed { files, unknown: (more > 0).then(|| format!("{more} more are not listed")) }
     }
 }

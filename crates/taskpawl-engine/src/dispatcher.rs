@@ -18,15 +18,15 @@ use tokio::task::{JoinError, JoinSet};
 use crate::changes::Changed;
 use crate::engine::{Engine, RunControl, RunOptions};
 use crate::error::RunError;
-use crate::executor::{Ended, Executor, Held};
-use crate::finding::{Finding, with_found};
+use crate::executor::{Ended, Executor, RunResources};
 use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::RunEvent;
-use crate::questions::{Questions, Said};
+use crate::questions::{ApproverReply, Questions};
 use crate::reporter::Reporter;
 use crate::scans::inquire;
 use crate::summary::{RunSummary, Summarizer};
+use crate::tool_lookup::{ToolLookup, with_found};
 
 /// For how many tasks files are read at once.
 const MAX_INQUIRIES: usize = 4;
@@ -46,7 +46,7 @@ pub(crate) struct Dispatcher {
     calls: JoinSet<Ended>,
     inquiries: JoinSet<(Key, Grant)>,
     inquirers: Arc<Semaphore>,
-    finding: Finding,
+    tool_lookup: ToolLookup,
     /// Outcomes of commits: the reply closure given to the store sends, the dispatcher receives. Unbounded, but never holds more
     /// than one message, because the loop starts a commit only after the previous one was answered.
     committed: (mpsc::UnboundedSender<Outcomes>, mpsc::UnboundedReceiver<Outcomes>),
@@ -88,14 +88,15 @@ impl Host for EngineHost<'_> {
 impl Dispatcher {
     pub(crate) fn new(
         engine: &Engine,
-        held: Held,
+        resources: RunResources,
         manager: Manager,
         run: RunId,
         options: &RunOptions,
         notifier: Notifier,
     ) -> Self {
         let scope = options.scope.clone().or_else(taskpawl_tools::current_scope);
-        let executor = Executor::new(engine, (run.clone(), &manager), held, scope, options.observer.clone());
+        let executor =
+            Executor::new(engine, (run.clone(), &manager), resources, scope, options.observer.clone());
         Self {
             run_loop: RunLoop::new(run.clone(), loop_options(engine, options), manager.source().now()),
             executor,
@@ -108,7 +109,7 @@ impl Dispatcher {
             calls: JoinSet::new(),
             inquiries: JoinSet::new(),
             inquirers: Arc::new(Semaphore::new(MAX_INQUIRIES)),
-            finding: Finding::new(engine.finder.clone()),
+            tool_lookup: ToolLookup::new(engine.finder.clone()),
             committed: mpsc::unbounded_channel(),
             control: options.control.clone(),
             stops: options.control.subscribe(),
@@ -172,7 +173,7 @@ impl Dispatcher {
             Some(Ok((key, grant))) = self.inquiries.join_next(), if !self.inquiries.is_empty() => {
                 inbox.push_back(Input::Granted(key, grant));
             }
-            found = self.finding.found() => inbox.push_back(self.take_tools(found)),
+            found = self.tool_lookup.found() => inbox.push_back(self.take_tools(found)),
             said = self.questions.said() => inbox.extend(self.take_said(said)?),
             warning = self.reporter.notifier.next() => self.reporter.warn(warning),
             Ok(()) = self.stops.changed() => self.take_stops(inbox),
@@ -216,7 +217,7 @@ impl Dispatcher {
                 Output::Inquire(key, inquiry) => self.inquire(key, inquiry),
                 Output::Kill(key) => self.executor.kill(key),
                 Output::KillAll => self.executor.kill_all(),
-                Output::LookUp(tool) => self.finding.look_for(tool, &self.executor),
+                Output::LookUp(tool) => self.tool_lookup.look_for(tool, &self.executor),
                 Output::Ask(key) => inbox.extend(self.questions.ask(key)?),
                 Output::Withdraw(key) => self.questions.withdraw(key),
                 Output::Waiting(key) => self.reporter.waiting(key)?,
@@ -293,7 +294,7 @@ impl Dispatcher {
         Input::Ended(Box::new(EndedCall { report, plan, duration: spent }))
     }
 
-    fn take_said(&mut self, said: Said) -> Result<Option<Input>, RunError> {
+    fn take_said(&mut self, said: ApproverReply) -> Result<Option<Input>, RunError> {
         let (decided, problem) = self.questions.carry_out(said)?;
         if let Some(problem) = problem {
             self.reporter.warn(problem);

@@ -18,11 +18,11 @@ use tokio::sync::watch;
 use crate::approver::Approver;
 use crate::dispatcher::Dispatcher;
 use crate::error::RunError;
-use crate::executor::Held;
+use crate::executor::RunResources;
 use crate::faults::{self, Fault};
 use crate::keys::KeySource;
 use crate::liveness::LiveRun;
-use crate::notify::{Notifier, Place};
+use crate::notify::{Notifier, NotifyContext};
 use crate::observer::{GuardedObserver, Observer, RunEvent};
 use crate::output::Output;
 use crate::recovery;
@@ -296,7 +296,7 @@ impl Engine {
             programs.filter_output(Arc::new(vault.clone()));
         }
         let notifier = self.notifier(&id, &programs, &confinement, &options);
-        let held = Held { programs, confinement, vault, keys };
+        let held = RunResources { programs, confinement, vault, keys };
         // Boxed to keep the future of `run_all_ready` small for its callers.
         let run =
             Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());
@@ -386,8 +386,8 @@ impl Engine {
 
     /// Lets the current policy decide again about tasks that wait because of another version of it.
     pub(crate) fn ask_by_policy(&self) -> Result<(), RunError> {
-        let Some(gatekeeper) = self.manager.gatekeeper() else { return Ok(()) };
-        let tasks = self.manager.read(|view| Ok(questions_of_policy(view, gatekeeper.version())?))?;
+        let Some(policy_hook) = self.manager.policy_hook() else { return Ok(()) };
+        let tasks = self.manager.read(|view| Ok(questions_of_policy(view, policy_hook.version())?))?;
         if !tasks.is_empty() {
             self.manager.command(Command::PolicyKnown { tasks })?;
         }
@@ -401,7 +401,7 @@ impl Engine {
         confinement: &Arc<Confinement>,
         options: &RunOptions,
     ) -> Notifier {
-        let place = Place {
+        let place = NotifyContext {
             run: run.clone(),
             manager: self.manager.clone(),
             programs: programs.clone(),

@@ -10,53 +10,53 @@ use serde_json::Value;
 use taskpawl_manager::Error;
 use taskpawl_model::recovery::Recovered;
 use taskpawl_model::{RunId, View, ViewResult};
-use taskpawl_store::{Finding, Severity, StoreError, narrow_mode, wide_mode};
+use taskpawl_store::{Diagnostic, Severity, StoreError, narrow_mode, wide_mode};
 
 use crate::engine::Engine;
 use crate::liveness;
 
 impl Engine {
-    /// Reports dead runs, expired leases, and files that runs and calls left behind. With `mend`, repairs them, except
+    /// Reports dead runs, expired leases, and files that runs and calls left behind. With `repair`, repairs them, except
     /// for files that an undo may still need.
     ///
     /// # Errors
     /// The store failed, or a file cannot be inspected, changed or removed.
-    pub fn examine(&self, mend: bool) -> Result<Vec<Finding>, Error> {
+    pub fn examine(&self, repair: bool) -> Result<Vec<Diagnostic>, Error> {
         // The report is taken before the recovery, which would leave nothing to report.
-        let mut found = findings(&self.left_behind()?);
-        if mend {
+        let mut found = diagnostics(&self.left_behind()?);
+        if repair {
             self.recover()?;
-            mark_mended(&mut found);
+            mark_repaired(&mut found);
         }
         let files = &self.project().files;
-        found.extend(self.files_of_nobody()?);
-        for (path, finding) in removable(files)? {
-            found.push(finding);
-            if mend {
+        found.extend(self.ownerless_files()?);
+        for (path, diagnostic) in removable(files)? {
+            found.push(diagnostic);
+            if repair {
                 let removed = match run_of_lock(&path) {
                     Some(run) => liveness::remove_lock(files, &run),
                     None => fs::remove_file(&path),
                 };
                 removed.map_err(|error| failed("remove", &path, error))?;
-                mark_mended(found.last_mut());
+                mark_repaired(found.last_mut());
             }
         }
         // Runs after the removals, so that a mode is not reported for a file that is gone.
         for path in everything_below(files)? {
             found.extend(wide_mode(&path));
-            if mend {
+            if repair {
                 narrow_mode(&path)?;
             }
         }
-        if mend {
-            mark_mended(found.iter_mut().filter(|finding| finding.check == "mode"));
+        if repair {
+            mark_repaired(found.iter_mut().filter(|diagnostic| diagnostic.check == "mode"));
         }
         Ok(found)
     }
 
     /// Reports output files and results whose task no longer exists. These are never removed: undoing a deletion brings
     /// the task back.
-    fn files_of_nobody(&self) -> Result<Vec<Finding>, Error> {
+    fn ownerless_files(&self) -> Result<Vec<Diagnostic>, Error> {
         let output = self.project().files.join("output");
         let files = entries(&output)?;
         let results: Vec<PathBuf> = entries(&output.join("results"))?
@@ -70,32 +70,32 @@ impl Engine {
                 if let Some(task) = task_of(&path)
                     && view.key(task)?.is_none()
                 {
-                    found.push(nobodys(&path, &format!("there is no task `{task}`")));
+                    found.push(ownerless(&path, &format!("there is no task `{task}`")));
                 }
             }
             let is_wanted = |path: &&PathBuf| path.file_name().is_some_and(|name| wanted.contains(name));
             let unwanted = results.iter().filter(|path| !is_wanted(path));
-            found.extend(unwanted.map(|path| nobodys(path, "no call has it as its result")));
+            found.extend(unwanted.map(|path| ownerless(path, "no call has it as its result")));
             Ok(found)
         })
     }
 }
 
-fn nobodys(path: &Path, why: &str) -> Finding {
+fn ownerless(path: &Path, why: &str) -> Diagnostic {
     let message = format!("it belongs to nothing: {why}");
     let remedy = "remove it by hand, if nobody wants to undo what it belonged to";
-    Finding::new("output", Severity::Note, path.display(), message, remedy)
+    Diagnostic::new("output", Severity::Note, path.display(), message, remedy)
 }
 
-fn findings(left: &Recovered) -> Vec<Finding> {
-    let finding = |check, place: String, message: &str, remedy: &str| {
-        Finding::new(check, Severity::Mendable, place, message, remedy)
+fn diagnostics(left: &Recovered) -> Vec<Diagnostic> {
+    let diagnostic = |check, place: String, message: &str, remedy: &str| {
+        Diagnostic::new(check, Severity::Repairable, place, message, remedy)
     };
     let task = |id: &taskpawl_model::TaskId| format!("task `{id}`");
     let mut found = Vec::new();
     for run in &left.runs {
         let message = "it ended without finishing";
-        found.push(finding(
+        found.push(diagnostic(
             "dead_run",
             format!("run `{run}`"),
             message,
@@ -104,14 +104,19 @@ fn findings(left: &Recovered) -> Vec<Finding> {
     }
     for id in &left.returned {
         let message = "a run held it that is dead; it may go on";
-        found.push(finding("orphan", task(id), message, "give it back: the next run goes on with it"));
+        found.push(diagnostic("orphan", task(id), message, "give it back: the next run goes on with it"));
     }
     for id in &left.interrupted {
         let message = "a run held it that is dead, in the middle of a call that may not be repeated";
-        found.push(finding("orphan", task(id), message, "block it until somebody says how the call ended"));
+        found.push(diagnostic(
+            "orphan",
+            task(id),
+            message,
+            "block it until somebody says how the call ended",
+        ));
     }
     for id in &left.expired {
-        found.push(finding(
+        found.push(diagnostic(
             "lease",
             task(id),
             "its lease has ended",
@@ -119,7 +124,7 @@ fn findings(left: &Recovered) -> Vec<Finding> {
         ));
     }
     for id in &left.undecided {
-        found.push(finding(
+        found.push(diagnostic(
             "question",
             task(id),
             "nobody has decided about it in time",
@@ -129,26 +134,28 @@ fn findings(left: &Recovered) -> Vec<Finding> {
     found
 }
 
-fn mark_mended<'a>(findings: impl IntoIterator<Item = &'a mut Finding>) {
-    findings.into_iter().for_each(|finding| finding.is_mended = true);
+fn mark_repaired<'a>(diagnostics: impl IntoIterator<Item = &'a mut Diagnostic>) {
+    diagnostics.into_iter().for_each(|diagnostic| diagnostic.is_repaired = true);
 }
 
 /// Returns files that can be removed: locks of runs that are over, and partial results whose writers died.
-fn removable(files: &Path) -> Result<Vec<(PathBuf, Finding)>, Error> {
+fn removable(files: &Path) -> Result<Vec<(PathBuf, Diagnostic)>, Error> {
     let mut found = Vec::new();
     for path in entries(&files.join("runs"))? {
         let Some(run) = run_of_lock(&path) else { continue };
         if !liveness::is_alive(files, &run) {
             let message = "no process holds this lock of a run";
-            let finding = Finding::new("run_lock", Severity::Mendable, path.display(), message, "remove it");
-            found.push((path, finding));
+            let diagnostic =
+                Diagnostic::new("run_lock", Severity::Repairable, path.display(), message, "remove it");
+            found.push((path, diagnostic));
         }
     }
     for path in entries(&files.join("output").join("results"))? {
         if path.extension().is_some_and(|end| end == "part") && !writer_lives(&path) {
             let message = "its writer died before it was whole";
-            let finding = Finding::new("left_over", Severity::Mendable, path.display(), message, "remove it");
-            found.push((path, finding));
+            let diagnostic =
+                Diagnostic::new("left_over", Severity::Repairable, path.display(), message, "remove it");
+            found.push((path, diagnostic));
         }
     }
     Ok(found)

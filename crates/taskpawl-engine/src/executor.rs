@@ -27,7 +27,7 @@ use crate::conversion;
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
 use crate::observer::{Observer, RunEvent};
-use crate::output::{KEPT_BYTES, Kept, Output};
+use crate::output::{KEPT_BYTES, Output, StoredResult};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
 
@@ -35,7 +35,7 @@ use crate::secrets::{self, ShellNames, redactor};
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Largest error message that is stored, in bytes.
-const MOST_ERROR_BYTES: usize = 16 << 10;
+const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// Largest number of result parts that are recorded as cut.
 const MAX_CUT_PARTS: usize = 32;
@@ -44,7 +44,7 @@ const MAX_CUT_PARTS: usize = 32;
 const MAX_POINTER_BYTES: usize = 256;
 
 /// Largest usage record that is stored, in bytes.
-const MOST_USAGE_BYTES: usize = 4096;
+const MAX_USAGE_BYTES: usize = 4096;
 
 /// Result of a call, with everything that the dispatcher needs to report it.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct Ended {
 
 /// Resources that a run holds for its calls.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct RunResources {
     pub(crate) programs: Programs,
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) vault: Vault,
@@ -85,18 +85,18 @@ pub(crate) struct Executor {
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
-    around: Arc<Around>,
+    run_context: Arc<RunContext>,
 }
 
 /// State that all calls of a run share.
 #[derive(Debug)]
-struct Around {
+struct RunContext {
     /// Acts as the run with the kind "agent", for everything that calls add to their plans.
-    growing: Manager,
+    call_manager: Manager,
     source: Arc<dyn Source>,
     output: Output,
     root: PathBuf,
-    held: Held,
+    resources: RunResources,
     writers: Writers,
 }
 
@@ -126,31 +126,31 @@ impl fmt::Display for Limit {
 }
 
 impl Executor {
-    /// Returns an executor whose calls use the resources in `held`.
+    /// Returns an executor whose calls use the resources in `resources`.
     pub(crate) fn new(
         engine: &Engine,
         (run, manager): (RunId, &Manager),
-        held: Held,
+        resources: RunResources,
         scope: Option<String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
-        let around = Around {
-            growing: manager.clone().with_origin(Origin::Agent).with_kind(ActorKind::Agent),
+        let run_context = RunContext {
+            call_manager: manager.clone().with_origin(Origin::Agent).with_kind(ActorKind::Agent),
             source: Arc::clone(engine.manager.source()),
             output: engine.output(),
             root: engine.project.root.clone(),
-            held,
+            resources,
             writers: Writers::default(),
         };
         let cancel = CancellationToken::new();
         Self {
             run,
-            context: around.context(engine.manager.actor(), scope, &cancel),
+            context: run_context.context(engine.manager.actor(), scope, &cancel),
             engine: engine.clone(),
             observer,
             cancel,
             by_task: BTreeMap::new(),
-            around: Arc::new(around),
+            run_context: Arc::new(run_context),
         }
     }
 
@@ -167,10 +167,16 @@ impl Executor {
         let mut context = self.context(&started, time, &usage);
         let cut = Arc::new(Mutex::new(Vec::new()));
         context.cut = Some(cut_sink(&cut));
-        let around = Arc::clone(&self.around);
-        let scans = CallScans::of(&started, &context, &around.writers);
+        let run_context = Arc::clone(&self.run_context);
+        let scans = CallScans::of(&started, &context, &run_context.writers);
         async move {
-            let Around { growing, source, output, held: Held { confinement, vault, .. }, .. } = &*around;
+            let RunContext {
+                call_manager,
+                source,
+                output,
+                resources: RunResources { confinement, vault, .. },
+                ..
+            } = &*run_context;
             // The clock starts after the snapshot of the files, so that the scan does not count as run time of the
             // call.
             let before = match &scans {
@@ -178,7 +184,7 @@ impl Executor {
                 None => None,
             };
             let (begin, begin_at) = (Instant::now(), source.now());
-            let broker = Broker::open(growing, vault, &started);
+            let broker = Broker::open(call_manager, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
@@ -219,12 +225,12 @@ impl Executor {
         &self,
         number: usize,
     ) -> impl Future<Output = Result<CallContext, SandboxError>> + Send + 'static {
-        let around = Arc::clone(&self.around);
+        let run_context = Arc::clone(&self.run_context);
         let mut context = self.context.clone();
-        context.output = around.output.stem_of_search(&self.run, number);
+        context.output = run_context.output.stem_of_search(&self.run, number);
         context.cancel = self.cancel.child_token();
         context.limits = CallLimits::default();
-        async move { confined(context, &around.held.confinement, Widening::default()).await }
+        async move { confined(context, &run_context.resources.confinement, Widening::default()).await }
     }
 
     /// Replaces the registry by one with tools that became known during the run.
@@ -240,7 +246,7 @@ impl Executor {
     ) -> CallContext {
         let call = &started.call;
         let mut context = self.context.clone();
-        context.output = self.around.output.stem(&started.task, &call.id, call.body.attempts);
+        context.output = self.run_context.output.stem(&started.task, &call.id, call.body.attempts);
         started.task.as_str().clone_into(&mut context.task);
         call.id.as_str().clone_into(&mut context.call);
         context.attempt = call.body.attempts;
@@ -282,14 +288,14 @@ impl Executor {
     fn idempotency_key(&self, started: &StartedCall) -> String {
         let StartedCall { task, call, generation, round, .. } = started;
         let identity = CallIdentity { task, call: &call.id, generation: *generation, round: *round };
-        let key = self.around.held.keys.key(&identity);
+        let key = self.run_context.resources.keys.key(&identity);
         if faults::is_on(Fault::FreshKeys) { format!("{key}/{}", call.body.attempts) } else { key }
     }
 
     fn progress(&self, started: &StartedCall) -> Option<ProgressSink> {
         let observer = Arc::clone(self.observer.as_ref()?);
         let (task, call) = (started.task.clone(), started.call.id.clone());
-        let vault = self.around.held.vault.clone();
+        let vault = self.run_context.resources.vault.clone();
         Some(Arc::new(move |progress| {
             let clean = |message: String| redactor(&vault).text(&message).into_owned();
             match progress {
@@ -326,7 +332,7 @@ impl Executor {
     }
 }
 
-impl Around {
+impl RunContext {
     /// Returns the template for the contexts of calls.
     fn context(&self, actor: &str, scope: Option<String>, cancel: &CancellationToken) -> CallContext {
         let mut context = CallContext::new(&self.root, PathBuf::new());
@@ -336,8 +342,8 @@ impl Around {
         // The limit is a bit below that of a result: a tool that cuts its output to this size has room for the other
         // fields, and the result is not cut a second time.
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
-        context.programs = self.held.programs.clone();
-        context.secrets = Some(self.held.vault.clone());
+        context.programs = self.resources.programs.clone();
+        context.secrets = Some(self.resources.vault.clone());
         context
     }
 }
@@ -374,12 +380,12 @@ async fn confined(
 fn usage_sink(usage: &Arc<Mutex<Option<Value>>>) -> UsageSink {
     let usage = Arc::clone(usage);
     Arc::new(move |more| {
-        let is_small = more.is_object() && !is_too_deep(&more) && more.to_string().len() <= MOST_USAGE_BYTES;
+        let is_small = more.is_object() && !is_too_deep(&more) && more.to_string().len() <= MAX_USAGE_BYTES;
         let more = if is_small { more } else { json!({"cost": cost(&more)}) };
         let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
         add_usage(&mut usage, more);
         // The sum may become too large although each report is small, because every report may add new names.
-        if let Some(total) = usage.as_mut().filter(|total| total.to_string().len() > MOST_USAGE_BYTES) {
+        if let Some(total) = usage.as_mut().filter(|total| total.to_string().len() > MAX_USAGE_BYTES) {
             *total = json!({"cost": cost(total)});
         }
     })
@@ -444,13 +450,13 @@ async fn run(
     let mut stand_in = Vec::new();
     let end = match ended {
         Ok(result) => match bounded(flat_enough(result)) {
-            Ok(Kept { value, cut }) if spec.emit && !cut.is_empty() => {
+            Ok(StoredResult { value, cut }) if spec.emit && !cut.is_empty() => {
                 let most = spec.keep.unwrap_or(ByteSize::DEFAULT_KEEP).max(ByteSize::DEFAULT_KEEP);
                 let message = format!("its tasks are lost: a result of more than {most} is cut");
                 stand_in = cut;
                 failed("emit", message, Some(value))
             }
-            Ok(Kept { value, cut }) => {
+            Ok(StoredResult { value, cut }) => {
                 stand_in = cut;
                 CallEnd::Succeeded(value)
             }
@@ -461,11 +467,11 @@ async fn run(
         Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::interrupted(repeatable),
         Err(ToolError::Lost { message }) => {
             let message = redactor.text(&message).into_owned();
-            CallEnd::Interrupted { repeatable, why: Some(head_of_text(message, MOST_ERROR_BYTES)) }
+            CallEnd::Interrupted { repeatable, why: Some(head_of_text(message, MAX_ERROR_BYTES)) }
         }
         Err(error) => {
             let result = error.result().cloned().and_then(|result| bounded(flat_enough(result)).ok());
-            let result = result.map(|Kept { value, cut }| {
+            let result = result.map(|StoredResult { value, cut }| {
                 stand_in = cut;
                 value
             });
@@ -517,6 +523,6 @@ fn unknown_tool(name: &str) -> CallEnd {
 }
 
 fn failed(class: &str, message: String, result: Option<Value>) -> CallEnd {
-    let message = head_of_text(message, MOST_ERROR_BYTES);
+    let message = head_of_text(message, MAX_ERROR_BYTES);
     CallEnd::Failed { error: CallError { class: class.to_owned(), message }, result }
 }

@@ -18,7 +18,6 @@ mod executor;
 pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
-mod finding;
 mod fingerprint;
 mod keys;
 mod liveness;
@@ -33,9 +32,10 @@ mod scans;
 mod secrets;
 mod summary;
 mod temporary;
+mod tool_lookup;
 mod written;
 
-pub use approver::{Approver, Verdict};
+pub use approver::{ApprovalVerdict, Approver};
 pub use clock::RunSource;
 pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
@@ -44,4 +44,4 @@ pub use observer::{Observer, RunEvent};
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
 pub use summary::{ChangedBeyond, FailedTask, FailureGroup, NotRun, RunSummary, Waiting};
-pub use taskpawl_model::run_loop::{EndedEarly, Spent, TaskSpent};
+pub use taskpawl_model::run_loop::{EndedEarly, RunUsage, TaskUsage};

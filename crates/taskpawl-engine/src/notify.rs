@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::{ApprovalRequest, Judgement, Origin, PlanNotify, PlanRecord, RunId, format_time};
+use taskpawl_model::{ApprovalRequest, Origin, PlanNotify, PlanRecord, PolicyDecision, RunId, format_time};
 use taskpawl_tools::{
     BeforeCall, CallContext, ClosedPlaces, Confinement, End, Environment, Limits, Outcome, OutputFiles,
     Program, Programs, Progress, Sandbox, ScanBounds, SearchPath, Widening,
@@ -27,7 +27,7 @@ use crate::summary::RunSummary;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Number of tasks that one message lists; its count includes all.
-const LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 
 /// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ struct Message {
 
 /// Environment of the notification programs.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct NotifyContext {
     pub(crate) run: RunId,
     pub(crate) manager: Manager,
     pub(crate) programs: Programs,
@@ -72,7 +72,7 @@ pub(crate) struct Place {
 /// Runs notification programs, one at a time.
 #[derive(Debug)]
 pub(crate) struct Notifier {
-    place: Place,
+    place: NotifyContext,
     /// Program of the run, which receives all events; empty for none.
     argv: Vec<String>,
     /// True if that program runs in the sandbox, as the programs of plans always do.
@@ -89,7 +89,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    pub(crate) fn new(place: Place, argv: Vec<String>, is_held: bool) -> Self {
+    pub(crate) fn new(place: NotifyContext, argv: Vec<String>, is_held: bool) -> Self {
         let (plans, queue, running) = (BTreeMap::new(), VecDeque::new(), JoinSet::new());
         Self { place, argv, is_held, plans, queue, refused: VecDeque::new(), count: 0, running }
     }
@@ -189,9 +189,9 @@ impl Notifier {
         if is_by_model(notify) && self.place.confinement.is_off() {
             return Some("a model wrote it, and the sandbox is off".to_owned());
         }
-        match notify.judge(self.place.manager.gatekeeper().map(|gatekeeper| &**gatekeeper)) {
-            Judgement::Allow => None,
-            Judgement::Ask { why } | Judgement::Deny { why } => Some(why),
+        match notify.authorize(self.place.manager.policy_hook().map(|policy_hook| &**policy_hook)) {
+            PolicyDecision::Allow => None,
+            PolicyDecision::Ask { why } | PolicyDecision::Deny { why } => Some(why),
         }
     }
 
@@ -267,7 +267,7 @@ impl Notifier {
         if message.kind != Kind::Finished {
             let tasks = &message.tasks;
             event.insert("count".to_owned(), json!(tasks.len()));
-            event.insert("tasks".to_owned(), json!(tasks[..tasks.len().min(LISTED)]));
+            event.insert("tasks".to_owned(), json!(tasks[..tasks.len().min(MAX_LISTED)]));
         }
         format!("{}\n", Value::Object(event))
     }
@@ -288,7 +288,7 @@ async fn tell_held(
     };
     program.environment = Arc::unwrap_or_clone(held.environment).with(variables);
     program.sandbox = held.sandbox;
-    let look = Look::before(&program.cwd, held.closed).await?;
+    let look = ObeyedFilesCheck::before(&program.cwd, held.closed).await?;
     let problem = tell(programs, &program).await;
     let made = look.after(&program).await;
     let warnings: Vec<String> = problem.into_iter().chain(made).collect();
@@ -296,13 +296,13 @@ async fn tell_held(
 }
 
 /// Comparison of such files before and after a program.
-struct Look {
+struct ObeyedFilesCheck {
     cx: CallContext,
     before: BeforeCall,
     said: Arc<Mutex<Vec<String>>>,
 }
 
-impl Look {
+impl ObeyedFilesCheck {
     /// Returns `None` while the runtime shuts down.
     async fn before(root: &Path, closed: ClosedPlaces) -> Option<Self> {
         let said = Arc::<Mutex<Vec<String>>>::default();

@@ -24,7 +24,7 @@ const MAX_TEXT_BYTES: usize = 48 << 20;
 
 /// The part of a result that is stored in the task.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredResult {
     pub(crate) value: Value,
     /// Parts that were cut, as JSON Pointers.
     pub(crate) cut: Vec<String>,
@@ -136,8 +136,8 @@ impl Output {
     ///
     /// A call with `keep` has that amount stored in the task and not only in the file. Conditions, lists and arguments
     /// are evaluated inside a store transaction, which can only read the store; besides, the file may be pruned.
-    pub(crate) fn bounded(&self, result: Value, keeps: Option<ByteSize>) -> io::Result<Kept> {
-        let whole = |value| Ok(Kept { value, cut: Vec::new() });
+    pub(crate) fn bounded(&self, result: Value, keeps: Option<ByteSize>) -> io::Result<StoredResult> {
+        let whole = |value| Ok(StoredResult { value, cut: Vec::new() });
         // Estimates first: serializing every small result to measure it would be waste.
         if !is_longer(&result, KEPT_BYTES, &mut 0) {
             return whole(result);
@@ -153,7 +153,7 @@ impl Output {
         let value = json!({
             "truncated": true, "bytes": text.len(), "sha256": sha256, "resultFile": path, "head": head, "tail": tail,
         });
-        Ok(Kept { value, cut: cut_of_stand_in(&result) })
+        Ok(StoredResult { value, cut: cut_of_stand_in(&result) })
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use taskpawl_model::{
-    CallId, CallRecord, Command, EventKind, EventQuery, Image, Key, Phase, Prune, RunId, RunRecord, TaskId,
-    Timestamp, View, ViewResult,
+    CallId, CallRecord, Command, EventKind, EventQuery, Key, Prune, RunId, RunRecord, StatusKind, TaskId,
+    Timestamp, UndoSnapshot, View, ViewResult,
 };
 
 use crate::engine::Engine;
@@ -151,16 +151,16 @@ impl Plan {
         plan.until = before.map(|before| last_before(view, before)).transpose()?;
         let mut owners = Owners::new(view, &files)?;
         let until = plan.until.unwrap_or(0);
-        let mut take_image = |revision, image: Arc<Image>| {
+        let mut take_image = |revision, undo_snapshot: Arc<UndoSnapshot>| {
             if revision <= until {
                 plan.commands += 1;
             } else {
                 // The command can still be undone, which would restore these results.
-                owners.results.extend(results_of(&image));
+                owners.results.extend(results_of(&undo_snapshot));
             }
         };
         if before.is_some() || owners.has_results {
-            view.each_image(&mut take_image)?;
+            view.each_undo_snapshot(&mut take_image)?;
         }
         for file in files {
             let owner = owners.of(view, &file)?;
@@ -290,7 +290,10 @@ impl Owners {
 fn starts(view: &dyn View, task: &TaskId) -> ViewResult<Option<Starts>> {
     let Some(key) = view.key(task.as_str())? else { return Ok(None) };
     let phase = view.node(key)?.map(|node| node.phase);
-    let is_over = matches!(phase, Some(Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped));
+    let is_over = matches!(
+        phase,
+        Some(StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped)
+    );
     let mut runs = BTreeMap::new();
     for event in view.events(0, Some(key), 0)? {
         if let (EventKind::CallStarted { call, start, .. }, Some(run)) = (event.kind, event.run) {
@@ -311,9 +314,10 @@ fn results_in_use(view: &dyn View) -> ViewResult<BTreeSet<String>> {
     Ok(names)
 }
 
-fn results_of(image: &Image) -> impl Iterator<Item = String> {
-    let deleted = image.deleted.iter().flat_map(|task| &task.calls);
-    let changed = image.tasks.iter().flat_map(|task| &task.calls).filter_map(|(_, call)| call.as_ref());
+fn results_of(undo_snapshot: &UndoSnapshot) -> impl Iterator<Item = String> {
+    let deleted = undo_snapshot.deleted.iter().flat_map(|task| &task.calls);
+    let changed =
+        undo_snapshot.tasks.iter().flat_map(|task| &task.calls).filter_map(|(_, call)| call.as_ref());
     deleted.chain(changed).filter_map(result_name)
 }
 

@@ -8,7 +8,7 @@ use taskpawl_model::run_loop::Input;
 use taskpawl_model::{ApprovalRequest, Key, Refusal, approval_request};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use crate::approver::{Approver, Verdict};
+use crate::approver::{ApprovalVerdict, Approver};
 
 /// The questions that the approver of a run has.
 #[derive(Debug)]
@@ -16,14 +16,14 @@ pub(crate) struct Questions {
     manager: Manager,
     approver: Option<Arc<dyn Approver>>,
     asking: BTreeMap<Key, AbortHandle>,
-    verdicts: JoinSet<(ApprovalRequest, Verdict)>,
+    verdicts: JoinSet<(ApprovalRequest, ApprovalVerdict)>,
 }
 
 /// An answer of the approver; `None` where it panicked, whose question goes on waiting.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ApproverReply {
     id: Id,
-    answer: Option<(ApprovalRequest, Verdict)>,
+    answer: Option<(ApprovalRequest, ApprovalVerdict)>,
 }
 
 impl Questions {
@@ -56,11 +56,13 @@ impl Questions {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub(crate) async fn said(&mut self) -> Said {
+    pub(crate) async fn said(&mut self) -> ApproverReply {
         loop {
             match self.verdicts.join_next_with_id().await {
-                Some(Ok((id, answer))) => return Said { id, answer: Some(answer) },
-                Some(Err(error)) if error.is_panic() => return Said { id: error.id(), answer: None },
+                Some(Ok((id, answer))) => return ApproverReply { id, answer: Some(answer) },
+                Some(Err(error)) if error.is_panic() => {
+                    return ApproverReply { id: error.id(), answer: None };
+                }
                 // It was withdrawn.
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
@@ -70,7 +72,7 @@ impl Questions {
 
     /// Writes a decision of the approver. Returns the task where its question was still open, and the problem with a decision that
     /// cannot be carried out.
-    pub(crate) fn carry_out(&mut self, said: Said) -> Result<(Option<Key>, Option<String>), Error> {
+    pub(crate) fn carry_out(&mut self, said: ApproverReply) -> Result<(Option<Key>, Option<String>), Error> {
         let key = self.asking.iter().find(|(_, asking)| asking.id() == said.id).map(|(key, _)| *key);
         let Some(key) = key else { return Ok((None, None)) };
         self.asking.remove(&key);
@@ -81,14 +83,14 @@ impl Questions {
         Ok((Some(key), problem))
     }
 
-    fn decide(&self, request: ApprovalRequest, verdict: Verdict) -> Result<Option<String>, Error> {
+    fn decide(&self, request: ApprovalRequest, verdict: ApprovalVerdict) -> Result<Option<String>, Error> {
         let ids = [request.task.to_string()];
         let outcome = match verdict {
-            Verdict::Skip => return Ok(None),
-            Verdict::Approve { answer, args } => {
+            ApprovalVerdict::Skip => return Ok(None),
+            ApprovalVerdict::Approve { answer, args } => {
                 self.manager.approve(&ids, Approving { answer, args, hash: Some(request.hash) })
             }
-            Verdict::Reject { reason } => self.manager.reject(&ids, reason),
+            ApprovalVerdict::Reject { reason } => self.manager.reject(&ids, reason),
         };
         match outcome {
             Ok(_) => Ok(None),

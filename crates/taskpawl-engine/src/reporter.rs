@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taskpawl_manager::Manager;
 use taskpawl_model::run_loop::EndedTask;
 use taskpawl_model::{
-    CallEnd, CallId, CallStatus, Key, StartedCall, Status, TaskId, TaskState, View, ViewResult,
+    CallEnd, CallId, CallStatus, Key, StartedCall, Status, TaskId, TaskStatus, View, ViewResult,
     approval_request, blocked_reason,
 };
 
@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::executor::Ended;
 use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
-use crate::summary::{ChangedBeyond, LISTED, interruption, reason_text};
+use crate::summary::{ChangedBeyond, MAX_LISTED, interruption, reason_text};
 
 /// The observer of a run, and the facts that its events and its summary need.
 pub(crate) struct Reporter {
@@ -126,7 +126,7 @@ impl Reporter {
             observer.event(&RunEvent::ChangedBeyond { task, call, files, unknown });
         }
         // Memory stays bounded: further tasks are reported to the observer, but not kept for the summary.
-        if self.changed_beyond.len() < LISTED || self.changed_beyond.contains_key(&task.id) {
+        if self.changed_beyond.len() < MAX_LISTED || self.changed_beyond.contains_key(&task.id) {
             let new = || ChangedBeyond { task: task.id.clone(), files: Vec::new(), unknown: None };
             let entry = self.changed_beyond.entry(task.id.clone()).or_insert_with(new);
             entry.files.extend(files);
@@ -180,13 +180,13 @@ impl Reporter {
 fn task_news(view: &dyn View, key: Key) -> ViewResult<Option<TaskNews>> {
     let Some(task) = view.task(key)? else { return Ok(None) };
     let error = match &task.body.state {
-        TaskState::Failed { error, .. } => Some(error.clone()),
-        TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
-        TaskState::Blocked { reason } => Some(match interruption(view, key, reason)? {
+        TaskStatus::Failed { error, .. } => Some(error.clone()),
+        TaskStatus::Cancelled { reason } | TaskStatus::Skipped { reason } => reason.clone(),
+        TaskStatus::Blocked { reason } => Some(match interruption(view, key, reason)? {
             Some(text) => text,
             None => reason_text(&blocked_reason(view, key, reason)?),
         }),
-        TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
+        TaskStatus::Todo | TaskStatus::InProgress { .. } | TaskStatus::Done => None,
     };
     let is_cached = task.body.progress.cached_from.is_some();
     Ok(Some(TaskNews {

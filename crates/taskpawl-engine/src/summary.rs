@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use taskpawl_model::run_loop::{EndedEarly, RunReport, Spent};
+use taskpawl_model::run_loop::{EndedEarly, RunReport, RunUsage};
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
     Advice, Advised, BlockedReason, CallId, CallStatus, Context, Explanation, Facts, FailureClass, Key,
-    Means, Needs, Phase, Query, RunId, Selector, Status, Task, TaskId, TaskState, View, ViewResult, Work,
-    all_offered, explain, paths, read_task, why_interrupted,
+    Means, Needs, Query, RunId, Selector, Status, StatusKind, Task, TaskId, TaskStatus, View, ViewResult,
+    Work, all_offered, explain, paths, read_task, why_interrupted,
 };
 
 /// Number of waiting tasks for which a command is suggested if several wait.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Number of tasks that each list names; the counts include all.
-pub(crate) const LISTED: usize = 50;
+pub(crate) const MAX_LISTED: usize = 50;
 
 /// Status of the scope of a run at its end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +48,7 @@ pub struct RunSummary {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended_early: Vec<EndedEarly>,
     /// Consumption of the run.
-    pub spent: Spent,
+    pub spent: RunUsage,
     /// Number of tasks that succeeded without running, because their inputs had not changed.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached: u64,
@@ -256,7 +256,7 @@ impl Summarizer {
             });
             group.count += 1;
             add_blocked_behind(view, key, behind)?;
-            if group.tasks.len() < LISTED {
+            if group.tasks.len() < MAX_LISTED {
                 group.tasks.push(FailedTask { task: task.id, error: task.error.unwrap_or_default() });
             }
         }
@@ -296,7 +296,7 @@ impl Summarizer {
         };
         let mut waiting = Vec::new();
         for key in self.with_status(view, Status::Todo)? {
-            if waiting.len() == LISTED {
+            if waiting.len() == MAX_LISTED {
                 break;
             }
             if view.node(key)?.is_some_and(|node| node.is_ready()) {
@@ -321,7 +321,7 @@ impl Summarizer {
     fn unfinished(&self, view: &dyn View, behind: &BTreeSet<Key>) -> ViewResult<Unfinished> {
         let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
         let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
-        for key in manual.iter().take(LISTED) {
+        for key in manual.iter().take(MAX_LISTED) {
             let manual = line(view, *key, "a manual task that is ready")?;
             let record = view.task(*key)?;
             let assignee = record.as_ref().and_then(|record| record.spec.assignee.as_deref());
@@ -331,8 +331,8 @@ impl Summarizer {
             }
         }
         let held = self.with_status(view, Status::InProgress)?;
-        let unlisted = manual.len().saturating_sub(LISTED) + held.len().saturating_sub(LISTED);
-        for key in held.into_iter().take(LISTED) {
+        let unlisted = manual.len().saturating_sub(MAX_LISTED) + held.len().saturating_sub(MAX_LISTED);
+        for key in held.into_iter().take(MAX_LISTED) {
             let holder = view.task(key)?.and_then(|task| holder(&task.body.state).map(str::to_owned));
             waiting.extend(line(view, key, &format!("held by {}", holder.unwrap_or_default()))?);
         }
@@ -357,7 +357,7 @@ impl Summarizer {
                 | BlockedReason::Waiting { .. }
                 | BlockedReason::MissingTool { .. }
                 | BlockedReason::Manual { .. } => {
-                    if blocked.len() < LISTED {
+                    if blocked.len() < MAX_LISTED {
                         blocked.push(self.explained(view, key, &task, reason)?);
                     } else {
                         blocked_unlisted += 1;
@@ -397,8 +397,8 @@ impl Summarizer {
     }
 }
 
-fn holder(state: &TaskState) -> Option<&str> {
-    if let TaskState::InProgress { claim } = state { Some(claim.actor.as_str()) } else { None }
+fn holder(state: &TaskStatus) -> Option<&str> {
+    if let TaskStatus::InProgress { claim } = state { Some(claim.actor.as_str()) } else { None }
 }
 
 struct Unfinished {
@@ -439,7 +439,7 @@ fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> Vi
     while let Some(key) = queue.pop() {
         let parent = view.node(key)?.and_then(|node| node.parent);
         for behind in view.dependents(key)?.into_iter().chain(view.subtasks(key)?).chain(parent) {
-            if view.node(behind)?.is_some_and(|node| node.phase == Phase::BlockedDependency)
+            if view.node(behind)?.is_some_and(|node| node.phase == StatusKind::BlockedDependency)
                 && seen.insert(behind)
             {
                 queue.push(behind);
@@ -538,7 +538,7 @@ impl Next<'_> {
                 actions.extend(std::iter::once(show).chain(task.commands.iter().cloned()));
                 actions.dedup();
             }
-            several => actions.extend(several.iter().take(NAMED).map(Waiting::command)),
+            several => actions.extend(several.iter().take(MAX_NAMED).map(Waiting::command)),
         }
         if self.waiting.iter().any(|task| !task.commands.is_empty()) {
             actions.push(Advice::run_ready(self.only).into());

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Status, Task, TaskId, format_time};
 
-use crate::error::Place;
+use crate::error::Position;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, has_extension};
-use crate::front;
+use crate::front_matter;
 use crate::ids::Ids;
-use crate::kept::{keep, keep_away, keep_if_other, keep_word};
-use crate::ours::Ours;
+use crate::own_fields::OwnFields;
+use crate::preserved::{keep, keep_away, keep_if_other, keep_word};
 use crate::record::{Read, Record, blank, fields, set_option};
 use crate::states;
 use crate::times::{minutes, to_minutes};
@@ -68,8 +68,8 @@ impl Words {
             prefix: "task".to_owned(),
         };
         let Some(text) = files.get(CONFIG) else { return Ok(words) };
-        let place = Place::of(CONFIG);
-        let mut config = Record { map: front::parse(text, &place, 1)?, place };
+        let place = Position::of(CONFIG);
+        let mut config = Record { map: front_matter::parse(text, &place, 1)?, place };
         let all = config.texts("statuses")?;
         if !all.is_empty() {
             words.first.clone_from(&all[0]);
@@ -126,7 +126,7 @@ struct Item {
     record: Record,
     body: String,
     id: TaskId,
-    ours: Ours,
+    ours: OwnFields,
     theirs: String,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let ours = ours.settle(&id);
         items.push(Item { record, body: body.to_owned(), id, ours, theirs });
     }
-    let places: Vec<Place> = items.iter().map(|item| item.record.place.clone()).collect();
+    let places: Vec<Position> = items.iter().map(|item| item.record.place.clone()).collect();
     for item in items {
         reading.names.push(item.theirs.clone());
         reading.tasks.push(task(item, &words, &ids, options, &mut reading.left_out)?);
@@ -161,7 +161,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 }
 
 /// Refuses tasks that depend on one that they are below: that one is done once they are.
-fn refuse_waiting_for_above(tasks: &[Task], places: &[Place]) -> Read<()> {
+fn refuse_waiting_for_above(tasks: &[Task], places: &[Position]) -> Read<()> {
     let parents: BTreeMap<&TaskId, &TaskId> =
         tasks.iter().filter_map(|task| Some((&task.id, task.parent.as_ref()?))).collect();
     for (task, place) in tasks.iter().zip(places) {
@@ -183,12 +183,12 @@ fn own_id(theirs: &str, options: &Options) -> String {
 
 /// Returns the head of a file and what follows it.
 fn head(file: &str, text: &str) -> Read<(Record, String)> {
-    let place = Place::of(file);
-    let Some((head, body)) = front::split(text) else {
+    let place = Position::of(file);
+    let Some((head, body)) = front_matter::split(text) else {
         let hint = "a task begins with a line `---`, its fields and another `---`";
-        return Err(Place { line: Some(1), ..place }.error("", "it has no head", hint));
+        return Err(Position { line: Some(1), ..place }.error("", "it has no head", hint));
     };
-    let map = front::parse(head, &place, 2)?;
+    let map = front_matter::parse(head, &place, 2)?;
     Ok((Record::new(Value::Object(map), place)?, body.replace("\r\n", "\n").trim().to_owned()))
 }
 
@@ -243,7 +243,7 @@ fn people(name: Option<&str>) -> Vec<String> {
     name.map(|name| format!("@{}", name.trim_start_matches('@'))).into_iter().collect()
 }
 
-fn read_priority(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_priority(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
     let Some(word) = record.text("priority")? else { return Ok(()) };
     task.priority = priority_of(&word);
     if let Some(priority) = ours.priority.filter(|priority| priority_of(word_for(*priority)) == task.priority)

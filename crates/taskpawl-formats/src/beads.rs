@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Note, Period, Priority, Status, Task, TaskId, Timestamp, format_time};
 
-use crate::error::Place;
+use crate::error::Position;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, keep_word};
-use crate::ours::{NAME, Ours};
+use crate::own_fields::{NAME, OwnFields};
+use crate::preserved::{keep, keep_if_other, keep_word};
 use crate::record::{Read, Record, Times, blank, fields, set_option};
 use crate::states;
 use crate::times::rfc3339;
@@ -91,13 +91,13 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 }
 
 /// Returns the lines that say something, from 1.
-fn lines(file: &str, text: &str) -> Read<Vec<(u32, Place, Value)>> {
+fn lines(file: &str, text: &str) -> Read<Vec<(u32, Position, Value)>> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
         }
-        let place = Place { line: Some(number), ..Place::of(file) };
+        let place = Position { line: Some(number), ..Position::of(file) };
         let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number))?;
         found.push((number, place, value));
     }
@@ -105,7 +105,7 @@ fn lines(file: &str, text: &str) -> Read<Vec<(u32, Place, Value)>> {
 }
 
 /// Returns the record of an issue; `None` for what is none.
-fn issue(value: Value, place: Place, left_out: &mut Vec<LeftOut>) -> Read<Option<Record>> {
+fn issue(value: Value, place: Position, left_out: &mut Vec<LeftOut>) -> Read<Option<Record>> {
     let mut record = Record::new(value, place)?;
     if record.map.contains_key("_schema") {
         return Ok(None);
@@ -130,20 +130,20 @@ fn issue(value: Value, place: Place, left_out: &mut Vec<LeftOut>) -> Read<Option
     Ok(Some(record))
 }
 
-fn take_ours(record: &mut Record) -> Ours {
-    let Some(Value::Object(metadata)) = record.map.get_mut("metadata") else { return Ours::default() };
+fn take_ours(record: &mut Record) -> OwnFields {
+    let Some(Value::Object(metadata)) = record.map.get_mut("metadata") else { return OwnFields::default() };
     let text = metadata.remove(NAME);
     if metadata.is_empty() {
         record.map.remove("metadata");
     }
-    text.as_ref().and_then(Value::as_str).map(Ours::parse).unwrap_or_default()
+    text.as_ref().and_then(Value::as_str).map(OwnFields::parse).unwrap_or_default()
 }
 
 fn task(
     mut record: Record,
     theirs: &str,
     id: TaskId,
-    ours: &Ours,
+    ours: &OwnFields,
     ids: &Ids,
     options: &Options,
     left_out: &mut Vec<LeftOut>,
@@ -191,7 +191,7 @@ fn read_texts(record: &mut Record, task: &mut Task) -> Read<()> {
     Ok(())
 }
 
-fn read_priority(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_priority(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
     let value = record.map.remove("priority").unwrap_or(json!(2));
     let number = value.as_u64().filter(|number| *number <= 4);
     let Some(number) = number else { return Err(record.wrong("priority", "a number from 0 to 4", &value)) };
@@ -224,7 +224,7 @@ fn number_of(priority: Priority) -> u64 {
 fn read_status(
     record: &mut Record,
     task: &mut Task,
-    ours: &Ours,
+    ours: &OwnFields,
     now: Timestamp,
     kept: &mut Map,
 ) -> Read<()> {

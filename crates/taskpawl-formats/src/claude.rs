@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Status, Task, TaskId};
 
-use crate::error::Place;
+use crate::error::Position;
+use crate::existing_document::{self, ExistingDocument, Kinds};
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, name_of};
 use crate::json_text;
-use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
-use crate::lost;
-use crate::ours::{NAME, Ours, put_text, take_text};
+use crate::own_fields::{NAME, OwnFields, put_text, take_text};
+use crate::preserved::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
-use crate::there::{self, Kinds, There};
+use crate::unsupported;
 
 const FORMAT: &str = "claude";
 
@@ -48,7 +48,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let mut records = Vec::new();
     let is_one = files.iter().nth(1).is_none();
     for (file, text) in files.iter() {
-        let place = Place::of(file);
+        let place = Position::of(file);
         let value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
         if let (Value::Array(list), true) = (&value, is_one) {
             return read_todos(list.clone(), &place, options);
@@ -61,7 +61,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 struct Item {
     record: Record,
     id: TaskId,
-    ours: Ours,
+    ours: OwnFields,
     theirs: String,
 }
 
@@ -97,8 +97,8 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
     Ok(reading)
 }
 
-fn take_ours(record: &mut Record) -> Ours {
-    take_text(&mut record.map).map(|text| Ours::parse(&text)).unwrap_or_default()
+fn take_ours(record: &mut Record) -> OwnFields {
+    take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default()
 }
 
 fn task(
@@ -143,7 +143,7 @@ fn present(list: Vec<String>, ids: &Ids) -> (Vec<String>, Vec<String>) {
     list.into_iter().partition(|id| ids.get(id).is_some())
 }
 
-fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_status(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
     let status = status_of(&word)
         .ok_or_else(|| record.wrong("status", "one of pending, in_progress, completed", &json!(word)))?;
@@ -184,12 +184,13 @@ fn plain(status: Status) -> Status {
     status_of(word_of(status)).unwrap_or(Status::Todo)
 }
 
-fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Reading> {
+fn read_todos(list: Vec<Value>, place: &Position, options: &Options) -> Read<Reading> {
     let mut reading = Reading { fields: fields(TODO_FIELDS), ..Reading::default() };
     let (mut ids, mut names) = (Ids::new(options.prefix.as_ref()), BTreeSet::new());
     for (number, value) in (1..).zip(list) {
-        let mut record = Record::whole(value, Place { record: format!("to-do {number}"), ..place.clone() })?;
-        let ours = record.text(NAME)?.map(|text| Ours::parse(&text)).unwrap_or_default();
+        let mut record =
+            Record::whole(value, Position { record: format!("to-do {number}"), ..place.clone() })?;
+        let ours = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
         let content = record.title("content")?;
         let theirs = name_of(&content, &mut names);
         let id = ids.add(&theirs, ours.id.as_deref()).expect("BUG: every to-do has a name of its own");
@@ -211,7 +212,7 @@ fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Readin
 const KINDS: Kinds =
     Kinds { made: "", changed: "", of_state: &[], links: &["blocks", "blockedBy"], repeats: &["activeForm"] };
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let (name, text) = there.files.first();
     let is_list = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_array());
     if is_list && there.files.iter().nth(1).is_none() {
@@ -227,7 +228,7 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     }
     let theirs = names(tasks, &present, &ours, there);
     let mut written = Written::default();
-    lost::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
+    unsupported::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
     let records = records(&there.in_order(tasks), &theirs, &mut written.left_out);
     let before: Vec<&Task> = there.tasks.iter().collect();
     let said = records_of_before(&before, there);
@@ -237,7 +238,7 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
         let text = there.files.get(&file).unwrap_or_default();
         let said = said.get(id).filter(|_| there.name(id) == Some(name.as_str()));
         let out = match (serde_json::from_str(text), said) {
-            (Ok(Value::Object(raw)), Some(said)) => there::over(&raw, said, &now, &KINDS),
+            (Ok(Value::Object(raw)), Some(said)) => existing_document::over(&raw, said, &now, &KINDS),
             _ => now,
         };
         let out = Value::Object(out);
@@ -267,7 +268,7 @@ fn records<'t>(
 }
 
 /// Returns what is written for tasks as they are read.
-fn records_of_before<'t>(tasks: &[&'t Task], there: &There<'_>) -> BTreeMap<&'t TaskId, Map> {
+fn records_of_before<'t>(tasks: &[&'t Task], there: &ExistingDocument<'_>) -> BTreeMap<&'t TaskId, Map> {
     let name = |task: &&'t Task| Some((&task.id, there.name(&task.id)?.to_owned()));
     let theirs = tasks.iter().filter_map(name).collect();
     records(tasks, &theirs, &mut Vec::new()).into_iter().collect()
@@ -281,7 +282,7 @@ pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
 
 /// Returns the id that stands in a file, and the one that we gave it.
 fn ids_of(text: &str) -> Option<(String, Option<String>)> {
-    let mut record = Record::new(serde_json::from_str(text).ok()?, Place::default()).ok()?;
+    let mut record = Record::new(serde_json::from_str(text).ok()?, Position::default()).ok()?;
     Some((record.id("id").ok()?, take_ours(&mut record).id))
 }
 
@@ -290,7 +291,7 @@ fn names<'t>(
     tasks: &'t [Task],
     present: &BTreeMap<String, String>,
     ours: &BTreeMap<String, String>,
-    there: &There<'_>,
+    there: &ExistingDocument<'_>,
 ) -> BTreeMap<&'t TaskId, String> {
     let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for task in tasks {
@@ -319,7 +320,7 @@ fn last_number(
     tasks: &[Task],
     taken: &BTreeSet<String>,
     present: &BTreeMap<String, String>,
-    there: &There<'_>,
+    there: &ExistingDocument<'_>,
 ) -> u64 {
     let files = present.values().map(|file| file.trim_end_matches(".json"));
     let ids = taken.iter().chain(present.keys()).chain(there.names).map(String::as_str);
@@ -369,7 +370,7 @@ fn record_of(
     blocks.extend(take_away(&mut kept, "blocks"));
     out.insert("blocks".to_owned(), json!(blocks));
     out.insert("blockedBy".to_owned(), json!(by));
-    let ours = Ours::of(task, known || task.id.as_str() == name, plain(own), Priority::Medium);
+    let ours = OwnFields::of(task, known || task.id.as_str() == name, plain(own), Priority::Medium);
     if let Some(text) = ours.text() {
         put_text(&mut kept, text);
     }
@@ -395,9 +396,9 @@ fn apart(map: Map) -> Map {
     rest
 }
 
-fn write_todos(tasks: &[Task], name: &str, text: &str, there: &There<'_>) -> Written {
+fn write_todos(tasks: &[Task], name: &str, text: &str, there: &ExistingDocument<'_>) -> Written {
     let mut written = Written::default();
-    lost::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
+    unsupported::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
     let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let places: BTreeMap<&TaskId, usize> =
         (0..).zip(there.tasks).map(|(place, task)| (&task.id, place)).collect();
@@ -409,7 +410,9 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, there: &There<'_>) -> Wri
         let is_marked = before.is_some_and(|(raw, _)| is_marked(raw, &task.id));
         let now = todo_of(task, !is_marked && own == name);
         list.push(Value::Object(match before {
-            Some((raw, place)) => there::over(raw, &todo_of(&there.tasks[place], !is_marked), &now, &KINDS),
+            Some((raw, place)) => {
+                existing_document::over(raw, &todo_of(&there.tasks[place], !is_marked), &now, &KINDS)
+            }
             None => now,
         }));
     }
@@ -420,7 +423,7 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, there: &There<'_>) -> Wri
 /// Returns whether a to-do says which task it is: else its text does.
 fn is_marked(raw: &Map, id: &TaskId) -> bool {
     let text = raw.get(NAME).and_then(Value::as_str);
-    text.and_then(|text| Ours::parse(text).id).is_some_and(|own| own == id.as_str())
+    text.and_then(|text| OwnFields::parse(text).id).is_some_and(|own| own == id.as_str())
 }
 
 /// Returns the to-do that a task is.
@@ -428,7 +431,7 @@ fn todo_of(task: &Task, has_id: bool) -> Map {
     let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
     out.insert("content".to_owned(), json!(task.name));
     write_state(task, own, &mut out, &mut kept);
-    if let Some(text) = Ours::of(task, has_id, plain(own), Priority::Medium).text() {
+    if let Some(text) = OwnFields::of(task, has_id, plain(own), Priority::Medium).text() {
         out.insert(NAME.to_owned(), json!(text));
     }
     kept.remove(NAME);

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use taskpawl_model::{Status, Task, TaskId};
 
 use crate::format::Reading;
-use crate::lost::is_empty;
 use crate::states::own;
+use crate::unsupported::is_empty;
 
 /// Fields that are taken from a file together, and the times.
 const OF_THE_STATE: &[&str] =

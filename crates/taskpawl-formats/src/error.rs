@@ -25,13 +25,13 @@ pub struct FormatError {
 
 /// A place in a file, for errors.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
     pub(crate) record: String,
 }
 
-impl Place {
+impl Position {
     pub(crate) fn of(file: &str) -> Self {
         Self { file: file.to_owned(), ..Self::default() }
     }
@@ -91,8 +91,9 @@ pub(crate) struct Short<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 60;
-        let line: String = self.0.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
-        write!(f, "{line}{}", if self.0.chars().nth(SHOWN).is_some() { "…" } else { "" })
+        const MAX_SHOWN: usize = 60;
+        let line: String =
+            self.0.chars().take(MAX_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        write!(f, "{line}{}", if self.0.chars().nth(MAX_SHOWN).is_some() { "…" } else { "" })
     }
 }

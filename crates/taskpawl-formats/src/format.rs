@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use taskpawl_model::{Task, TaskId, Timestamp};
 
 use crate::error::FormatError;
+use crate::existing_document::ExistingDocument;
 use crate::files::Files;
-use crate::there::There;
 use crate::{backlog, beads, claude, markdown, taskmaster, tasks, taskwarrior};
 
 /// A format.
@@ -177,7 +177,7 @@ pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written 
 /// stays there as it is, in its order and its words.
 pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Reading) -> Written {
     let bare = before.unmarked();
-    let there = There::of(&bare, reading);
+    let there = ExistingDocument::of(&bare, reading);
     let written = match format {
         Format::Beads => beads::write(tasks, &there),
         Format::Taskmaster => taskmaster::write(tasks, &there),

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Status, Task, TaskId};
 
+use crate::existing_document::ExistingDocument;
 use crate::files::Files;
 use crate::format::{Options, Reading, Written};
 use crate::ids::{Ids, name_of};
-use crate::kept::{keep, kept};
 use crate::lines::{self, one_line};
-use crate::lost;
-use crate::ours::{COMMENT, Ours, comment};
+use crate::own_fields::{COMMENT, OwnFields, comment};
+use crate::preserved::{keep, kept};
 use crate::record::{Read, blank, fields};
 use crate::states;
-use crate::there::There;
+use crate::unsupported;
 
 const FORMAT: &str = "markdown";
 
@@ -44,7 +44,7 @@ struct Item<'t> {
     lead: &'t str,
     mark: char,
     text: String,
-    ours: Ours,
+    ours: OwnFields,
     /// The item above, by position.
     above: Option<usize>,
     section: String,
@@ -236,21 +236,21 @@ fn width(lead: &str) -> usize {
     blank.fold(0, |width, c| if c == '\t' { width / 4 * 4 + 4 } else { width + 1 })
 }
 
-fn take_ours(text: &str) -> (String, Ours) {
+fn take_ours(text: &str) -> (String, OwnFields) {
     let found = text
         .rfind(COMMENT)
         .and_then(|at| Some((at, text[at..].strip_prefix(COMMENT)?.strip_suffix(" -->")?)));
     match found {
-        Some((at, inside)) => (text[..at].trim_end().to_owned(), Ours::parse(inside)),
-        None => (text.to_owned(), Ours::default()),
+        Some((at, inside)) => (text[..at].trim_end().to_owned(), OwnFields::parse(inside)),
+        None => (text.to_owned(), OwnFields::default()),
     }
 }
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let (name, text) = there.files.first();
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
-    lost::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
+    unsupported::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
     let said = layout::lines(there.tasks, text, there.names);
     let mut said = rendered(&said, true).into_iter().zip(&said).filter(|(_, line)| line.there.is_some());
     let (lines, mut out) = (layout::lines(tasks, text, there.names), Vec::new());
@@ -361,7 +361,7 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     let name = one_line(&task.name);
     // A name that ends as our words do is told from them by these after it.
     let has_id = has_id && take_ours(&name).0 == name;
-    let ours = Ours::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
+    let ours = OwnFields::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
     let ours = ours.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
     format!("{lead}[{mark}] {name}{ours}")
 }

@@ -3,27 +3,27 @@
 use serde_json::Value;
 use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, Timestamp, format_time};
 
-use crate::error::{FormatError, Place, Short};
-use crate::kept::keep_if_other;
+use crate::error::{FormatError, Position, Short};
+use crate::preserved::keep_if_other;
 
 /// An object of a file with its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) map: Map,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
 }
 
 pub(crate) type Read<T> = Result<T, FormatError>;
 
 impl Record {
-    pub(crate) fn new(value: Value, place: Place) -> Read<Self> {
+    pub(crate) fn new(value: Value, place: Position) -> Read<Self> {
         let record = Self::whole(value, place)?;
         record.check_depth()?;
         Ok(record)
     }
 
     /// As [`new`](Self::new), for what has other records in it: how deep it is nested is checked once these are taken out.
-    pub(crate) fn whole(value: Value, place: Place) -> Read<Self> {
+    pub(crate) fn whole(value: Value, place: Position) -> Read<Self> {
         match value {
             Value::Object(map) => Ok(Self { map, place }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -123,7 +123,7 @@ impl Record {
         };
         let above = &self.place.record;
         let record = if above.is_empty() { field.to_owned() } else { format!("{above}: {field}") };
-        let place = Place { record, ..self.place.clone() };
+        let place = Position { record, ..self.place.clone() };
         list.into_iter().map(|value| Self::whole(value, place.clone())).collect()
     }
 

@@ -5,17 +5,17 @@ mod write;
 use serde_json::{Value, json};
 use taskpawl_model::{MAX_DEPTH, Map, Priority, Status, Task, TaskId, format_time};
 
-use crate::error::Place;
+use crate::error::Position;
+use crate::existing_document::text_of;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_away, keep_if_other, keep_word};
-use crate::lost;
-use crate::ours::{Ours, take_text};
+use crate::own_fields::{OwnFields, take_text};
+use crate::preserved::{keep, keep_away, keep_if_other, keep_word};
 use crate::record::{Read, Record, blank, fields, levels, set_option};
 use crate::states;
-use crate::there::text_of;
 use crate::times::rfc3339;
+use crate::unsupported;
 
 pub(crate) use write::write;
 
@@ -61,7 +61,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 struct Item {
     record: Record,
     id: TaskId,
-    ours: Ours,
+    ours: OwnFields,
     tag: String,
     /// The number of the task above.
     above: Option<String>,
@@ -78,7 +78,7 @@ const COUNTED: &[&str] = &["lastModified", "updated", "taskCount", "completedCou
 
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (file, text) = files.first();
-    let place = Place::of(file);
+    let place = Position::of(file);
     let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
     let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
     let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
@@ -107,7 +107,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 }
 
 /// Returns the records of each tag, and what else it says; files of earlier versions have none.
-fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>, Map)>> {
+fn tags(value: Value, place: &Position) -> Read<Vec<(String, Vec<Record>, Map)>> {
     let whole = Record::whole(value, place.clone())?;
     if is_without_tags(&whole.map) {
         let (records, of_tag) = records_of(whole)?;
@@ -115,7 +115,7 @@ fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>, Map)>> {
     }
     let mut tags = Vec::new();
     for (tag, value) in whole.map {
-        let record = Record::whole(value, Place { record: format!("tag {tag}"), ..place.clone() })?;
+        let record = Record::whole(value, Position { record: format!("tag {tag}"), ..place.clone() })?;
         if !record.map.contains_key("tasks") {
             return Err(record.place.error(
                 "tasks",
@@ -140,7 +140,7 @@ fn records_of(mut tag: Record) -> Read<(Vec<Record>, Map)> {
     if let Some(Value::Object(metadata)) = tag.map.get_mut("metadata") {
         metadata.retain(|field, _| !COUNTED.contains(&field.as_str()));
     }
-    tag.map.retain(|_, value| !lost::is_empty(value));
+    tag.map.retain(|_, value| !unsupported::is_empty(value));
     Ok((records, tag.map))
 }
 
@@ -177,7 +177,7 @@ fn push(
     ids: &mut Ids,
     items: &mut Vec<Item>,
 ) -> Read<()> {
-    let ours = take_text(&mut record.map).map(|text| Ours::parse(&text)).unwrap_or_default();
+    let ours = take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default();
     let theirs = whole(tag, &number);
     let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
         let problem = format!("number `{number}` is there twice in the tag `{tag}`");
@@ -249,7 +249,13 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     Ok(task)
 }
 
-fn read_words(record: &mut Record, task: &mut Task, ours: &Ours, is_below: bool, kept: &mut Map) -> Read<()> {
+fn read_words(
+    record: &mut Record,
+    task: &mut Task,
+    ours: &OwnFields,
+    is_below: bool,
+    kept: &mut Map,
+) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
     let Some((_, status)) = WORDS.iter().find(|(theirs, _)| *theirs == word) else {
         let all: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();

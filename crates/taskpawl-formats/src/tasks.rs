@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use taskpawl_model::{Hint, Map, Status, Task, TaskId, format_time};
 
-use crate::error::Place;
+use crate::error::Position;
+use crate::existing_document::{self, ExistingDocument, Kinds, text_of};
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::json_text;
-use crate::lost;
 use crate::record::{Read, Record};
 use crate::states;
-use crate::there::{self, Kinds, There, text_of};
 use crate::times::rfc3339;
+use crate::unsupported;
 
 /// The fields that are always there, in the order in which they are written; `metadata` has `toolCalls` and `context`.
 const ALWAYS: &[&str] = &[
@@ -101,7 +101,7 @@ fn list(value: &Value) -> Option<&Vec<Value>> {
 
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (file, text) = files.first();
-    let place = Place::of(file);
+    let place = Position::of(file);
     let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
     let Some(list) = list(&value) else {
         return Err(place.error(
@@ -114,7 +114,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (mut ids, mut records) = (Ids::new(options.prefix.as_ref()), Vec::new());
     for (number, value) in (1..).zip(list) {
         let mut record =
-            Record::new(value.clone(), Place { record: format!("task {number}"), ..place.clone() })?;
+            Record::new(value.clone(), Position { record: format!("task {number}"), ..place.clone() })?;
         let theirs = record.id("id")?;
         let Some(id) = ids.add(&theirs, None) else {
             return Err(record.place.error("id", "it is there twice", "give one of the two another id"));
@@ -260,7 +260,7 @@ fn put_below(reading: &mut Reading, ids: &Ids, list: &[Value]) -> Read<()> {
             };
             match &task.parent {
                 Some(before) if before != parent => {
-                    let place = Place { record: parent.to_string(), ..Place::default() };
+                    let place = Position { record: parent.to_string(), ..Position::default() };
                     let problem = format!("`{other}` is below `{before}` and below `{parent}`");
                     return Err(place.error("subtasks", problem, "a task is below one other task"));
                 }
@@ -279,7 +279,7 @@ const KINDS: Kinds = Kinds {
     repeats: &[],
 };
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let (name, text) = there.files.first();
     let name = if name.is_empty() { "tasks.json" } else { name };
     let before = serde_json::from_str::<Value>(text).unwrap_or_default();
@@ -300,12 +300,12 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
                     add_links(&mut before, field, &away);
                     add_links(&mut now, field, &away);
                 }
-                there::over(raw, &before, &now, &KINDS)
+                existing_document::over(raw, &before, &now, &KINDS)
             }
             None => now,
         }));
     }
-    lost::say_plans(tasks, NO_PLACE, &mut written.left_out);
+    unsupported::say_plans(tasks, NO_PLACE, &mut written.left_out);
     let whole = match before {
         Value::Array(_) => Value::Array(list),
         Value::Object(mut map) => {
@@ -320,7 +320,7 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
 }
 
 /// Returns the links of a record that lead out of the file.
-fn links_away(raw: &Map, field: &str, there: &There<'_>) -> Vec<Value> {
+fn links_away(raw: &Map, field: &str, there: &ExistingDocument<'_>) -> Vec<Value> {
     let links = raw.get(field).and_then(Value::as_array).into_iter().flatten();
     links.filter(|link| !there.names.contains(&text_of(link))).cloned().collect()
 }

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Note, Priority, Status, Task, TaskId, Timestamp};
 
-use crate::error::Place;
+use crate::error::Position;
+use crate::existing_document::{self, ExistingDocument, Kinds};
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
 use crate::json_text;
-use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::lines::{self, Line};
-use crate::lost;
-use crate::ours::{NAME, Ours};
+use crate::own_fields::{NAME, OwnFields};
+use crate::preserved::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::record::{Read, Record, Times, blank, fields, option, option_list, set_option};
 use crate::states;
-use crate::there::{self, Kinds, There};
 use crate::times::{compact, rfc3339, to_compact};
+use crate::unsupported;
 
 const FORMAT: &str = "taskwarrior";
 
@@ -66,7 +66,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 struct Item {
     record: Record,
     id: TaskId,
-    ours: Ours,
+    ours: OwnFields,
     theirs: String,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
     for mut record in records(file, text)? {
         let theirs = record.id("uuid")?;
-        let ours = record.text(NAME)?.map(|text| Ours::parse(&text)).unwrap_or_default();
+        let ours = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
         let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("uuid", problem, "remove one of the two"));
@@ -97,14 +97,14 @@ fn is_list(text: &str) -> bool {
 }
 
 fn records(file: &str, text: &str) -> Read<Vec<Record>> {
-    let place = Place::of(file);
+    let place = Position::of(file);
     let mut records = Vec::new();
     if is_list(text) {
         let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
         for (number, value) in (1..).zip(value.as_array().into_iter().flatten()) {
             records.push(Record::new(
                 value.clone(),
-                Place { record: format!("task {number}"), ..place.clone() },
+                Position { record: format!("task {number}"), ..place.clone() },
             )?);
         }
         return Ok(records);
@@ -114,7 +114,7 @@ fn records(file: &str, text: &str) -> Read<Vec<Record>> {
         if line.is_empty() {
             continue;
         }
-        let place = Place { line: Some(number), ..place.clone() };
+        let place = Position { line: Some(number), ..place.clone() };
         let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number))?;
         records.push(Record::new(value, place)?);
     }
@@ -180,7 +180,7 @@ fn depends(record: &mut Record) -> Read<Vec<String>> {
 fn read_status(
     record: &mut Record,
     task: &mut Task,
-    ours: &Ours,
+    ours: &OwnFields,
     now: Timestamp,
     kept: &mut Map,
 ) -> Read<()> {
@@ -230,7 +230,7 @@ fn plain(status: Status, is_started: bool) -> Status {
     status_of(word_of(status), is_started).unwrap_or(Status::Todo)
 }
 
-fn read_priority(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_priority(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
     let word = record.text("priority")?;
     task.priority = priority_of(word.as_deref());
     if let Some(priority) =
@@ -260,11 +260,11 @@ fn letter_of(priority: Priority) -> Option<&'static str> {
     }
 }
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let (name, text) = there.files.first();
     let name = if name.is_empty() { "taskwarrior.json" } else { name };
     let mut written = Written::default();
-    lost::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
+    unsupported::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
     let uuids = |tasks: &'_ [Task]| -> BTreeMap<TaskId, String> {
         tasks.iter().map(|task| (task.id.clone(), uuid_of(task, there))).collect()
     };
@@ -276,7 +276,7 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
         let before = there.task(&task.id).map(|task| record_of(task, &said, &mut Vec::new()));
         let uuid = &theirs[&task.id];
         let record = match raw.get(uuid).zip(before) {
-            Some((raw, before)) => there::over(raw, &before, &now, &KINDS),
+            Some((raw, before)) => existing_document::over(raw, &before, &now, &KINDS),
             None => now,
         };
         list.push((uuid.clone(), Value::Object(record)));
@@ -307,7 +307,7 @@ fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
         let bare = line.trim().trim_end_matches(',');
         let (lead, tail) = line.split_once(bare).unwrap_or_default();
         let record =
-            serde_json::from_str(bare).ok().and_then(|value| Record::new(value, Place::default()).ok());
+            serde_json::from_str(bare).ok().and_then(|value| Record::new(value, Position::default()).ok());
         let record = match record.and_then(|mut record| record.id("uuid").ok()) {
             Some(uuid) => {
                 left.remove(&uuid).map(|record| format!("{lead}{}{tail}", json_text::over(bare, &record)))
@@ -327,7 +327,7 @@ fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
 }
 
 /// Returns the id that a task has there; one of ours that is none gets one that is always the same.
-fn uuid_of(task: &Task, there: &There<'_>) -> String {
+fn uuid_of(task: &Task, there: &ExistingDocument<'_>) -> String {
     if let Some(name) = there.name(&task.id) {
         return name.to_owned();
     }
@@ -386,7 +386,7 @@ fn record_of(task: &Task, theirs: &BTreeMap<TaskId, String>, left_out: &mut Vec<
     let shown = priority_of(letter);
     let said = out.get("status").and_then(Value::as_str).and_then(|word| status_of(word, is_started));
     let said = said.filter(|_| !states::is_put_off(task, wait(&kept), PROGRAM)).unwrap_or(own);
-    let ours = Ours::of(task, known || task.id.as_str() == uuid, said, shown);
+    let ours = OwnFields::of(task, known || task.id.as_str() == uuid, said, shown);
     if let Some(text) = ours.text() {
         out.insert(NAME.to_owned(), json!(text));
     }

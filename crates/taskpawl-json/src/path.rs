@@ -20,9 +20,9 @@ pub fn push_index(path: &mut String, index: usize) {
 
 /// Returns the first 40 characters of a text, with control characters escaped, for use in a message of one line.
 pub fn shortened(text: &str) -> String {
-    const SHOWN: usize = 40;
-    let plain: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN).is_some() { format!("{plain}…") } else { plain }
+    const MAX_SHOWN: usize = 40;
+    let plain: String = text.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX_SHOWN).is_some() { format!("{plain}…") } else { plain }
 }
 
 fn append(path: &mut String, arguments: fmt::Arguments<'_>) {

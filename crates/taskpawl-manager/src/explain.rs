@@ -52,8 +52,8 @@ impl Manager {
     /// Adds the policy hook of this manager, unless the options have one, so that a forecast decides calls
     /// like a run.
     fn judged(&self, options: &ForecastOptions) -> ForecastOptions {
-        let gatekeeper = options.gatekeeper.clone().or_else(|| self.gatekeeper().cloned());
-        ForecastOptions { gatekeeper, ..options.clone() }
+        let policy_hook = options.policy_hook.clone().or_else(|| self.policy_hook().cloned());
+        ForecastOptions { policy_hook, ..options.clone() }
     }
 
     /// Returns the critical path of the selected tasks. With `left`, only unfinished tasks count.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use taskpawl_model::{
-    BlockedReason, ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Status, Task, TaskState, View,
+    BlockedReason, ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Status, Task, TaskStatus, View,
     ViewResult, resolve,
 };
 
@@ -130,7 +130,7 @@ fn held_by_runs(view: &dyn View, keys: &BTreeSet<Key>) -> ViewResult<Vec<(Key, R
     for key in keys {
         let Some(task) = view.task(*key)? else { continue };
         held.extend(ending.get(&task.id).map(|run| (*key, run.clone())));
-        if let TaskState::InProgress { claim } = &task.body.state
+        if let TaskStatus::InProgress { claim } = &task.body.state
             && let Some(run) = claim.run.clone()
         {
             held.push((*key, run));

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Actor, ActorKind, Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Key,
-    Map, NewCall, NewTask, Once, Origin, Plan, Query, Refusal, Request, ResolvedWrites, RunId, SharedText,
-    Task, TaskId, Undone, View, ViewResult, Work, read_task,
+    Actor, ActorKind, Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport,
+    Key, Map, NewCall, NewTask, Origin, Plan, PolicyHook, Query, Refusal, Request, ResolvedWrites, RunId,
+    SharedText, Task, TaskId, Undone, View, ViewResult, Work, read_task,
 };
 use taskpawl_store::{Outcome, Store};
 
@@ -35,29 +35,29 @@ pub struct Manager {
     run: Option<RunId>,
     liveness: Option<Arc<dyn Liveness>>,
     capacities: BTreeMap<String, u32>,
-    gatekeeper: Option<Arc<dyn Gatekeeper>>,
+    policy_hook: Option<Arc<dyn PolicyHook>>,
     redact: Option<Arc<dyn Redact>>,
     paths: Option<Arc<dyn Paths>>,
-    request: Option<Arc<IdempotentRequest>>,
+    request: Option<Arc<RequestParts>>,
     /// The kind of the actor that started the run, if this manager acts as a run.
     starter: Option<ActorKind>,
 }
 
-/// An idempotent request. Its commands are numbered in the order in which they are issued.
+/// The commands of one idempotent request, numbered in the order in which they are issued.
 #[derive(Debug)]
-struct IdempotentRequest {
+struct RequestParts {
     name: String,
     digest: String,
     given: AtomicU32,
 }
 
-impl IdempotentRequest {
+impl RequestParts {
     fn once(&self, command: Command) -> Command {
         // The numbering makes a repeated request map its n-th command to the same record, so the order must
         // be deterministic.
         let part = self.given.fetch_add(1, Ordering::Relaxed);
         let request = if part == 0 { self.name.clone() } else { format!("{}#{part}", self.name) };
-        Command::Once(Box::new(Once { request, digest: self.digest.clone(), command }))
+        Command::Idempotent(Box::new(IdempotentRequest { request, digest: self.digest.clone(), command }))
     }
 }
 
@@ -96,7 +96,7 @@ impl Manager {
             run: None,
             liveness: None,
             capacities: BTreeMap::new(),
-            gatekeeper: None,
+            policy_hook: None,
             redact: None,
             paths: None,
             request: None,
@@ -137,8 +137,8 @@ impl Manager {
     /// require approvals. All writers of a store should use the same hook, because any command may decide a
     /// call.
     #[must_use]
-    pub fn with_gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
-        self.gatekeeper = Some(gatekeeper);
+    pub fn with_policy_hook(mut self, policy_hook: Arc<dyn PolicyHook>) -> Self {
+        self.policy_hook = Some(policy_hook);
         self
     }
 
@@ -176,7 +176,7 @@ impl Manager {
     #[must_use]
     pub fn with_request(mut self, name: impl Into<String>, digest: impl Into<String>) -> Self {
         let (name, digest) = (name.into(), digest.into());
-        self.request = Some(Arc::new(IdempotentRequest { name, digest, given: AtomicU32::new(0) }));
+        self.request = Some(Arc::new(RequestParts { name, digest, given: AtomicU32::new(0) }));
         self
     }
 
@@ -228,8 +228,8 @@ impl Manager {
     }
 
     /// Returns the policy hook.
-    pub fn gatekeeper(&self) -> Option<&Arc<dyn Gatekeeper>> {
-        self.gatekeeper.as_ref()
+    pub fn policy_hook(&self) -> Option<&Arc<dyn PolicyHook>> {
+        self.policy_hook.as_ref()
     }
 
     pub(crate) fn liveness(&self) -> Option<&dyn Liveness> {
@@ -264,7 +264,7 @@ impl Manager {
             kind: self.kind,
             run: self.run.clone(),
             origin: self.origin,
-            gatekeeper: self.gatekeeper.clone(),
+            policy_hook: self.policy_hook.clone(),
         }
     }
 

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use taskpawl_model::{
-    ApprovalRequest, DecideError, Event, GateState, JudgedCall, Key, Means, Node, Priority, Query, Refusal,
-    RunId, RunRecord, Selector, Status, Task, TaskState, Timestamp, Untakable, View, ViewResult, Work,
-    approval_request, judged_calls, read_task, ready_part, recovery::open_questions, resolve, select,
+    ApprovalRequest, CallAuthorization, DecideError, Event, GateState, Key, Means, Node, Priority, Query,
+    Refusal, RunId, RunRecord, Selector, Status, Task, TaskStatus, Timestamp, UnrunnableTask, View,
+    ViewResult, Work, approval_request, call_authorizations, read_task, ready_part, recovery::open_questions,
+    resolve, select,
 };
 use taskpawl_store::StoreError;
 
@@ -28,7 +29,7 @@ pub struct ReadyPage {
     pub page: Page,
     /// Ready tasks before or between them that the next run cannot take, and all ready tasks whose tool does
     /// not exist.
-    pub for_nobody: Vec<Untakable>,
+    pub for_nobody: Vec<UnrunnableTask>,
 }
 
 /// A filter for runs.
@@ -137,9 +138,9 @@ impl Manager {
     ///
     /// # Errors
     /// No task has this id, or the store cannot be read.
-    pub fn judged_calls(&self, id: &str) -> Result<Vec<JudgedCall>, Error> {
-        let gatekeeper = self.gatekeeper().map(|gatekeeper| &**gatekeeper);
-        self.read(|view| Ok(judged_calls(view, gatekeeper, resolve(view, id)?)?))
+    pub fn call_authorizations(&self, id: &str) -> Result<Vec<CallAuthorization>, Error> {
+        let policy_hook = self.policy_hook().map(|policy_hook| &**policy_hook);
+        self.read(|view| Ok(call_authorizations(view, policy_hook, resolve(view, id)?)?))
     }
 
     /// Returns the decisions that tasks wait for, by age. With selectors, only those of selected tasks.
@@ -222,7 +223,7 @@ fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<SortKey>> {
     let mut keys = Vec::new();
     for key in view.leases(None)? {
         let state = view.task(key)?.map(|task| task.body.state.clone());
-        if let Some(TaskState::InProgress { claim }) = state
+        if let Some(TaskStatus::InProgress { claim }) = state
             && claim.is_expired(now)
             && view.node(key)?.is_some_and(|node| node.gate_state == GateState::Ready)
         {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Command, Once};
+use taskpawl_model::{Command, IdempotentRequest};
 
 /// Removes secrets from texts about tasks: results, notes, reasons and answers. The engine installs one;
 /// without it texts are stored unchanged.
@@ -36,9 +36,13 @@ pub(crate) fn without_secrets(redact: &dyn Redact, command: Command) -> Command 
         Command::Reject { ids, reason } => Command::Reject { ids, reason: report(redact, None, reason).1 },
         Command::Block { ids, reason } => Command::Block { ids, reason: text(redact, reason) },
         Command::Note { id, text: reported } => Command::Note { id, text: text(redact, reported) },
-        Command::Once(once) => {
-            let Once { request, digest, command } = *once;
-            Command::Once(Box::new(Once { request, digest, command: without_secrets(redact, command) }))
+        Command::Idempotent(once) => {
+            let IdempotentRequest { request, digest, command } = *once;
+            Command::Idempotent(Box::new(IdempotentRequest {
+                request,
+                digest,
+                command: without_secrets(redact, command),
+            }))
         }
         other => other,
     }

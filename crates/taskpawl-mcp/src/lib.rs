@@ -22,5 +22,5 @@ pub use client::config::{ServerConfig, ServerProblem, Transport, Variables};
 pub use client::files::{FileError, Found, read_servers, server_of};
 pub use client::servers::{ServerState, Servers, ServersOptions};
 pub use server::{
-    HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServeError, ServerOptions, ToolSet,
+    HttpListener, ListenError, McpServer, PromptText, ResourceText, ServeError, ServerOptions, ToolSet,
 };

@@ -17,15 +17,17 @@ mod completion;
 mod conformance;
 mod digest;
 mod elicit;
+mod error_format;
 #[cfg(test)]
 mod fuzz;
 mod handler;
 #[cfg(test)]
 mod hints;
 mod http;
-mod misread;
+mod invalid_request;
 mod options;
 mod page;
+mod parse_errors;
 mod prompts;
 mod refusal;
 mod resources;
@@ -33,12 +35,10 @@ mod runs;
 mod stdio;
 mod tasks;
 mod tools;
-mod unread;
-mod worded;
 
 #[cfg(feature = "conformance")]
 pub use conformance::serve_conformance;
 pub use handler::McpServer;
-pub use http::{HttpDoor, ListenError};
+pub use http::{HttpListener, ListenError};
 pub use options::{PromptText, ResourceText, ServerOptions, ToolSet};
 pub use stdio::ServeError;

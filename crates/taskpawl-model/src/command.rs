@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::checklist::ChecklistItem;
-use crate::gatekeeper::Gatekeeper;
 use crate::import::{Import, ImportReport};
 use crate::key_space::KeyRequest;
+use crate::policy_hook::PolicyHook;
 use crate::record::{CallError, CallRecord, Node, RunRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
@@ -34,7 +34,7 @@ pub struct Context {
     /// Origin recorded on the calls that the command adds.
     pub origin: Origin,
     /// Policy hook that authorizes calls before they start. Without one, only the authors of calls require approvals.
-    pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
+    pub policy_hook: Option<Arc<dyn PolicyHook>>,
 }
 
 impl Context {
@@ -285,7 +285,7 @@ pub enum Command {
         tasks: Vec<Key>,
     },
     /// Lets a running call add to its plan, within its plan access.
-    Grow(Box<Grow>),
+    Mutate(Box<CallMutation>),
     /// Publishes the checklist that a model keeps beside its work.
     Checklist {
         /// Owner of the checklist.
@@ -295,7 +295,7 @@ pub enum Command {
         /// True if another process asks the owner to empty the list, which it does before its next answer.
         cleared: bool,
         /// Liveness lock that the owner's process holds while it is alive; `None` if it has none.
-        keeper: Option<String>,
+        liveness_lock: Option<String>,
         /// True if the list stays visible for review after its process ends.
         kept: bool,
     },
@@ -304,7 +304,7 @@ pub enum Command {
     /// Gives a command at most once per request name of an actor.
     ///
     /// A repeated request changes nothing and returns the earlier answer.
-    Once(Box<Once>),
+    Idempotent(Box<IdempotentRequest>),
 }
 
 impl Command {
@@ -355,9 +355,9 @@ impl Command {
             | Self::ToolsKnown { .. }
             | Self::PolicyKnown { .. }
             | Self::Checklist { .. }
-            | Self::Grow(_)
+            | Self::Mutate(_)
             | Self::Import(_) => Vec::new(),
-            Self::Once(once) => once.command.names(),
+            Self::Idempotent(once) => once.command.names(),
         }
     }
 
@@ -373,7 +373,7 @@ impl Command {
 
 /// A command with a request name, so that a caller that lost the reply can retry it safely.
 #[derive(Debug, Clone)]
-pub struct Once {
+pub struct IdempotentRequest {
     /// Request name, chosen by the actor.
     pub request: String,
     /// Digest of the arguments; tells apart two requests with the same name.
@@ -464,7 +464,7 @@ pub struct NewTask {
 
 /// A plan mutation: an addition by a running call to the plan of its own task.
 #[derive(Debug, Clone)]
-pub struct Grow {
+pub struct CallMutation {
     /// The task that owns the call.
     pub task: Key,
     /// Attempt of the task.
@@ -474,12 +474,12 @@ pub struct Grow {
     /// Number of the start of this call. An earlier start has lost its access.
     pub start: u32,
     /// The addition.
-    pub growth: Growth,
+    pub mutation: PlanMutation,
 }
 
 /// Additions that a call may make to its plan: new tasks, and changes to these alone.
 #[derive(Debug, Clone)]
-pub enum Growth {
+pub enum PlanMutation {
     /// A task, at the top level or under one that the same task added.
     Create(Box<NewTask>),
     /// Tasks in plan form. Tasks that the same task added earlier are updated, unless they were started.

@@ -10,10 +10,10 @@ use crate::command::{Answer, Context, DecideError, Decision, Grant, Round, RunRu
 use crate::decide::Holder;
 use crate::draft_edges::EdgeOverlay;
 use crate::event::EventKind;
-use crate::record::{CallBody, CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
-use crate::refusal::{Refusal, Since};
+use crate::record::{CallBody, CallRecord, Node, StatusKind, TaskBody, TaskRecord, Work};
+use crate::refusal::{ChangesSince, Refusal};
 use crate::spec::{Origin, TaskSpec};
-use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
+use crate::status::{BlockedReason, Cause, Status, TaskStatus, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
 use crate::{Key, KeyMap, Period, RunId, Shared, SharedText, TaskId, Timestamp, key_map, undo};
 
@@ -48,14 +48,14 @@ pub(crate) struct Draft<'a> {
     /// Cancelled tasks with calls that still run, and the run that ends each; read from the store at most once.
     pub(crate) ending: Option<BTreeMap<TaskId, RunId>>,
     /// Capacity left for starting calls in this round; unlimited outside a round.
-    pub(crate) room: Room,
+    pub(crate) room: RoundCapacity,
     /// Tasks that hold resources or paths; read from the store at most once.
     pub(crate) holders: Option<Vec<Holder>>,
 }
 
 /// Capacity and settings of a round of a run, reduced by each call that starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Room {
+pub(crate) struct RoundCapacity {
     /// Number of calls that may still start.
     pub(crate) places: usize,
     /// Number of calls of each tool that may still start; other tools are unlimited.
@@ -70,14 +70,14 @@ pub(crate) struct Room {
     pub(crate) ended_plans: Arc<BTreeSet<String>>,
 }
 
-impl Default for Room {
+impl Default for RoundCapacity {
     fn default() -> Self {
         let (tool_places, grants, rules, tools, ended_plans) = Default::default();
         Self { places: usize::MAX, tool_places, grants, rules, tools, ended_plans }
     }
 }
 
-impl Room {
+impl RoundCapacity {
     pub(crate) fn of(round: &Round) -> Self {
         Self {
             places: round.places,
@@ -119,7 +119,7 @@ impl<'a> Draft<'a> {
             queue: VecDeque::new(),
             to_withdraw: VecDeque::new(),
             ending: None,
-            room: Room::default(),
+            room: RoundCapacity::default(),
             holders: None,
         }
     }
@@ -141,11 +141,12 @@ impl<'a> Draft<'a> {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
         }
         self.answer.events = self.changes.events.len() as u64;
-        if self.is_undoable && self.changes.events.iter().any(|event| undo::is_a_touch(&event.kind)) {
-            let mut image = undo::Image::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
+        if self.is_undoable && self.changes.events.iter().any(|event| undo::changes_the_task(&event.kind)) {
+            let mut undo_snapshot =
+                undo::UndoSnapshot::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
             // Lease renewals are not recorded: undoing a command must not shorten a lease.
-            image.tasks.retain(|task| !self.renewed.contains(&task.key));
-            self.changes.image = Some(Arc::new(image));
+            undo_snapshot.tasks.retain(|task| !self.renewed.contains(&task.key));
+            self.changes.undo_snapshot = Some(Arc::new(undo_snapshot));
         }
         Ok(Decision { changes: self.changes, answer: self.answer })
     }
@@ -471,7 +472,7 @@ impl<'a> Draft<'a> {
         // A new parent has no approval yet. Its own parents were checked when it was put below them.
         while let Some(parent) = above.filter(|parent| !self.is_new(*parent)) {
             let node = self.node(parent)?;
-            let is_open = node.phase == Phase::Todo && !node.gate.undecided;
+            let is_open = node.phase == StatusKind::Todo && !node.gate.undecided;
             let record = self.task(parent)?;
             // If only the policy asks about a list, each of its calls carries an approval of its own, so changed work
             // cannot use it.
@@ -618,7 +619,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn put_items_below(&mut self, parent: Key, keys: &[Key]) -> Decided<()> {
         for key in keys {
             self.edges.subtasks.insert(parent, *key);
-            self.count_subtask(parent, Phase::Todo, 1)?;
+            self.count_subtask(parent, StatusKind::Todo, 1)?;
             self.update_node(*key, |node| node.parent = Some(parent))?;
         }
         self.refresh_node(parent)?;
@@ -630,7 +631,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn count_subtask(&mut self, parent: Key, phase: Phase, by: i32) -> Decided<()> {
+    fn count_subtask(&mut self, parent: Key, phase: StatusKind, by: i32) -> Decided<()> {
         self.update_node(parent, |node| {
             let count = subtask_count(node, phase);
             *count = count.checked_add_signed(by).expect("BUG: a subtask was not counted");
@@ -643,7 +644,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn set_state(
         &mut self,
         key: Key,
-        to: TaskState,
+        to: TaskStatus,
         cause: Cause,
         text: Option<String>,
     ) -> Decided<()> {
@@ -653,7 +654,7 @@ impl<'a> Draft<'a> {
         if check_transition(from, reason, to.status(), cause).is_err() {
             return Err(self.transition_refusal(key, &record, to.status(), cause.as_str())?.into());
         }
-        let (phase, now) = (Phase::of(&to), self.now());
+        let (phase, now) = (StatusKind::of(&to), self.now());
         let event = status_event(&record, &to, cause, text);
         let took = self.running_time(key, &record, &to, cause)?;
         let is_by_hand = to.status().is_finished() && self.context.run.is_none();
@@ -674,10 +675,10 @@ impl<'a> Draft<'a> {
         &mut self,
         key: Key,
         record: &TaskRecord,
-        to: &TaskState,
+        to: &TaskStatus,
         cause: Cause,
     ) -> Decided<Option<Period>> {
-        if *to != TaskState::Done || !matches!(cause, Cause::Report | Cause::Done) {
+        if *to != TaskStatus::Done || !matches!(cause, Cause::Report | Cause::Done) {
             return Ok(None);
         }
         let started = record.body.started_at.unwrap_or(self.now());
@@ -695,7 +696,7 @@ impl<'a> Draft<'a> {
     ) -> Decided<Refusal> {
         let state = &record.body.state;
         let mut allowed = allowed_by_hand(state.status(), state.blocked_reason());
-        if let TaskState::InProgress { claim } = state {
+        if let TaskStatus::InProgress { claim } = state {
             // The caller must not be advised to do something to another holder's task that would be refused.
             let actor = self.context.as_actor();
             let (ends, takes) = (claim.may_be_ended_by(actor), claim.may_be_taken_by(actor, self.now()));
@@ -709,7 +710,7 @@ impl<'a> Draft<'a> {
             allowed.retain(|verb| !matches!(*verb, "claim" | "done" | "fail" | "skip" | "cancel"));
         }
         let reason = state.blocked_reason().map(|reason| self.full_reason(key, reason)).transpose()?;
-        let (id, from, since) = (record.id.clone(), state.status(), Since::default());
+        let (id, from, since) = (record.id.clone(), state.status(), ChangesSince::default());
         Ok(Refusal::Transition { id, from, reason, to, by, allowed, since })
     }
 
@@ -723,7 +724,7 @@ impl<'a> Draft<'a> {
         calls: Option<Vec<CallRecord>>,
     ) -> Decided<()> {
         body.attempt = body.attempt.max(self.task(key)?.body.attempt);
-        let phase = Phase::of(&body.state);
+        let phase = StatusKind::of(&body.state);
         if let Some(calls) = calls {
             self.replace_calls(key, calls)?;
         }
@@ -742,7 +743,7 @@ impl<'a> Draft<'a> {
         crate::read::full_reason(&DraftEdges(self), key, reason)
     }
 
-    fn change_phase(&mut self, key: Key, phase: Phase) -> Decided<()> {
+    fn change_phase(&mut self, key: Key, phase: StatusKind) -> Decided<()> {
         let before = self.node(key)?;
         self.update_node(key, |node| node.phase = phase)?;
         let (old, new) = (before.phase.outcome(), phase.outcome());
@@ -755,7 +756,7 @@ impl<'a> Draft<'a> {
                 self.queue(dependent);
             }
         }
-        if let Some(parent) = before.parent.filter(|_| before.phase == Phase::InProgress) {
+        if let Some(parent) = before.parent.filter(|_| before.phase == StatusKind::InProgress) {
             // The task may be an item of a list that had to end before the list could replace it.
             self.queue(parent);
         }
@@ -766,20 +767,23 @@ impl<'a> Draft<'a> {
             self.count_subtask(parent, phase, 1)?;
         }
         self.queue(key);
-        if phase.outcome() != crate::Outcome::Open || phase == Phase::Cancelled {
+        if phase.outcome() != crate::Outcome::Open || phase == StatusKind::Cancelled {
             self.note_end(key, phase);
         }
         Ok(())
     }
 
-    fn note_end(&mut self, key: Key, phase: Phase) {
+    fn note_end(&mut self, key: Key, phase: StatusKind) {
         let status = match phase {
-            Phase::Done => Status::Done,
-            Phase::Failed => Status::Failed,
-            Phase::Cancelled => Status::Cancelled,
-            Phase::Skipped => Status::Skipped,
-            Phase::BlockedDependency => Status::Blocked,
-            Phase::Todo | Phase::InProgress | Phase::BlockedWaiting | Phase::BlockedOther => return,
+            StatusKind::Done => Status::Done,
+            StatusKind::Failed => Status::Failed,
+            StatusKind::Cancelled => Status::Cancelled,
+            StatusKind::Skipped => Status::Skipped,
+            StatusKind::BlockedDependency => Status::Blocked,
+            StatusKind::Todo
+            | StatusKind::InProgress
+            | StatusKind::BlockedWaiting
+            | StatusKind::BlockedOther => return,
         };
         self.answer.ended.push((key, status));
     }
@@ -818,8 +822,8 @@ impl Draft<'_> {
     }
 }
 
-fn status_event(record: &TaskRecord, to: &TaskState, cause: Cause, text: Option<String>) -> EventKind {
-    let lease_until = if let TaskState::InProgress { claim } = to { claim.lease_until } else { None };
+fn status_event(record: &TaskRecord, to: &TaskStatus, cause: Cause, text: Option<String>) -> EventKind {
+    let lease_until = if let TaskStatus::InProgress { claim } = to { claim.lease_until } else { None };
     EventKind::Status {
         from: record.body.state.status(),
         to: to.status(),
@@ -831,22 +835,22 @@ fn status_event(record: &TaskRecord, to: &TaskState, cause: Cause, text: Option<
     }
 }
 
-fn enter(record: &mut TaskRecord, to: TaskState, now: Timestamp) {
+fn enter(record: &mut TaskRecord, to: TaskStatus, now: Timestamp) {
     let body = &mut record.body;
     match &to {
-        TaskState::InProgress { .. } => {
+        TaskStatus::InProgress { .. } => {
             body.attempt += 1;
             body.started_at.get_or_insert(now);
             body.finished_at = None;
         }
-        TaskState::Todo | TaskState::Blocked { .. } => {
+        TaskStatus::Todo | TaskStatus::Blocked { .. } => {
             body.finished_at = None;
             body.progress.deadline = None;
         }
-        TaskState::Done
-        | TaskState::Failed { .. }
-        | TaskState::Cancelled { .. }
-        | TaskState::Skipped { .. } => {
+        TaskStatus::Done
+        | TaskStatus::Failed { .. }
+        | TaskStatus::Cancelled { .. }
+        | TaskStatus::Skipped { .. } => {
             body.finished_at = Some(now);
             body.progress.deadline = None;
         }
@@ -854,7 +858,7 @@ fn enter(record: &mut TaskRecord, to: TaskState, now: Timestamp) {
     body.state = to;
 }
 
-pub(crate) fn subtask_count(node: &mut Node, phase: Phase) -> &mut u32 {
+pub(crate) fn subtask_count(node: &mut Node, phase: StatusKind) -> &mut u32 {
     let counts = &mut node.gate.subtasks;
     match phase.outcome_above() {
         crate::Outcome::Open => &mut counts.open,

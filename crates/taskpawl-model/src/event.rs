@@ -244,8 +244,8 @@ pub struct ChecklistChanged {
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub cleared: bool,
     /// The liveness lock that the owning process holds; absent where locks cannot be checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keeper: Option<String>,
+    #[serde(default, rename = "keeper", skip_serializing_if = "Option::is_none")]
+    pub liveness_lock: Option<String>,
     /// True if the list is kept for review after its process ends.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub kept: bool,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::expr::{EvalError, ExprError};
-use crate::status::{FailureClass, TaskState};
+use crate::status::{FailureClass, TaskStatus};
 
 /// The reason why an expression of a task has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +43,13 @@ impl Problem {
     }
 
     /// Returns the state of a task whose expression has no value.
-    pub(crate) fn failed(self, field: &str) -> TaskState {
+    pub(crate) fn failed(self, field: &str) -> TaskStatus {
         let Self { class, text } = self.of(field);
-        TaskState::Failed { error: text, class: Some(class) }
+        TaskStatus::Failed { error: text, class: Some(class) }
     }
 }
 
 /// Returns the state of a task without any round left.
-pub(crate) fn used_up(why: &str) -> TaskState {
-    TaskState::Failed { error: format!("`repeat.until` {why}"), class: Some(FailureClass::Rounds) }
+pub(crate) fn used_up(why: &str) -> TaskStatus {
+    TaskStatus::Failed { error: format!("`repeat.until` {why}"), class: Some(FailureClass::Rounds) }
 }

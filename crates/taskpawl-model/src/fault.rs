@@ -192,9 +192,9 @@ pub(crate) fn check_failure(failure: &Value) -> Result<(), ValueFault> {
 }
 
 /// The name of a field with the result of its check.
-type Checked = (&'static str, Result<(), ValueFault>);
+type FieldCheck = (&'static str, Result<(), ValueFault>);
 
-fn first_fault(checks: impl IntoIterator<Item = Checked>) -> Option<(&'static str, ValueFault)> {
+fn first_fault(checks: impl IntoIterator<Item = FieldCheck>) -> Option<(&'static str, ValueFault)> {
     checks.into_iter().find_map(|(field, checked)| Some((field, checked.err()?)))
 }
 

@@ -11,7 +11,7 @@ use crate::expr::{
 use crate::failure::Problem;
 use crate::record::{CallRecord, PlanRecord, TaskRecord};
 use crate::spec::{ForEach, Map, Origin};
-use crate::status::{CallStatus, Status, TaskState};
+use crate::status::{CallStatus, Status, TaskStatus};
 use crate::trust::{UntrustedValue, add_values, trusted_inputs};
 use crate::view::{View, ViewError, ViewResult};
 use crate::{CallId, Key, TaskId};
@@ -153,9 +153,11 @@ fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(Tas
         ),
     };
     let error = match &record.body.state {
-        TaskState::Failed { error, .. } => Some(error.clone()),
-        TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
-        TaskState::Todo | TaskState::InProgress { .. } | TaskState::Blocked { .. } | TaskState::Done => None,
+        TaskStatus::Failed { error, .. } => Some(error.clone()),
+        TaskStatus::Cancelled { reason } | TaskStatus::Skipped { reason } => reason.clone(),
+        TaskStatus::Todo | TaskStatus::InProgress { .. } | TaskStatus::Blocked { .. } | TaskStatus::Done => {
+            None
+        }
     };
     let data = TaskData {
         context: context_of_other(&record, &calls),
@@ -212,7 +214,7 @@ fn results_of_items<F: Facts>(facts: &F, parent: Key, kept: &mut u64) -> Result<
 
 /// Returns whether a task was an item of a list that no longer contains it.
 pub(crate) fn is_surplus(record: &TaskRecord) -> bool {
-    matches!(&record.body.state, TaskState::Skipped { reason: Some(reason) } if reason == SURPLUS)
+    matches!(&record.body.state, TaskStatus::Skipped { reason: Some(reason) } if reason == SURPLUS)
 }
 
 /// Only a successful task has results that others can rely on. For all others, expressions read `status`.

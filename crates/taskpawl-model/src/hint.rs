@@ -171,7 +171,7 @@ impl Hint {
     }
 
     /// Formats the hint for an interface, with the length limit of every message.
-    pub fn worded(&self, words: &impl HintWords) -> String {
+    pub fn format_with(&self, words: &impl HintWords) -> String {
         let each = self.parts.iter().map(|part| match part {
             HintPart::Text(text) => text.to_string(),
             HintPart::Advice(advice) | HintPart::Later(advice) => words.advice(advice),
@@ -186,7 +186,7 @@ impl Hint {
 /// Formats the hint for the terminal, without flags.
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.worded(&CommandLine::default()))
+        f.write_str(&self.format_with(&CommandLine::default()))
     }
 }
 

@@ -50,9 +50,9 @@ pub struct ImportReport {
     /// The number of unchanged tasks.
     pub unchanged: u64,
     /// Fields of the source that were not imported.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<PreservedField>,
     /// Fields that differ between the source and the store, because they were not imported now or earlier.
-    pub apart: Vec<Apart>,
+    pub apart: Vec<DivergingField>,
     /// Tasks that came from the source before and are no longer in it. They stay in the store.
     pub gone: Vec<TaskId>,
     /// Those of them that were changed locally since the last import.
@@ -61,7 +61,7 @@ pub struct ImportReport {
 
 /// A field that an import left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct PreservedField {
     /// The task.
     pub task: TaskId,
     /// The field.
@@ -73,7 +73,7 @@ pub struct Kept {
 /// A field that differs from the source. Exporting the same tasks overwrites the value in the source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Apart {
+pub struct DivergingField {
     /// The task.
     pub task: TaskId,
     /// The field.
@@ -86,4 +86,4 @@ pub struct Apart {
 
 /// The last values of the fields of a task in each source, by source and field. They are stored beside the
 /// specification that its plan applied.
-pub(crate) type Said = BTreeMap<String, BTreeMap<String, Value>>;
+pub(crate) type SourceValues = BTreeMap<String, BTreeMap<String, Value>>;

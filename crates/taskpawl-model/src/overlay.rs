@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::key_space::KeySpace;
 use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
 use crate::status::Status;
-use crate::undo::{Image, Undoable};
+use crate::undo::{UndoSnapshot, Undoable};
 use crate::view::{Changes, EventQuery, Query, View, ViewResult};
 use crate::{Actor, Key, RunId, TaskId, Timestamp};
 
@@ -285,11 +285,11 @@ impl View for Overlay<'_> {
         self.base.0.pruned_runs(prefix)
     }
 
-    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
-        self.base.0.each_image(each)
+    fn each_undo_snapshot(&self, each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {
+        self.base.0.each_undo_snapshot(each)
     }
 
-    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {
-        self.base.0.image(revision)
+    fn undo_snapshot(&self, revision: u64) -> ViewResult<Option<Arc<UndoSnapshot>>> {
+        self.base.0.undo_snapshot(revision)
     }
 }

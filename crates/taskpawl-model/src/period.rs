@@ -49,7 +49,7 @@ fn parse(text: &str) -> Option<Duration> {
         return None;
     }
     // Whole numbers are used, because floats would change the decimal digits.
-    let part = &part[..part.len().min(MOST_DIGITS)];
+    let part = &part[..part.len().min(MAX_DIGITS)];
     let scale = 10_u128.pow(u32::try_from(part.len()).ok()?);
     let part = if part.is_empty() { 0 } else { part.parse::<u128>().ok()? };
     let nanos = u128::from(whole.parse::<u64>().ok()?).checked_mul(unit)? + (part * unit + scale / 2) / scale;
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Option<Duration> {
 }
 
 /// The maximum number of decimals that are read. Further ones are less than a nanosecond in every unit.
-const MOST_DIGITS: usize = 18;
+const MAX_DIGITS: usize = 18;
 
 /// Nanoseconds per second.
 const NANOS: u128 = 1_000_000_000;

@@ -1,5 +1,5 @@
 //! Ranks of tasks: the distance of each task to the end, in milliseconds. Tasks with the longest way to go start first.
-//! If the number of slots is known, the ranks include the waits of a [simulated schedule](crate::rehearsal).
+//! If the number of slots is known, the ranks include the waits of a [simulated schedule](crate::simulated_schedule).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::durations::Durations;
 use crate::record::{Node, Work};
-use crate::rehearsal::Turn;
+use crate::simulated_schedule::Turn;
 use crate::view::{View, ViewResult};
 use crate::{Graph, Key, KeyMap};
 
 /// The run that takes ready tasks.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Taker {
+pub(crate) struct RunnerLimits {
     /// The number of calls that it runs at once; `None` if unknown.
     pub(crate) jobs: Option<usize>,
     /// The tasks of its scope; `None` for all tasks.
@@ -29,7 +29,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    pub(crate) fn load(view: &dyn View, durations: &Durations, taker: &Taker) -> ViewResult<Self> {
+    pub(crate) fn load(view: &dyn View, durations: &Durations, taker: &RunnerLimits) -> ViewResult<Self> {
         let turns = RefCell::new(BTreeMap::new());
         let weigh = |node: &Node| {
             if node.phase.status().is_finished() {
@@ -59,7 +59,7 @@ impl Lengths {
     }
 }
 
-impl Taker {
+impl RunnerLimits {
     fn turn(&self, node: &Node) -> Turn {
         let is_inside = self.scope.as_ref().is_none_or(|scope| scope.contains(&node.key));
         let takes_place = is_inside && node.work == Work::Calls;
@@ -73,14 +73,14 @@ pub(crate) struct Ranks {
     /// The ranks of the tasks that existed when all were read; `None` until they are needed.
     known: Option<Arc<KeyMap<u64>>>,
     late: KeyMap<u64>,
-    taker: Taker,
+    taker: RunnerLimits,
     /// The duration of a task without a measurement or an estimate.
     typical: u64,
 }
 
 impl Ranks {
     /// Returns empty ranks.
-    pub(crate) fn new(taker: Taker) -> Self {
+    pub(crate) fn new(taker: RunnerLimits) -> Self {
         Self { taker, ..Self::default() }
     }
 

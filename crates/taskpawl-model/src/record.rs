@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::gate::{Entry, Gate, GateState, Outcome};
-use crate::gatekeeper::{Gatekeeper, Judgement, Proposed};
 use crate::limits::needs_opening;
+use crate::policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
-use crate::status::{BlockedReason, CallStatus, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Status, TaskStatus};
 use crate::trust::{Origins, UntrustedValue, ValueOrigins};
 use crate::{CallId, Key, Period, RunId, Shared, SharedText, TaskId};
 
@@ -40,7 +40,7 @@ pub struct TaskRecord {
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskBody {
     /// The status with its data, such as the claim.
-    pub state: TaskState,
+    pub state: TaskStatus,
     /// Values for expressions; results of calls are not repeated here.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub context: Map,
@@ -285,7 +285,7 @@ pub struct CallError {
 
 word_enum! {
     /// The status of a task, with the reasons for being blocked that matter to gates.
-    Phase {
+    StatusKind {
         /// Not started.
         Todo = "todo",
         /// Claimed.
@@ -307,13 +307,13 @@ word_enum! {
     }
 }
 
-impl Phase {
+impl StatusKind {
     /// Returns the phase of a state.
-    pub fn of(state: &TaskState) -> Self {
+    pub fn of(state: &TaskStatus) -> Self {
         match state {
-            TaskState::Todo => Self::Todo,
-            TaskState::InProgress { .. } => Self::InProgress,
-            TaskState::Blocked { reason } => match **reason {
+            TaskStatus::Todo => Self::Todo,
+            TaskStatus::InProgress { .. } => Self::InProgress,
+            TaskStatus::Blocked { reason } => match **reason {
                 BlockedReason::Dependency { .. } => Self::BlockedDependency,
                 BlockedReason::Waiting { .. } => Self::BlockedWaiting,
                 BlockedReason::Approval { .. }
@@ -321,10 +321,10 @@ impl Phase {
                 | BlockedReason::Interrupted { .. }
                 | BlockedReason::Manual { .. } => Self::BlockedOther,
             },
-            TaskState::Done => Self::Done,
-            TaskState::Failed { .. } => Self::Failed,
-            TaskState::Cancelled { .. } => Self::Cancelled,
-            TaskState::Skipped { .. } => Self::Skipped,
+            TaskStatus::Done => Self::Done,
+            TaskStatus::Failed { .. } => Self::Failed,
+            TaskStatus::Cancelled { .. } => Self::Cancelled,
+            TaskStatus::Skipped { .. } => Self::Skipped,
         }
     }
 
@@ -389,7 +389,7 @@ pub struct Node {
     /// The parent.
     pub parent: Option<Key>,
     /// The status, as gates see it.
-    pub phase: Phase,
+    pub phase: StatusKind,
     /// The actor that ends it.
     pub work: Work,
     /// The counts of dependencies and subtasks.
@@ -430,7 +430,7 @@ impl Node {
         Self {
             key,
             parent: None,
-            phase: Phase::Todo,
+            phase: StatusKind::Todo,
             work,
             gate,
             gate_state: gate.state(),
@@ -465,19 +465,19 @@ impl Node {
 
     /// Returns whether the task may be claimed now. This is derived and never set.
     pub fn is_ready(&self) -> bool {
-        self.phase == Phase::Todo && self.gate_state == GateState::Ready
+        self.phase == StatusKind::Todo && self.gate_state == GateState::Ready
     }
 
     /// Returns whether the subtasks may start, from the gate and the status of the task.
     pub fn derive_opens(&self) -> Entry {
         match self.phase {
-            Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => Entry::Waiting,
-            Phase::Todo
-            | Phase::InProgress
-            | Phase::BlockedDependency
-            | Phase::BlockedWaiting
-            | Phase::Done
-            | Phase::Failed => match self.gate.before_subtasks() {
+            StatusKind::BlockedOther | StatusKind::Cancelled | StatusKind::Skipped => Entry::Waiting,
+            StatusKind::Todo
+            | StatusKind::InProgress
+            | StatusKind::BlockedDependency
+            | StatusKind::BlockedWaiting
+            | StatusKind::Done
+            | StatusKind::Failed => match self.gate.before_subtasks() {
                 GateState::Ready => Entry::Open,
                 GateState::Block => Entry::Shut,
                 GateState::Wait | GateState::Skip => Entry::Waiting,
@@ -520,12 +520,12 @@ pub struct RunRecord {
     pub counts: BTreeMap<String, u64>,
     /// Tasks that were cancelled while its calls ran. No new attempt of them starts before these calls have ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub ending: BTreeMap<TaskId, TakenAway>,
+    pub ending: BTreeMap<TaskId, RevokedAttempt>,
 }
 
 /// An attempt that a run lost while calls of it were running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenAway {
+pub struct RevokedAttempt {
     /// The attempt.
     pub attempt: u32,
     /// Its calls that the run has not reported yet.
@@ -619,10 +619,10 @@ pub struct PlanNotify {
 
 impl PlanNotify {
     /// Authorizes it like a call of `exec`. There is no approval for it, so a program that is not allowed does not run.
-    pub fn judge(&self, gatekeeper: Option<&dyn Gatekeeper>) -> Judgement {
+    pub fn authorize(&self, policy_hook: Option<&dyn PolicyHook>) -> PolicyDecision {
         let args = Map::from_iter([("argv".to_owned(), Value::from(self.argv.clone()))]);
-        let call = Proposed { tool: "exec", args: &args, origin: self.origin, sandbox: None };
-        gatekeeper.map_or(Judgement::Allow, |gatekeeper| gatekeeper.judge(&call))
+        let call = ProposedCall { tool: "exec", args: &args, origin: self.origin, sandbox: None };
+        policy_hook.map_or(PolicyDecision::Allow, |policy_hook| policy_hook.authorize(&call))
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::command::{CallEnd, Command, Report, Round};
 use crate::record::{CallRecord, TaskRecord};
-use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskStatus};
 use crate::view::{Query, View, ViewResult};
 use crate::{CallId, Key, RunId, TaskId, Timestamp};
 
@@ -261,7 +261,7 @@ impl Planner<'_> {
         let mut seen = BTreeSet::new();
         for key in tasks {
             let Some(task) = self.view.task(key)?.filter(|_| seen.insert(key)) else { continue };
-            let TaskState::InProgress { claim } = &task.body.state else { continue };
+            let TaskStatus::InProgress { claim } = &task.body.state else { continue };
             if claim.is_expired(self.now) {
                 plan.expired.push((key, task.id));
             } else if let Some(run) = claim.run.clone()

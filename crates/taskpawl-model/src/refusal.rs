@@ -81,7 +81,7 @@ pub enum Refusal {
         /// Commands that are allowed instead.
         allowed: Vec<&'static str>,
         /// Status changes since the caller last held the task, or since the attempt that a report is about.
-        since: Since,
+        since: ChangesSince,
     },
     /// The task is not ready.
     #[error("task `{id}` is not ready: {}{}", waits_for(.open, .failed), hangs_at(.cause.as_ref(), .open, .failed))]
@@ -128,7 +128,7 @@ pub enum Refusal {
         /// Time at which the lease ends.
         lease_until: Option<Timestamp>,
         /// Status changes since the caller last held the task, or since the attempt that a report is about.
-        since: Since,
+        since: ChangesSince,
     },
     /// The report belongs to an attempt that is over.
     #[error(
@@ -144,7 +144,7 @@ pub enum Refusal {
         /// Current status.
         status: Status,
         /// Status changes since the reported attempt began.
-        since: Since,
+        since: ChangesSince,
     },
     /// The report belongs to an attempt of another actor.
     #[error("attempt {attempt} of task `{id}` was not made by who reports")]
@@ -154,7 +154,7 @@ pub enum Refusal {
         /// Attempt in the report.
         attempt: u32,
         /// Status changes since that attempt began.
-        since: Since,
+        since: ChangesSince,
     },
     /// The call is not running.
     #[error("call `{call}` of task `{id}` is `{status}`, not `running`")]
@@ -287,7 +287,7 @@ pub enum Refusal {
         /// Revision of the command.
         revision: u64,
         /// Last conflicting change of each task.
-        touches: Vec<Touch>,
+        touches: Vec<ConflictingChange>,
     },
     /// The task does not wait for a decision.
     #[error("task `{id}` does not wait for a decision: it is `{status}`{}", decided(.by.as_ref()))]
@@ -533,7 +533,7 @@ impl std::fmt::Display for HeldBy {
 
 /// A conflicting change of a task after the command to undo.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Touch {
+pub struct ConflictingChange {
     /// Id of the task.
     pub task: TaskId,
     /// Revision of the change, if known.
@@ -546,7 +546,7 @@ pub struct Touch {
     pub what: String,
 }
 
-impl std::fmt::Display for Touch {
+impl std::fmt::Display for ConflictingChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}` {}", self.task, self.what)?;
         match (&self.actor, self.revision) {
@@ -558,14 +558,14 @@ impl std::fmt::Display for Touch {
 
 /// Status changes of a task since an attempt.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
-pub struct Since {
+pub struct ChangesSince {
     /// The last ones, oldest first.
     pub events: Vec<Event>,
     /// Number of earlier ones that were left out.
     pub earlier: usize,
 }
 
-impl Since {
+impl ChangesSince {
     /// Most events that a refusal carries.
     const KEPT: usize = 20;
 
@@ -730,7 +730,7 @@ impl Refusal {
     }
 
     /// Returns the changes that other actors made in the meantime, if any.
-    pub fn since(&self) -> Option<&Since> {
+    pub fn since(&self) -> Option<&ChangesSince> {
         let (Self::Transition { since, .. }
         | Self::HeldByOther { since, .. }
         | Self::StaleAttempt { since, .. }
@@ -741,7 +741,7 @@ impl Refusal {
         Some(since).filter(|since| !since.events.is_empty())
     }
 
-    pub(crate) fn with_since(mut self, changes: Since) -> Self {
+    pub(crate) fn with_since(mut self, changes: ChangesSince) -> Self {
         if let Self::Transition { since, .. } = &mut self {
             *since = changes;
         }

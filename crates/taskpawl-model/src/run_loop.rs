@@ -10,10 +10,10 @@ mod questions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-pub use ledger::{EndedEarly, RunLimits, Spent, TaskSpent};
+pub use ledger::{EndedEarly, RunLimits, RunUsage, TaskUsage};
 
 use crate::command::{Answer, DecideError, Grant, Inquiry, Needs, Report, Round, RunRules, StartedCall};
-use crate::intake::Intake;
+use crate::run_view::RunView;
 use crate::schedule::{Action, Event, Limits, State, Stop, step};
 use crate::scope::Selector;
 use crate::spec::{TaskSpec, Timestamp};
@@ -165,7 +165,7 @@ pub struct LoopOptions {
 /// One run, from its first snapshot to its end.
 #[derive(Debug)]
 pub struct RunLoop {
-    intake: Intake,
+    intake: RunView,
     state: State,
     ledger: Ledger,
     questions: Questions,
@@ -195,7 +195,7 @@ pub struct RunReport {
     /// The limits that were reached.
     pub ended_early: Vec<EndedEarly>,
     /// What the calls used.
-    pub spent: Spent,
+    pub spent: RunUsage,
     /// Whether the run was asked to stop.
     pub stop: Stop,
 }
@@ -222,7 +222,7 @@ impl RunLoop {
         let LoopOptions { only, jobs, tools, rules, limits, tool_limits, waits_for_agents, has_approver } =
             options;
         Self {
-            intake: Intake::new(run, only, tools).with_rules(rules),
+            intake: RunView::new(run, only, tools).with_rules(rules),
             state: State::new(jobs, KeyMap::default()),
             ledger: Ledger::new(limits, now),
             questions: Questions::new(has_approver),
@@ -242,7 +242,7 @@ impl RunLoop {
     }
 
     /// Returns the tasks, the order, and the tools that the run knows of the store.
-    pub fn intake(&self) -> &Intake {
+    pub fn intake(&self) -> &RunView {
         &self.intake
     }
 

@@ -9,12 +9,12 @@ mod step;
 
 pub use step::step;
 
-pub use crate::intake::{Beginning, Intake, Prospects};
+pub use crate::run_view::{InitialWork, Prospects, RunView};
 
 use crate::command::{Grant, Inquiry, Needs, Paused, Report, StartedCall};
-use crate::parking::Parking;
 use crate::record::Node;
 use crate::spec::{Priority, Timestamp};
+use crate::waiting_set::WaitingSet;
 use crate::{CallId, Key, KeyMap, SharedText};
 
 /// The scheduler's state: ready tasks, calls in flight, and results on their way to the store.
@@ -26,7 +26,7 @@ pub struct State {
     late_ranks: KeyMap<u64>,
     ready: BTreeSet<Order>,
     waiting: BTreeMap<Key, Order>,
-    parking: Parking,
+    parking: WaitingSet,
     /// Calls that the store has recorded as started and that have no free slot yet.
     started: VecDeque<StartedCall>,
     /// Tasks with at least one running call.
@@ -192,7 +192,7 @@ impl State {
             late_ranks: KeyMap::default(),
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            parking: Parking::default(),
+            parking: WaitingSet::default(),
             started: VecDeque::new(),
             running: BTreeMap::new(),
             running_calls: 0,
@@ -212,7 +212,7 @@ impl State {
     /// Sets the limits. Call this before the first step: it resets the waiting set.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.parking = Parking::new(limits.tools);
+        self.parking = WaitingSet::new(limits.tools);
         self.calls_left = limits.calls;
         self.plan_calls_left = limits.plan_calls;
         self

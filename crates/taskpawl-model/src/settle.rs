@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use crate::Key;
 use crate::draft::{Decided, Draft};
 use crate::gate::{Entry, GateState};
-use crate::record::{Node, Phase, Work};
-use crate::status::{BlockedReason, Cause, TaskState};
+use crate::record::{Node, StatusKind, Work};
+use crate::status::{BlockedReason, Cause, TaskStatus};
 
 impl Draft<'_> {
     /// Applies every queued gate, and then the gates that those changes affect.
@@ -34,7 +34,7 @@ impl Draft<'_> {
             // come last, and each is checked once more.
             let Some(key) = last.pop_front() else { return Ok(()) };
             match consequence(&self.node(key)?) {
-                Some(Consequence::End) => self.set_state(key, TaskState::Done, Cause::Empty, None)?,
+                Some(Consequence::End) => self.set_state(key, TaskStatus::Done, Cause::Empty, None)?,
                 Some(Consequence::Open) => self.open(key)?,
                 Some(
                     Consequence::Block
@@ -77,11 +77,11 @@ impl Draft<'_> {
 
     fn block_by_gate(&mut self, key: Key) -> Decided<()> {
         let reason = BlockedReason::Dependency { ids: Vec::new() };
-        self.set_state(key, TaskState::blocked(reason), Cause::Gate, None)
+        self.set_state(key, TaskStatus::blocked(reason), Cause::Gate, None)
     }
 
     fn unblock(&mut self, key: Key) -> Decided<()> {
-        self.set_state(key, TaskState::Todo, Cause::Gate, None)
+        self.set_state(key, TaskStatus::Todo, Cause::Gate, None)
     }
 
     fn skip_by_gate(&mut self, key: Key) -> Decided<()> {
@@ -116,17 +116,19 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
     }
     let is_to_be_opened = node.gate.is_to_be_opened();
     match (node.phase, node.gate_state) {
-        (Phase::Todo, _) if is_to_be_opened => Some(Consequence::Open),
-        (Phase::Todo | Phase::BlockedWaiting, GateState::Block) => Some(Consequence::Block),
-        (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
+        (StatusKind::Todo, _) if is_to_be_opened => Some(Consequence::Open),
+        (StatusKind::Todo | StatusKind::BlockedWaiting, GateState::Block) => Some(Consequence::Block),
+        (StatusKind::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
             Some(Consequence::Unblock)
         }
-        (Phase::BlockedWaiting, _) if is_to_be_opened || node.gate.before_subtasks() != GateState::Wait => {
+        (StatusKind::BlockedWaiting, _)
+            if is_to_be_opened || node.gate.before_subtasks() != GateState::Wait =>
+        {
             Some(Consequence::Unblock)
         }
-        (Phase::Todo, GateState::Skip) => Some(Consequence::Skip),
-        (Phase::BlockedOther, _) if is_to_be_opened => Some(Consequence::Ask),
-        (Phase::BlockedOther, _) => Some(Consequence::Withdraw),
+        (StatusKind::Todo, GateState::Skip) => Some(Consequence::Skip),
+        (StatusKind::BlockedOther, _) if is_to_be_opened => Some(Consequence::Ask),
+        (StatusKind::BlockedOther, _) => Some(Consequence::Withdraw),
         _ => None,
     }
 }
@@ -136,7 +138,7 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
 /// A task with phase `BlockedOther` counts as open, because its node does not record whether it was open when it was
 /// blocked.
 pub(crate) fn has_closed(node: &Node) -> bool {
-    (node.opens == Entry::Open || node.phase == Phase::BlockedOther)
+    (node.opens == Entry::Open || node.phase == StatusKind::BlockedOther)
         && !node.gate.undecided
         && node.gate.before_subtasks() != GateState::Ready
 }

@@ -180,7 +180,7 @@ word_enum! {
 /// Status of a task together with the data that belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum TaskState {
+pub enum TaskStatus {
     /// Not started.
     #[default]
     Todo,
@@ -218,7 +218,7 @@ pub enum TaskState {
     },
 }
 
-impl TaskState {
+impl TaskStatus {
     /// Returns the blocked state with this `reason`.
     pub fn blocked(reason: BlockedReason) -> Self {
         Self::Blocked { reason: Box::new(reason) }

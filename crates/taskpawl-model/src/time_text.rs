@@ -6,12 +6,12 @@ use serde::{Serialize, Serializer};
 use crate::Timestamp;
 
 /// The length of the longest text, such as `2026-01-02T03:04:05.123456789Z`.
-const MOST: usize = 30;
+const MAX: usize = 30;
 
 /// Serializes an optional time.
 #[expect(clippy::ref_option, reason = "serde hands over the field")]
 pub(crate) fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut buffer = [0; MOST];
+    let mut buffer = [0; MAX];
     match time.and_then(|time| text(time, &mut buffer)) {
         Some(text) => serializer.serialize_some(text),
         None => time.serialize(serializer),
@@ -19,7 +19,7 @@ pub(crate) fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) 
 }
 
 /// Formats a time; `None` for years beyond four digits and for leap seconds, which chrono formats instead.
-fn text(time: Timestamp, buffer: &mut [u8; MOST]) -> Option<&str> {
+fn text(time: Timestamp, buffer: &mut [u8; MAX]) -> Option<&str> {
     let year = u32::try_from(time.year()).ok().filter(|year| *year <= 9999)?;
     // chrono represents a leap second by more than 10⁹ nanoseconds.
     let nanos = Some(time.nanosecond()).filter(|nanos| *nanos < 1_000_000_000)?;
@@ -36,7 +36,7 @@ fn text(time: Timestamp, buffer: &mut [u8; MOST]) -> Option<&str> {
 }
 
 struct Text<'a> {
-    buffer: &'a mut [u8; MOST],
+    buffer: &'a mut [u8; MAX],
     length: usize,
 }
 

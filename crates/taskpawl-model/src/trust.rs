@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::CallId;
 use crate::decide::asks_by_itself;
-use crate::gatekeeper::{Gatekeeper, Judgement, Proposed, requested};
+use crate::policy_hook::{PolicyDecision, PolicyHook, ProposedCall, requested};
 use crate::record::{CallRecord, TaskRecord};
 use crate::secret::names_secrets;
 use crate::spec::{CallSpec, Map, Origin, TaskSpec};
@@ -221,48 +221,49 @@ pub(crate) fn trusted_inputs<'s>(task: &'s TaskSpec, call: &'s CallSpec) -> BTre
 }
 
 /// Returns the decision on a call by the policy, if there is one, and by the rules that no policy can lift.
-pub(crate) fn judge_whole(
-    gatekeeper: Option<&dyn Gatekeeper>,
+pub(crate) fn authorize_whole(
+    policy_hook: Option<&dyn PolicyHook>,
     record: &TaskRecord,
     call: &CallRecord,
     args: &Map,
     values: &[UntrustedValue],
-) -> Judgement {
-    let judgement = gatekeeper.map_or(Judgement::Allow, |keeper| judge(keeper, record, call, args, values));
-    if judgement != Judgement::Allow {
-        return judgement;
+) -> PolicyDecision {
+    let decision =
+        policy_hook.map_or(PolicyDecision::Allow, |hook| authorize(hook, record, call, args, values));
+    if decision != PolicyDecision::Allow {
+        return decision;
     }
     match asks_by_itself(call.origin, &call.spec, values) {
-        Some(why) => Judgement::Ask { why },
-        None => Judgement::Allow,
+        Some(why) => PolicyDecision::Ask { why },
+        None => PolicyDecision::Allow,
     }
 }
 
 /// Returns the decision on a call with these arguments, for its own origin and for that of each value that influences
 /// it.
-fn judge(
-    gatekeeper: &dyn Gatekeeper,
+fn authorize(
+    policy_hook: &dyn PolicyHook,
     record: &TaskRecord,
     call: &CallRecord,
     args: &Map,
     values: &[UntrustedValue],
-) -> Judgement {
+) -> PolicyDecision {
     let as_of = |origin| {
         let sandbox = requested(&record.spec, &call.spec);
-        gatekeeper.judge(&Proposed { tool: &call.spec.tool_name, args, origin, sandbox })
+        policy_hook.authorize(&ProposedCall { tool: &call.spec.tool_name, args, origin, sandbox })
     };
-    let mut judgement = as_of(call.origin);
+    let mut decision = as_of(call.origin);
     for value in deciding(call, values) {
         let other = match as_of(value.origin) {
-            Judgement::Allow => continue,
-            Judgement::Ask { why } => Judgement::Ask { why: value.reason(&why) },
-            Judgement::Deny { why } => Judgement::Deny { why: value.reason(&why) },
+            PolicyDecision::Allow => continue,
+            PolicyDecision::Ask { why } => PolicyDecision::Ask { why: value.reason(&why) },
+            PolicyDecision::Deny { why } => PolicyDecision::Deny { why: value.reason(&why) },
         };
-        if other.strictness() > judgement.strictness() {
-            judgement = other;
+        if other.strictness() > decision.strictness() {
+            decision = other;
         }
     }
-    judgement
+    decision
 }
 
 /// Returns the values that a call is authorized with besides its own origin, one of each origin.

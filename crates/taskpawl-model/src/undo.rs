@@ -9,7 +9,7 @@ use crate::command::Command;
 use crate::event::EventKind;
 use crate::record::{CallRecord, PlanRecord, TaskBody, TaskRecord};
 use crate::spec::TaskSpec;
-use crate::status::TaskState;
+use crate::status::TaskStatus;
 use crate::view::{Changes, View, ViewError, ViewResult};
 use crate::{Key, SharedText, TaskId};
 
@@ -41,7 +41,7 @@ impl Undoable {
 /// Undo snapshot: everything that a command changed, as it was before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Image {
+pub struct UndoSnapshot {
     /// Tasks that the command created: the first and the last key of each range.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub created: Vec<(Key, Key)>,
@@ -50,7 +50,7 @@ pub struct Image {
     pub reused: BTreeSet<TaskId>,
     /// Tasks that changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskImage>,
+    pub tasks: Vec<TaskSnapshot>,
     /// Tasks that the command deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted: Vec<DeletedTask>,
@@ -74,7 +74,7 @@ pub struct Image {
 /// A task as it was before a command changed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TaskImage {
+pub struct TaskSnapshot {
     /// Key of the task.
     pub key: Key,
     /// Specification, if the command changed it.
@@ -115,7 +115,7 @@ pub struct DeletedTask {
     pub freed: bool,
 }
 
-impl Image {
+impl UndoSnapshot {
     /// Returns every task that the snapshot touches, including deleted and created ones.
     pub fn keys(&self) -> BTreeSet<Key> {
         let mut keys: BTreeSet<Key> = self.created_keys().collect();
@@ -138,17 +138,17 @@ impl Image {
         // Only tasks that existed before and still exist afterwards have a previous state to restore.
         let stays =
             |key: &Key| !deleted.contains(key) && changes.tasks.get(key).is_none_or(|change| !change.is_new);
-        let mut image = Self { created: ranges(changes), reused, ..Self::default() };
-        image.take_tasks(view, changes, &stays)?;
-        image.take_deleted(view, changes)?;
-        image.take_edges(view, changes, &stays)?;
+        let mut undo_snapshot = Self { created: ranges(changes), reused, ..Self::default() };
+        undo_snapshot.take_tasks(view, changes, &stays)?;
+        undo_snapshot.take_deleted(view, changes)?;
+        undo_snapshot.take_edges(view, changes, &stays)?;
         for key in changes.applied.keys().filter(|key| stays(key)) {
-            image.applied.extend(view.applied(*key)?.map(|spec| (*key, spec)));
+            undo_snapshot.applied.extend(view.applied(*key)?.map(|spec| (*key, spec)));
         }
         for name in changes.plans.iter().map(|plan| &plan.name).chain(&changes.plans_gone) {
-            image.plans.insert(name.clone(), view.plan(name)?);
+            undo_snapshot.plans.insert(name.clone(), view.plan(name)?);
         }
-        Ok(image)
+        Ok(undo_snapshot)
     }
 
     fn take_tasks(
@@ -167,7 +167,13 @@ impl Image {
             let spec = change.spec_changed.then(|| before.spec.clone().into_inner());
             if spec.is_some() || !calls.is_empty() || !is_same_but_lease(&before.body, &change.record.body) {
                 let plan = before.plan.filter(|plan| change.record.plan.as_ref() != Some(plan));
-                self.tasks.push(TaskImage { key: *key, spec, plan, body: before.body.into_inner(), calls });
+                self.tasks.push(TaskSnapshot {
+                    key: *key,
+                    spec,
+                    plan,
+                    body: before.body.into_inner(),
+                    calls,
+                });
             }
         }
         Ok(())
@@ -252,7 +258,7 @@ fn calls_before(
 fn is_same_but_lease(before: &TaskBody, after: &TaskBody) -> bool {
     let without_lease = |body: &TaskBody| {
         let mut body = body.clone();
-        if let TaskState::InProgress { claim } = &mut body.state {
+        if let TaskStatus::InProgress { claim } = &mut body.state {
             claim.lease_until = None;
         }
         body
@@ -308,14 +314,14 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::ToolsKnown { .. }
         | Command::PolicyKnown { .. }
         | Command::Checklist { .. }
-        | Command::Grow(_) => false,
-        Command::Once(once) => is_by_hand(&once.command),
+        | Command::Mutate(_) => false,
+        Command::Idempotent(once) => is_by_hand(&once.command),
     }
 }
 
 /// Returns whether an event conflicts with undoing an earlier command on the same task.
 ///
 /// Renewals do not: leases are renewed all the time. `Stopped` does not either: it only follows from a cancellation.
-pub(crate) fn is_a_touch(kind: &EventKind) -> bool {
+pub(crate) fn changes_the_task(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Renewed { .. } | EventKind::Stopped { .. })
 }

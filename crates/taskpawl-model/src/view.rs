@@ -9,10 +9,10 @@ use crate::command::RequestRecord;
 use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
 use crate::key_space::KeySpace;
-use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
+use crate::record::{CallRecord, Node, PlanRecord, RunRecord, StatusKind, TaskRecord, Work};
 use crate::spec::Priority;
 use crate::status::{CallStatus, Status};
-use crate::undo::{Image, Undoable};
+use crate::undo::{UndoSnapshot, Undoable};
 use crate::{Actor, Key, KeyMap, Period, RunId, SharedText, TaskId};
 
 /// Reading the store failed.
@@ -118,7 +118,7 @@ pub trait View {
             if limit > 0 && keys.len() == limit {
                 break;
             }
-            if self.node(key)?.is_some_and(|node| node.phase == Phase::BlockedOther) {
+            if self.node(key)?.is_some_and(|node| node.phase == StatusKind::BlockedOther) {
                 keys.push(key);
             }
         }
@@ -181,7 +181,7 @@ pub trait View {
     fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
         self.each_node(&mut |node| {
-            if node.phase == Phase::Todo && node.gate.is_to_be_opened() {
+            if node.phase == StatusKind::Todo && node.gate.is_to_be_opened() {
                 keys.push(node.key);
             }
         })?;
@@ -237,10 +237,10 @@ pub trait View {
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
 
     /// Calls `each` with every undoable command: its revision and its undo snapshot.
-    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()>;
+    fn each_undo_snapshot(&self, each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()>;
 
     /// Returns the undo snapshot of the command with exactly this revision.
-    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>>;
+    fn undo_snapshot(&self, revision: u64) -> ViewResult<Option<Arc<UndoSnapshot>>>;
 }
 
 fn is_leased(task: ViewResult<Option<TaskRecord>>, actor: Option<&str>) -> ViewResult<bool> {
@@ -335,7 +335,7 @@ pub struct Changes {
     /// New events, in order; the store numbers them.
     pub events: Vec<NewEvent>,
     /// The undo snapshot, if the command can be undone. It is stored under the revision of the last event.
-    pub image: Option<Arc<Image>>,
+    pub undo_snapshot: Option<Arc<UndoSnapshot>>,
     /// The command that this one undoes, to be marked as undone by this one.
     pub undoes: Option<u64>,
     /// The new first part of idempotency keys, if it changes.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progress, TaskBody, TaskRecord};
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
-use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskStatus};
 use crate::trust::{UntrustedValue, ValueOrigins};
 use crate::view::{View, ViewError};
 use crate::{ActorKind, CallId, Key, RunId, SharedText, TaskId};
@@ -208,10 +208,10 @@ impl Task {
         let (spec, body) = (spec.into_inner(), body.into_inner());
         let result = non_null(body.result).or_else(|| last_result(&calls).cloned());
         let (claim, error, error_class) = match &body.state {
-            TaskState::InProgress { claim } => (Some(claim.clone()), None, None),
-            TaskState::Failed { error, class } => (None, Some(error.clone()), *class),
-            TaskState::Cancelled { reason } | TaskState::Skipped { reason } => (None, reason.clone(), None),
-            TaskState::Todo | TaskState::Blocked { .. } | TaskState::Done => (None, None, None),
+            TaskStatus::InProgress { claim } => (Some(claim.clone()), None, None),
+            TaskStatus::Failed { error, class } => (None, Some(error.clone()), *class),
+            TaskStatus::Cancelled { reason } | TaskStatus::Skipped { reason } => (None, reason.clone(), None),
+            TaskStatus::Todo | TaskStatus::Blocked { .. } | TaskStatus::Done => (None, None, None),
         };
         let mut options = to_map(&spec);
         for field in ["name", "description", "priority", "metadata", "extra"] {
@@ -328,12 +328,12 @@ fn state_of(
     reason: Option<BlockedReason>,
     claim: Option<Claim>,
     (error, class): (Option<String>, Option<FailureClass>),
-) -> TaskState {
+) -> TaskStatus {
     match status {
-        Status::Todo => TaskState::Todo,
+        Status::Todo => TaskStatus::Todo,
         // The flat form may come from an import or a file edited by hand, so the claim, the reason or the error may be
         // missing.
-        Status::InProgress => TaskState::InProgress {
+        Status::InProgress => TaskStatus::InProgress {
             claim: claim.unwrap_or_else(|| Claim {
                 run: None,
                 actor: "unknown".into(),
@@ -344,14 +344,14 @@ fn state_of(
         },
         Status::Blocked => {
             let imported = || BlockedReason::Manual { text: "imported".to_owned() };
-            TaskState::blocked(without_ids(reason.unwrap_or_else(imported)))
+            TaskStatus::blocked(without_ids(reason.unwrap_or_else(imported)))
         }
-        Status::Done => TaskState::Done,
+        Status::Done => TaskStatus::Done,
         Status::Failed => {
-            TaskState::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()), class }
+            TaskStatus::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()), class }
         }
-        Status::Cancelled => TaskState::Cancelled { reason: error },
-        Status::Skipped => TaskState::Skipped { reason: error },
+        Status::Cancelled => TaskStatus::Cancelled { reason: error },
+        Status::Skipped => TaskStatus::Skipped { reason: error },
     }
 }
 

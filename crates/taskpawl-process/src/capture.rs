@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, filter_file};
-use crate::inlet::Inlet;
+use crate::pipe_reader::PipeReader;
 use crate::private::{keep_owner_rights, make_private_directories};
 
 /// Bytes per read from a pipe.
@@ -21,7 +21,7 @@ const SOME_PIECES: usize = 32;
 
 /// Reads after the program has ended: far more than a pipe holds. The limit stops a surviving process that
 /// keeps writing.
-const MOST_PIECES: usize = 2000;
+const MAX_PIECES: usize = 2000;
 
 /// The output files of a program.
 #[derive(Clone, Debug)]
@@ -49,13 +49,13 @@ pub struct Captured {
 /// The two output files of a running program, with the pipes that feed them.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    stdout: Intake,
-    stderr: Intake,
+    stdout: OutputReader,
+    stderr: OutputReader,
 }
 
 impl Capture {
     pub(crate) fn begin(files: &OutputFiles) -> Result<Self, SpawnError> {
-        Ok(Self { stdout: Intake::begin(&files.stdout)?, stderr: Intake::begin(&files.stderr)? })
+        Ok(Self { stdout: OutputReader::begin(&files.stdout)?, stderr: OutputReader::begin(&files.stderr)? })
     }
 
     /// Opens the pipes and returns the ends for the program: standard output, standard error.
@@ -122,21 +122,21 @@ impl Capture {
 
 /// One output stream: its pipe and its file.
 #[derive(Debug)]
-struct Intake {
-    inlet: Inlet,
+struct OutputReader {
+    inlet: PipeReader,
     stream: Stream,
     /// Bytes received so far.
     bytes: u64,
 }
 
-impl Intake {
+impl OutputReader {
     fn begin(path: &Path) -> Result<Self, SpawnError> {
-        Ok(Self { inlet: Inlet::default(), stream: Stream::begin(path)?, bytes: 0 })
+        Ok(Self { inlet: PipeReader::default(), stream: Stream::begin(path)?, bytes: 0 })
     }
 
     /// Opens the pipe and returns the end for the program.
     fn end(&mut self) -> Result<OwnedFd, SpawnError> {
-        let opened = Inlet::open();
+        let opened = PipeReader::open();
         let (inlet, end) =
             opened.map_err(|source| SpawnError::File { path: Path::new("pipe").to_owned(), source })?;
         self.inlet = inlet;
@@ -158,9 +158,9 @@ impl Intake {
 
     fn take_rest(&mut self, piece: &mut [u8]) -> io::Result<()> {
         self.inlet.unwatch()?;
-        self.take(MOST_PIECES, piece)?;
+        self.take(MAX_PIECES, piece)?;
         // Closes the pipe: a surviving process that still writes gets SIGPIPE from now on.
-        self.inlet = Inlet::Over;
+        self.inlet = PipeReader::Over;
         Ok(())
     }
 }

@@ -158,7 +158,7 @@ impl From<Refusal> for SpawnError {
 }
 
 /// Returns whether the file is a script without a usable interpreter: NOENT means that its interpreter is
-/// missing, NOEXEC that it names none. The file itself exists; `Recipe::of` has checked that.
+/// missing, NOEXEC that it names none. The file itself exists; `SpawnSpec::of` has checked that.
 fn is_format(error: &io::Error) -> bool {
     let errno = rustix::io::Errno::from_io_error(error);
     errno == Some(rustix::io::Errno::NOEXEC) || errno == Some(rustix::io::Errno::NOENT)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::SpawnError;
 use crate::own_group::OwnGroup;
-use crate::recipe::Recipe;
+use crate::spawn_spec::SpawnSpec;
 use crate::supervisor::{Ending, Link, Ticket};
 
 /// The streams that a program inherits: standard output, standard error, standard input if it has any, and
@@ -30,17 +30,17 @@ impl Group {
     /// Starts a program through the supervisor behind `link`, or in this process if there is none.
     pub(crate) fn start(
         link: Option<&Arc<Link>>,
-        recipe: &Recipe<'_>,
+        spec: &SpawnSpec<'_>,
         streams: Streams,
     ) -> Result<Self, SpawnError> {
         let Some(link) = link else {
-            if recipe.handover.is_some() {
+            if spec.handover.is_some() {
                 return Err(SpawnError::HandoverUnsupervised);
             }
-            let group = start_here(recipe, streams).map_err(|source| recipe.refusal(source))?;
+            let group = start_here(spec, streams).map_err(|source| spec.refusal(source))?;
             return Ok(Self::Own(group));
         };
-        let ticket = link.spawn(recipe, streams).map_err(|source| recipe.refusal(source))?;
+        let ticket = link.spawn(spec, streams).map_err(|source| spec.refusal(source))?;
         Ok(Self::Supervised(ticket))
     }
 
@@ -73,21 +73,21 @@ impl Group {
     }
 
     /// Kills the remaining processes and returns the status of the program. Call it after [`Group::ended`].
-    pub(crate) fn reap(self, recipe: &Recipe<'_>) -> Result<ExitStatus, SpawnError> {
+    pub(crate) fn reap(self, spec: &SpawnSpec<'_>) -> Result<ExitStatus, SpawnError> {
         match self {
-            Self::Own(group) => group.reap().map_err(|source| recipe.refusal(source)),
+            Self::Own(group) => group.reap().map_err(|source| spec.refusal(source)),
             Self::Supervised(ticket) => match ticket.into_ending() {
                 Ending::Exited(status) => Ok(status),
-                Ending::NotStarted(source) => Err(recipe.refusal(source)),
+                Ending::NotStarted(source) => Err(spec.refusal(source)),
                 Ending::Lost(error) => Err(error),
             },
         }
     }
 }
 
-fn start_here(recipe: &Recipe<'_>, streams: Streams) -> io::Result<OwnGroup> {
+fn start_here(spec: &SpawnSpec<'_>, streams: Streams) -> io::Result<OwnGroup> {
     let [stdout, stderr] = streams.outputs;
-    let mut command = recipe.command();
+    let mut command = spec.command();
     command.stdin(streams.stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
     OwnGroup::spawn(&mut command)
 }

@@ -21,13 +21,13 @@ use crate::group::{Group, Streams};
 use crate::locate::Located;
 use crate::program::Program;
 use crate::programs::Programs;
-use crate::recipe::Recipe;
+use crate::spawn_spec::SpawnSpec;
 
 /// Bytes per read from standard error.
 const PIECE: usize = 16 << 10;
 
 /// Reads after the program has ended: far more than a pipe holds.
-const MOST_PIECES: usize = 1000;
+const MAX_PIECES: usize = 1000;
 
 /// A running program whose standard streams are pipes. Its standard error goes through the filter of
 /// [`Programs::filter_output`] into a file. Filtering happens during the run, so that the file is clean even
@@ -91,14 +91,14 @@ impl Programs {
         deadline: Option<Instant>,
     ) -> Result<Piped, SpawnError> {
         let located = Located::of(&program, &CancellationToken::new(), deadline).await?;
-        let recipe = Recipe::of(&program, located.clone())?;
+        let spec = SpawnSpec::of(&program, located.clone())?;
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let file = Stream::begin(&program.output.stderr)?;
         let link = self.link_for(&program)?;
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
         let (host_ends, [stdin, stdout, program_stderr], stderr) = pipes().map_err(broken)?;
         let streams = Streams { outputs: [stdout, program_stderr], stdin: Some(stdin), handover: None };
-        let group = Group::start(link.as_ref(), &recipe, streams)?;
+        let group = Group::start(link.as_ref(), &spec, streams)?;
         let all = self.piped();
         let (closing, running) = (all.closing.clone(), all.running.token());
         let filter = self.filter();
@@ -185,7 +185,7 @@ impl Stderr {
     fn take_rest(&mut self, mut pipe: File) -> io::Result<()> {
         let mut piece = [0; PIECE];
         // Bounded, because a surviving process may keep writing.
-        for _ in 0..MOST_PIECES {
+        for _ in 0..MAX_PIECES {
             match pipe.read(&mut piece) {
                 Ok(0) => break,
                 Ok(read) => self.keep(&piece[..read])?,
@@ -264,7 +264,7 @@ impl Piped {
                 self.group.ended().await;
             }
         }
-        let status = self.group.reap(&Recipe::of(&self.program, self.located)?)?;
+        let status = self.group.reap(&SpawnSpec::of(&self.program, self.located)?)?;
         let finished = self.stderr.finish().and_then(|mut stderr| {
             // Filter again: a secret may have become known only after parts of it were written.
             if let Some(filter) = &self.filter {

@@ -19,8 +19,8 @@ use crate::locate::Located;
 use crate::piped::PipedPrograms;
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
-use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
+use crate::spawn_spec::SpawnSpec;
 use crate::supervisor::{self, Link};
 use crate::watch::{Watched, watch};
 
@@ -153,14 +153,14 @@ impl Programs {
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
         let located = Located::of(program, cancel, limits.deadline).await?;
-        let recipe = Recipe::of(program, located)?;
+        let spec = SpawnSpec::of(program, located)?;
         // Before the sandbox is set up, because it can only hide paths that exist at that time.
         let mut capture = Capture::begin(&program.output)?;
         let link = self.link_for(program)?;
         let started =
-            streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &recipe, streams));
+            streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &spec, streams));
         let ended = match started {
-            Ok(group) => carry_through(group, &recipe, &mut capture, limits, cancel).await,
+            Ok(group) => carry_through(group, &spec, &mut capture, limits, cancel).await,
             Err(error) => Err(error),
         };
         let (end, status) = ended?;
@@ -278,7 +278,7 @@ pub(crate) fn without_supervisor() -> Refusal {
 
 async fn carry_through(
     mut group: Group,
-    recipe: &Recipe<'_>,
+    spec: &SpawnSpec<'_>,
     capture: &mut Capture,
     limits: &Limits,
     cancel: &CancellationToken,
@@ -294,7 +294,7 @@ async fn carry_through(
         group.kill();
         group.ended().await;
     }
-    Ok((end, group.reap(recipe)?))
+    Ok((end, group.reap(spec)?))
 }
 
 fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnError> {

@@ -48,7 +48,7 @@ pub(crate) trait Backend: Send + Debug {
 }
 
 /// Called after each decided request with the view of the transaction and the outcomes so far.
-pub(crate) type Show<'a> = dyn FnMut(&dyn View, &[Outcome]) + 'a;
+pub(crate) type DecidedObserver<'a> = dyn FnMut(&dyn View, &[Outcome]) + 'a;
 
 /// Commits requests synchronously, on the calling thread.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Committer {
     pub(crate) fn commit_and_show(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
-        show: &mut Show<'_>,
+        show: &mut DecidedObserver<'_>,
     ) -> Result<Vec<Outcome>, StoreError> {
         if faults::is_on(Fault::DecideBeforeLock) {
             let mut outcomes = Vec::new();
@@ -110,7 +110,7 @@ impl Committer {
     pub(crate) fn prepare(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
-        show: &mut Show<'_>,
+        show: &mut DecidedObserver<'_>,
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
         self.guard(|this| this.begin_and_decide(requests, show))
     }
@@ -191,7 +191,7 @@ impl Committer {
     fn begin_and_decide(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
-        show: &mut Show<'_>,
+        show: &mut DecidedObserver<'_>,
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
         self.backend.begin()?;
         let decided = self.decide_all(requests, show);
@@ -205,7 +205,7 @@ impl Committer {
     fn decide_all(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
-        show: &mut Show<'_>,
+        show: &mut DecidedObserver<'_>,
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
         let mut outcomes = Vec::new();
         let mut has_changes = false;

@@ -15,7 +15,7 @@ use taskpawl_model::{Request, View, ViewResult};
 use crate::StoreError;
 use crate::committer::{Backend, Committer};
 use crate::faults::{self, Fault};
-use crate::store::{Look, Outcome, Reply, Store};
+use crate::store::{Outcome, Reply, Store, ViewCallback};
 
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(200);
@@ -82,14 +82,14 @@ struct Queue {
 
 struct Job {
     requests: Vec<Request>,
-    look: Option<Look>,
+    look: Option<ViewCallback>,
     reply: Reply,
 }
 
 /// The read callbacks of the jobs of one commit, in order, each with the index range of its outcomes.
-struct Looks(VecDeque<(Range<usize>, Look)>);
+struct ViewCallbacks(VecDeque<(Range<usize>, ViewCallback)>);
 
-impl Looks {
+impl ViewCallbacks {
     fn of(jobs: &mut [Job]) -> Self {
         let mut next = 0;
         let look_of = |job: &mut Job| {
@@ -162,7 +162,11 @@ impl Store for Handle {
         self.write_job(requests, None)
     }
 
-    fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+    fn write_then_view(
+        &self,
+        requests: Vec<Request>,
+        look: ViewCallback,
+    ) -> Result<Vec<Outcome>, StoreError> {
         if requests.is_empty() {
             return self.write_then_look(requests, look);
         }
@@ -199,7 +203,11 @@ impl Store for Handle {
 }
 
 impl Handle {
-    fn write_job(&self, requests: Vec<Request>, look: Option<Look>) -> Result<Vec<Outcome>, StoreError> {
+    fn write_job(
+        &self,
+        requests: Vec<Request>,
+        look: Option<ViewCallback>,
+    ) -> Result<Vec<Outcome>, StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let reply: Reply = Box::new(move |result| {
             // Cannot fail: the receiver is alive until the end of this function.
@@ -296,7 +304,7 @@ impl Shared {
         if jobs.is_empty() {
             return;
         }
-        let mut looks = Looks::of(&mut jobs);
+        let mut looks = ViewCallbacks::of(&mut jobs);
         if faults::is_on(Fault::AnswerEarly) {
             return self.answer_early(committer, jobs, looks);
         }
@@ -311,7 +319,7 @@ impl Shared {
 
     /// Implements the fault `AnswerEarly`: the outcome is reported before the commit, whose result is
     /// ignored.
-    fn answer_early(&self, committer: &mut Committer, jobs: Vec<Job>, mut looks: Looks) {
+    fn answer_early(&self, committer: &mut Committer, jobs: Vec<Job>, mut looks: ViewCallbacks) {
         let requests = &mut jobs.iter().flat_map(|job| &job.requests);
         match committer.prepare(requests, &mut |view, outcomes| looks.show(view, outcomes)) {
             Ok((outcomes, has_changes)) => {

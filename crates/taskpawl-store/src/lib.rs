@@ -18,13 +18,13 @@ mod examine;
 pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
+mod file_system;
 mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod handle;
 mod json;
 mod location;
-mod medium;
 mod memory;
 mod placement;
 mod sqlite;
@@ -32,14 +32,15 @@ mod store;
 mod words;
 
 pub use access::{
-    Added, Addition, Ask, Broken, Channel, Door, DoorKeeper, MOST_REQUEST_BYTES, Patience, Said, ViewAsk,
-    Welcome, door, show,
+    Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
+    MutationRequest, Patience, PlanSocket, ViewRequest, plan_socket, show,
 };
 pub use committer::Committer;
 pub use error::StoreError;
-pub use examine::{Finding, Severity, examine, narrow_mode, wide_mode};
+pub use examine::{Diagnostic, Severity, examine, narrow_mode, wide_mode};
 pub use location::{Location, open};
 pub use placement::{
-    CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy, state_directory,
+    CopyChoice, Environment, PlacementError, Rule, StorePlacement, initialize, locate, resolve_copy,
+    state_directory,
 };
-pub use store::{Look, Outcome, Reply, Store};
+pub use store::{Outcome, Reply, Store, ViewCallback};

@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::access::{Door, Nowhere, RemoteStore};
+use crate::access::{NoBackend, PlanSocket, RemoteStore};
 use crate::committer::Backend;
 use crate::handle::{Handle, Reader};
 use crate::store::Store;
 use crate::{json, memory, sqlite};
 
 /// Limit for chains of symbolic links, as in the kernel.
-const MOST_LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// The kind and the path of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Location {
     Json(PathBuf),
     /// The plan of the call that this process belongs to. All reads, and the additions that the call may
     /// make, go to the run.
-    Call(Door),
+    Call(PlanSocket),
 }
 
 impl Location {
@@ -47,8 +47,8 @@ impl Location {
     pub fn resolved(&self) -> Self {
         match self {
             Self::Memory => Self::Memory,
-            Self::Sqlite(path) => Self::Sqlite(resolve(path, MOST_LINKS)),
-            Self::Json(path) => Self::Json(resolve(path, MOST_LINKS)),
+            Self::Sqlite(path) => Self::Sqlite(resolve(path, MAX_LINKS)),
+            Self::Json(path) => Self::Json(resolve(path, MAX_LINKS)),
             Self::Call(door) => Self::Call(door.clone()),
         }
     }
@@ -59,7 +59,7 @@ impl Location {
             Self::Memory => memory::open(),
             Self::Sqlite(path) => sqlite::open(path),
             Self::Json(path) => json::open(path),
-            Self::Call(_) => (Box::new(Nowhere), Box::new(Nowhere)),
+            Self::Call(_) => (Box::new(NoBackend), Box::new(NoBackend)),
         }
     }
 

@@ -18,11 +18,11 @@ pub type Outcome = Result<Answer, Box<Refusal>>;
 /// [`Store::write`], which would deadlock on the committer.
 pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
 
-/// Receives a view right after the requests of one [`Store::write_and_look`], together with their outcomes.
+/// Receives a view right after the requests of one [`Store::write_then_view`], together with their outcomes.
 ///
 /// Called once, on the committing thread. It must be short, because other writers wait, and it must not use
 /// the store. The data in the view is not durable yet. A panic closes the store, like a panic of the rules.
-pub type Look = Box<dyn FnOnce(&dyn View, &[Outcome]) + Send>;
+pub type ViewCallback = Box<dyn FnOnce(&dyn View, &[Outcome]) + Send>;
 
 /// Durable, ordered storage of tasks and events for concurrent threads and processes.
 ///
@@ -64,12 +64,20 @@ pub trait Store: Send + Sync + Debug {
     /// Like [`write`](Self::write), and passes a view of the result to `look`. A store of this process calls
     /// it before any other change. A remote store, or a call without requests, reads a moment later and may
     /// see later changes too.
-    fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+    fn write_then_view(
+        &self,
+        requests: Vec<Request>,
+        look: ViewCallback,
+    ) -> Result<Vec<Outcome>, StoreError> {
         self.write_then_look(requests, look)
     }
 
-    /// Implements [`write_and_look`](Self::write_and_look) as a write followed by a separate read.
-    fn write_then_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+    /// Implements [`write_then_view`](Self::write_then_view) as a write followed by a separate read.
+    fn write_then_look(
+        &self,
+        requests: Vec<Request>,
+        look: ViewCallback,
+    ) -> Result<Vec<Outcome>, StoreError> {
         let outcomes = self.write(requests)?;
         let mut look = Some(look);
         self.read(&mut |view| {
@@ -108,25 +116,25 @@ impl dyn Store + '_ {
     }
 
     /// Like [`write`](Store::write), and also returns the result of `look` on the new data, see
-    /// [`write_and_look`](Store::write_and_look).
+    /// [`write_then_view`](Store::write_then_view).
     ///
     /// # Errors
     /// The errors of `write`, or the error of `look`. In the second case the outcomes are durable all the
     /// same.
     ///
     /// # Panics
-    /// The implementation of `write_and_look` does not call its callback exactly once.
+    /// The implementation of `write_then_view` does not call its callback exactly once.
     pub fn write_and_view<T: Send + 'static>(
         &self,
         requests: Vec<Request>,
         look: impl FnOnce(&dyn View, &[Outcome]) -> ViewResult<T> + Send + 'static,
     ) -> Result<(Vec<Outcome>, T), StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let look: Look = Box::new(move |view, outcomes| {
+        let look: ViewCallback = Box::new(move |view, outcomes| {
             // Cannot fail: the receiver is alive until the end of this function.
             let _ = sender.send(look(view, outcomes));
         });
-        let outcomes = self.write_and_look(requests, look)?;
+        let outcomes = self.write_then_view(requests, look)?;
         let seen = receiver.recv().expect("BUG: a store looks once");
         Ok((outcomes, seen.map_err(StoreError::from_view)?))
     }

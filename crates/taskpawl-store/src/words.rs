@@ -1,6 +1,6 @@
 //! Stable numeric codes of model enums in a database, and case-insensitive text search.
 
-use taskpawl_model::{ActorKind, Entry, GateState, Phase, Priority, Trigger, Work};
+use taskpawl_model::{ActorKind, Entry, GateState, Priority, StatusKind, Trigger, Work};
 
 /// The numeric code of an enum value. The codes are written out because they must never change in existing
 /// files.
@@ -26,7 +26,7 @@ macro_rules! codes {
     };
 }
 
-codes! { Phase {
+codes! { StatusKind {
     Todo = 0, InProgress = 1, BlockedDependency = 2, BlockedWaiting = 3, BlockedOther = 4, Done = 5, Failed = 6,
     Cancelled = 7, Skipped = 8,
 } }

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{CallStatus, Key, Node, Phase, Status, TaskState, View, ViewResult, rebuild_nodes};
+use taskpawl_model::{
+    CallStatus, Key, Node, Status, StatusKind, TaskStatus, View, ViewResult, rebuild_nodes,
+};
 
 /// Returns the contradictions in a store, one per line: derived columns and counts that do not follow from tasks and
 /// edges.
@@ -27,9 +29,9 @@ pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
 fn unsettled(node: &Node) -> Option<String> {
     use taskpawl_model::{GateState as G, Work};
     let is_settled = match (node.phase, node.gate_state) {
-        (Phase::Todo, G::Block | G::Skip) => false,
-        (Phase::Todo, G::Ready) => node.work != Work::Automatic,
-        (Phase::BlockedDependency, state) => state == G::Block,
+        (StatusKind::Todo, G::Block | G::Skip) => false,
+        (StatusKind::Todo, G::Ready) => node.work != Work::Automatic,
+        (StatusKind::BlockedDependency, state) => state == G::Block,
         _ => true,
     };
     (!is_settled).then(|| format!("not settled: {node:?}"))
@@ -43,10 +45,10 @@ fn wrong_states(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<
             broken.push(format!("no task {key:?}"));
             continue;
         };
-        if Phase::of(&task.body.state) != node.phase {
+        if StatusKind::of(&task.body.state) != node.phase {
             broken.push(format!("`{}` is {:?}, its node {}", task.id, task.body.state, node.phase));
         }
-        if let TaskState::InProgress { claim } = &task.body.state
+        if let TaskStatus::InProgress { claim } = &task.body.state
             && claim.lease_until.is_some()
         {
             leases.push(*key);

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// Largest file that is read, in bytes. Lists of models have a few thousand bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Location of a folder.
 #[derive(Debug, Clone)]
@@ -143,11 +143,11 @@ impl Folder {
         if !data.is_file() {
             return Err(io::Error::other(format!("`{name}` is no regular file")));
         }
-        if data.len() > MOST_BYTES {
-            return Err(io::Error::other(format!("`{name}` has more than {MOST_BYTES} bytes")));
+        if data.len() > MAX_BYTES {
+            return Err(io::Error::other(format!("`{name}` has more than {MAX_BYTES} bytes")));
         }
         let mut content = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut content)?;
+        file.take(MAX_BYTES).read_to_end(&mut content)?;
         Ok(Some(content))
     }
 

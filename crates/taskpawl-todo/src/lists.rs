@@ -24,7 +24,7 @@ use crate::{conversation, queue};
 pub(crate) const READ_ONLY: &str = "This server is read-only";
 
 /// Number of earlier lists that are kept per session.
-const MOST_HISTORY: usize = 100;
+const MAX_HISTORY: usize = 100;
 
 /// The to-do lists of a program. Creates the tools of each dialect, which share the lists. Cheap to clone.
 ///
@@ -180,7 +180,7 @@ impl Lists {
 
     /// Returns the tools of a dialect, for a registry, a server, or any other host of tools.
     ///
-    /// Hosts must not validate arguments against the schemas ([`judged_args`](Tool::judged_args)), because each dialect
+    /// Hosts must not validate arguments against the schemas ([`policy_args`](Tool::policy_args)), because each dialect
     /// has its own answers for invalid ones. Results are texts for the model, as a
     /// [`Value::String`](serde_json::Value). Failures are [`ToolError::Answered`](taskpawl_tools::ToolError::Answered)
     /// with such a text as their result.
@@ -388,7 +388,7 @@ impl Lists {
         let mut list = session.list.clone();
         let dropped = list.replace(items)?;
         session.history.push_back(std::mem::replace(&mut session.list, list.clone()));
-        if session.history.len() > MOST_HISTORY {
+        if session.history.len() > MAX_HISTORY {
             session.history.pop_front();
         }
         Ok((list, dropped))

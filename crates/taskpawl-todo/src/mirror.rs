@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::{ChecklistChanged, ChecklistItem, Command, Event, EventKind, EventQuery, Timestamp};
 
-use crate::keeper::{Keeper, is_gone};
+use crate::liveness_lock::{LivenessLock, is_gone};
 
 /// Name of the event kind.
 const KIND: &str = "checklist";
@@ -31,7 +31,7 @@ pub struct MirroredList {
     /// True if the process has ended and left the list for review.
     pub has_ended: bool,
     /// Liveness lock of the process; `None` if it could not create one.
-    keeper: Option<String>,
+    liveness_lock: Option<String>,
     /// True if the list remains after the end of its process.
     is_kept: bool,
 }
@@ -39,7 +39,7 @@ pub struct MirroredList {
 impl MirroredList {
     /// Returns whether the process has ended. A killed process cannot record its end, so its lock is checked.
     fn is_left(&self, files: &Path) -> bool {
-        self.keeper.as_ref().is_some_and(|keeper| is_gone(files, keeper))
+        self.liveness_lock.as_ref().is_some_and(|liveness_lock| is_gone(files, liveness_lock))
     }
 
     /// Returns the list in its current state. Returns `None` if the process has ended, since the list was only in its
@@ -106,7 +106,7 @@ impl MirroredLists {
 
     /// Returns whether the end of any list may go unrecorded, so that locks have to be polled in addition to events.
     pub fn is_held(&self) -> bool {
-        self.lists.values().any(|list| list.keeper.is_some() && !list.has_ended)
+        self.lists.values().any(|list| list.liveness_lock.is_some() && !list.has_ended)
     }
 }
 
@@ -158,7 +158,8 @@ pub fn mirrored_list(
 /// The store cannot be written.
 pub fn clear_mirrored(manager: &Manager, scope: &str) -> Result<(), Error> {
     let scope = scope.to_owned();
-    let clear = Command::Checklist { scope, items: Vec::new(), cleared: true, keeper: None, kept: false };
+    let clear =
+        Command::Checklist { scope, items: Vec::new(), cleared: true, liveness_lock: None, kept: false };
     manager.command(clear).map(drop)
 }
 
@@ -168,9 +169,12 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all other kinds of events are irrelevant here")]
     match kind {
         EventKind::Checklist(list) => {
-            let ChecklistChanged { scope, items, cleared, keeper, kept: is_kept } = *list;
+            let ChecklistChanged { scope, items, cleared, liveness_lock, kept: is_kept } = *list;
             let (actor, has_ended) = (actor.into(), false);
-            Some((MirroredList { scope, actor, at, revision, items, has_ended, keeper, is_kept }, cleared))
+            Some((
+                MirroredList { scope, actor, at, revision, items, has_ended, liveness_lock, is_kept },
+                cleared,
+            ))
         }
         _ => None,
     }
@@ -186,7 +190,7 @@ pub(crate) struct Mirror {
     /// True if lists remain when this process ends.
     is_kept: bool,
     /// Locked before the first list is published, and released with the last handle. `None` if locking failed.
-    keeper: OnceLock<Option<Keeper>>,
+    liveness_lock: OnceLock<Option<LivenessLock>>,
     seen: Mutex<Seen>,
 }
 
@@ -200,7 +204,7 @@ struct Seen {
 
 impl Mirror {
     pub(crate) fn new(manager: Manager, files: PathBuf, id: String, is_kept: bool) -> Self {
-        Self { manager, files, id, is_kept, keeper: OnceLock::new(), seen: Mutex::default() }
+        Self { manager, files, id, is_kept, liveness_lock: OnceLock::new(), seen: Mutex::default() }
     }
 
     /// Returns the list of a scope that another process keeps.
@@ -212,12 +216,12 @@ impl Mirror {
     pub(crate) fn write(&self, scope: &str, items: Vec<ChecklistItem>) -> Result<(), Error> {
         let scope = scope.to_owned();
         let is_over = items.is_empty();
-        let keeper = if is_over { None } else { self.keeper() };
+        let liveness_lock = if is_over { None } else { self.liveness_lock() };
         let answer = self.manager.command(Command::Checklist {
             scope: scope.clone(),
             items,
             cleared: false,
-            keeper,
+            liveness_lock,
             kept: self.is_kept && !is_over,
         })?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,11 +234,11 @@ impl Mirror {
         Ok(())
     }
 
-    fn keeper(&self) -> Option<String> {
+    fn liveness_lock(&self) -> Option<String> {
         // A list is published even without a lock. If the process is then killed, the list stays visible until it is
         // cleared.
-        let keeper = self.keeper.get_or_init(|| Keeper::hold(&self.files, &self.id).ok());
-        keeper.as_ref().map(|keeper| keeper.name().to_owned())
+        let liveness_lock = self.liveness_lock.get_or_init(|| LivenessLock::hold(&self.files, &self.id).ok());
+        liveness_lock.as_ref().map(|liveness_lock| liveness_lock.name().to_owned())
     }
 
     /// Returns the scopes that other processes have asked to clear since the last call.

@@ -20,13 +20,13 @@ use crate::vocabulary::{Kind, PROMOTE};
 use crate::{conversation, session};
 
 /// Largest number of tasks in an answer.
-const MOST_LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// Longest item name in an answer, in characters.
-const MOST_CHARS: usize = 60;
+const MAX_CHARS: usize = 60;
 
 /// Longest name of an agent, in characters.
-const MOST_ACTOR: usize = 128;
+const MAX_ACTOR: usize = 128;
 
 /// Name of the argument for the agent of a queue.
 const AGENT_ID: &str = "agent_id";
@@ -85,7 +85,7 @@ impl Tool for Promoter {
     }
 
     /// As in the tools of the dialects: some clients send every argument, and `null` for those that they do not use.
-    fn judged_args(&self) -> Option<Vec<&str>> {
+    fn policy_args(&self) -> Option<Vec<&str>> {
         Some(PROMOTE.all_params(true).map(|param| param.name).collect())
     }
 }
@@ -181,10 +181,10 @@ impl Work {
 fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
     let Some(agent) = args.get("agent") else { return Ok(cx.actor.clone()) };
     let is_name =
-        |name: &&str| (1..=MOST_ACTOR).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+        |name: &&str| (1..=MAX_ACTOR).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     let agent = agent.as_str().filter(is_name).map(str::to_owned);
     agent.ok_or_else(|| {
-        format!("agent: expected text of 1 to {MOST_ACTOR} characters, none of them a control character")
+        format!("agent: expected text of 1 to {MAX_ACTOR} characters, none of them a control character")
     })
 }
 
@@ -207,7 +207,7 @@ fn unread(error: &ListError) -> String {
 }
 
 fn unknown(name: &str, items: &[Item]) -> String {
-    let known: Vec<String> = items.iter().take(MOST_LISTED).map(|item| cut(&item.line())).collect();
+    let known: Vec<String> = items.iter().take(MAX_LISTED).map(|item| cut(&item.line())).collect();
     let more = if items.len() > known.len() {
         format!(" and {} more", items.len() - known.len())
     } else {
@@ -238,8 +238,8 @@ fn with_task(mut shown: Value, task: Option<&Promoted>) -> Value {
 
 /// Returns an answer with at most ten tasks; the others are counted in `leftOut`.
 fn answer(mut tasks: Vec<Value>, fields: Value) -> Value {
-    let left_out = tasks.len().saturating_sub(MOST_LISTED);
-    tasks.truncate(MOST_LISTED);
+    let left_out = tasks.len().saturating_sub(MAX_LISTED);
+    tasks.truncate(MAX_LISTED);
     let mut answer = Map::from_iter([("tasks".to_owned(), Value::from(tasks))]);
     if let Value::Object(fields) = fields {
         answer.extend(fields);
@@ -251,8 +251,8 @@ fn answer(mut tasks: Vec<Value>, fields: Value) -> Value {
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= MOST_CHARS {
+    if text.chars().count() <= MAX_CHARS {
         return text.to_owned();
     }
-    text.chars().take(MOST_CHARS).chain(['…']).collect()
+    text.chars().take(MAX_CHARS).chain(['…']).collect()
 }

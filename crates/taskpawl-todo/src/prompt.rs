@@ -40,7 +40,7 @@ fn within_block(title: &str) -> String {
 }
 
 /// Number of characters of a title that are displayed.
-const MOST_SHOWN: usize = 500;
+const MAX_SHOWN: usize = 500;
 
 /// Returns a title for people: one line without control characters and inline Markdown, cut after 500 characters.
 ///
@@ -51,7 +51,7 @@ const MOST_SHOWN: usize = 500;
 /// ```
 pub fn plain_title(title: &str) -> String {
     let line = plain_line(title);
-    let head: String = line.chars().take(MOST_SHOWN).collect();
+    let head: String = line.chars().take(MAX_SHOWN).collect();
     let dots = if head.len() < line.len() { "…" } else { "" };
     strip(&head).trim().to_owned() + dots
 }

@@ -16,10 +16,10 @@ use crate::list::{End, Item, ItemId, List};
 use crate::lists::{Lists, READ_ONLY};
 
 /// Longest name of a directory, in bytes.
-const MOST_ID_BYTES: usize = 255;
+const MAX_ID_BYTES: usize = 255;
 
 /// Longest lease of an item.
-const MOST_LEASE: Duration = Duration::from_hours(365 * 24);
+const MAX_LEASE: Duration = Duration::from_hours(365 * 24);
 
 /// Names of the operations.
 pub(crate) const OPERATIONS: [&str; 9] =
@@ -149,7 +149,7 @@ fn item(args: Args<'_>) -> Result<String, String> {
 fn lease(given: &Value) -> Result<Period, String> {
     let period: Option<Period> = given.as_str().and_then(|text| text.parse().ok());
     period
-        .filter(|period| period.0 <= MOST_LEASE)
+        .filter(|period| period.0 <= MAX_LEASE)
         .ok_or_else(|| "lease must be a duration such as `5m`, of at most 8760h".to_owned())
 }
 
@@ -157,7 +157,7 @@ fn lease(given: &Value) -> Result<Period, String> {
 fn file(root: &Path, agent: &str) -> Option<ListFile> {
     let is_name = agent != "."
         && agent != ".."
-        && agent.len() <= MOST_ID_BYTES
+        && agent.len() <= MAX_ID_BYTES
         && !agent.chars().any(|c| c == '/' || c == '\\' || c.is_control());
     let folder = PathBuf::from("system/agents").join(agent);
     let place = Place { base: root.to_owned(), folder, is_private: true };

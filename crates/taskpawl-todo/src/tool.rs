@@ -52,7 +52,7 @@ impl Tool for DialectTool {
     }
 
     /// Skips the validation by the host: the dialect has its own error texts, which models know.
-    fn judged_args(&self) -> Option<Vec<&str>> {
+    fn policy_args(&self) -> Option<Vec<&str>> {
         let alias = if self.text.verb == Verb::Manage { &checklist::LIST_ARGUMENTS[..] } else { &[] };
         // The scope argument is accepted even if the scope is fixed; it is ignored then.
         let params = self.text.all_params(true).map(|param| param.name);

@@ -206,7 +206,7 @@ pub struct RedactorStream {
 
 /// Match that has to be redacted.
 #[derive(Debug)]
-struct Found {
+struct SecretMatch {
     start: usize,
     end: usize,
     name: Arc<str>,
@@ -217,7 +217,7 @@ struct Found {
 enum Next {
     None,
     Token {
-        found: Found,
+        found: SecretMatch,
         /// Offset of the prefix; the secret part may start later.
         at: usize,
     },
@@ -274,7 +274,8 @@ impl RedactorStream {
             }
         }
         if is_end && let Some((start, name)) = known.cut(&self.buffer, done.max(self.hidden)) {
-            done = self.hide(&Found { start, end: self.buffer.len(), name: Arc::clone(name) }, done, out);
+            done =
+                self.hide(&SecretMatch { start, end: self.buffer.len(), name: Arc::clone(name) }, done, out);
         }
         let from = done.max(self.hidden);
         if from < open {
@@ -290,7 +291,7 @@ impl RedactorStream {
     }
 
     /// Writes the text before a match and its mark; returns the offset up to which the text is written.
-    fn hide(&mut self, found: &Found, done: usize, out: &mut Vec<u8>) -> usize {
+    fn hide(&mut self, found: &SecretMatch, done: usize, out: &mut Vec<u8>) -> usize {
         let from = done.max(self.hidden);
         // Overlapping matches share one mark.
         let is_apart = found.start >= self.hidden && found.end > from;
@@ -304,11 +305,11 @@ impl RedactorStream {
         from.max(found.start.min(found.end))
     }
 
-    fn next_value(&self, known: &Known, from: usize) -> Option<Found> {
+    fn next_value(&self, known: &Known, from: usize) -> Option<SecretMatch> {
         let rest = self.buffer.get(from..)?;
         let found = known.values.as_ref()?.find(rest)?;
         let name = Arc::clone(&known.names[found.pattern().as_usize()]);
-        Some(Found { start: from + found.start(), end: from + found.end(), name })
+        Some(SecretMatch { start: from + found.start(), end: from + found.end(), name })
     }
 
     /// Returns the next token with a prefix that starts before `open`.
@@ -335,7 +336,7 @@ impl RedactorStream {
                 }
                 Verdict::More => return Next::Open(at),
                 Verdict::Found { start, end } => {
-                    return Next::Token { found: Found { start, end, name: shape.name.into() }, at };
+                    return Next::Token { found: SecretMatch { start, end, name: shape.name.into() }, at };
                 }
             }
         }

@@ -185,10 +185,10 @@ impl RegisteredTool {
 
     /// Checks the arguments in a plan; the error names the first field that does not fit.
     ///
-    /// They are checked against the schema. A tool that [answers invalid arguments itself](Tool::judged_args) gets only
+    /// They are checked against the schema. A tool that [answers invalid arguments itself](Tool::policy_args) gets only
     /// a check for misspelt names.
     pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {
-        match self.tool.judged_args() {
+        match self.tool.policy_args() {
             Some(names) => check_names(&self.spec().name, &names, args),
             None => check(self.args.get(self.spec()), &self.spec().name, args),
         }
@@ -197,7 +197,7 @@ impl RegisteredTool {
     /// Checks the arguments of a call that is about to start. This is [`check_args`](Self::check_args), but a tool that
     /// answers invalid arguments itself gets them unchecked.
     pub fn check_call(&self, args: &Value) -> Result<(), ToolError> {
-        if self.tool.judged_args().is_some() { Ok(()) } else { self.check_args(args) }
+        if self.tool.policy_args().is_some() { Ok(()) } else { self.check_args(args) }
     }
 }
 

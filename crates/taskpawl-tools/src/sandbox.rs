@@ -1,10 +1,10 @@
 //! Which sandbox the programs of a call get: what the user set, where the project lies, and what the call asks for, come to a
 //! profile. How it is enforced is the business of `taskpawl-process`.
 
-mod carve;
 mod closed;
 mod confinement;
 mod dotenv;
+mod excluded_paths;
 mod hard_links;
 mod hint;
 mod links;

@@ -15,7 +15,7 @@ use crate::error::ToolError;
 ///
 /// - At most one start of a call runs at a time, by [`CallContext::call`]; different calls run in parallel.
 /// - `args` fit the schema of [`Tool::spec`]: [`call_guarded`](crate::call_guarded) has checked them. Exceptions are
-///   tools that check arguments themselves ([`Tool::is_foreign`], [`Tool::judged_args`]).
+///   tools that check arguments themselves ([`Tool::is_foreign`], [`Tool::policy_args`]).
 /// - A call ends soon after its context is cancelled or its deadline has passed. One that does not is dropped
 ///   [`CallLimits::grace`](crate::CallLimits::grace) later.
 /// - Dropping the future leaves nothing running that the call has started.
@@ -38,7 +38,7 @@ pub trait Tool: Send + Sync + Debug {
     ///
     /// Then arguments are not checked before a call. Authors of plans are warned about misspelt names only; the tool
     /// answers everything else that the schema would refuse.
-    fn judged_args(&self) -> Option<Vec<&str>> {
+    fn policy_args(&self) -> Option<Vec<&str>> {
         None
     }
 

@@ -16,7 +16,7 @@ use taskpawl_tools::{
 
 use crate::error::OpenError;
 use crate::facade::Taskpawl;
-use crate::keeper::PolicyKeeper;
+use crate::policy_adapter::PolicyAdapter;
 
 /// Options for opening a [`Taskpawl`]. Every option except the store has a default.
 #[derive(Debug)]
@@ -288,7 +288,7 @@ impl Builder {
             .with_source(self.source)
             .with_kind(self.kind)
             .with_origin(self.origin)
-            .with_gatekeeper(Arc::new(PolicyKeeper(policy)));
+            .with_policy_hook(Arc::new(PolicyAdapter(policy)));
         let tools = Arc::new(registry);
         let engine = if let Location::Call(_) = &self.location {
             Engine::of_another(manager, tools, project)

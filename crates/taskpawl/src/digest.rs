@@ -6,8 +6,8 @@ use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
 use taskpawl_model::{
     Advice, Advised, BlockedReason, CallId, CallRecord, CallStatus, Context, DecideError, FailureClass, Key,
-    Means, Query, ReadyPart, RunId, RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable,
-    View, ViewResult, Work, offered, ready_part,
+    Means, Query, ReadyPart, RunId, RunRecord, Status, TaskId, TaskRecord, TaskStatus, Timestamp,
+    UnrunnableTask, View, ViewResult, Work, offered, ready_part,
 };
 
 /// Number of failed tasks that are read for grouping; the counts cover all of them.
@@ -45,7 +45,7 @@ pub struct Digest {
     /// Ready tasks for runs, in the order in which they are taken.
     pub ready_to_run: Listed<Ready>,
     /// Ready tasks that no run here can take, each with the missing tool or resource.
-    pub for_nobody: Listed<Untakable>,
+    pub for_nobody: Listed<UnrunnableTask>,
     /// Tasks that are blocked for a reason of their own: an approval, a decision, a block by hand, or a missing tool.
     pub on_hold: Listed<OnHold>,
     /// Failed tasks, grouped by tool and class of error. Only the first 50 are grouped.
@@ -328,7 +328,7 @@ impl Gatherer<'_> {
         for key in held.drain(..) {
             let task = self.view.task(key)?;
             let state = task.as_ref().map(|task| &task.body.state);
-            if matches!(state, Some(TaskState::InProgress { claim }) if claim.is_of(me)) {
+            if matches!(state, Some(TaskStatus::InProgress { claim }) if claim.is_of(me)) {
                 own.push(key);
             }
         }
@@ -338,7 +338,7 @@ impl Gatherer<'_> {
 
     fn claim(&self, key: Key) -> ViewResult<Option<Held>> {
         let Some(task) = self.view.task(key)? else { return Ok(None) };
-        let TaskState::InProgress { claim } = task.body.state.clone() else { return Ok(None) };
+        let TaskStatus::InProgress { claim } = task.body.state.clone() else { return Ok(None) };
         Ok(Some(Held {
             task: task.id,
             name: task.spec.name.clone(),
@@ -373,7 +373,7 @@ impl Gatherer<'_> {
     }
 
     /// Returns ready tasks for runs, and those that no run here can take.
-    fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<Untakable>)> {
+    fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<UnrunnableTask>)> {
         let ReadyPart { takable, for_nobody } =
             ready_part(self.view, &[Work::Calls], self.most + 1, self.means)?;
         let keys = takable.iter().map(|node| node.key).collect();
@@ -394,7 +394,7 @@ impl Gatherer<'_> {
     fn on_hold(&self) -> ViewResult<Listed<OnHold>> {
         self.first(self.view.on_hold(self.most + 1)?).try_map(|key| {
             let Some(TaskRecord { id, spec, body, .. }) = self.view.task(key)? else { return Ok(None) };
-            let TaskState::Blocked { reason } = body.state.clone() else { return Ok(None) };
+            let TaskStatus::Blocked { reason } = body.state.clone() else { return Ok(None) };
             Ok(Some(OnHold { task: id, name: spec.name.clone(), reason: *reason }))
         })
     }
@@ -405,7 +405,7 @@ impl Gatherer<'_> {
         let mut groups: Vec<Failures> = Vec::new();
         for key in keys.items {
             let Some(task) = self.view.task(key)? else { continue };
-            let TaskState::Failed { error, class } = task.body.state.clone() else { continue };
+            let TaskStatus::Failed { error, class } = task.body.state.clone() else { continue };
             let calls = self.view.calls(key)?;
             let (tool, class) = kind_of_failure(class, &calls);
             match groups.iter_mut().find(|group| (&group.tool, &group.class) == (&tool, &class)) {

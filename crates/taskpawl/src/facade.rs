@@ -10,7 +10,7 @@ use taskpawl_model::{
     ActorKind, ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId,
     expand_plan, parse_plan, read_plan,
 };
-use taskpawl_store::{Door, Finding, Location, Severity};
+use taskpawl_store::{Diagnostic, Location, PlanSocket, Severity};
 use taskpawl_tools::{CallContext, inherited};
 
 use crate::builder::Builder;
@@ -69,8 +69,8 @@ impl Taskpawl {
     /// The handle can read the plan and, with `planAccess: add`, add tasks in the name of the call until the call ends. Everything
     /// else is refused. Its methods block, and the run that answers may be on the same thread: call them in `spawn_blocking`.
     pub fn builder_of(call: &CallContext) -> Option<Builder> {
-        let door = Door::from(Arc::clone(call.plan.as_ref()?));
-        Some(Self::builder_at(Location::Call(door)))
+        let socket = PlanSocket::from(Arc::clone(call.plan.as_ref()?));
+        Some(Self::builder_at(Location::Call(socket)))
     }
 
     /// Returns a builder for the plan of the call that started this program, like [`builder_of`](Self::builder_of). `descriptor` is
@@ -79,7 +79,7 @@ impl Taskpawl {
     /// # Errors
     /// No descriptor with this number is open: an intermediate program has not passed it on.
     pub fn builder_within(descriptor: i32) -> io::Result<Builder> {
-        Ok(Self::builder_at(Location::Call(Door::from(inherited(descriptor)?))))
+        Ok(Self::builder_at(Location::Call(PlanSocket::from(inherited(descriptor)?))))
     }
 
     /// Returns the manager, which has all commands and reads.
@@ -104,22 +104,22 @@ impl Taskpawl {
         &self.engine
     }
 
-    /// Checks the store, and files and locks that runs and calls left behind. With `mend`, repairs everything that can be repaired
+    /// Checks the store, and files and locks that runs and calls left behind. With `repair`, repairs everything that can be repaired
     /// without loss.
     ///
     /// # Errors
     /// The store cannot be opened for a reason other than damage, or a repair failed. Damage is a diagnostic, not an error.
-    pub fn examine(&self, mend: bool) -> Result<Vec<Finding>, Error> {
+    pub fn examine(&self, repair: bool) -> Result<Vec<Diagnostic>, Error> {
         let context = self.manager().request(Command::Settle).context;
-        let mut found = taskpawl_store::examine(&self.location, mend.then_some(&context))?;
+        let mut found = taskpawl_store::examine(&self.location, repair.then_some(&context))?;
         // The engine's checks read runs and leases from the store, which a damaged store cannot answer.
         if found.iter().any(|finding| finding.severity == Severity::Damage) {
             let message = "leases, runs and output were not looked at";
             let remedy = "look again when the damage is gone";
-            found.push(Finding::new("skipped", Severity::Note, &self.location, message, remedy));
+            found.push(Diagnostic::new("skipped", Severity::Note, &self.location, message, remedy));
             return Ok(found);
         }
-        found.extend(self.engine.examine(mend)?);
+        found.extend(self.engine.examine(repair)?);
         Ok(found)
     }
 

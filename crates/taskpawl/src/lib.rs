@@ -26,8 +26,8 @@ mod builder;
 pub mod digest;
 mod error;
 mod facade;
-mod keeper;
 mod near;
+mod policy_adapter;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
@@ -36,9 +36,9 @@ pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use near::{AskedByRule, near_rules};
 pub use taskpawl_engine::{
-    Approver, ChangedBeyond, EndedEarly, Engine, FailedTask, FailureGroup, KeySource, NotRun, Observer,
-    Output, OutputPart, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions,
-    RunSource, RunSummary, Spent, TaskSpent, Verdict, Waiting,
+    ApprovalVerdict, Approver, ChangedBeyond, EndedEarly, Engine, FailedTask, FailureGroup, KeySource,
+    NotRun, Observer, Output, OutputPart, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent,
+    RunOptions, RunSource, RunSummary, RunUsage, TaskUsage, Waiting,
 };
 pub use taskpawl_manager::{
     ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager,

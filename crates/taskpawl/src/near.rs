@@ -6,7 +6,7 @@ use taskpawl_manager::{Error, HistoryFilter, Manager};
 use taskpawl_model::{BlockedReason, CallId, Cause, EventKind, Map, TaskId, ToolCall};
 use taskpawl_tools::{NearRule, Policy, PolicyCall};
 
-use crate::keeper;
+use crate::policy_adapter;
 
 /// Number of recent events that are searched for questions.
 const MAX_EVENTS: usize = 5_000;
@@ -64,7 +64,7 @@ fn asked_lately(manager: &Manager) -> Result<BTreeMap<TaskId, Vec<Option<CallId>
 
 fn rules_near(policy: &Policy, call: &ToolCall) -> Vec<NearRule> {
     let args: &Map = call.evaluated_args.as_ref().unwrap_or(&call.args);
-    let origin = keeper::origin(call.origin);
+    let origin = policy_adapter::origin(call.origin);
     let explained = policy.explain(&PolicyCall { tool: &call.tool_name, args, origin, sandbox: None });
     let near = explained.steps.into_iter().flat_map(|step| step.near);
     near.filter(|rule| rule.never.is_empty()).collect()

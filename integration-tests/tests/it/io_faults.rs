@@ -216,7 +216,7 @@ fn a_change_that_cannot_be_read_back_is_reported_as_done() {
         }
         let home = case.home("");
         let run = run_with(&strace, &home, &point);
-        assert_eq!(judge(&home, case, &run), Vec::<String>::new(), "{point}: {run:?}");
+        assert_eq!(authorize(&home, case, &run), Vec::<String>::new(), "{point}: {run:?}");
         if run.stderr.contains(UNREAD) {
             assert_eq!((run.code, run.stdout.as_str()), (Some(0), "new\n"), "{point}: {run:?}");
             unread += 1;
@@ -240,7 +240,7 @@ fn a_failed_sync_closes_the_handle() {
             }
             let home = case.home("");
             let run = run_with(&strace, &home, &point);
-            assert_eq!(judge(&home, case, &run), Vec::<String>::new(), "{point}: {run:?}");
+            assert_eq!(authorize(&home, case, &run), Vec::<String>::new(), "{point}: {run:?}");
             closed += usize::from(run.stdout.contains(IN_DOUBT) && run.stdout.contains(CLOSED));
         }
         let store = if is_json { "JSON" } else { "a database" };
@@ -332,7 +332,7 @@ fn tally(strace: &Strace, points: &[Point], faults: &str) -> Tally {
 fn tally_at(strace: &Strace, point: &Point, faults: &str) -> Tally {
     let home = point.case.home(faults);
     let run = run_with(strace, &home, point);
-    let wrong = judge(&home, point.case, &run);
+    let wrong = authorize(&home, point.case, &run);
     Tally {
         faults: 1,
         answered_ok: usize::from(run.code == Some(0)),
@@ -365,7 +365,7 @@ fn is_panic_of_ours(run: &Run) -> bool {
 }
 
 /// Returns the mistakes in an answer and in the store after it.
-fn judge(home: &Home, case: Case, run: &Run) -> Vec<String> {
+fn authorize(home: &Home, case: Case, run: &Run) -> Vec<String> {
     let mut wrong = Vec::new();
     if is_panic_of_ours(run) {
         wrong.push("a panic or a signal".to_owned());

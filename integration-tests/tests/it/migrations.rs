@@ -104,7 +104,7 @@ fn tally(
         let home = old_store(faults);
         let run = Run::of(&mut strace.killing(&home, call, number, &program_of(&home, STEP)));
         kills += usize::from(run.code != Some(0));
-        match judge(&home) {
+        match authorize(&home) {
             Ok(is_old) => old += usize::from(is_old),
             Err(mistake) => wrong.push(format!("{call} {number}: {mistake}")),
         }
@@ -113,7 +113,7 @@ fn tally(
 }
 
 /// Returns whether the store has the old schema; an error if it is neither old nor new, or incomplete.
-fn judge(home: &Home) -> Result<bool, String> {
+fn authorize(home: &Home) -> Result<bool, String> {
     let tasks = || {
         let page = home
             .manager()

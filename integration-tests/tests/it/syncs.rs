@@ -11,7 +11,7 @@ use crate::support::{Figures, Home, Run, Strace, Trace, skip};
 const SYNCS: &str = "fsync,fdatasync,sync_file_range,msync,syncfs,sync";
 
 /// Limit per task with 64 calls in flight.
-const MOST_SYNCS: f64 = 0.2;
+const MAX_SYNCS: f64 = 0.2;
 
 /// Runs `args`; returns the outcome and the number of syncs.
 fn syncs_of(strace: &Strace, home: &Home, args: &[&str]) -> (Run, usize) {
@@ -29,11 +29,11 @@ fn traced(strace: &Strace, home: &Home, calls: &str, command: &Command) -> (Run,
 fn syncs_of_runs() {
     let Some(strace) = Strace::find("syncs of runs") else { return };
     let mut figures = Figures::of("syncs_of_runs", 0);
-    let wide = least(MOST_SYNCS, || wide_syncs(&strace, ""));
+    let wide = least(MAX_SYNCS, || wide_syncs(&strace, ""));
     figures.add(format!("{wide:.3} syncs a task with 64 calls in flight"));
     let alone = alone_syncs(&strace);
     figures.add(format!("{alone:.3} alone"));
-    assert!(wide <= MOST_SYNCS, "{wide} syncs a task with 64 calls in flight");
+    assert!(wide <= MAX_SYNCS, "{wide} syncs a task with 64 calls in flight");
     assert!((1.0..=2.0).contains(&alone), "{alone} syncs a task alone");
     let none = wide_syncs(&strace, "SkipSync");
     assert!(none < 0.01, "the control: {none} syncs a task where there should be none");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use taskpawl::model::{
     BlockedReason, CallRecord, CallStatus, Claim, EventKind, Key, Map, Means, Query, RunId, Status, TaskId,
-    TaskState, Timestamp, View, ViewResult, Work, blocked_reason, format_time, untakable_task,
+    TaskStatus, Timestamp, View, ViewResult, Work, blocked_reason, format_time, unrunnable_task,
 };
 use taskpawl::{Error, Manager, RunState};
 
@@ -207,21 +207,21 @@ impl Entry {
     fn read(view: &dyn View, key: Key, means: &Means) -> ViewResult<Option<Self>> {
         let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
         let state = task.body.state.clone();
-        let lacking = untakable_task(view, &node, means)?.map(|task| task.because);
+        let lacking = unrunnable_task(view, &node, means)?.map(|task| task.because);
         let is_for_nobody = lacking.is_some();
         let detail = match &state {
-            TaskState::InProgress { .. } => now_doing(&view.calls(key)?),
-            TaskState::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
-            TaskState::Failed { error, .. } => error.lines().next().map(str::to_owned),
-            TaskState::Todo => lacking,
-            TaskState::Done | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => None,
+            TaskStatus::InProgress { .. } => now_doing(&view.calls(key)?),
+            TaskStatus::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
+            TaskStatus::Failed { error, .. } => error.lines().next().map(str::to_owned),
+            TaskStatus::Todo => lacking,
+            TaskStatus::Done | TaskStatus::Cancelled { .. } | TaskStatus::Skipped { .. } => None,
         };
         let is_behind = matches!(
             state.blocked_reason(),
             Some(BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. })
         );
         let status = state.status();
-        let claim = if let TaskState::InProgress { claim } = state { Some(claim) } else { None };
+        let claim = if let TaskStatus::InProgress { claim } = state { Some(claim) } else { None };
         let (name, assignee) = (task.spec.name.clone(), task.spec.assignee.clone());
         let parent = node.parent;
         Ok(Some(Self {

@@ -74,7 +74,7 @@ impl Panel<'_> {
 fn panels<'a>(sheet: &'a Sheet, view: &View) -> Vec<Panel<'a>> {
     let plan = Panel { title: "Tasks".to_owned(), owner: None, has_ended: false, list: &sheet.plan };
     let has_plan = sheet.lists.is_empty() || plan.list.lines() > 0;
-    let scope = view.width.map_or(MOST_SCOPE, |width| (width / 4).clamp(LEAST_SCOPE, MOST_SCOPE));
+    let scope = view.width.map_or(MAX_SCOPE, |width| (width / 4).clamp(MIN_SCOPE, MAX_SCOPE));
     let kept = sheet.lists.iter().map(|kept| Panel {
         title: format!("Tasks of {}", cut(&clean(&kept.scope), scope)),
         owner: Some(&kept.owner),
@@ -85,11 +85,11 @@ fn panels<'a>(sheet: &'a Sheet, view: &View) -> Vec<Panel<'a>> {
 }
 
 /// How many columns have to be left for the name of an owner.
-const LEAST_OWNER: usize = 6;
+const MIN_OWNER: usize = 6;
 
 /// How many columns of a scope are shown where there is little room, and where there is enough: as many as a UUID has.
-const LEAST_SCOPE: usize = 16;
-const MOST_SCOPE: usize = 36;
+const MIN_SCOPE: usize = 16;
+const MAX_SCOPE: usize = 36;
 
 /// Returns how many lines all of it takes below the first header.
 fn lines_below(panels: &[Panel<'_>]) -> usize {
@@ -116,7 +116,7 @@ fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> Shown {
     let room = width.saturating_sub(title.width());
     let owner = panel.owner.map(|owner| format!("  {}", clean(owner))).unwrap_or_default();
     // Rather no bar than half a name, or half of the state: the title says how far it is.
-    let owner = if room >= LEAST_OWNER { cut(&owner, room) } else { String::new() };
+    let owner = if room >= MIN_OWNER { cut(&owner, room) } else { String::new() };
     let state = state(panel.list, view.turn, room.saturating_sub(owner.width()));
     let bar = room.saturating_sub(owner.width() + state.width() + 2).min(LONGEST);
     let mut line = paint.style(style::BOLD, &cut(&title, width));
@@ -234,12 +234,12 @@ fn row(item: &Item, view: &View, paint: Paint) -> Shown {
 
 /// Shares the columns of a line: the title gets what it needs, but for some where there is much to be said beside it.
 fn share(title: &str, beside: &str, room: usize) -> (String, String) {
-    const LEAST: usize = 6;
+    const MIN: usize = 6;
     let most =
         if beside.is_empty() { room } else { room.saturating_sub(beside.width() + 2).max(room / 5 * 3) };
     let title = cut(title, most);
     let left = room.saturating_sub(title.width() + 2);
-    let beside = if left >= LEAST.min(beside.width()) { cut(beside, left) } else { String::new() };
+    let beside = if left >= MIN.min(beside.width()) { cut(beside, left) } else { String::new() };
     (title, beside)
 }
 

@@ -12,7 +12,7 @@ use taskpawl::{ApplyOptions, Error, Manager};
 
 use crate::app::App;
 use crate::commands::{calls, parse, question};
-use crate::error::{CliError, Problem, SHOWN};
+use crate::error::{CliError, MAX_SHOWN, Problem};
 use crate::shown::{Shown, shown};
 use crate::text::{clean, nearest, style};
 
@@ -200,7 +200,7 @@ impl PlanFile {
             };
             let Refusal::UnknownTask { similar, .. } = *refusal else { continue };
             // To compare each with every name takes long, and more than these are read by programs.
-            let hint = (problems.len() < SHOWN).then(|| self.hint(task, id, &similar));
+            let hint = (problems.len() < MAX_SHOWN).then(|| self.hint(task, id, &similar));
             let message = format!("needs `{id}`, which is neither in the plan nor in the store");
             let problem =
                 Problem::at(Some(&self.shown), task.at, format!("task `{}`", name_of(task)), message);
@@ -290,7 +290,7 @@ fn expand(app: &App, plan: &Plan) -> Result<ExitCode, CliError> {
 /// A look at what would be needs no project: without one it is a look at an empty store.
 pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     match app.place() {
-        Err(CliError::Place(PlacementError::NoProject { .. })) => {
+        Err(CliError::Placement(PlacementError::NoProject { .. })) => {
             app.out().remark("there is no project here; compared with an empty store");
             let manager = Manager::new(store::open(&Location::Memory), &app.config()?.actor);
             Ok(manager.with_source(app.source()?).with_origin(Origin::Plan))
@@ -346,13 +346,13 @@ pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
 }
 
 /// The most ids of a kind in the report of an apply; `--json` has all ids.
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// Returns the first ids of a list; `--json` has all.
 fn listed(ids: &[TaskId]) -> String {
-    let mut words: Vec<String> = ids.iter().take(LISTED).map(ToString::to_string).collect();
-    if ids.len() > LISTED {
-        words.push(format!("{} more (--json lists them)", ids.len() - LISTED));
+    let mut words: Vec<String> = ids.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+    if ids.len() > MAX_LISTED {
+        words.push(format!("{} more (--json lists them)", ids.len() - MAX_LISTED));
     }
     words.join(", ")
 }

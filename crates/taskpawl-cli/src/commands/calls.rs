@@ -7,12 +7,12 @@ use taskpawl::model::{Advice, CallSpec, Hint, Map, NewCall, Plan, PlanTask, Posi
 use taskpawl::tools::ToolError;
 
 use crate::app::App;
-use crate::error::{CliError, Problem, SHOWN};
+use crate::error::{CliError, MAX_SHOWN, Problem};
 use crate::servers::McpServers;
 use crate::toolbox::Toolbox;
 
 /// What is said about one call.
-enum Finding {
+enum ToolProblem {
     /// Another program may know the tool, so this is only worth a warning.
     UnknownTool(Hint),
     Wrong {
@@ -77,12 +77,12 @@ fn check<'a>(
     let (mut problems, mut unknown) = (Vec::new(), Vec::new());
     for (index, call) in calls {
         match look_at(toolbox, app.servers()?, call) {
-            Some(Finding::UnknownTool(message)) => {
+            Some(ToolProblem::UnknownTool(message)) => {
                 let (file, at, path) = place(index, "");
-                let message = message.worded(&*app.out().line);
+                let message = message.format_with(&*app.out().line);
                 unknown.push(Problem::at(file.as_deref(), at, path, message));
             }
-            Some(Finding::Wrong { field, problem }) => {
+            Some(ToolProblem::Wrong { field, problem }) => {
                 let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));
                 problems.push(Problem::at(file.as_deref(), at, path, problem));
             }
@@ -95,33 +95,33 @@ fn check<'a>(
 
 fn warn_of_unknown(app: &App, calls: Vec<Problem>) {
     let groups = Problem::kinds(calls);
-    for group in groups.iter().take(SHOWN) {
+    for group in groups.iter().take(MAX_SHOWN) {
         app.out().warn(&group.counted(&group.first.line()));
     }
-    let more: usize = groups.iter().skip(SHOWN).map(|group| group.count).sum();
+    let more: usize = groups.iter().skip(MAX_SHOWN).map(|group| group.count).sum();
     if more > 0 {
         let more = Hint::new(format!("… and {more} more whose tool is not known here: "));
         let out = app.out();
-        out.warn(&more.advice(TOOLS).text(" shows all tools").worded(&*out.line));
+        out.warn(&more.advice(TOOLS).text(" shows all tools").format_with(&*out.line));
     }
 }
 
-fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<Finding> {
+fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<ToolProblem> {
     let Some(tool) = toolbox.registry().get(&call.tool_name) else {
-        return Some(Finding::UnknownTool(toolbox.unknown(servers, &call.tool_name)));
+        return Some(ToolProblem::UnknownTool(toolbox.unknown(servers, &call.tool_name)));
     };
     if call.plan_access.is_some()
         && let Err(ToolError::InvalidArgs { field, problem, .. }) = tool.check_plan_access()
     {
-        return Some(Finding::Wrong { field, problem });
+        return Some(ToolProblem::Wrong { field, problem });
     }
     // What is still to be evaluated has no type yet.
     if call.args.values().any(has_expression) {
         return None;
     }
     match tool.check_args(&Value::Object(Map::clone(&call.args))) {
-        Err(ToolError::InvalidArgs { field, problem, .. }) => Some(Finding::Wrong { field, problem }),
-        Err(other) => Some(Finding::Wrong { field: "args".to_owned(), problem: other.to_string() }),
+        Err(ToolError::InvalidArgs { field, problem, .. }) => Some(ToolProblem::Wrong { field, problem }),
+        Err(other) => Some(ToolProblem::Wrong { field: "args".to_owned(), problem: other.to_string() }),
         Ok(()) => None,
     }
 }
@@ -144,6 +144,6 @@ pub(crate) fn require_tool(app: &App, name: &str) -> Result<(), CliError> {
 
 /// Says that there is no tool of this name.
 pub(crate) fn unknown_tool(app: &App, name: &str) -> Result<CliError, CliError> {
-    let message = app.toolbox()?.unknown(app.servers()?, name).worded(&*app.out().line);
+    let message = app.toolbox()?.unknown(app.servers()?, name).format_with(&*app.out().line);
     Ok(CliError::usage_with(message, Hint::from(TOOLS).text(" shows all")))
 }

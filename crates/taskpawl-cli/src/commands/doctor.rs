@@ -2,7 +2,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use taskpawl::model::{Advice, Hint, TaskId};
-use taskpawl::store::{Finding, Location, PlacementError, Severity};
+use taskpawl::store::{Diagnostic, Location, PlacementError, Severity};
 use taskpawl::tools::{Enforcement, Level, NearRule, NetworkWall, SpawnError};
 use taskpawl::{AskedByRule, Taskpawl};
 
@@ -42,7 +42,7 @@ const NO_PROJECT: &str = "project";
 /// Looks for what is wrong.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let (plans, mut found) = match app.place() {
-        Err(CliError::Place(PlacementError::NoProject { directory })) if !args.fix => {
+        Err(CliError::Placement(PlacementError::NoProject { directory })) if !args.fix => {
             outside(app, &directory)?
         }
         _ => {
@@ -55,10 +55,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     found.extend(
         app.left_aside()
             .into_iter()
-            .map(|(message, remedy)| Finding::new("config", Severity::Damage, "project", message, remedy)),
+            .map(|(message, remedy)| Diagnostic::new("config", Severity::Damage, "project", message, remedy)),
     );
     // A damaged store may have no history that can be read.
-    if !found.iter().any(|finding| finding.is_open() && finding.severity == Severity::Damage) {
+    if !found.iter().any(|diagnostic| diagnostic.is_open() && diagnostic.severity == Severity::Damage) {
         found.extend(near_rules(app, &plans)?);
     }
     let tried = plans.engine().probe_sandbox();
@@ -74,18 +74,21 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return Ok(exit(&found));
     }
     let mut text = Shown::new();
-    for finding in &found {
-        let (word, look) = word(finding);
+    for diagnostic in &found {
+        let (word, look) = word(diagnostic);
         let label = out.paint.style(look, word);
-        let line = format!("{}: {}", finding.place, finding.message);
-        let advice = advice(finding);
+        let line = format!("{}: {}", diagnostic.place, diagnostic.message);
+        let advice = advice(diagnostic);
         text.push(shown![label, "  ", clean_block(&line), "\n         ", clean_block(&advice), "\n"]);
     }
-    if starts_programs && !found.iter().any(|finding| finding.is_open() || finding.check == NO_PROJECT) {
+    if starts_programs
+        && !found.iter().any(|diagnostic| diagnostic.is_open() || diagnostic.check == NO_PROJECT)
+    {
         text.push("all is well\n");
     }
     out.print(text)?;
-    let mendable = found.iter().filter(|finding| finding.is_open() && finding.severity == Severity::Mendable);
+    let mendable =
+        found.iter().filter(|diagnostic| diagnostic.is_open() && diagnostic.severity == Severity::Repairable);
     if mendable.count() > 0 {
         out.advise(&Hint::from(Advice::DoctorFix {}).text(" repairs this without loss"));
     }
@@ -93,19 +96,19 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 /// Returns notes about allow rules that lacked a key for calls that asked.
-fn near_rules(app: &App, plans: &Taskpawl) -> Result<Vec<Finding>, CliError> {
+fn near_rules(app: &App, plans: &Taskpawl) -> Result<Vec<Diagnostic>, CliError> {
     let policy = app.policy()?.clone().with_tools(app.toolbox()?.registry().clone());
     Ok(taskpawl::near_rules(plans.manager(), &policy)?.into_iter().map(of_near_rule).collect())
 }
 
-fn of_near_rule(asked: AskedByRule) -> Finding {
+fn of_near_rule(asked: AskedByRule) -> Diagnostic {
     let NearRule { rule, file, line, add, .. } = asked.rule;
     let file = file.map_or_else(|| "the policy".to_owned(), |file| file.display().to_string());
     let tasks = list_of(&asked.tasks);
     let message = format!("the rule on `{rule}` did not allow what asked for an approval in {tasks}");
     let keys: Vec<String> = add.iter().map(|key| format!("`{key}`")).collect();
     let remedy = format!("with {} in the rule it allows that", keys.join(" and "));
-    Finding::new("rules", Severity::Note, format!("{file} line {line}"), message, remedy)
+    Diagnostic::new("rules", Severity::Note, format!("{file} line {line}"), message, remedy)
 }
 
 /// How many tasks are named.
@@ -120,19 +123,19 @@ fn list_of(tasks: &[TaskId]) -> String {
 }
 
 /// Returns what tries the sandbox where there is no project, and that there is none.
-fn outside(app: &App, directory: &Path) -> Result<(Taskpawl, Vec<Finding>), CliError> {
+fn outside(app: &App, directory: &Path) -> Result<(Taskpawl, Vec<Diagnostic>), CliError> {
     let builder = app.builder_at(Location::Memory, directory)?;
     let plans = app.held(builder, &SandboxArgs::default())?.open()?;
     let message = "it is in no project: there is no store to look at, and only the sandbox was tried";
     let remedy = "`taskpawl init` makes it a project; `--store PATH` names a store";
-    let found = Finding::new(NO_PROJECT, Severity::Note, directory.display(), message, remedy);
+    let found = Diagnostic::new(NO_PROJECT, Severity::Note, directory.display(), message, remedy);
     Ok((plans, vec![found]))
 }
 
 /// Says what keeps programs from doing harm on this machine.
-fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Finding {
-    let finding = |message: String, remedy: String| {
-        Finding::new("sandbox", Severity::Note, "programs", message, remedy)
+fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
+    let diagnostic = |message: String, remedy: String| {
+        Diagnostic::new("sandbox", Severity::Note, "programs", message, remedy)
     };
     match tried {
         Ok(Some(enforcement)) => {
@@ -150,19 +153,21 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Finding {
                 format!("not enforced here: {}", enforcement.gaps.join("; "))
             };
             let gaps = if enforcement.processes.is_none() { format!("{gaps}; {UNCOUNTED}") } else { gaps };
-            finding(message, gaps)
+            diagnostic(message, gaps)
         }
         Ok(None) => {
             let remedy = "`[sandbox] mode` in the configuration says so; `--sandbox on` puts a run into it";
-            finding("they run without a sandbox and may do whatever you may".to_owned(), remedy.to_owned())
+            diagnostic("they run without a sandbox and may do whatever you may".to_owned(), remedy.to_owned())
         }
-        Err(error @ SpawnError::Sandbox { .. }) => finding("none is started".to_owned(), error.to_string()),
-        Err(error) => finding("the sandbox cannot be tried".to_owned(), error.to_string()),
+        Err(error @ SpawnError::Sandbox { .. }) => {
+            diagnostic("none is started".to_owned(), error.to_string())
+        }
+        Err(error) => diagnostic("the sandbox cannot be tried".to_owned(), error.to_string()),
     }
 }
 
 /// Says whether programs can be kept even closer on this machine.
-fn of_strict(tried: Result<(String, Enforcement), SpawnError>) -> Finding {
+fn of_strict(tried: Result<(String, Enforcement), SpawnError>) -> Diagnostic {
     let (message, remedy) = match tried {
         Ok((version, enforcement)) => {
             let all = "in it other places do not exist, and no other process is seen";
@@ -176,31 +181,32 @@ fn of_strict(tried: Result<(String, Enforcement), SpawnError>) -> Finding {
         }
         Err(error) => ("`--sandbox strict` cannot be tried".to_owned(), error.to_string()),
     };
-    Finding::new("sandbox", Severity::Note, "programs", message, remedy)
+    Diagnostic::new("sandbox", Severity::Note, "programs", message, remedy)
 }
 
-fn word(finding: &Finding) -> (&'static str, Style) {
-    match finding.severity {
-        _ if finding.is_mended => ("mended ", style::DIM),
+fn word(diagnostic: &Diagnostic) -> (&'static str, Style) {
+    match diagnostic.severity {
+        _ if diagnostic.is_repaired => ("mended ", style::DIM),
         Severity::Note => ("note   ", style::DIM),
-        Severity::Mendable => ("found  ", style::WARNING),
+        Severity::Repairable => ("found  ", style::WARNING),
         Severity::Damage | _ => ("damaged", style::ERROR),
     }
 }
 
-fn advice(finding: &Finding) -> String {
-    match finding.severity {
-        Severity::Mendable if finding.is_mended => format!("done: {}", finding.remedy),
-        Severity::Mendable => format!("--fix would: {}", finding.remedy),
-        Severity::Note | Severity::Damage | _ => finding.remedy.clone(),
+fn advice(diagnostic: &Diagnostic) -> String {
+    match diagnostic.severity {
+        Severity::Repairable if diagnostic.is_repaired => format!("done: {}", diagnostic.remedy),
+        Severity::Repairable => format!("--fix would: {}", diagnostic.remedy),
+        Severity::Note | Severity::Damage | _ => diagnostic.remedy.clone(),
     }
 }
 
-fn exit(found: &[Finding]) -> ExitCode {
-    let worst = found.iter().filter(|finding| finding.is_open()).map(|finding| finding.severity).max();
+fn exit(found: &[Diagnostic]) -> ExitCode {
+    let worst =
+        found.iter().filter(|diagnostic| diagnostic.is_open()).map(|diagnostic| diagnostic.severity).max();
     match worst {
         None | Some(Severity::Note) => ExitCode::SUCCESS,
-        Some(Severity::Mendable) => ExitCode::from(1),
+        Some(Severity::Repairable) => ExitCode::from(1),
         Some(_) => ExitCode::from(8),
     }
 }

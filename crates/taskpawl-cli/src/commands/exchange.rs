@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use taskpawl::model::{Apart, Hint, TaskId};
+use taskpawl::model::{DivergingField, Hint, TaskId};
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 
 use crate::app::App;
@@ -261,7 +261,7 @@ pub(super) fn remark_left_out(app: &App, list: &[LeftOut]) {
 }
 
 /// Says what stood in a file and does no longer.
-pub(super) fn remark_overwritten(app: &App, list: &[Apart]) {
+pub(super) fn remark_overwritten(app: &App, list: &[DivergingField]) {
     let lines = list.iter().map(|apart| format!("{}: {}: {}", apart.task, apart.field, both(apart)));
     remark_some(app, "overwritten", lines);
 }
@@ -289,9 +289,9 @@ pub(super) fn remark_deleted(app: &App, list: &BTreeSet<TaskId>, is_out: bool) {
 }
 
 fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {
-    const SHOWN: usize = 10;
-    let more = lines.len().saturating_sub(SHOWN);
-    for line in lines.take(SHOWN) {
+    const MAX_SHOWN: usize = 10;
+    let more = lines.len().saturating_sub(MAX_SHOWN);
+    for line in lines.take(MAX_SHOWN) {
         app.out().remark(&format!("{label}: {line}"));
     }
     if more > 0 {
@@ -300,11 +300,11 @@ fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = Stri
 }
 
 /// Says what a field says there and here.
-pub(super) fn both(apart: &Apart) -> String {
-    const SHOWN: usize = 60;
+pub(super) fn both(apart: &DivergingField) -> String {
+    const MAX_SHOWN: usize = 60;
     let short = |value: &Value| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let is_short = text.chars().count() <= SHOWN && !text.contains('\n');
+        let is_short = text.chars().count() <= MAX_SHOWN && !text.contains('\n');
         is_short.then(|| if value.is_null() { "nothing".to_owned() } else { format!("`{text}`") })
     };
     match short(&apart.there).zip(short(&apart.here)) {

@@ -129,7 +129,7 @@ fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             let _ = writeln!(text, "… {} more: `--limit 0` shows all", total - tasks.len());
         }
     }
-    untakable(&out, &mut text, &list);
+    unrunnable_tasks(&out, &mut text, &list);
     if text.is_empty() {
         out.remark("nothing is ready");
     }
@@ -137,7 +137,7 @@ fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(text)
 }
 
-fn untakable(out: &Output, text: &mut Shown, list: &ReadyList) {
+fn unrunnable_tasks(out: &Output, text: &mut Shown, list: &ReadyList) {
     if list.for_nobody.is_empty() {
         return;
     }

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::Manager;
-use taskpawl::model::{Apart, Hint, ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
+use taskpawl::model::{
+    DivergingField, Hint, ImportMode, ImportReport, PreservedField, Query, Selector, Task, TaskId,
+};
 use taskpawl_formats::{
     Files, Format, Options, Reading, Written, keep_states, read, without, write, write_over,
 };
@@ -147,7 +149,7 @@ struct Known {
     /// The ids of its tasks.
     ids: BTreeSet<String>,
     /// What it says in another way than is said here, though that is known.
-    apart: Vec<Apart>,
+    apart: Vec<DivergingField>,
     /// The tasks that were in it and are not any more.
     gone: Vec<TaskId>,
     /// Those of them that changed here since.
@@ -164,7 +166,7 @@ struct Done {
     /// The files that were not already so.
     changed: Vec<String>,
     /// What stood there and was known, and was not taken over.
-    overwritten: Vec<Apart>,
+    overwritten: Vec<DivergingField>,
     gone: Gone,
     /// The tasks of the file that were deleted here.
     deleted: BTreeSet<TaskId>,
@@ -265,7 +267,7 @@ fn known(
 /// Returns what a file has that is not here.
 fn news(report: &ImportReport) -> Option<String> {
     // What stays as it is here by nature is no news: what was deleted, and states.
-    let is_news = |kept: &&Kept| !matches!(kept.field.as_str(), "id" | "status");
+    let is_news = |kept: &&PreservedField| !matches!(kept.field.as_str(), "id" | "status");
     let both: BTreeSet<&TaskId> = report.kept.iter().filter(is_news).map(|kept| &kept.task).collect();
     let both: Vec<TaskId> = both.into_iter().filter(|id| !report.changed.contains(id)).cloned().collect();
     let lists =
@@ -384,22 +386,27 @@ fn read_again(
 }
 
 /// Adds the states that a file says of tasks whose state here follows from what changed below them.
-fn with_states(mut apart: Vec<Apart>, lost: &[TaskId], tasks: &[Task], there: &Reading) -> Vec<Apart> {
+fn with_states(
+    mut apart: Vec<DivergingField>,
+    lost: &[TaskId],
+    tasks: &[Task],
+    there: &Reading,
+) -> Vec<DivergingField> {
     let status = |tasks: &[Task], id: &TaskId| {
         tasks.iter().find(|task| task.id == *id).map_or(Value::Null, |task| json!(task.status))
     };
     for id in lost {
         if !apart.iter().any(|apart| apart.task == *id && apart.field == "status") {
             let (here, there) = (status(tasks, id), status(&there.tasks, id));
-            apart.push(Apart { task: id.clone(), field: "status".to_owned(), here, there });
+            apart.push(DivergingField { task: id.clone(), field: "status".to_owned(), here, there });
         }
     }
     apart
 }
 
 /// Returns what the tasks that are written do not say any more.
-fn overwritten(apart: Vec<Apart>, tasks: &[Task]) -> Vec<Apart> {
-    let is_still_there = |apart: &Apart| {
+fn overwritten(apart: Vec<DivergingField>, tasks: &[Task]) -> Vec<DivergingField> {
+    let is_still_there = |apart: &DivergingField| {
         let task = tasks.iter().find(|task| task.id == apart.task).map(|task| json!(task));
         let (value, member) = match apart.field.strip_prefix("metadata.") {
             Some(member) => (task.as_ref().and_then(|task| task.get("metadata")), member),

@@ -4,25 +4,25 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{Approach, Effects, Forecast, Left, OpenQuestion, Planned, TaskId};
+use taskpawl::model::{Approach, Effects, Forecast, OpenQuestion, Planned, TaskId, UnfinishedTask};
 
 use crate::app::App;
 use crate::commands::explain::next;
-use crate::commands::telling::Told;
+use crate::commands::notify_programs::NotifyProgram;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, count, style};
 
 /// How many lines of each list are shown; `--json` has all.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// A forecast with what plans would tell to whom.
 #[derive(Debug, Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
     forecast: &'a Forecast,
-    notify: &'a [Told],
+    notify: &'a [NotifyProgram],
 }
 
 /// Prints a forecast, and which programs are told of what happens. `words` are those of the command that was asked about.
@@ -30,7 +30,7 @@ pub(super) fn print(
     app: &App,
     mut forecast: Forecast,
     words: Vec<String>,
-    told: &[Told],
+    told: &[NotifyProgram],
 ) -> Result<ExitCode, CliError> {
     app.write_advice_for_run(&mut forecast.next_actions, words)?;
     let out = app.out();
@@ -43,7 +43,7 @@ pub(super) fn print(
     out.print(text(&out, &forecast, told))
 }
 
-fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> Shown {
+fn text(out: &Output, forecast: &Forecast, told: &[NotifyProgram]) -> Shown {
     let mut text = Shown::new();
     if let Some(effects) = &forecast.effects {
         add_effects(out, &mut text, effects);
@@ -51,7 +51,7 @@ fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> Shown {
     for wave in &forecast.waves {
         heading(out, &mut text, &format!("wave {}", wave.number));
         let mut table = Table::new(3);
-        for task in wave.tasks.iter().take(SHOWN) {
+        for task in wave.tasks.iter().take(MAX_SHOWN) {
             table.row(row(task));
         }
         text.push(table.render(out.paint, out.width));
@@ -82,7 +82,7 @@ fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> Shown {
     }
     if !told.is_empty() {
         heading(out, &mut text, "tells by a program");
-        add_list(&mut text, told, Told::line);
+        add_list(&mut text, told, NotifyProgram::line);
     }
     add_end(out, &mut text, forecast);
     next(out, &mut text, &forecast.next_actions);
@@ -113,7 +113,7 @@ fn open_line(open: &OpenQuestion) -> String {
     format!("{}: {} {} waits for {}", open.task, open.field, open.expression, ids(&open.waits_for))
 }
 
-fn left_line(left: &Left) -> String {
+fn left_line(left: &UnfinishedTask) -> String {
     match &left.first_cause {
         Some(cause) => format!("{}: because of {cause}: {}", left.task, left.reason),
         None => format!("{}: {}", left.task, left.reason),
@@ -125,15 +125,15 @@ fn heading(out: &Output, text: &mut Shown, words: &str) {
 }
 
 fn add_list<T>(text: &mut Shown, items: &[T], line: impl Fn(&T) -> String) {
-    for item in items.iter().take(SHOWN) {
+    for item in items.iter().take(MAX_SHOWN) {
         let _ = writeln!(text, "  {}", clean(&line(item)));
     }
     add_rest(text, items.len());
 }
 
 fn add_rest(text: &mut Shown, count: usize) {
-    if count > SHOWN {
-        let _ = writeln!(text, "  … {} more (--json lists them)", count - SHOWN);
+    if count > MAX_SHOWN {
+        let _ = writeln!(text, "  … {} more (--json lists them)", count - MAX_SHOWN);
     }
 }
 
@@ -152,9 +152,12 @@ fn add_effects(out: &Output, text: &mut Shown, effects: &Effects) {
         ("skipped", &effects.skipped),
     ];
     for (label, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-        let more =
-            if list.len() > SHOWN { format!(" and {} more", list.len() - SHOWN) } else { String::new() };
-        let shown = ids(&list[..list.len().min(SHOWN)]);
+        let more = if list.len() > MAX_SHOWN {
+            format!(" and {} more", list.len() - MAX_SHOWN)
+        } else {
+            String::new()
+        };
+        let shown = ids(&list[..list.len().min(MAX_SHOWN)]);
         let _ = writeln!(text, "  {label:<9}  {}{more}", clean(&shown));
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use taskpawl::Manager;
-use taskpawl::model::{Apart, Hint, Import, ImportMode, ImportReport, TaskId, check_id};
+use taskpawl::model::{DivergingField, Hint, Import, ImportMode, ImportReport, TaskId, check_id};
 use taskpawl_formats::{Format, FormatError, Options, Reading, detect, read};
 
 use crate::app::App;
@@ -53,7 +53,7 @@ pub(crate) struct Args {
 }
 
 /// How much of what was kept is shown.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Imports.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
@@ -166,12 +166,12 @@ fn text_of(app: &App, report: &ImportReport) -> Shown {
     if report.unchanged > 0 {
         let _ = writeln!(text, "  {:<9}  {:>5}", "unchanged", report.unchanged);
     }
-    for kept in report.kept.iter().take(SHOWN) {
+    for kept in report.kept.iter().take(MAX_SHOWN) {
         let line = format!("{}: {}: {}", kept.task, kept.field, kept.why);
         let _ = writeln!(text, "  {:<9}  {}", "kept", clean(&line));
     }
-    if report.kept.len() > SHOWN {
-        let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "kept", report.kept.len() - SHOWN);
+    if report.kept.len() > MAX_SHOWN {
+        let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "kept", report.kept.len() - MAX_SHOWN);
     }
     text.push(apart_of(report));
     text
@@ -179,17 +179,17 @@ fn text_of(app: &App, report: &ImportReport) -> Shown {
 
 /// Returns what was kept by an earlier import, and is said in two ways still.
 fn apart_of(report: &ImportReport) -> String {
-    let is_new = |apart: &Apart| {
+    let is_new = |apart: &DivergingField| {
         report.kept.iter().any(|kept| (&kept.task, &kept.field) == (&apart.task, &apart.field))
     };
-    let before: Vec<&Apart> = report.apart.iter().filter(|apart| !is_new(apart)).collect();
+    let before: Vec<&DivergingField> = report.apart.iter().filter(|apart| !is_new(apart)).collect();
     let mut text = String::new();
-    for apart in before.iter().take(SHOWN) {
+    for apart in before.iter().take(MAX_SHOWN) {
         let line = format!("{}: {}: {}", apart.task, apart.field, exchange::both(apart));
         let _ = writeln!(text, "  {:<9}  {}", "apart", clean(&line));
     }
-    if before.len() > SHOWN {
-        let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "apart", before.len() - SHOWN);
+    if before.len() > MAX_SHOWN {
+        let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "apart", before.len() - MAX_SHOWN);
     }
     text
 }

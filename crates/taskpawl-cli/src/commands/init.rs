@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use taskpawl::model::Hint;
-use taskpawl::store::{CopyChoice, Place, PlacementError, Rule, initialize, locate, resolve_copy};
+use taskpawl::store::{CopyChoice, PlacementError, Rule, StorePlacement, initialize, locate, resolve_copy};
 
 use crate::app::App;
 use crate::commands::create::ask;
@@ -52,7 +52,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 /// Makes or keeps the project.
-fn make(app: &App, args: &Args) -> Result<Place, CliError> {
+fn make(app: &App, args: &Args) -> Result<StorePlacement, CliError> {
     let environment = app.placement();
     let without_store = store_of_project(app);
     let place = match locate(&without_store) {
@@ -79,7 +79,12 @@ fn make(app: &App, args: &Args) -> Result<Place, CliError> {
 }
 
 /// Says what a directory without its project file came back to, or parts it from the store that it has.
-fn own_or_found_again(app: &App, args: &Args, place: Place, was_known: bool) -> Result<Place, CliError> {
+fn own_or_found_again(
+    app: &App,
+    args: &Args,
+    place: StorePlacement,
+    was_known: bool,
+) -> Result<StorePlacement, CliError> {
     if args.new && place.rule != Rule::StateDirectory {
         return Err(CliError::usage_with(
             "the store of this project was named, so there is none to begin anew",
@@ -127,7 +132,7 @@ fn choose(app: &App, args: &Args, error: PlacementError) -> Result<bool, CliErro
     }
 }
 
-fn remark(app: &App, place: &Place) {
+fn remark(app: &App, place: &StorePlacement) {
     if let Some(variable) = app.placement().store_variable {
         app.out().warn(&format!(
             "`TASKPAWL_STORE` is set to `{variable}`: other commands use that, not `{}`",

@@ -9,7 +9,7 @@ use taskpawl::Taskpawl;
 use taskpawl::model::{CommandLine, Hint, Origin, PlanAccess, Refusal};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::CallOrigin;
-use taskpawl_mcp::{HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
+use taskpawl_mcp::{HttpListener, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -193,13 +193,13 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
             ));
         }
     }
-    let Location::Call(door) = &app.place()?.location else { return Ok(None) };
-    Ok(Some(door.access()?))
+    let Location::Call(listener) = &app.place()?.location else { return Ok(None) };
+    Ok(Some(listener.access()?))
 }
 
 /// Returns whether there is no project, and nothing is served that is kept in one.
 fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
-    let Err(CliError::Place(PlacementError::NoProject { .. })) = app.place() else { return Ok(false) };
+    let Err(CliError::Placement(PlacementError::NoProject { .. })) = app.place() else { return Ok(false) };
     if args.has_plan() {
         return Ok(false);
     }
@@ -321,14 +321,14 @@ async fn serve_client(app: &App, args: &Args, server: &McpServer) -> Result<(), 
     let Some(address) = args.http else {
         return server.serve_stdio().await.map_err(CliError::Serve);
     };
-    let door = HttpDoor::open(address, args.allow_remote).await.map_err(refused)?;
+    let listener = HttpListener::open(address, args.allow_remote).await.map_err(refused)?;
     let out = app.out();
     if out.is_json {
-        out.data(&json!({"url": door.url(), "token": door.token()}))?;
+        out.data(&json!({"url": listener.url(), "token": listener.token()}))?;
     } else {
-        out.print(format!("{}\nAuthorization: Bearer {}\n", door.url(), door.token()))?;
+        out.print(format!("{}\nAuthorization: Bearer {}\n", listener.url(), listener.token()))?;
     }
-    server.serve_http(door, CancellationToken::new()).await;
+    server.serve_http(listener, CancellationToken::new()).await;
     Ok(())
 }
 

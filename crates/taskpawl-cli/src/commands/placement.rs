@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::store::{Place, Rule};
+use taskpawl::store::{Rule, StorePlacement};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -48,12 +48,12 @@ fn settle_copy(app: &App) -> Result<Option<String>, CliError> {
     Ok(original.map(|path| path.display().to_string()))
 }
 
-fn is_file(place: &Place) -> bool {
+fn is_file(place: &StorePlacement) -> bool {
     place.location.path().is_some_and(std::path::Path::is_file)
 }
 
 /// Prints a place.
-pub(super) fn print(app: &App, place: &Place) -> Result<ExitCode, CliError> {
+pub(super) fn print(app: &App, place: &StorePlacement) -> Result<ExitCode, CliError> {
     print_with(app, Shown::of(place))
 }
 
@@ -85,7 +85,7 @@ fn print_with(app: &App, shown: Shown) -> Result<ExitCode, CliError> {
 }
 
 impl Shown {
-    fn of(place: &Place) -> Self {
+    fn of(place: &StorePlacement) -> Self {
         let path = |path: &std::path::PathBuf| path.display().to_string();
         Self {
             store: place.location.to_string(),

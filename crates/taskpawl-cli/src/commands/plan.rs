@@ -149,7 +149,7 @@ fn reliances(app: &App, plan: &Plan) -> Result<Vec<Relied>, CliError> {
 fn has_store(app: &App) -> Result<bool, CliError> {
     match app.place() {
         Ok(_) => Ok(true),
-        Err(CliError::Place(PlacementError::NoProject { .. })) => Ok(false),
+        Err(CliError::Placement(PlacementError::NoProject { .. })) => Ok(false),
         Err(_) => app.reader().map(|_| true),
     }
 }

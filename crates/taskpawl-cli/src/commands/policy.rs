@@ -6,7 +6,9 @@ use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallId, CallSpec, JudgedCall, Judgement, Origin, UntrustedValue, asks_by_itself};
+use taskpawl::model::{
+    CallAuthorization, CallId, CallSpec, Origin, PolicyDecision, UntrustedValue, asks_by_itself,
+};
 use taskpawl::tools::{
     CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxLift, SandboxNeed,
 };
@@ -189,21 +191,21 @@ struct CheckedCall<'c> {
 }
 
 impl<'c> CheckedCall<'c> {
-    fn of(judged: &'c JudgedCall) -> Self {
-        let (decision, why) = match &judged.judgement {
-            Judgement::Allow => (Decision::Allow, None),
-            Judgement::Ask { why } => (Decision::Ask, Some(why.as_str())),
-            Judgement::Deny { why } => (Decision::Deny, Some(why.as_str())),
+    fn of(decided: &'c CallAuthorization) -> Self {
+        let (decision, why) = match &decided.decision {
+            PolicyDecision::Allow => (Decision::Allow, None),
+            PolicyDecision::Ask { why } => (Decision::Ask, Some(why.as_str())),
+            PolicyDecision::Deny { why } => (Decision::Deny, Some(why.as_str())),
         };
-        let JudgedCall { call, tool, origin, untrusted, .. } = judged;
+        let CallAuthorization { call, tool, origin, untrusted, .. } = decided;
         Self { call, tool, decision, why, origin: *origin, untrusted }
     }
 }
 
 /// Says what would be decided about the calls of a stored task.
 fn check_task(app: &App, id: &str) -> Result<ExitCode, CliError> {
-    let judged = app.reader()?.manager().judged_calls(id)?;
-    let checked: Vec<CheckedCall<'_>> = judged.iter().map(CheckedCall::of).collect();
+    let decided = app.reader()?.manager().call_authorizations(id)?;
+    let checked: Vec<CheckedCall<'_>> = decided.iter().map(CheckedCall::of).collect();
     let out = app.out();
     let decision = checked.iter().map(|call| call.decision).max().unwrap_or(Decision::Allow);
     if out.is_json {

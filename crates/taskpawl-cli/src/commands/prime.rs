@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
-use taskpawl::model::{Advice, Advised, CommandLine, Status, Untakable, format_time};
+use taskpawl::model::{Advice, Advised, CommandLine, Status, UnrunnableTask, format_time};
 use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 
@@ -25,16 +25,16 @@ Examples:
 pub(crate) struct Args {}
 
 /// How many of everything are looked at.
-const MOST: usize = 10;
+const MAX: usize = 10;
 
 /// Tells where the plan stands.
 pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
     match app.place() {
-        Err(CliError::Place(PlacementError::NoProject { .. })) if out.is_json => {
+        Err(CliError::Placement(PlacementError::NoProject { .. })) if out.is_json => {
             return out.data(&None::<()>);
         }
-        Err(CliError::Place(PlacementError::NoProject { .. })) => return Ok(ExitCode::SUCCESS),
+        Err(CliError::Placement(PlacementError::NoProject { .. })) => return Ok(ExitCode::SUCCESS),
         Err(_) | Ok(_) => {}
     }
     match digest(app) {
@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn digest(app: &App) -> Result<Digest, CliError> {
-    let mut digest = Digest::gather(app.reader()?.manager(), MOST, &running::means(app)?)?;
+    let mut digest = Digest::gather(app.reader()?.manager(), MAX, &running::means(app)?)?;
     let mut commands: Vec<Advised> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
     app.write_advice(&mut commands)?;
     digest.next_actions.truncate(commands.len());
@@ -225,10 +225,10 @@ fn summary(digest: &Digest) -> String {
 }
 
 /// How many columns of a text are shown.
-const SHOWN: usize = 80;
+const MAX_SHOWN: usize = 80;
 
 fn short(text: &str) -> String {
-    cut(&clean(text), SHOWN)
+    cut(&clean(text), MAX_SHOWN)
 }
 
 fn named(id: &str, name: &str) -> String {
@@ -266,7 +266,7 @@ fn ready(ready: &Ready) -> String {
     format!("{}{assignee}", named(ready.task.as_str(), &ready.name))
 }
 
-fn nobody(task: &Untakable) -> String {
+fn nobody(task: &UnrunnableTask) -> String {
     format!("{}: {}", named(task.task.as_str(), &task.name), short(&task.because))
 }
 

@@ -182,10 +182,10 @@ fn asks(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -> String 
 
 /// Returns the first few ids, and how many more there are.
 pub(super) fn some(ids: &[TaskId]) -> String {
-    const SHOWN: usize = 5;
-    let mut words: Vec<String> = ids.iter().take(SHOWN).map(ToString::to_string).collect();
-    if ids.len() > SHOWN {
-        words.push(format!("{} more", ids.len() - SHOWN));
+    const MAX_SHOWN: usize = 5;
+    let mut words: Vec<String> = ids.iter().take(MAX_SHOWN).map(ToString::to_string).collect();
+    if ids.len() > MAX_SHOWN {
+        words.push(format!("{} more", ids.len() - MAX_SHOWN));
     }
     words.join(", ")
 }

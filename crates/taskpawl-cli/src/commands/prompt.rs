@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use taskpawl::model::{ApprovalRequest, Hint};
-use taskpawl::{Approver, Verdict};
+use taskpawl::{ApprovalVerdict, Approver};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::app::App;
@@ -15,7 +15,7 @@ use crate::commands::question::{self, Extent};
 use crate::environment::is_in_foreground;
 use crate::output::write_err;
 use crate::pin::{Hidden, Pin};
-use crate::report::Curtain;
+use crate::report::ReportPause;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style};
 
@@ -23,7 +23,7 @@ use crate::text::{Paint, clean, style};
 #[derive(Debug)]
 pub(crate) struct Prompt {
     paint: Paint,
-    curtain: Option<Curtain>,
+    pause: Option<ReportPause>,
     /// The PIN to type before the first decision, if one is needed.
     pin: Option<Pin>,
     /// The typed lines; a question holds them until it is answered.
@@ -43,45 +43,45 @@ struct Keyboard {
 /// The meaning of a typed line.
 #[derive(Debug, PartialEq)]
 enum Typed {
-    Verdict(Verdict),
+    Verdict(ApprovalVerdict),
     Show,
     Unclear,
 }
 
 impl Prompt {
     /// Returns an approver that asks the person at the terminal; `None` where a program or an agent gives the command, or where a policy
-    /// requires a PIN that is not set. `curtain` stops the output of the run during a question.
-    pub(crate) fn of_person(app: &App, curtain: Option<Curtain>) -> Option<Arc<dyn Approver>> {
+    /// requires a PIN that is not set. `pause` stops the output of the run during a question.
+    pub(crate) fn of_person(app: &App, pause: Option<ReportPause>) -> Option<Arc<dyn Approver>> {
         if !app.terminal().can_ask() || *app.caller() != Caller::Person {
             return None;
         }
         match Pin::needed(app) {
-            Ok(pin) => Some(Arc::new(Self::new(app.out().paint_err, curtain, pin))),
+            Ok(pin) => Some(Arc::new(Self::new(app.out().paint_err, pause, pin))),
             Err(fault) => {
                 let unasked = Hint::new(format!("questions stay open: decisions need the PIN: {fault}; "));
                 let out = app.out();
-                out.warn(&unasked.hint(fault.hint()).worded(&*out.line));
+                out.warn(&unasked.hint(fault.hint()).format_with(&*out.line));
                 None
             }
         }
     }
 
-    /// Returns an approver; `curtain` stops the output of the run during a question.
-    fn new(paint: Paint, curtain: Option<Curtain>, pin: Option<Pin>) -> Self {
-        Self { paint, curtain, pin, keyboard: Mutex::default() }
+    /// Returns an approver; `pause` stops the output of the run during a question.
+    fn new(paint: Paint, pause: Option<ReportPause>, pin: Option<Pin>) -> Self {
+        Self { paint, pause, pin, keyboard: Mutex::default() }
     }
 
-    async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> Verdict {
+    async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> ApprovalVerdict {
         keyboard.forget();
         say(&shown!["\n", question::text(request, Extent::Short, self.paint)]);
         loop {
             say(&self.choices(request));
             let Some(line) = keyboard.line().await else {
                 say(&"\n".into());
-                return Verdict::Skip;
+                return ApprovalVerdict::Skip;
             };
             match typed(line.trim(), request) {
-                Typed::Verdict(Verdict::Skip) => return Verdict::Skip,
+                Typed::Verdict(ApprovalVerdict::Skip) => return ApprovalVerdict::Skip,
                 Typed::Verdict(verdict) if self.has_pin(keyboard).await => return verdict,
                 Typed::Verdict(_) => {}
                 Typed::Show => say(&self.explained(request)),
@@ -140,12 +140,12 @@ impl Prompt {
 
 #[async_trait]
 impl Approver for Prompt {
-    async fn decide(&self, request: &ApprovalRequest) -> Verdict {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalVerdict {
         let mut keyboard = self.keyboard.lock().await;
         if keyboard.is_at_end || !is_in_foreground() {
-            return Verdict::Skip;
+            return ApprovalVerdict::Skip;
         }
-        let mut stage = Stage::enter(self.curtain.as_ref());
+        let mut stage = Stage::enter(self.pause.as_ref());
         let verdict = self.ask(&mut keyboard, request).await;
         stage.is_answered = true;
         verdict
@@ -154,16 +154,16 @@ impl Approver for Prompt {
 
 /// The terminal while a question is on it.
 struct Stage<'a> {
-    curtain: Option<&'a Curtain>,
+    pause: Option<&'a ReportPause>,
     is_answered: bool,
 }
 
 impl<'a> Stage<'a> {
-    fn enter(curtain: Option<&'a Curtain>) -> Self {
-        if let Some(curtain) = curtain {
-            curtain.close();
+    fn enter(pause: Option<&'a ReportPause>) -> Self {
+        if let Some(pause) = pause {
+            pause.close();
         }
-        Self { curtain, is_answered: false }
+        Self { pause, is_answered: false }
     }
 }
 
@@ -172,8 +172,8 @@ impl Drop for Stage<'_> {
         if !self.is_answered {
             say(&"\n  (no longer asked)\n".into());
         }
-        if let Some(curtain) = self.curtain {
-            curtain.open();
+        if let Some(pause) = self.pause {
+            pause.open();
         }
     }
 }
@@ -230,17 +230,17 @@ fn typed(line: &str, request: &ApprovalRequest) -> Typed {
     let option = option_of(line, &request.options);
     match word.to_lowercase().as_str() {
         "r" | "reject" | "n" | "no" if option.is_none() => {
-            Typed::Verdict(Verdict::Reject { reason: rest.map(str::to_owned) })
+            Typed::Verdict(ApprovalVerdict::Reject { reason: rest.map(str::to_owned) })
         }
-        "s" | "skip" if option.is_none() => Typed::Verdict(Verdict::Skip),
+        "s" | "skip" if option.is_none() => Typed::Verdict(ApprovalVerdict::Skip),
         "?" | "show" if option.is_none() => Typed::Show,
         "a" | "approve" | "y" | "yes" if request.options.is_empty() => Typed::Verdict(approve(rest)),
         _ => option.map_or(Typed::Unclear, |option| Typed::Verdict(approve(Some(option)))),
     }
 }
 
-fn approve(answer: Option<&str>) -> Verdict {
-    Verdict::Approve { answer: answer.map(|answer| Value::String(answer.to_owned())), args: None }
+fn approve(answer: Option<&str>) -> ApprovalVerdict {
+    ApprovalVerdict::Approve { answer: answer.map(|answer| Value::String(answer.to_owned())), args: None }
 }
 
 /// Returns the option that a line names: by its number or by its whole text.
@@ -279,8 +279,9 @@ mod tests {
 
     #[test]
     fn typed_lines_are_decisions_or_are_asked_again() {
-        let reject =
-            |reason: Option<&str>| Typed::Verdict(Verdict::Reject { reason: reason.map(str::to_owned) });
+        let reject = |reason: Option<&str>| {
+            Typed::Verdict(ApprovalVerdict::Reject { reason: reason.map(str::to_owned) })
+        };
         let yes = |answer: Option<&str>| Typed::Verdict(approve(answer));
         let plain = request(&[]);
         for (line, meant) in [
@@ -289,7 +290,7 @@ mod tests {
             ("approve  by noon ", yes(Some("by noon"))),
             ("r", reject(None)),
             ("reject too late", reject(Some("too late"))),
-            ("s", Typed::Verdict(Verdict::Skip)),
+            ("s", Typed::Verdict(ApprovalVerdict::Skip)),
             ("?", Typed::Show),
             ("", Typed::Unclear),
             ("1", Typed::Unclear),

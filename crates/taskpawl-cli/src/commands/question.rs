@@ -17,10 +17,10 @@ use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, style};
 
 /// How many characters of an argument are shown where not all of it is.
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// How many calls and elements are shown where not all are.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// How much of a question is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
     }
     let calls = match extent {
         Extent::Full => &request.calls[..],
-        Extent::Short => &request.calls[..request.calls.len().min(LISTED)],
+        Extent::Short => &request.calls[..request.calls.len().min(MAX_LISTED)],
     };
     for call in calls {
         add_call(&mut text, request, call, extent, paint);
@@ -160,16 +160,20 @@ fn argument(text: &mut Shown, name: &str, value: &Value, extent: Extent) {
 
 fn shortened(text: &str) -> (String, usize) {
     let length = text.chars().count();
-    if length <= SHOWN { (text.to_owned(), 0) } else { (text.chars().take(SHOWN).collect(), length - SHOWN) }
+    if length <= MAX_SHOWN {
+        (text.to_owned(), 0)
+    } else {
+        (text.chars().take(MAX_SHOWN).collect(), length - MAX_SHOWN)
+    }
 }
 
 fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
     let Some(items) = &request.items else { return };
     let _ = writeln!(text, "  for each of {}:", super::print::count(items.len() as u64, "element"));
-    let shown = if extent == Extent::Full { items.len() } else { items.len().min(LISTED) };
+    let shown = if extent == Extent::Full { items.len() } else { items.len().min(MAX_LISTED) };
     for item in &items[..shown] {
         let line = revealed_line(&item.to_string());
-        let _ = writeln!(text, "    {}", if extent == Extent::Full { line } else { cut(&line, SHOWN) });
+        let _ = writeln!(text, "    {}", if extent == Extent::Full { line } else { cut(&line, MAX_SHOWN) });
     }
     if shown < items.len() {
         let _ = writeln!(text, "    … and {} more", items.len() - shown);

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::model::{Advice, BlockedReason, Hint, Status, Untakable};
+use taskpawl::model::{Advice, BlockedReason, Hint, Status, UnrunnableTask};
 use taskpawl::{Manager, ReadyPage};
 
 use crate::app::App;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// How many are named of those that wait for a decision, and of those that no run here can take.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Lists what is ready.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
@@ -38,14 +38,14 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return app.out().page(&page.tasks, &info);
     }
     print::page(app, &page, limit, offset, "ready")?;
-    remark_on_untakable(app, &for_nobody)?;
+    remark_on_unrunnable(app, &for_nobody)?;
     remark_on_questions(app, manager)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What no run here can take is nothing to be done now, but somebody could help it.
-fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> {
-    for task in nobody.iter().take(NAMED) {
+fn remark_on_unrunnable(app: &App, nobody: &[UnrunnableTask]) -> Result<(), CliError> {
+    for task in nobody.iter().take(MAX_NAMED) {
         let mut commands = vec![Advice::explain(&task.task).into()];
         app.write_advice(&mut commands)?;
         let helps =
@@ -53,8 +53,8 @@ fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> 
         app.out()
             .remark(&format!("{} is ready, and no run here can take it: {}{helps}", task.task, task.because));
     }
-    if nobody.len() > NAMED {
-        let rest = nobody.len() - NAMED;
+    if nobody.len() > MAX_NAMED {
+        let rest = nobody.len() - MAX_NAMED;
         let more = Hint::new(format!("{rest} more that no run here can take: "));
         app.out().advise(&more.advice(Advice::ExplainReady {}));
     }
@@ -64,7 +64,7 @@ fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> 
 /// What waits for a decision is not ready, but somebody who asks what there is to do could decide.
 fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
     let waiting = manager.waiting_for_decision()?;
-    for task in waiting.iter().take(NAMED) {
+    for task in waiting.iter().take(MAX_NAMED) {
         let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason else { continue };
         let mut commands = question::advice(&task.id, options);
         app.write_advice(&mut commands)?;
@@ -75,8 +75,8 @@ fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
             commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
         ));
     }
-    if waiting.len() > NAMED {
-        let rest = waiting.len() - NAMED;
+    if waiting.len() > MAX_NAMED {
+        let rest = waiting.len() - MAX_NAMED;
         let blocked = Advice::List { status: vec![Status::Blocked] };
         app.out().advise(&Hint::new(format!("{rest} more wait for a decision: ")).advice(blocked));
     }

@@ -7,8 +7,8 @@ use taskpawl::{ApplyOptions, Taskpawl};
 
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, told_prefix};
+use crate::commands::notify_programs::NotifyProgram;
 use crate::commands::running::{self, RunArgs, What};
-use crate::commands::telling::Told;
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
 
@@ -94,7 +94,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         for action in found.next_actions.iter_mut().filter(|action| action.advice().is_run()) {
             *action = Advice::run_ready(&args.only).into();
         }
-        let told = Told::of_tasks(
+        let told = NotifyProgram::of_tasks(
             plans.manager(),
             found.waves.iter().flat_map(|wave| &wave.tasks).map(|planned| &planned.task),
         )?;
@@ -107,7 +107,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let apply = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
     let plans = forecaster(app, args)?;
     let manager = plans.manager().clone().with_origin(Origin::Plan);
-    let told = Told::of_file(&manager, &file.name, &file.plan.notify);
+    let told = NotifyProgram::of_file(&manager, &file.name, &file.plan.notify);
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
     let mut found = found.map_err(|error| file.placed(&manager, error))?;
     // What is not applied cannot be asked about.
@@ -118,7 +118,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 /// Returns the store as the run would see it that is only talked about: what asks depends on how its programs are held. Without a
 /// project it is an empty one.
 fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
-    if let Err(CliError::Place(PlacementError::NoProject { .. })) = app.place() {
+    if let Err(CliError::Placement(PlacementError::NoProject { .. })) = app.place() {
         app.out().remark("there is no project here; compared with an empty store");
         let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
         return Ok(app.held(builder, &args.run.sandbox)?.open()?);

@@ -178,7 +178,7 @@ fn trusted_notify(app: &App, config: &Config) -> Result<Vec<String>, CliError> {
     }
     let off = Hint::new("`run.notify` is off: ").hint(trust::missing(&file));
     let out = app.out();
-    out.warn(&off.worded(&*out.line));
+    out.warn(&off.format_with(&*out.line));
     Ok(Vec::new())
 }
 
@@ -196,7 +196,7 @@ fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, Cl
 /// says.
 fn approver(app: &App, args: &RunArgs, reporter: Option<&Reporter>) -> Option<Arc<dyn Approver>> {
     let is_read_by_program = app.is_json() || args.format == Format::Ndjson;
-    if is_read_by_program { None } else { Prompt::of_person(app, reporter.map(Reporter::curtain)) }
+    if is_read_by_program { None } else { Prompt::of_person(app, reporter.map(Reporter::pause)) }
 }
 
 fn format(app: &App, args: &RunArgs) -> Result<Format, CliError> {

@@ -10,10 +10,10 @@ use taskpawl::model::{
 };
 
 use crate::app::App;
+use crate::commands::notify_programs::NotifyProgram;
 use crate::commands::print;
 use crate::commands::prune::size;
 use crate::commands::question::{self, Extent};
-use crate::commands::telling::Told;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
@@ -37,7 +37,7 @@ struct Whole<'a> {
     #[serde(flatten)]
     task: &'a Task,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    notify: &'a [Told],
+    notify: &'a [NotifyProgram],
 }
 
 /// What is said of a task about which nobody decided in time.
@@ -49,7 +49,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let task = plans.get_task(&args.id)?;
     let out = app.out();
     let told = match &task.plan {
-        Some(plan) => Told::of_plan(plans.manager(), plan)?,
+        Some(plan) => NotifyProgram::of_plan(plans.manager(), plan)?,
         None => None,
     };
     if out.is_json {
@@ -101,7 +101,7 @@ impl<'a> Sheet<'a> {
         Self { out, output, text: Shown::new() }
     }
 
-    fn of(mut self, task: &Task, told: Option<&Told>) -> Shown {
+    fn of(mut self, task: &Task, told: Option<&NotifyProgram>) -> Shown {
         let id = self.out.paint.style(style::BOLD, &clean(task.id.as_str()));
         self.text.push(shown![id, "  ", clean(&task.name), "\n"]);
         let status = self.out.paint.style(style::of_status(task.status), task.status.as_str());
@@ -115,7 +115,7 @@ impl<'a> Sheet<'a> {
         self.options(&task.options);
         self.field("approved", task.progress.approval.as_deref().map(decided));
         self.field("plan", task.plan.clone());
-        self.field("tells", told.map(Told::line));
+        self.field("tells", told.map(NotifyProgram::line));
         self.field("parent", task.parent.as_ref().map(ToString::to_string));
         self.field("needs", list(&task.dependencies));
         self.field("subtasks", list(&task.subtasks));

@@ -284,12 +284,12 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
     let new = NewCall { id: None, spec: spec.into() };
     // One that answers wrong arguments itself is tried with whatever there is: the answer is what somebody wants to see.
-    if known.is_some_and(|tool| tool.tool().judged_args().is_none()) {
+    if known.is_some_and(|tool| tool.tool().policy_args().is_none()) {
         calls::check_all(app, std::slice::from_ref(&new))?;
     }
     let root = match app.place() {
         Ok(place) => place.root.clone(),
-        Err(CliError::Place(PlacementError::NoProject { .. })) => app.environment().directory.clone(),
+        Err(CliError::Placement(PlacementError::NoProject { .. })) => app.environment().directory.clone(),
         Err(error) => return Err(error),
     };
     let files = private_directory("taskpawl-call-").map_err(CliError::Runtime)?;

@@ -13,7 +13,7 @@ use crate::shown::{Shown, shown};
 use crate::text::style;
 
 /// How many changes and tasks are shown; the rest is counted.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// Take back what a command did: everything that it changed is as it was before
 #[derive(Debug, clap::Args)]
@@ -72,13 +72,13 @@ fn report(app: &App, manager: &Manager, undone: &Undone) -> Result<ExitCode, Cli
 /// Returns what the command had done, and how things are again.
 fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<Shown, CliError> {
     let mut text = changes(out, manager, undone, "undid")?;
-    for id in undone.restored.iter().take(SHOWN) {
+    for id in undone.restored.iter().take(MAX_SHOWN) {
         let task = manager.get(id.as_str())?;
         let status = out.paint.style(style::of_status(task.status), task.status.as_str());
         text.push(shown![out.paint.style(style::BOLD, id.as_str()), " is ", status, " again\n"]);
     }
     more(&mut text, undone.restored.len(), "tasks are as before");
-    for id in undone.removed.iter().take(SHOWN) {
+    for id in undone.removed.iter().take(MAX_SHOWN) {
         text.push(shown![out.paint.style(style::BOLD, id.as_str()), " is gone again\n"]);
     }
     more(&mut text, undone.removed.len(), "tasks are gone again");
@@ -89,7 +89,7 @@ fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<Shown, CliE
 fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Result<Shown, CliError> {
     let after = undone.first.saturating_sub(1);
     let count = usize::try_from(undone.last - after).unwrap_or(usize::MAX);
-    let filter = HistoryFilter { after, limit: count.min(SHOWN), ..HistoryFilter::default() };
+    let filter = HistoryFilter { after, limit: count.min(MAX_SHOWN), ..HistoryFilter::default() };
     let mut entries = manager.find_history(&filter)?;
     for entry in &mut entries {
         // That goes without saying here.
@@ -101,7 +101,7 @@ fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Resu
 }
 
 fn more(text: &mut Shown, count: usize, what: &str) {
-    if count > SHOWN {
-        let _ = writeln!(text, "and {} more {what}", count - SHOWN);
+    if count > MAX_SHOWN {
+        let _ = writeln!(text, "and {} more {what}", count - MAX_SHOWN);
     }
 }

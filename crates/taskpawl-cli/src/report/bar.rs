@@ -15,7 +15,7 @@ use crate::shown::{Control, Shown, shown};
 use crate::text::{Paint, clean, cut, style, without_sequences};
 
 /// How many running tasks are shown.
-const MOST_RUNNING: usize = 8;
+const MAX_RUNNING: usize = 8;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +52,8 @@ pub(super) struct RunningLines {
 pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> RunningLines {
     let mut lines: Vec<(&TaskId, &Running)> = running.iter().collect();
     lines.sort_by_key(|(_, running)| running.number);
-    let more = lines.len().saturating_sub(MOST_RUNNING);
-    lines.truncate(MOST_RUNNING);
+    let more = lines.len().saturating_sub(MAX_RUNNING);
+    lines.truncate(MAX_RUNNING);
     let lines = lines.into_iter().map(|(id, running)| (id.to_string(), running.clone())).collect();
     RunningLines { lines, more }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Options {
 }
 
 /// Text that waits to be written: beyond this the run waits for whoever reads, as every program does that writes to a pipe.
-const MOST_PENDING: usize = 1 << 20;
+const MAX_PENDING: usize = 1 << 20;
 
 /// How often a bar is drawn at most: more often would show nothing more.
 const FRAME: Duration = Duration::from_millis(100);
@@ -88,7 +88,7 @@ struct State {
     is_over: bool,
     /// Whether the writer waits to be told that there is something to write. Else it looks by itself before long.
     is_idle: bool,
-    curtain: Drawn,
+    pause: Drawn,
     /// Nobody reads any more.
     is_deaf: bool,
 }
@@ -134,8 +134,8 @@ impl Reporter {
     }
 
     /// Returns what keeps the terminal free while somebody is asked.
-    pub(crate) fn curtain(&self) -> Curtain {
-        Curtain(Arc::clone(&self.shared))
+    pub(crate) fn pause(&self) -> ReportPause {
+        ReportPause(Arc::clone(&self.shared))
     }
 
     /// Ends a stream of events with the summary.
@@ -161,22 +161,22 @@ impl Reporter {
 
 /// Keeps the terminal free of what a run says.
 #[derive(Debug, Clone)]
-pub(crate) struct Curtain(Arc<Shared>);
+pub(crate) struct ReportPause(Arc<Shared>);
 
-impl Curtain {
+impl ReportPause {
     /// Waits until what was being written is written and the bar is gone. What comes after that is kept for later.
     pub(crate) fn close(&self) {
         let mut state = self.0.lock();
-        state.curtain = Drawn::Closing;
+        state.pause = Drawn::Closing;
         self.0.work.notify_all();
-        while state.curtain == Drawn::Closing && !(state.is_over || state.is_deaf) {
+        while state.pause == Drawn::Closing && !(state.is_over || state.is_deaf) {
             state = self.0.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Shows what has come meanwhile, and the bar.
     pub(crate) fn open(&self) {
-        self.0.lock().curtain = Drawn::Open;
+        self.0.lock().pause = Drawn::Open;
         self.0.work.notify_all();
     }
 }
@@ -221,7 +221,7 @@ fn json_line(event: &RunEvent, at: Timestamp) -> Shown {
 impl State {
     /// Returns whether nothing is to be written for now.
     fn is_quiet(&self) -> bool {
-        self.curtain == Drawn::Closed && !self.is_over && self.pending.len() <= MOST_PENDING
+        self.pause == Drawn::Closed && !self.is_over && self.pending.len() <= MAX_PENDING
     }
 
     /// Takes in what an event says about what runs, and returns how long a task took that ended with it.
@@ -265,7 +265,7 @@ impl Shared {
             progress: bar::Progress::new(options.total, options.over),
             is_over: false,
             is_idle: false,
-            curtain: Drawn::Open,
+            pause: Drawn::Open,
             is_deaf: false,
         };
         let (state, work, written) = (Mutex::new(state), Condvar::new(), Condvar::new());
@@ -278,12 +278,12 @@ impl Shared {
     }
 
     fn push(&self, mut state: MutexGuard<'_, State>, text: &Shown) {
-        while state.pending.len() > MOST_PENDING && !state.is_deaf {
+        while state.pending.len() > MAX_PENDING && !state.is_deaf {
             state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !state.is_deaf {
             state.pending.push(text);
-            if std::mem::take(&mut state.is_idle) || state.pending.len() > MOST_PENDING {
+            if std::mem::take(&mut state.is_idle) || state.pending.len() > MAX_PENDING {
                 self.work.notify_all();
             }
         }
@@ -314,8 +314,8 @@ impl Shared {
             if state.pending.is_empty() && state.is_over {
                 return Ok(());
             }
-            if state.pending.is_empty() && state.curtain == Drawn::Closing {
-                state.curtain = Drawn::Closed;
+            if state.pending.is_empty() && state.pause == Drawn::Closing {
+                state.pause = Drawn::Closed;
                 self.written.notify_all();
             }
             if state.pending.is_empty() || state.is_quiet() {
@@ -334,9 +334,9 @@ impl Shared {
         let mut screen = bar::Screen::new(self.options.paint);
         loop {
             let mut state = self.lock();
-            if state.pending.is_empty() && state.curtain == Drawn::Closing {
+            if state.pending.is_empty() && state.pause == Drawn::Closing {
                 screen.clear()?;
-                state.curtain = Drawn::Closed;
+                state.pause = Drawn::Closed;
                 self.written.notify_all();
             }
             if state.is_quiet() {
@@ -368,8 +368,8 @@ impl Shared {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero()
                 || state.is_over
-                || state.curtain == Drawn::Closing
-                || state.pending.len() > MOST_PENDING
+                || state.pause == Drawn::Closing
+                || state.pending.len() > MAX_PENDING
             {
                 return state;
             }

@@ -12,7 +12,7 @@ use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, count, style, without_sequences};
 
 /// How many tasks of a group are named.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Returns the summary of a run: what there is, what failed, what waits for whom, what did not run, and how to go on.
 pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
@@ -69,11 +69,11 @@ fn spent(text: &mut Shown, summary: &RunSummary, paint: Paint) {
         format!("{calls}, {}{usage}", lines::duration(Duration::from_millis(millis)))
     };
     let _ = writeln!(text, "  in all: {}", line(spent.calls, spent.millis, spent.usage.as_ref()));
-    for task in spent.tasks.iter().take(NAMED) {
+    for task in spent.tasks.iter().take(MAX_NAMED) {
         let id = paint.style(style::BOLD, &clean(task.task.as_str()));
         text.push(shown!["  ", id, ": ", line(task.calls, task.millis, task.usage.as_ref()), "\n"]);
     }
-    let more = spent.tasks.len().saturating_sub(NAMED);
+    let more = spent.tasks.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         let _ = writeln!(text, "  and more with less: --json lists {} of them", spent.tasks.len());
     }
@@ -109,11 +109,11 @@ fn failures(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     heading(text, "Failed", paint);
     for group in &summary.failures {
         text.push(shown!["  ", paint.style(style::of_status(Status::Failed), &title(group)), "\n"]);
-        for failed in group.tasks.iter().take(NAMED) {
+        for failed in group.tasks.iter().take(MAX_NAMED) {
             let error = clean(&without_sequences(&failed.error));
             let _ = writeln!(text, "    {}: {error}", clean(failed.task.as_str()));
         }
-        more(text, "    ", group.count.saturating_sub(NAMED as u64), "failed");
+        more(text, "    ", group.count.saturating_sub(MAX_NAMED as u64), "failed");
     }
 }
 
@@ -139,10 +139,10 @@ fn waiting(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     let lines =
         summary.waiting.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
     heading(text, "Waiting for somebody", paint);
-    for line in lines.take(NAMED) {
+    for line in lines.take(MAX_NAMED) {
         line_of(text, line, paint);
     }
-    let rest = summary.waiting.len().saturating_sub(NAMED) as u64;
+    let rest = summary.waiting.len().saturating_sub(MAX_NAMED) as u64;
     more(text, "  ", rest + summary.waiting_unlisted, "todo,in_progress,blocked");
 }
 
@@ -159,10 +159,10 @@ fn section<'a>(
         return;
     }
     heading(text, title, paint);
-    for line in lines.take(NAMED) {
+    for line in lines.take(MAX_NAMED) {
         line_of(text, line, paint);
     }
-    more(text, "  ", count.saturating_sub(NAMED) as u64 + unlisted, status);
+    more(text, "  ", count.saturating_sub(MAX_NAMED) as u64 + unlisted, status);
 }
 
 fn line_of(text: &mut Shown, (task, name, reason): (&str, &str, &str), paint: Paint) {

@@ -104,8 +104,8 @@ fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
 }
 
 /// Returns the checks that found something, mended or not.
-fn checks(findings: &Value, is_mended: bool) -> Vec<String> {
+fn checks(findings: &Value, is_repaired: bool) -> Vec<String> {
     let findings = findings.as_array().unwrap().iter();
-    let findings = findings.filter(|finding| finding["isMended"].as_bool().unwrap_or(false) == is_mended);
+    let findings = findings.filter(|finding| finding["isMended"].as_bool().unwrap_or(false) == is_repaired);
     findings.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect()
 }

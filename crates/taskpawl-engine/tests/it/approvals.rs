@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{
-    Approver, Engine, KeySource, Observer, Project, RunEvent, RunOptions, RunSummary, Verdict,
+    ApprovalVerdict, Approver, Engine, KeySource, Observer, Project, RunEvent, RunOptions, RunSummary,
 };
 use taskpawl_manager::{ApplyOptions, Approving, Manager, Source};
 use taskpawl_model::{
-    ApprovalRequest, Gatekeeper, Judgement, Map, Origin, PlanRecord, Proposed, Timestamp, parse_plan,
+    ApprovalRequest, Map, Origin, PlanRecord, PolicyDecision, PolicyHook, ProposedCall, Timestamp, parse_plan,
 };
 use taskpawl_store::{Location, open};
 use taskpawl_tools::{Registry, Supervision};
@@ -23,13 +23,13 @@ use crate::support::{Lab, within};
 /// An approver with prepared verdicts. When they are used up it never answers.
 #[derive(Debug, Default)]
 struct Oracle {
-    verdicts: Mutex<VecDeque<Verdict>>,
+    verdicts: Mutex<VecDeque<ApprovalVerdict>>,
     asked: Mutex<Vec<ApprovalRequest>>,
 }
 
 #[async_trait]
 impl Approver for Oracle {
-    async fn decide(&self, request: &ApprovalRequest) -> Verdict {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalVerdict {
         self.asked.lock().unwrap().push(request.clone());
         let verdict = self.verdicts.lock().unwrap().pop_front();
         match verdict {
@@ -40,7 +40,7 @@ impl Approver for Oracle {
 }
 
 impl Oracle {
-    fn saying(verdicts: impl IntoIterator<Item = Verdict>) -> Arc<Self> {
+    fn saying(verdicts: impl IntoIterator<Item = ApprovalVerdict>) -> Arc<Self> {
         Arc::new(Self { verdicts: Mutex::new(verdicts.into_iter().collect()), ..Self::default() })
     }
 
@@ -59,8 +59,8 @@ impl Oracle {
     }
 }
 
-fn yes() -> Verdict {
-    Verdict::Approve { answer: None, args: None }
+fn yes() -> ApprovalVerdict {
+    ApprovalVerdict::Approve { answer: None, args: None }
 }
 
 fn asking(oracle: &Arc<Oracle>) -> RunOptions {
@@ -121,8 +121,8 @@ async fn skipped_requests_wait_and_rejected_tasks_are_cancelled() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {ok: {n: 1}}, approval: required}, {id: b, call: {ok: {n: 2}}, approval: required}]",
     );
-    let reject = Verdict::Reject { reason: Some("no".to_owned()) };
-    let oracle = Oracle::saying([Verdict::Skip, reject]);
+    let reject = ApprovalVerdict::Reject { reason: Some("no".to_owned()) };
+    let oracle = Oracle::saying([ApprovalVerdict::Skip, reject]);
     let summary = lab.run_with(asking(&oracle)).await;
     assert_eq!((lab.states(), summary.exit), ("a=blocked{approval} b=cancelled".into(), 3));
     assert_eq!(
@@ -137,7 +137,7 @@ async fn skipped_requests_wait_and_rejected_tasks_are_cancelled() {
 async fn an_approver_may_change_the_arguments() {
     let lab = Lab::new("tasks: [{id: a, calls: [{id: c, exec: {argv: ['false']}, approval: required}]}]");
     let args: Map = json!({"argv": ["echo", "ok"]}).as_object().cloned().unwrap();
-    let oracle = Oracle::saying([Verdict::Approve { answer: None, args: Some(args) }]);
+    let oracle = Oracle::saying([ApprovalVerdict::Approve { answer: None, args: Some(args) }]);
     lab.run_with(asking(&oracle)).await;
     assert_eq!(lab.states(), "a=done");
     assert_eq!(lab.task("a").result.unwrap()["stdout"], "ok\n");
@@ -171,7 +171,7 @@ async fn an_approver_that_panics_decides_nothing() {
 
     #[async_trait]
     impl Approver for Broken {
-        async fn decide(&self, _: &ApprovalRequest) -> Verdict {
+        async fn decide(&self, _: &ApprovalRequest) -> ApprovalVerdict {
             panic!("as told")
         }
     }
@@ -340,11 +340,11 @@ async fn the_program_of_a_plan_receives_the_end() {
 #[derive(Debug)]
 struct NoModels;
 
-impl Gatekeeper for NoModels {
-    fn judge(&self, call: &Proposed<'_>) -> Judgement {
+impl PolicyHook for NoModels {
+    fn authorize(&self, call: &ProposedCall<'_>) -> PolicyDecision {
         assert_eq!((call.tool, call.args["argv"][0].as_str()), ("exec", Some("sh")));
         let is_model = matches!(call.origin, Origin::Mcp | Origin::Agent);
-        if is_model { Judgement::Ask { why: "rule 7 asks".to_owned() } } else { Judgement::Allow }
+        if is_model { PolicyDecision::Ask { why: "rule 7 asks".to_owned() } } else { PolicyDecision::Allow }
     }
 
     fn version(&self) -> &'static str {
@@ -395,9 +395,12 @@ fn the_program_of_a_plan_is_authorized_by_its_author() {
         let header = json!({"notify": ["sh", "x"], "notifyOrigin": origin}).as_object().cloned().unwrap();
         PlanRecord { header, ..PlanRecord::default() }.notify().unwrap()
     };
-    assert_eq!(record(json!("plan")).judge(Some(&NoModels)), Judgement::Allow);
+    assert_eq!(record(json!("plan")).authorize(Some(&NoModels)), PolicyDecision::Allow);
     for origin in [json!("mcp"), json!("agent"), json!("nobody"), Value::Null] {
-        assert_eq!(record(origin).judge(Some(&NoModels)), Judgement::Ask { why: "rule 7 asks".to_owned() });
+        assert_eq!(
+            record(origin).authorize(Some(&NoModels)),
+            PolicyDecision::Ask { why: "rule 7 asks".to_owned() }
+        );
     }
 }
 

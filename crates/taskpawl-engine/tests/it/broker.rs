@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
 use taskpawl_model::{CallSpec, NewCall, NewTask, Origin, TaskSpec, parse_plan};
-use taskpawl_store::{Channel, Door, Location, Patience, StoreError, open};
+use taskpawl_store::{Channel, Location, Patience, PlanSocket, StoreError, open};
 use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSpec};
 
 use crate::support::within;
 
 /// The action of a call, which receives the plan access if the call has any.
-type Act = dyn Fn(Option<Door>) -> Result<(), String> + Send + Sync;
+type Act = dyn Fn(Option<PlanSocket>) -> Result<(), String> + Send + Sync;
 
 /// A tool that performs the action of the test, on a thread that may block.
 struct Agent {
@@ -37,7 +37,7 @@ impl Tool for Agent {
 
     async fn call(&self, cx: CallContext, _: Value) -> Result<Value, ToolError> {
         let act = Arc::clone(&self.act);
-        let door = cx.plan.clone().map(Door::from);
+        let door = cx.plan.clone().map(PlanSocket::from);
         let acted = tokio::task::spawn_blocking(move || act(door)).await;
         acted.unwrap().map(|()| Value::Null).map_err(ToolError::failed)
     }
@@ -51,7 +51,10 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(plan: &str, act: impl Fn(Option<Door>) -> Result<(), String> + Send + Sync + 'static) -> Self {
+    fn new(
+        plan: &str,
+        act: impl Fn(Option<PlanSocket>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
         let files = tempfile::tempdir().unwrap();
         let store = open(&Location::Memory);
         let mut tools = Registry::builtin();
@@ -90,7 +93,7 @@ impl Scene {
 }
 
 /// Returns the manager that a program within the call would use. The false actor and origin have to be ignored.
-fn inside(door: Option<Door>) -> Manager {
+fn inside(door: Option<PlanSocket>) -> Manager {
     Manager::new(open(&Location::Call(door.unwrap())), "mallory").with_origin(Origin::Cli)
 }
 
@@ -305,7 +308,7 @@ async fn additions_of_one_call_are_limited() {
 }
 
 /// Sends random valid and invalid messages over several connections.
-fn babble(door: &Door, seed: u64) {
+fn babble(door: &PlanSocket, seed: u64) {
     let mut random = seed;
     let mut next = move || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

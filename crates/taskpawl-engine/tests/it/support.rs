@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunControl, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::{Gatekeeper, Query, Selector, Task, parse_plan};
+use taskpawl_model::{PolicyHook, Query, Selector, Task, parse_plan};
 use taskpawl_store::{Location, Store, open};
 use taskpawl_tools::{
     CallContext, CommandTool, HttpAccess, Registry, Supervision, Tool, ToolError, ToolSpec,
@@ -113,9 +113,9 @@ impl Lab {
     }
 
     /// Sets the policy of the lab's engine.
-    pub(crate) fn judged_by(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
-        self.manager = self.manager.with_gatekeeper(Arc::clone(&gatekeeper));
-        let manager = Manager::new(Arc::clone(self.manager.store()), "ann").with_gatekeeper(gatekeeper);
+    pub(crate) fn judged_by(mut self, policy_hook: Arc<dyn PolicyHook>) -> Self {
+        self.manager = self.manager.with_policy_hook(Arc::clone(&policy_hook));
+        let manager = Manager::new(Arc::clone(self.manager.store()), "ann").with_policy_hook(policy_hook);
         self.engine = new_engine(manager, &self.bench, self.files.path());
         self
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager};
 use taskpawl_model::{
-    ActorKind, Gatekeeper, Judgement, Map, Means, NewCall, Origin, Proposed, Refusal, Status, parse_plan,
+    ActorKind, Map, Means, NewCall, Origin, PolicyDecision, PolicyHook, ProposedCall, Refusal, Status,
+    parse_plan,
 };
 
 use crate::support::Lab;
@@ -19,10 +20,10 @@ struct ByOrigin {
     drops_origin: bool,
 }
 
-impl Gatekeeper for ByOrigin {
-    fn judge(&self, call: &Proposed<'_>) -> Judgement {
+impl PolicyHook for ByOrigin {
+    fn authorize(&self, call: &ProposedCall<'_>) -> PolicyDecision {
         let asks = call.origin.is_of_model() && !self.drops_origin;
-        if asks { Judgement::Ask { why: "models ask".to_owned() } } else { Judgement::Allow }
+        if asks { PolicyDecision::Ask { why: "models ask".to_owned() } } else { PolicyDecision::Allow }
     }
 
     fn version(&self) -> &'static str {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use taskpawl_model::{Note, Task, TaskId, Timestamp};
 
 use crate::lines::one_line;
-use crate::ours::{COMMENT, Ours, comment};
+use crate::own_fields::{COMMENT, OwnFields, comment};
 use crate::times::{minutes, to_minutes};
 
 const TITLE: &str = "## Description";
@@ -16,16 +16,16 @@ const COMMENTS_BEGIN: &str = "<!-- COMMENTS:BEGIN -->";
 const COMMENTS_END: &str = "<!-- COMMENTS:END -->";
 
 /// Takes what only taskpawl knows out of a body: its last line, where that is our comment. Backlog.md leaves it there.
-pub(super) fn take_ours(body: &str) -> (&str, Ours) {
+pub(super) fn take_ours(body: &str) -> (&str, OwnFields) {
     let body = body.trim();
     match ours_in(last_line(body)) {
-        Some(inside) => (body[..body.len() - last_line(body).len()].trim(), Ours::parse(inside)),
-        None => (body, Ours::default()),
+        Some(inside) => (body[..body.len() - last_line(body).len()].trim(), OwnFields::parse(inside)),
+        None => (body, OwnFields::default()),
     }
 }
 
 /// Returns a body with what only taskpawl knows. A text whose own last line looks like our comment is told from it by one behind it.
-pub(super) fn with_ours(body: String, ours: &Ours, id: &TaskId) -> String {
+pub(super) fn with_ours(body: String, ours: &OwnFields, id: &TaskId) -> String {
     let is_alike = ours_in(last_line(body.trim())).is_some();
     match ours.text().or_else(|| is_alike.then(|| format!("id={id}"))) {
         Some(text) if body.is_empty() => comment(&text),

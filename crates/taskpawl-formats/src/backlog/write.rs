@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Task, TaskId};
 
 use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
-use crate::error::Place;
+use crate::error::Position;
+use crate::existing_document::{self, ExistingDocument, as_spelled};
 use crate::files::Files;
 use crate::format::{LeftOut, Written};
-use crate::front::{self, entry};
-use crate::kept::{kept, put, put_rest, take_away};
-use crate::lost;
-use crate::ours::Ours;
+use crate::front_matter::{self, entry};
+use crate::own_fields::OwnFields;
+use crate::preserved::{kept, put, put_rest, take_away};
 use crate::record::{option, option_list};
 use crate::states;
-use crate::there::{self, There, as_spelled};
 use crate::times::{minutes, rfc3339, to_minutes};
+use crate::unsupported;
 
 /// The order of the fields of a head; others follow.
 const ORDER: &[&str] = &[
@@ -40,7 +40,7 @@ const ORDER: &[&str] = &[
     "ordinal",
 ];
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let before = there.files;
     let Ok(words) = Words::read(before).or_else(|_| Words::read(&Files::default())) else {
         return Written::default();
@@ -50,7 +50,7 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     let name = |task: &Task| Some((task.id.clone(), there.name(&task.id)?.to_owned()));
     let said: BTreeMap<TaskId, String> = there.tasks.iter().filter_map(name).collect();
     let mut written = Written::default();
-    lost::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
+    unsupported::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
     if before.get(super::CONFIG).is_none() {
         written.files.insert(super::CONFIG, config(&words));
     }
@@ -96,7 +96,10 @@ fn set_of<'t>(below: &BTreeMap<&TaskId, Vec<&'t String>>, id: &TaskId) -> BTreeS
 /// Returns a head with its links in the order of another one: theirs says nothing.
 fn with_links_of(was: &Map, mut head: Map) -> Map {
     if let Some(links) = head.remove("dependencies") {
-        head.insert("dependencies".to_owned(), as_spelled(was.get("dependencies"), &links, there::text_of));
+        head.insert(
+            "dependencies".to_owned(),
+            as_spelled(was.get("dependencies"), &links, existing_document::text_of),
+        );
     }
     head
 }
@@ -241,7 +244,7 @@ fn parts(
         raw.as_str().map(priority_of) == Some(task.priority)
     });
     let shown = usual.map_or(Priority::Medium, priority_of);
-    let ours = Ours::of(task, known || task.id.as_str() == id, words.status(&word), shown);
+    let ours = OwnFields::of(task, known || task.id.as_str() == id, words.status(&word), shown);
     let body = match kept.remove("body") {
         Some(Value::String(body)) => body::updated(body, task),
         _ => body::of(task),
@@ -282,15 +285,15 @@ fn links(
 
 /// Returns what a file is to say, with everything in it that stays as it was where and how it was.
 fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<String> {
-    let (old_head, old_body) = front::split(before)?;
+    let (old_head, old_body) = front_matter::split(before)?;
     let mut head = head.clone();
     // Only some have this list, of what says by itself that it is below.
-    if let Some(list) = front::parse(old_head, &Place::default(), 1).ok()?.remove("subtasks") {
+    if let Some(list) = front_matter::parse(old_head, &Position::default(), 1).ok()?.remove("subtasks") {
         let said: BTreeSet<String> = texts(&list).map(str::to_uppercase).collect();
         let is_so = said == below.iter().map(|id| id.to_uppercase()).collect();
         head.insert("subtasks".to_owned(), if is_so { list } else { json!(below) });
     }
-    let new_head = front::over(old_head, &head, ORDER)?;
+    let new_head = front_matter::over(old_head, &head, ORDER)?;
     let (around, rest) = before.split_at(before.len() - old_body.len());
     let head_at = around.find('\n')? + 1;
     let (open, close) = (&around[..head_at], &around[head_at + old_head.len()..]);

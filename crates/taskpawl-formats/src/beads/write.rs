@@ -9,16 +9,16 @@ use super::derived::Recount;
 use super::{
     FIELDS, FORMAT, LINKS, close_reason, deferred, ended_badly, number_of, priority_of, status_of, word_of,
 };
-use crate::error::Place;
+use crate::error::Position;
+use crate::existing_document::{self, ExistingDocument, Kinds};
 use crate::format::{LeftOut, Written};
 use crate::json_text;
-use crate::kept::{kept, put, put_rest};
 use crate::lines::{self, Line};
-use crate::lost;
+use crate::preserved::{kept, put, put_rest};
 use crate::record::{Record, option, option_list};
 use crate::states;
-use crate::there::{self, Kinds, There};
 use crate::times::rfc3339;
+use crate::unsupported;
 
 const KINDS: Kinds = Kinds {
     made: "created_at",
@@ -28,11 +28,11 @@ const KINDS: Kinds = Kinds {
     repeats: &[],
 };
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let (name, text) = there.files.first();
     let name = if name.is_empty() { "issues.jsonl" } else { name };
     let mut written = Written::default();
-    lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
+    unsupported::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
     let mut issues = Issues::of(tasks, there);
     let list: Vec<(String, Map)> =
         tasks.iter().map(|task| (issues.id(task), issues.issue(task, &mut written.left_out))).collect();
@@ -54,7 +54,7 @@ fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -
             && let Some(issue) = left.remove(id.as_str())
         {
             let out = match said.get(&id) {
-                Some(said) => recount.apply(&id, there::over(&raw, said, issue, &KINDS)),
+                Some(said) => recount.apply(&id, existing_document::over(&raw, said, issue, &KINDS)),
                 None => with_kind_of(&raw, issue),
             };
             lines.push(Line::there(json_text::over(line, &Value::Object(out)), end));
@@ -72,7 +72,7 @@ fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -
 /// Returns the issue of a line as it is there, with its id.
 fn known_issue(line: &str) -> Option<(String, Map)> {
     let Ok(Value::Object(raw)) = serde_json::from_str(line) else { return None };
-    let id = Record { map: raw.clone(), place: Place::default() }.id("id").ok()?;
+    let id = Record { map: raw.clone(), place: Position::default() }.id("id").ok()?;
     Some((id, raw))
 }
 
@@ -102,7 +102,7 @@ struct Issues<'t> {
 }
 
 impl<'t> Issues<'t> {
-    fn of(tasks: &'t [Task], there: &There<'_>) -> Self {
+    fn of(tasks: &'t [Task], there: &ExistingDocument<'_>) -> Self {
         let id = |task: &Task| match there.name(&task.id) {
             Some(name) => name.to_owned(),
             None => {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use taskpawl_model::{Task, TaskId};
 
 use super::{Aside, FORMAT, Item, KnownBy, Line, What, bullet, heading, items, open_at_end, own_name, width};
-use crate::kept::kept;
 use crate::lines::{self, parts};
+use crate::preserved::kept;
 
 /// Returns the lines of a text with tasks in it; `names` are those of its items, which may have lost others of the same text.
 pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> Vec<Line<'t>> {

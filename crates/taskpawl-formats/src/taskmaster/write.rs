@@ -8,15 +8,15 @@ use taskpawl_model::{Map, Priority, Task, TaskId, format_time};
 use super::{
     FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, number_of_link, whole, whole_below, word_of,
 };
+use crate::existing_document::{self, ExistingDocument, Kinds, as_spelled, text_of};
 use crate::format::{LeftOut, Written};
 use crate::json_text;
-use crate::kept::{kept, put, put_rest, take_away};
-use crate::lost;
-use crate::ours::{Ours, put_text};
+use crate::own_fields::{OwnFields, put_text};
+use crate::preserved::{kept, put, put_rest, take_away};
 use crate::record::option;
 use crate::states;
-use crate::there::{self, Kinds, There, as_spelled, text_of};
 use crate::times::rfc3339;
+use crate::unsupported;
 
 /// Dependencies are compared by what they mean.
 const KINDS: Kinds =
@@ -37,11 +37,11 @@ impl Spot {
     }
 }
 
-pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
     let (name, text) = there.files.first();
     let name = if name.is_empty() { "tasks.json" } else { name };
     let mut written = Written::default();
-    lost::say(tasks, FIELDS, "Task Master has no place for it", &mut written.left_out);
+    unsupported::say(tasks, FIELDS, "Task Master has no place for it", &mut written.left_out);
     let tasks = there.in_order(tasks);
     let records = Records::of(&tasks, there, &mut written.left_out);
     let mut lists = records.lists(&mut written.left_out);
@@ -95,7 +95,7 @@ fn envelope(text: &str) -> Option<Map> {
 /// The records that tasks are, and those that are there.
 struct Records<'t> {
     tasks: &'t [&'t Task],
-    there: &'t There<'t>,
+    there: &'t ExistingDocument<'t>,
     spots: BTreeMap<TaskId, Spot>,
     /// Where the tasks of the file stand.
     said: BTreeMap<TaskId, Spot>,
@@ -104,7 +104,7 @@ struct Records<'t> {
 }
 
 impl<'t> Records<'t> {
-    fn of(tasks: &'t [&'t Task], there: &'t There<'t>, left_out: &mut Vec<LeftOut>) -> Self {
+    fn of(tasks: &'t [&'t Task], there: &'t ExistingDocument<'t>, left_out: &mut Vec<LeftOut>) -> Self {
         let before: Vec<&Task> = there.tasks.iter().collect();
         let said = spots(&before, there, &mut Vec::new());
         let spots = spots(tasks, there, left_out);
@@ -149,7 +149,7 @@ impl<'t> Records<'t> {
         let now = record_of(task, &self.spots, left_out);
         let Some((raw, there)) = self.raw(task).zip(self.there.task(&task.id)) else { return now };
         let said = record_of(there, &self.said, &mut Vec::new());
-        let mut out = there::over(raw, &said, &now, &KINDS);
+        let mut out = existing_document::over(raw, &said, &now, &KINDS);
         let is_moved = self.spots[&task.id] != self.said[&task.id];
         let (before, links) = (said.get("dependencies"), now.get("dependencies"));
         if let Some(links) = links
@@ -210,7 +210,11 @@ fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
 }
 
 /// Gives every task its number: the one that it has, else the next free one. Task Master goes one level deep.
-fn spots(tasks: &[&Task], there: &There<'_>, left_out: &mut Vec<LeftOut>) -> BTreeMap<TaskId, Spot> {
+fn spots(
+    tasks: &[&Task],
+    there: &ExistingDocument<'_>,
+    left_out: &mut Vec<LeftOut>,
+) -> BTreeMap<TaskId, Spot> {
     let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, *task)).collect();
     let mut numbers = Numbers { there: Some(there), ..Numbers::default() };
     let tops: BTreeMap<&TaskId, &TaskId> =
@@ -257,7 +261,7 @@ fn tag_of(task: &Task) -> String {
 }
 
 /// The number that a task has there, or would have by its own id.
-fn number_of(task: &Task, there: Option<&There<'_>>) -> Option<(u64, Option<u64>)> {
+fn number_of(task: &Task, there: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
     let kept = kept(task, FORMAT);
     let known = there.and_then(|there| there.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
     let text = known.unwrap_or(task.id.as_str()).to_owned();
@@ -278,7 +282,7 @@ fn links_away(task: &Task) -> Vec<String> {
 /// Numbers that are taken, by tag and by task at the top.
 #[derive(Default)]
 struct Numbers<'t> {
-    there: Option<&'t There<'t>>,
+    there: Option<&'t ExistingDocument<'t>>,
     given: BTreeSet<(String, u64)>,
     reserved: BTreeSet<(String, u64)>,
     reserved_below: BTreeSet<(String, u64, u64)>,
@@ -384,7 +388,7 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     }
     let has_id = known || task.id.as_str() == whole(&spot.tag, &spot.number());
     let status = WORDS.iter().find(|(theirs, _)| *theirs == word).map_or(own, |(_, status)| *status);
-    if let Some(text) = Ours::of(task, has_id, status, task.priority).text() {
+    if let Some(text) = OwnFields::of(task, has_id, status, task.priority).text() {
         put_text(&mut kept, text);
     }
     put_rest(&mut out, kept);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
 use taskpawl_model::{
-    Actor, CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, KeySpace, Node,
-    PlanRecord, Query, Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord,
-    Timestamp, Undoable, View, ViewResult, decide,
+    Actor, CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Key, KeySpace, Node, PlanRecord,
+    Query, Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp,
+    UndoSnapshot, Undoable, View, ViewResult, decide,
 };
 
 use crate::flow::with_plan;
@@ -92,8 +92,8 @@ impl View for Counting<'_> {
         requests_before(time: Timestamp) -> u64;
         key_space() -> Option<KeySpace>;
         pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
-        each_image(each: &mut dyn FnMut(u64, Arc<Image>)) -> ();
-        image(revision: u64) -> Option<Arc<Image>>;
+        each_undo_snapshot(each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ();
+        undo_snapshot(revision: u64) -> Option<Arc<UndoSnapshot>>;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taskpawl_manager::ApplyOptions;
-use taskpawl_model::{Gatekeeper, Judgement, Map, Proposed};
+use taskpawl_model::{Map, PolicyDecision, PolicyHook, ProposedCall};
 
 use crate::support::{Desk, LEASE, ids};
 
@@ -11,9 +11,9 @@ use crate::support::{Desk, LEASE, ids};
 #[derive(Debug)]
 struct Reads;
 
-impl Gatekeeper for Reads {
-    fn judge(&self, _: &Proposed<'_>) -> Judgement {
-        Judgement::Allow
+impl PolicyHook for Reads {
+    fn authorize(&self, _: &ProposedCall<'_>) -> PolicyDecision {
+        PolicyDecision::Allow
     }
 
     fn version(&self) -> &'static str {

@@ -4,9 +4,11 @@
 
 mod again;
 mod apply;
+mod approval_guard;
 mod approvals;
 mod approvals_scope;
 mod authors;
+mod call_authorizations;
 mod claims;
 mod costs;
 mod cycles;
@@ -20,8 +22,6 @@ mod gates;
 mod hand;
 mod identity;
 mod imports;
-mod judged;
-mod kept;
 mod limits;
 mod loops;
 mod plans;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
 use taskpawl_model::{
-    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Gatekeeper, Key, Map, Means, NewTask, Query,
+    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Key, Map, Means, NewTask, PolicyHook, Query,
     Refusal, Report, Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan,
     parse_task, read_task,
 };
@@ -61,8 +61,8 @@ impl Desk {
     }
 
     /// Returns the same desk with a policy hook.
-    pub(crate) fn judged_by(&self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
-        let manager = self.manager.clone().with_gatekeeper(gatekeeper);
+    pub(crate) fn judged_by(&self, policy_hook: Arc<dyn PolicyHook>) -> Self {
+        let manager = self.manager.clone().with_policy_hook(policy_hook);
         Self { manager, clock: Arc::clone(&self.clock) }
     }
 

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use taskpawl::model::Origin;
 use taskpawl::tools::{CallOrigin, Policy};
 use taskpawl::{SandboxSettings, Taskpawl};
-use taskpawl_mcp::{HttpDoor, McpServer, ServerOptions, serve_conformance};
+use taskpawl_mcp::{HttpListener, McpServer, ServerOptions, serve_conformance};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -27,13 +27,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .open()?;
     let options = ServerOptions { approve_elicited: true, ..ServerOptions::default() };
     let server = McpServer::new(plans, options)?;
-    let door = HttpDoor::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await?;
-    let place = serde_json::json!({"url": door.url(), "token": door.token()});
+    let listener = HttpListener::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await?;
+    let place = serde_json::json!({"url": listener.url(), "token": listener.token()});
     writeln!(std::io::stdout(), "{place}")?;
     let stop = CancellationToken::new();
     let (mut input, mut rest) = (tokio::io::stdin(), Vec::new());
     tokio::select! {
-        () = serve_conformance(&server, door, stop.clone()) => {}
+        () = serve_conformance(&server, listener, stop.clone()) => {}
         _ = input.read_to_end(&mut rest) => stop.cancel(),
     }
     Ok(())

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use taskpawl::tools::{Hints, ToolSpec, make_private_directories};
 
 /// The most tools that a server may have.
-pub(super) const MOST_TOOLS: usize = 1000;
+pub(super) const MAX_TOOLS: usize = 1000;
 
 /// The largest schema and the longest description that are kept, in bytes.
-const MOST_SCHEMA_BYTES: usize = 256 << 10;
-const MOST_DESCRIPTION_BYTES: usize = 32 << 10;
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
+const MAX_DESCRIPTION_BYTES: usize = 32 << 10;
 
 /// What a server offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ impl Entry {
         let read_only = hints.read_only_hint == Some(true);
         let mut description =
             tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().to_owned();
-        description.truncate(description.floor_char_boundary(MOST_DESCRIPTION_BYTES));
+        description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
         let schema = |schema: &rmcp::model::JsonObject| bounded(Value::Object(schema.clone()));
         Self {
             name: tool.name.to_string(),
@@ -128,7 +128,7 @@ impl Entry {
 
 /// A schema that is too large is left to the server.
 fn bounded(schema: Value) -> Option<Value> {
-    (schema.to_string().len() <= MOST_SCHEMA_BYTES).then_some(schema)
+    (schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some(schema)
 }
 
 #[cfg(test)]

@@ -22,13 +22,13 @@ use serde_json::Value;
 use taskpawl::tools::{CallContext, Environment, OutputFiles, Piped, Program, ToolError};
 use tokio::sync::watch;
 
-use super::catalogue::{Catalogue, Entry, MOST_TOOLS};
+use super::catalogue::{Catalogue, Entry, MAX_TOOLS};
 use super::config::{ServerConfig, Transport, Variables};
 use super::downloads;
 use super::handler::{Handler, Shared, locked};
 use super::http::{self, HttpClient};
 use super::inexact::INEXACT;
-use super::limits::{CatalogueSize, MOST_STDERR_BYTES};
+use super::limits::{CatalogueSize, MAX_STDERR_BYTES};
 use super::result::error_text;
 use super::sandbox::{self, Held};
 use super::secrets::filled;
@@ -437,8 +437,8 @@ pub(super) fn take_tools(
         size.add(&serde_json::to_vec(&entry).unwrap_or_default())?;
         tools.push(entry);
     }
-    if tools.len() > MOST_TOOLS {
-        return Err(format!("it has more than {MOST_TOOLS} tools"));
+    if tools.len() > MAX_TOOLS {
+        return Err(format!("it has more than {MAX_TOOLS} tools"));
     }
     Ok(())
 }
@@ -526,9 +526,9 @@ fn program(config: &ServerConfig, transport: &Transport, variables: &Variables, 
 async fn keep(mut piped: Piped, shared: Arc<Shared>, held: Held, end: watch::Sender<Option<End>>) {
     let closing = piped.closing().clone();
     tokio::select! {
-        has_ended = piped.ended(MOST_STDERR_BYTES) => {
+        has_ended = piped.ended(MAX_STDERR_BYTES) => {
             if !has_ended {
-                shared.give_up(format!("it wrote more than {} MiB to its standard error", MOST_STDERR_BYTES >> 20));
+                shared.give_up(format!("it wrote more than {} MiB to its standard error", MAX_STDERR_BYTES >> 20));
             }
         }
         () = closing.cancelled() => {}

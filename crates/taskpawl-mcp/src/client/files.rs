@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::config::{ServerConfig, ServerProblem};
 
 /// The largest file that is read: some programs keep what was said in the file that names their servers.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// A file that should name servers, and does not.
 #[derive(Debug, Error)]
@@ -55,7 +55,7 @@ pub struct Found {
 /// It cannot be read, or is no JSON. What is wrong with single servers is part of what was found.
 pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
     let failed = |source| FileError::Read { path: path.to_owned(), source };
-    let Some(text) = read_if_there(path, MOST_BYTES).map_err(failed)? else { return Ok(Found::default()) };
+    let Some(text) = read_if_there(path, MAX_BYTES).map_err(failed)? else { return Ok(Found::default()) };
     let settings: Value = serde_json::from_str(&without_comments(&text))
         .map_err(|source| FileError::Syntax { path: path.to_owned(), source })?;
     let mut found = Found::default();

@@ -22,7 +22,7 @@ use super::words::plain;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The longest message about progress, in characters.
-const MOST_PROGRESS_CHARS: usize = 500;
+const MAX_PROGRESS_CHARS: usize = 500;
 
 /// What the parts of a connection tell each other.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ pub(super) fn words(progress: &ProgressNotificationParam) -> String {
     };
     match message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
         Some(message) => {
-            format!("{} ({count})", plain(message, MOST_PROGRESS_CHARS))
+            format!("{} ({count})", plain(message, MAX_PROGRESS_CHARS))
         }
         None => count,
     }

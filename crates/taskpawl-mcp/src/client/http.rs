@@ -33,17 +33,17 @@ use thiserror::Error;
 
 use super::handler::Shared;
 use super::inexact;
-use super::limits::{MOST_MESSAGE_BYTES, check_size, too_long};
+use super::limits::{MAX_MESSAGE_BYTES, check_size, too_long};
 use super::words::plain;
 
 /// How long it may take until a connection stands.
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// How much of an answer with an error is read.
-const MOST_ERROR_BYTES: usize = 64 << 10;
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// The longest part of such an answer that is told, in characters.
-const MOST_TOLD_CHARS: usize = 200;
+const MAX_TOLD_CHARS: usize = 200;
 
 /// Why there is no answer that can be used.
 #[derive(Debug, Error)]
@@ -74,7 +74,7 @@ fn told(text: &str) -> String {
 }
 
 fn named(kind: &str) -> String {
-    if kind.is_empty() { "no content type".to_owned() } else { format!("`{}`", plain(kind, MOST_TOLD_CHARS)) }
+    if kind.is_empty() { "no content type".to_owned() } else { format!("`{}`", plain(kind, MAX_TOLD_CHARS)) }
 }
 
 /// What people are shown: who answers so is no server, and has done nothing of what a server does.
@@ -141,7 +141,7 @@ impl HttpClient {
         let client = Client::builder(TokioExecutor::new()).build(builder.wrap_connector(connector));
         let config = StreamableHttpClientTransportConfig::with_uri(url)
             .custom_headers(custom)
-            .max_sse_event_size(MOST_MESSAGE_BYTES);
+            .max_sse_event_size(MAX_MESSAGE_BYTES);
         Ok((Self { client, shared }, config))
     }
 
@@ -326,7 +326,7 @@ impl HttpClient {
         if !kind.starts_with(JSON_MIME_TYPE) {
             return Err(Fault::Client(HttpError::ContentType { address: address(uri), kind }));
         }
-        let body = read(response, MOST_MESSAGE_BYTES).await.map_err(Fault::Client)?;
+        let body = read(response, MAX_MESSAGE_BYTES).await.map_err(Fault::Client)?;
         check_size(&body).map_err(|problem| Fault::Client(HttpError::TooLarge(problem)))?;
         self.shared.received.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let message = inexact::in_place_of(&body).map_or_else(|| serde_json::from_slice(&body), Ok)?;
@@ -342,7 +342,7 @@ async fn not_served(
     response: Response<Incoming>,
 ) -> Result<StreamableHttpPostResponse, Fault> {
     let status = response.status();
-    let body = read(response, MOST_ERROR_BYTES).await.unwrap_or_default();
+    let body = read(response, MAX_ERROR_BYTES).await.unwrap_or_default();
     let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
         Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
         Ok(_) | Err(_) => None,
@@ -360,7 +360,7 @@ async fn not_served(
     if let Some(error) = error {
         return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
     }
-    let text = plain(&String::from_utf8_lossy(&body), MOST_TOLD_CHARS);
+    let text = plain(&String::from_utf8_lossy(&body), MAX_TOLD_CHARS);
     Err(Fault::Client(HttpError::Status { status: status.as_u16(), text }))
 }
 
@@ -418,7 +418,7 @@ impl EventLength {
                 b'\r' => {}
                 _ => self.line += 1,
             }
-            if self.at > MOST_MESSAGE_BYTES {
+            if self.at > MAX_MESSAGE_BYTES {
                 return Err(StreamError::TooLarge);
             }
         }

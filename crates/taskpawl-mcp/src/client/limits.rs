@@ -1,27 +1,27 @@
 //! What a server may send: its messages are looked at before they are read.
 
 /// The largest message.
-pub(super) const MOST_MESSAGE_BYTES: usize = 8 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
 /// How many values a message may have: each takes far more memory than the two bytes that it needs to be written.
-const MOST_VALUES: usize = 25_000;
+const MAX_VALUES: usize = 25_000;
 
 /// How much of what a server says about all of its tools is taken.
-const MOST_CATALOGUE_BYTES: usize = 4 << 20;
+const MAX_CATALOGUE_BYTES: usize = 4 << 20;
 
 /// How much a server may print that is no message. Some print a greeting.
-pub(super) const MOST_NOISE_BYTES: usize = 1 << 20;
+pub(super) const MAX_NOISE_BYTES: usize = 1 << 20;
 
 /// How much a server may write to its standard error while it runs.
-pub(super) const MOST_STDERR_BYTES: u64 = 64 << 20;
+pub(super) const MAX_STDERR_BYTES: u64 = 64 << 20;
 
 /// Says what is wrong with the size of a message.
 pub(super) fn check_size(message: &[u8]) -> Result<(), String> {
-    if message.len() > MOST_MESSAGE_BYTES {
+    if message.len() > MAX_MESSAGE_BYTES {
         return Err(too_long());
     }
-    if values(message) > MOST_VALUES {
-        Err(format!("it sent a message of more than {MOST_VALUES} values"))
+    if values(message) > MAX_VALUES {
+        Err(format!("it sent a message of more than {MAX_VALUES} values"))
     } else {
         Ok(())
     }
@@ -54,16 +54,16 @@ impl CatalogueSize {
     pub(super) fn add(&mut self, part: &[u8]) -> Result<(), String> {
         self.bytes += part.len();
         self.values += values(part);
-        if self.bytes > MOST_CATALOGUE_BYTES || self.values > MOST_VALUES {
-            let most = MOST_CATALOGUE_BYTES >> 20;
-            return Err(format!("it says more than {most} MiB or {MOST_VALUES} values about its tools"));
+        if self.bytes > MAX_CATALOGUE_BYTES || self.values > MAX_VALUES {
+            let most = MAX_CATALOGUE_BYTES >> 20;
+            return Err(format!("it says more than {most} MiB or {MAX_VALUES} values about its tools"));
         }
         Ok(())
     }
 }
 
 pub(super) fn too_long() -> String {
-    format!("it sent a message of more than {} MiB", MOST_MESSAGE_BYTES >> 20)
+    format!("it sent a message of more than {} MiB", MAX_MESSAGE_BYTES >> 20)
 }
 
 #[cfg(test)]
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn values_are_counted_outside_of_texts() {
-        let text = format!("{{\"a\": \"{}\\\"{}\"}}", "[,".repeat(MOST_VALUES), "{".repeat(MOST_VALUES));
+        let text = format!("{{\"a\": \"{}\\\"{}\"}}", "[,".repeat(MAX_VALUES), "{".repeat(MAX_VALUES));
         assert_eq!(check_size(text.as_bytes()), Ok(()));
-        let list = format!("[{}1]", "1,".repeat(MOST_VALUES));
+        let list = format!("[{}1]", "1,".repeat(MAX_VALUES));
         assert_eq!(check_size(list.as_bytes()).unwrap_err(), "it sent a message of more than 25000 values");
-        let long = vec![b' '; MOST_MESSAGE_BYTES + 1];
+        let long = vec![b' '; MAX_MESSAGE_BYTES + 1];
         assert_eq!(check_size(&long).unwrap_err(), "it sent a message of more than 8 MiB");
     }
 }

@@ -15,7 +15,7 @@ use super::sandbox::is_same;
 use super::secrets::{hidden, hidden_in};
 
 /// How often a server may fail to start, or end by itself, without having answered a call in between.
-const MOST_FAILURES: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 
 /// What is said of a call of which nobody knows how far it came.
 const LOST: &str = "was lost during the call, and nobody knows how far it came";
@@ -224,7 +224,7 @@ impl Server {
         if slot.cell.get().is_some_and(|connection| !connection.is_alive()) {
             slot.cell = Arc::default();
         }
-        if slot.failures >= MOST_FAILURES && slot.cell.get().is_none() {
+        if slot.failures >= MAX_FAILURES && slot.cell.get().is_none() {
             let message = self.message(
                 &format!("failed {} times in a row and is not started again", slot.failures),
                 &slot.problem,

@@ -7,7 +7,7 @@ use taskpawl::tools::ToolError;
 use super::words::plain;
 
 /// The longest message of a failed call, in characters; the result has the whole.
-const MOST_MESSAGE_CHARS: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// Returns the result: what is structured, else the text; several parts are a list, in which what is no text is an object.
 /// `hint` is what is known of why it failed.
@@ -54,7 +54,7 @@ fn value(part: &ContentBlock) -> Value {
 fn message(tool: &str, parts: &[ContentBlock], hint: Option<&str>) -> String {
     let text = texts(parts).join("; ");
     let message =
-        if text.is_empty() { "it says no more".to_owned() } else { plain(&text, MOST_MESSAGE_CHARS) };
+        if text.is_empty() { "it says no more".to_owned() } else { plain(&text, MAX_MESSAGE_CHARS) };
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("`{tool}` failed: {message}{hint}")
 }

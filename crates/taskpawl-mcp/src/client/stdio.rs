@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use super::handler::Shared;
 use super::inexact;
-use super::limits::{MOST_MESSAGE_BYTES, MOST_NOISE_BYTES, check_size, too_long};
+use super::limits::{MAX_MESSAGE_BYTES, MAX_NOISE_BYTES, check_size, too_long};
 
 pub(super) struct Stdio {
     output: BufReader<pipe::Receiver>,
@@ -102,7 +102,7 @@ impl Lines {
     pub(super) fn add(&mut self, read: &[u8]) -> Result<(usize, bool), String> {
         let end = read.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(read.len(), |end| end + 1);
-        if self.line.len() + taken > MOST_MESSAGE_BYTES + 1 {
+        if self.line.len() + taken > MAX_MESSAGE_BYTES + 1 {
             return Err(too_long());
         }
         self.line.extend_from_slice(&read[..taken]);
@@ -123,7 +123,7 @@ impl Lines {
             }
         }
         self.noise += line.len();
-        if self.noise > MOST_NOISE_BYTES {
+        if self.noise > MAX_NOISE_BYTES {
             Err("it prints what is no message of the protocol".to_owned())
         } else {
             Ok(None)

@@ -55,9 +55,11 @@ impl Action {
             | Advice::History { id: Some(id) }
             | Advice::AddDependency { id, .. } => Self::call("task_get", json!({"id": id})),
             Advice::HistoryOfRun { run } => Self::call("run_ready", json!({"run_id": run})),
-            Advice::List { status } if status.is_empty() => Self::call("plan_show", json!({"limit": LISTED})),
+            Advice::List { status } if status.is_empty() => {
+                Self::call("plan_show", json!({"limit": MAX_LISTED}))
+            }
             Advice::List { status } => Self::call("plan_show", json!({"status": status})),
-            Advice::ListSelectors {} => Self::call("plan_show", json!({"limit": LISTED})),
+            Advice::ListSelectors {} => Self::call("plan_show", json!({"limit": MAX_LISTED})),
             Advice::Runs {} | Advice::History { id: None } => Self::call("plan_show", json!({})),
             Advice::ExplainReady {} => Self::call("ready_list", json!({})),
             Advice::ClaimNext {} => Self::call("ready_list", json!({"claim": true})),
@@ -133,7 +135,7 @@ impl Action {
 }
 
 /// How many tasks are listed where ids are looked for.
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 fn cascading(verb: &str, id: &TaskId, cascade: bool) -> Action {
     let mut arguments = json!({"id": id, "action": verb});
@@ -231,7 +233,7 @@ mod tests {
         let hint =
             taskpawl::model::Hint::new("held by ").data(&holder).text("; ").advice(Advice::ClaimNext {});
         assert_eq!(Action::of_all(hint.advised()).len(), 1);
-        let text = hint.worded(&CallWords { agent: Some("ann"), line: &CommandLine::default() });
+        let text = hint.format_with(&CallWords { agent: Some("ann"), line: &CommandLine::default() });
         assert!(!text.contains("`taskpawl cancel") && text.contains("\"agent\":\"ann\""), "{text}");
         let release = Advice::Release { id: id("a"), holder: Some(holder.clone()) };
         let [Action::Call { arguments, .. }] = &Action::of(&release)[..] else { panic!("one call") };

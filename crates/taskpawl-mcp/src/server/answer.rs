@@ -11,13 +11,13 @@ use super::page::{Page, weight};
 
 /// The most that an object takes in an answer unless more is asked for, as [`weight`] counts: it stands there twice. With what the
 /// protocol puts around it that stays below 8 kB.
-pub(super) const MOST_BYTES: usize = 7_600;
+pub(super) const MAX_BYTES: usize = 7_600;
 
 /// The same where the answer is a text alone, and the object stands there once: at worst two thirds of its weight.
-pub(super) const MOST_BYTES_READ: usize = 11_400;
+pub(super) const MAX_BYTES_READ: usize = 11_400;
 
 /// The most that an object takes where the caller says how much it wants.
-pub(super) const MOST_BYTES_ASKED: usize = 200_000;
+pub(super) const MAX_BYTES_ASKED: usize = 200_000;
 
 /// What the fields take that are added to an object that is full.
 const FIELDS: usize = 200;
@@ -26,13 +26,13 @@ const FIELDS: usize = 200;
 const FIELDS_OF_PAGE: usize = 100;
 
 /// How many things to do next are named.
-const MOST_ACTIONS: usize = 12;
+const MAX_ACTIONS: usize = 12;
 
 /// What it takes to say how much of a list was left out.
 const LEFT_OUT: usize = 100;
 
 /// What is left of a text when there is no room for all of it.
-const LEAST_CHARS: usize = 80;
+const MIN_CHARS: usize = 80;
 
 /// An answer.
 #[derive(Debug, Default)]
@@ -61,9 +61,9 @@ enum Most {
 impl Most {
     fn weight(self) -> usize {
         match self {
-            Self::Usual => MOST_BYTES,
-            Self::Read => MOST_BYTES_READ,
-            Self::Asked => MOST_BYTES_ASKED,
+            Self::Usual => MAX_BYTES,
+            Self::Read => MAX_BYTES_READ,
+            Self::Asked => MAX_BYTES_ASKED,
         }
     }
 }
@@ -146,7 +146,7 @@ impl Answer {
     /// Returns the object, as far as there is room for it.
     pub(super) fn into_json(mut self) -> Value {
         let most = self.most.weight() - LEFT_OUT * self.totals.len();
-        self.actions.truncate(MOST_ACTIONS);
+        self.actions.truncate(MAX_ACTIONS);
         let mut actions: Vec<Value> = self.actions.iter().map(Action::to_json).collect();
         while weight_of(&actions) > most / 2 {
             actions.pop();
@@ -223,7 +223,7 @@ fn shorten(value: &mut Value, most: usize) -> bool {
 
 fn head(text: &str) -> String {
     let half = text.chars().count() / 2;
-    text.chars().take(half.max(LEAST_CHARS)).chain(['…']).collect()
+    text.chars().take(half.max(MIN_CHARS)).chain(['…']).collect()
 }
 
 /// Returns the largest part that can be made shorter. An object, but for the outermost, is one only where nothing in it is.
@@ -258,7 +258,7 @@ fn is_shortenable(value: &Value) -> bool {
     match value {
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => text.chars().count() > LEAST_CHARS + 1,
+        Value::String(text) => text.chars().count() > MIN_CHARS + 1,
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

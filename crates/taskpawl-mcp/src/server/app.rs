@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_page_is_whole_in_itself_and_puts_no_markup_in() {
         assert_eq!(PAGE.matches("<script").count(), 1);
-        for door in [
+        for listener in [
             "http:",
             "https:",
             "src=",
@@ -131,7 +131,7 @@ mod tests {
             "localStorage",
             "style=",
         ] {
-            assert!(!PAGE.contains(door), "{door}");
+            assert!(!PAGE.contains(listener), "{listener}");
         }
     }
 }

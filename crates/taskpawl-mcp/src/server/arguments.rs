@@ -10,7 +10,7 @@ use super::refusal::Refused;
 const SHOWN_CHARS: usize = 80;
 
 /// Of how many fields of an object it is found out which one is wrong.
-const MOST_FIELDS: usize = 16;
+const MAX_FIELDS: usize = 16;
 
 /// How the message of a field begins that is not there.
 const MISSING: &str = "missing field `";
@@ -100,10 +100,10 @@ fn wrong_element<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(usize, 
 /// Returns the field of an object that is wrong: something else in its place mends the object.
 fn wrong_field<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v String, &'v Value)> {
     // Each field takes several readings of the object.
-    let fields = value.as_object().filter(|fields| fields.len() <= MOST_FIELDS)?;
+    let fields = value.as_object().filter(|fields| fields.len() <= MAX_FIELDS)?;
     let others = [json!(""), json!(0), json!(true), json!([]), json!({})];
-    let is_mended = |field: &str| others.iter().any(|other| problem(&with(value, field, other)).is_none());
-    fields.iter().find(|(field, _)| is_mended(field)).or_else(|| wrong_word(value, problem))
+    let is_repaired = |field: &str| others.iter().any(|other| problem(&with(value, field, other)).is_none());
+    fields.iter().find(|(field, _)| is_repaired(field)).or_else(|| wrong_word(value, problem))
 }
 
 /// No word of any list of words.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
 use taskpawl::model::{
-    ApprovalRequest, BlockedReason, Means, Priority, Status, Task, ToolCall, format_time, untakable_task,
+    ApprovalRequest, BlockedReason, Means, Priority, Status, Task, ToolCall, format_time, unrunnable_task,
 };
 use taskpawl::{Error, Manager, RunState};
 
@@ -64,7 +64,7 @@ pub(super) fn tasks(manager: &Manager, means: &Means, tasks: &[Task]) -> Result<
             let mut brief = task(found);
             let node = view.key(found.id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
             if let Some(node) = node.filter(|node| found.status == Status::Todo && node.is_ready()) {
-                match untakable_task(view, &node, means)? {
+                match unrunnable_task(view, &node, means)? {
                     None => brief["ready"] = true.into(),
                     Some(lacking) => brief["because"] = lacking.because.into(),
                 }

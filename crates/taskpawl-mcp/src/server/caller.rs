@@ -11,7 +11,7 @@ use super::options::ServerOptions;
 use super::refusal::Refused;
 
 /// The longest name of an agent or a request, in characters.
-const MOST_CHARS: usize = 128;
+const MAX_CHARS: usize = 128;
 
 /// Who calls.
 #[derive(Debug, Clone)]
@@ -102,13 +102,13 @@ fn name(arguments: &mut Map<String, Value>, field: &'static str) -> Result<Optio
     if let Some(text) = value.as_str().filter(|text| is_name(text)) {
         return Ok(Some(text.to_owned()));
     }
-    let expected = format!("expected text of 1 to {MOST_CHARS} characters, none of them a control character");
+    let expected = format!("expected text of 1 to {MAX_CHARS} characters, none of them a control character");
     Err(Refused::argument(field, format!("{expected}, not {}", found(&value))))
 }
 
 fn is_name(text: &str) -> bool {
     let chars = text.chars().count();
-    (1..=MOST_CHARS).contains(&chars) && !text.chars().any(char::is_control)
+    (1..=MAX_CHARS).contains(&chars) && !text.chars().any(char::is_control)
 }
 
 fn hex(bytes: &[u8]) -> String {

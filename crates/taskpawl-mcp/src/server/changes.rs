@@ -18,7 +18,7 @@ use super::resources::{Place, is_subscribable, nothing_at, plan_names};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// How many events are looked at. After more of them everything counts as changed.
-const MOST_EVENTS: usize = 1_000;
+const MAX_EVENTS: usize = 1_000;
 
 /// What changed between two looks.
 #[derive(Debug, Default)]
@@ -56,10 +56,10 @@ impl Lookout {
         if store.wait_change(self.revision, LOOK)? <= self.revision {
             return Ok((self, News::default()));
         }
-        let events = store.events_since(self.revision, MOST_EVENTS)?;
+        let events = store.events_since(self.revision, MAX_EVENTS)?;
         let plans = plan_names(&self.manager)?;
         let mut news = News { has_other_plans: plans != self.plans, ..News::default() };
-        news.is_all = events.len() == MOST_EVENTS;
+        news.is_all = events.len() == MAX_EVENTS;
         self.revision = if news.is_all {
             self.manager.revision()?
         } else {
@@ -134,12 +134,12 @@ async fn tell(context: &SubscriptionContext, news: &News) -> bool {
 
 /// What a client of the older era has subscribed to. That era has connections, and this belongs to one.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct Subscriptions {
     uris: Mutex<BTreeSet<String>>,
     tracker: TaskTracker,
 }
 
-impl Desk {
+impl Subscriptions {
     /// Adds an address. With the first one the client begins to hear of changes.
     pub(super) async fn add(
         self: &Arc<Self>,
@@ -156,8 +156,8 @@ impl Desk {
             let manager = server.plans().manager().clone();
             let lookout = blocking(move || Lookout::new(manager)).await;
             let lookout = lookout.map_err(|error| ErrorData::internal_error(error_chain(&error), None))?;
-            let desk = Arc::clone(self);
-            self.tracker.spawn(async move { desk.tell(lookout, peer).await });
+            let subscriptions = Arc::clone(self);
+            self.tracker.spawn(async move { subscriptions.tell(lookout, peer).await });
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::rounds::Rounds;
 use super::handler::McpServer;
-use super::http::{HttpDoor, Served, serve_behind};
+use super::http::{HttpListener, Served, serve_behind};
 use super::resources::Place;
 
 /// How the addresses of the suite begin.
@@ -41,9 +41,9 @@ type Context = RequestContext<RoleServer>;
 /// Serves whoever has the token, until `stop` fires, with everything beside the plan that the conformance suite asks for.
 ///
 /// The server should ask clients what runs ask ([`approve_elicited`](super::ServerOptions::approve_elicited)).
-pub async fn serve_conformance(server: &McpServer, door: HttpDoor, stop: CancellationToken) {
+pub async fn serve_conformance(server: &McpServer, listener: HttpListener, stop: CancellationToken) {
     let fixture = Fixture { server: server.clone(), rounds: Arc::default() };
-    serve_behind(&fixture, door, stop).await;
+    serve_behind(&fixture, listener, stop).await;
 }
 
 /// A server with the fixtures of the suite.

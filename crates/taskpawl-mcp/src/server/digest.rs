@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
 use taskpawl::model::{
-    BlockedReason, Means, Node, Query, ReadyList, Selector, Status, Task, TaskId, TaskState, Untakable, Work,
-    format_time, untakable_task,
+    BlockedReason, Means, Node, Query, ReadyList, Selector, Status, Task, TaskId, TaskStatus, UnrunnableTask,
+    Work, format_time, unrunnable_task,
 };
 use taskpawl::{Error, Manager, RunState, Taskpawl};
 
@@ -16,17 +16,17 @@ use super::brief;
 use super::caller::Caller;
 
 /// How many of each kind are named; the counts have all.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// How many tasks that are blocked for a reason of their own are looked at.
-const MOST_ON_HOLD: usize = 1_000;
+const MAX_ON_HOLD: usize = 1_000;
 
 /// How much of a text stands in a digest.
 const CHARS: usize = 120;
 
 /// Returns where everything stands, as the actor of `plans` sees it. `means` is what runs of this server have.
 pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
-    let digest = Digest::gather(plans.manager(), NAMED, means)?;
+    let digest = Digest::gather(plans.manager(), MAX_NAMED, means)?;
     let is_empty = digest.total == 0;
     let live = !digest.runs.is_empty();
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
@@ -66,7 +66,7 @@ pub(super) fn begin(caller: &Caller, id: &TaskId) -> Result<Option<Action>, Erro
         let node = view.key(id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
         let Some(node) = node.filter(Node::is_ready) else { return Ok(None) };
         Ok(match node.work {
-            Work::Calls if untakable_task(view, &node, means)?.is_some() => {
+            Work::Calls if unrunnable_task(view, &node, means)?.is_some() => {
                 Some(Action::call("task_get", json!({"id": id})))
             }
             Work::Calls => Some(Action::call("run_ready", json!({"only": [id]}))),
@@ -77,7 +77,7 @@ pub(super) fn begin(caller: &Caller, id: &TaskId) -> Result<Option<Action>, Erro
 }
 
 /// Returns calls that look at what no run here can take: they say what helps.
-pub(super) fn to_look_at(nobody: &[Untakable]) -> impl Iterator<Item = Action> {
+pub(super) fn to_look_at(nobody: &[UnrunnableTask]) -> impl Iterator<Item = Action> {
     nobody.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.task})))
 }
 
@@ -120,7 +120,7 @@ fn ready(ready: &Ready) -> Value {
     brief
 }
 
-fn untaken(task: &Untakable) -> Value {
+fn untaken(task: &UnrunnableTask) -> Value {
     let mut brief = json!(task);
     brief["name"] = json!(brief::cut(&task.name, CHARS));
     brief
@@ -179,7 +179,7 @@ fn translated(next: &NextAction, digest: &Digest) -> Option<Action> {
 pub(super) fn interrupted(manager: &Manager, only: &[Selector]) -> Result<Vec<String>, Error> {
     let ids: Vec<String> = manager.read(|view| {
         let mut ids = Vec::new();
-        for key in view.on_hold(MOST_ON_HOLD)? {
+        for key in view.on_hold(MAX_ON_HOLD)? {
             let Some(task) = view.task(key)? else { continue };
             if matches!(task.body.state.blocked_reason(), Some(BlockedReason::Interrupted { .. })) {
                 ids.push(task.id.to_string());
@@ -189,11 +189,11 @@ pub(super) fn interrupted(manager: &Manager, only: &[Selector]) -> Result<Vec<St
     })?;
     let is_all = only.is_empty() || ids.is_empty();
     let inside = if is_all { Vec::new() } else { manager.select(only, &[Status::Blocked])? };
-    Ok(ids.into_iter().filter(|id| is_all || inside.contains(id)).take(NAMED).collect())
+    Ok(ids.into_iter().filter(|id| is_all || inside.contains(id)).take(MAX_NAMED).collect())
 }
 
 fn with_status(manager: &Manager, status: Status) -> Result<Vec<Task>, Error> {
-    let query = Query { status: vec![status], limit: NAMED, ..Query::default() };
+    let query = Query { status: vec![status], limit: MAX_NAMED, ..Query::default() };
     Ok(manager.list(&query)?.tasks)
 }
 
@@ -214,11 +214,11 @@ fn held_by_runs(manager: &Manager, ids: Option<&[String]>) -> Result<Vec<String>
         for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
             let Some(task) = view.task(key)? else { continue };
             let is_meant = ids.is_none_or(|ids| ids.iter().any(|id| id == task.id.as_str()));
-            if is_meant && matches!(&task.body.state, TaskState::InProgress { claim } if claim.run.is_some())
+            if is_meant && matches!(&task.body.state, TaskStatus::InProgress { claim } if claim.run.is_some())
             {
                 held.push(task.id.to_string());
             }
-            if held.len() == NAMED {
+            if held.len() == MAX_NAMED {
                 break;
             }
         }
@@ -246,7 +246,7 @@ pub(super) fn standing(manager: &Manager, only: &[Selector]) -> Result<Standing,
             standing.failed = if only.is_empty() {
                 with_status(manager, status)?
             } else {
-                ids.iter().take(NAMED).map(|id| manager.get(id)).collect::<Result<_, _>>()?
+                ids.iter().take(MAX_NAMED).map(|id| manager.get(id)).collect::<Result<_, _>>()?
             };
         }
         if status == Status::InProgress && count > 0 {

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle, RoleServer};
 use serde_json::{Value, json};
-use taskpawl::Verdict;
+use taskpawl::ApprovalVerdict;
 use taskpawl::model::{ApprovalRequest, RunId};
 use taskpawl_text::revealed_line;
 
@@ -16,7 +16,7 @@ use super::handler::McpServer;
 use super::runs::{Runs, key_of};
 
 /// The longest question. One that needs more is for the command line: nobody approves what is not shown.
-const MOST_CHARS: usize = 6_000;
+const MAX_CHARS: usize = 6_000;
 
 /// Returns whether a client can pass questions on, and the server is to do so.
 pub(super) fn is_possible(server: &McpServer, context: &RequestContext<RoleServer>) -> bool {
@@ -89,7 +89,7 @@ async fn hear(
     let key = key_of(&request);
     let mut news = runs.news();
     // A client that cannot ask after all leaves the question to others.
-    let mut said = Verdict::Skip;
+    let mut said = ApprovalVerdict::Skip;
     if let Some(mut asked) = asked {
         loop {
             if !runs.questions(&run).iter().any(|open| key_of(open) == key) {
@@ -113,29 +113,32 @@ async fn hear(
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else is said is no decision")]
-fn verdict(result: &ElicitResult, request: &ApprovalRequest) -> Verdict {
+fn verdict(result: &ElicitResult, request: &ApprovalRequest) -> ApprovalVerdict {
     let said = |name: &str| result.content.as_ref().and_then(|content| content.get(name));
-    let rejected = || Verdict::Reject { reason: Some("rejected by the person at the client".to_owned()) };
+    let rejected =
+        || ApprovalVerdict::Reject { reason: Some("rejected by the person at the client".to_owned()) };
     match result.action {
         ElicitationAction::Decline => rejected(),
         ElicitationAction::Accept if request.options.is_empty() => match said("approve") {
-            Some(Value::Bool(true)) => Verdict::Approve { answer: None, args: None },
+            Some(Value::Bool(true)) => ApprovalVerdict::Approve { answer: None, args: None },
             Some(Value::Bool(false)) => rejected(),
-            _ => Verdict::Skip,
+            _ => ApprovalVerdict::Skip,
         },
         ElicitationAction::Accept => match said("answer") {
-            Some(answer @ Value::String(_)) => Verdict::Approve { answer: Some(answer.clone()), args: None },
-            _ => Verdict::Skip,
+            Some(answer @ Value::String(_)) => {
+                ApprovalVerdict::Approve { answer: Some(answer.clone()), args: None }
+            }
+            _ => ApprovalVerdict::Skip,
         },
         // Who closes the form, or says something that is not known here, leaves the question to others.
-        _ => Verdict::Skip,
+        _ => ApprovalVerdict::Skip,
     }
 }
 
 /// Returns the form of a question; nothing where it is too long to be looked at there.
 fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
     let message = message(request);
-    if message.chars().count() > MOST_CHARS {
+    if message.chars().count() > MAX_CHARS {
         return None;
     }
     let field = if request.options.is_empty() {

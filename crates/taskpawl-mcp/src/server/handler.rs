@@ -22,16 +22,16 @@ use tokio::time::Instant;
 
 use super::brief::{LISTED_CHARS, cut};
 use super::caller::{Caller, agent_of};
-use super::changes::Desk;
+use super::changes::Subscriptions;
 use super::http::Served;
 use super::options::ServerOptions;
 use super::refusal::Refused;
 use super::runs::Runs;
 use super::tools::{Core, run_ready};
-use super::{app, changes, completion, elicit, misread, prompts, resources, tasks};
+use super::{app, changes, completion, elicit, invalid_request, prompts, resources, tasks};
 
 /// How much an error says.
-const MOST_CHARS: usize = 1_000;
+const MAX_CHARS: usize = 1_000;
 
 /// What every model reads before it calls the first tool.
 const INSTRUCTIONS: &str = "taskpawl keeps a plan of tasks and runs their tool calls. Begin with plan_show. \
@@ -59,7 +59,7 @@ A call that is refused has isError and a hint. Long texts are cut; task_get with
 pub struct McpServer {
     inner: Arc<Inner>,
     /// What the client of the connection has subscribed to, in the era that has connections; `None` where requests come one by one.
-    desk: Option<Arc<Desk>>,
+    subscriptions: Option<Arc<Subscriptions>>,
 }
 
 #[derive(Debug)]
@@ -84,7 +84,10 @@ impl McpServer {
             others.register(Arc::clone(tool))?;
         }
         let plans = plans.acting_as_kind(ActorKind::Agent);
-        Ok(Self { inner: Arc::new(Inner { plans, options, runs: Arc::default(), others }), desk: None })
+        Ok(Self {
+            inner: Arc::new(Inner { plans, options, runs: Arc::default(), others }),
+            subscriptions: None,
+        })
     }
 
     pub(super) fn plans(&self) -> &Taskpawl {
@@ -275,7 +278,7 @@ fn definition(tool: &RegisteredTool) -> Tool {
 
 impl Served for McpServer {
     fn connected(&self) -> Self {
-        Self { desk: Some(Arc::default()), ..self.clone() }
+        Self { subscriptions: Some(Arc::default()), ..self.clone() }
     }
 }
 
@@ -310,7 +313,7 @@ impl ServerHandler for McpServer {
     ) -> Result<InitializeResult, ErrorData> {
         let mut result = self.negotiate_initialize(&request)?;
         context.peer.set_peer_info(request);
-        if let (None, Some(resources)) = (&self.desk, &mut result.capabilities.resources) {
+        if let (None, Some(resources)) = (&self.subscriptions, &mut result.capabilities.resources) {
             resources.subscribe = None;
         }
         Ok(result)
@@ -321,7 +324,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        misread::from_beginning(request)?;
+        invalid_request::from_beginning(request)?;
         Ok(ListToolsResult::with_all_items(self.tools()))
     }
 
@@ -355,7 +358,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        misread::from_beginning(request)?;
+        invalid_request::from_beginning(request)?;
         Ok(ListPromptsResult::with_all_items(prompts::list(self)))
     }
 
@@ -383,7 +386,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        misread::from_beginning(request)?;
+        invalid_request::from_beginning(request)?;
         let templates = if self.options().has_plan { resources::templates() } else { Vec::new() };
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
@@ -428,8 +431,8 @@ impl ServerHandler for McpServer {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        match &self.desk {
-            Some(desk) => desk.add(self, context.peer, request.uri).await,
+        match &self.subscriptions {
+            Some(subscriptions) => subscriptions.add(self, context.peer, request.uri).await,
             None => Err(no_connection()),
         }
     }
@@ -439,8 +442,8 @@ impl ServerHandler for McpServer {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let desk = self.desk.as_ref().ok_or_else(no_connection)?;
-        desk.remove(&request.uri);
+        let subscriptions = self.subscriptions.as_ref().ok_or_else(no_connection)?;
+        subscriptions.remove(&request.uri);
         Ok(())
     }
 
@@ -449,7 +452,7 @@ impl ServerHandler for McpServer {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(misread::refused(request, is_newer(&context)))
+        Err(invalid_request::refused(request, is_newer(&context)))
     }
 
     async fn get_task(
@@ -506,7 +509,7 @@ pub(super) fn named(name: &str) -> String {
 
 /// Returns what an error says, without the ends of long names in it.
 pub(super) fn short(message: &str) -> String {
-    cut(message, MOST_CHARS)
+    cut(message, MAX_CHARS)
 }
 
 /// Does what blocks on a thread for that.

@@ -91,7 +91,7 @@ fn what_a_state_allows_is_said_in_actions_and_the_rest_to_be_for_people() {
             to: Status::Done,
             by: "done",
             allowed,
-            since: taskpawl::model::Since::default(),
+            since: taskpawl::model::ChangesSince::default(),
         });
         let hint = answer["error"]["hint"].as_str().unwrap_or_default();
         for verb in hint
@@ -186,6 +186,8 @@ fn all_advice_is_a_call_that_there_is_or_for_people() {
         for action in &actions {
             check_action(&action.to_json());
         }
-        check_text(&Hint::from(advice).worded(&CallWords { agent: None, line: &CommandLine::default() }));
+        check_text(
+            &Hint::from(advice).format_with(&CallWords { agent: None, line: &CommandLine::default() }),
+        );
     }
 }

@@ -67,13 +67,13 @@ pub enum ListenError {
 
 /// A port of which only who has the token gets anything.
 #[derive(Debug)]
-pub struct HttpDoor {
+pub struct HttpListener {
     listener: TcpListener,
     address: SocketAddr,
     token: String,
 }
 
-impl HttpDoor {
+impl HttpListener {
     /// Listens on an address, port 0 for any, with a new random token. Addresses that others than this machine reach are refused unless
     /// `is_open`.
     ///
@@ -109,14 +109,14 @@ impl HttpDoor {
 impl McpServer {
     /// Serves whoever has the token, until `stop` fires. Of clients of the older era that began a session is kept what they
     /// subscribed to; no other request needs another one before it.
-    pub async fn serve_http(&self, door: HttpDoor, stop: CancellationToken) {
-        serve_behind(self, door, stop).await;
+    pub async fn serve_http(&self, listener: HttpListener, stop: CancellationToken) {
+        serve_behind(self, listener, stop).await;
     }
 }
 
 /// Serves whoever has the token of a door.
-pub(super) async fn serve_behind<H: Served>(handler: &H, door: HttpDoor, stop: CancellationToken) {
-    let HttpDoor { listener, address, token } = door;
+pub(super) async fn serve_behind<H: Served>(handler: &H, listener: HttpListener, stop: CancellationToken) {
+    let HttpListener { listener, address, token } = listener;
     let guard = Some(Guard::new(address, &token));
     serve(handler, listener, guard, stop).await;
 }

@@ -100,7 +100,7 @@ impl Refused {
             ),
             Self::NotHere { hint, .. } => hint.clone(),
             Self::Argument { .. } => Some("nothing was done: fix it and repeat the call".into()),
-            Self::Calls(_) | Self::Text(_) => Some(MEND_PLAN.into()),
+            Self::Calls(_) | Self::Text(_) => Some(FIX_PLAN.into()),
             Self::Run(_) => None,
         }
     }
@@ -121,7 +121,7 @@ impl Refused {
     pub(super) fn into_answer(self, agent: Option<&str>, line: &CommandLine, advice: &[Advice]) -> Answer {
         let hint = self.hint().unwrap_or_default();
         let mut actions = Action::of_all(advice);
-        let hint = hint.worded(&CallWords { agent, line });
+        let hint = hint.format_with(&CallWords { agent, line });
         let mut message = bounded::cut(&error_chain(&self)).into_owned();
         let (mut problems, mut total) = (Vec::new(), 0);
         if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
@@ -164,10 +164,10 @@ fn first_of(problems: &[CallFault]) -> String {
 }
 
 /// What to do about a plan, or a task, that is wrong.
-const MEND_PLAN: &str = "nothing was changed: fix the errors and repeat the call";
+const FIX_PLAN: &str = "nothing was changed: fix the errors and repeat the call";
 
 fn hint_of_plan(error: &Error) -> Option<Hint> {
-    matches!(error, Error::Invalid(_)).then(|| MEND_PLAN.into())
+    matches!(error, Error::Invalid(_)).then(|| FIX_PLAN.into())
 }
 
 /// The most bytes of a problem, so that all of them have at most 2 kB with the message and the hint.

@@ -7,13 +7,13 @@ use taskpawl::{Error, Manager};
 use taskpawl_text::error_chain;
 
 use super::actions::Action;
-use super::answer::{Answer, MOST_BYTES_READ};
+use super::answer::{Answer, MAX_BYTES_READ};
 use super::digest::digest;
 use super::handler::{McpServer, internal, named, short};
 use super::options::ResourceText;
 use super::page::{Page, weight};
 use super::tools::{ready_list, run_ready};
-use super::{app, brief, misread};
+use super::{app, brief, invalid_request};
 
 /// How every address begins.
 const SCHEME: &str = "taskpawl://";
@@ -26,10 +26,10 @@ const PLAIN: &str = "text/plain";
 const PAGE: usize = 40;
 
 /// How many tasks are listed of each kind that is ready.
-const MOST_READY: usize = 20;
+const MAX_READY: usize = 20;
 
 /// How many tasks of a plan are looked at for what there is room for.
-const MOST_TASKS: usize = 100;
+const MAX_TASKS: usize = 100;
 
 /// What it takes to name the calls that read the rest of a task.
 const NAMED_CALLS: usize = 600;
@@ -100,9 +100,11 @@ pub(super) fn list(server: &McpServer, cursor: Option<&str>) -> Result<ListResou
     let all = all(server).map_err(|error| internal(&error))?;
     let start = match cursor {
         None => 0,
-        Some(cursor) => {
-            cursor.parse().ok().filter(|start| *start <= all.len()).ok_or_else(misread::unknown_cursor)?
-        }
+        Some(cursor) => cursor
+            .parse()
+            .ok()
+            .filter(|start| *start <= all.len())
+            .ok_or_else(invalid_request::unknown_cursor)?,
     };
     let end = all.len().min(start + PAGE);
     let mut page = ListResourcesResult::with_all_items(all[start..end].to_vec());
@@ -201,7 +203,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
         Place::Digest => digest(server.plans(), &server.means()),
         Place::Ready => {
             let means = Means { jobs: Some(server.options().run.jobs()), ..server.means() };
-            ready_list::ready(manager, &means, &[], Some(MOST_READY))
+            ready_list::ready(manager, &means, &[], Some(MAX_READY))
         }
         // What is a text of a set is read as that.
         Place::Checklist => Ok(Answer::default()),
@@ -218,7 +220,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
 fn task(manager: &Manager, id: &str) -> Result<Answer, Error> {
     let task = manager.get(id)?;
     let mut actions = Vec::new();
-    if weight(&json!(task).to_string()) > MOST_BYTES_READ - NAMED_CALLS {
+    if weight(&json!(task).to_string()) > MAX_BYTES_READ - NAMED_CALLS {
         actions.push(Action::call("task_get", json!({"id": task.id})));
         let parts = [("result", task.result.is_some()), ("description", !task.description.is_empty())];
         let parts = parts.into_iter().filter(|(_, is_there)| *is_there);
@@ -231,7 +233,7 @@ fn plan(manager: &Manager, means: &Means, name: &str) -> Result<Answer, Error> {
     let query = Query { plan: Some(name.to_owned()), ..Query::default() };
     let (record, total) = manager.read(|view| Ok((view.plan(name)?, view.find(&query)?.len())))?;
     let record = record.ok_or_else(|| Refusal::NothingSelected { selector: format!("plan:{name}") })?;
-    let page = manager.list(&Query { limit: MOST_TASKS, ..query })?;
+    let page = manager.list(&Query { limit: MAX_TASKS, ..query })?;
     let tasks = brief::tasks(manager, means, &page.tasks)?;
     let tasks = Page::of_list("tasks", 0, tasks, page.truncated)
         .then(Action::call("plan_show", json!({"plan": name})));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use taskpawl::model::{ApprovalRequest, RunId};
-use taskpawl::{Approver, Observer, RunControl, RunError, RunEvent, RunOptions, Taskpawl, Verdict};
+use taskpawl::{ApprovalVerdict, Approver, Observer, RunControl, RunError, RunEvent, RunOptions, Taskpawl};
 use taskpawl_text::error_chain;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
@@ -25,7 +25,7 @@ pub(super) struct Runs {
 #[derive(Debug, Clone)]
 struct Live {
     control: RunControl,
-    parlour: Option<Arc<Parlour>>,
+    questions: Option<Arc<QuestionSession>>,
 }
 
 impl Runs {
@@ -42,12 +42,12 @@ impl Runs {
     ) -> Result<(), RunError> {
         let (started, has_started) = oneshot::channel();
         let control = RunControl::default();
-        let parlour = is_elicited.then(|| Arc::new(Parlour::new(self.news.clone())));
+        let questions = is_elicited.then(|| Arc::new(QuestionSession::new(self.news.clone())));
         options.id = Some(id.clone());
         options.control = control.clone();
         options.observer = Some(Arc::new(Start(Mutex::new(Some(started)))));
-        options.approver = parlour.clone().map(|parlour| parlour as Arc<dyn Approver>);
-        locked(&self.live).insert(id.clone(), Live { control, parlour });
+        options.approver = questions.clone().map(|questions| questions as Arc<dyn Approver>);
+        locked(&self.live).insert(id.clone(), Live { control, questions });
         let runs = Arc::clone(self);
         let run = self.tracker.spawn(async move {
             let ended = plans.run_all_ready(options).await;
@@ -109,20 +109,20 @@ impl Runs {
 
     /// Returns the questions that a run asks clients.
     pub(super) fn questions(&self, id: &RunId) -> Vec<ApprovalRequest> {
-        self.parlour(id).map(|parlour| parlour.questions()).unwrap_or_default()
+        self.session(id).map(|questions| questions.questions()).unwrap_or_default()
     }
 
     /// Answers a question of a run; nothing happens where it does not stand any more.
-    pub(super) fn answer(&self, id: &RunId, key: &str, verdict: Verdict) {
-        if let Some(parlour) = self.parlour(id) {
-            parlour.answer(key, verdict);
+    pub(super) fn answer(&self, id: &RunId, key: &str, verdict: ApprovalVerdict) {
+        if let Some(questions) = self.session(id) {
+            questions.answer(key, verdict);
         }
     }
 
     /// Takes a question for the one form that a run has open at a time; false where it has another one open, or is over.
     pub(super) fn begin_form(&self, id: &RunId, key: &str) -> bool {
-        self.parlour(id).is_some_and(|parlour| {
-            let mut form = locked(&parlour.form);
+        self.session(id).is_some_and(|questions| {
+            let mut form = locked(&questions.form);
             let is_free = form.is_none();
             form.get_or_insert_with(|| key.to_owned());
             is_free
@@ -131,15 +131,15 @@ impl Runs {
 
     /// Notes that the form of a run is closed.
     pub(super) fn end_form(&self, id: &RunId) {
-        if let Some(parlour) = self.parlour(id) {
-            *locked(&parlour.form) = None;
+        if let Some(questions) = self.session(id) {
+            *locked(&questions.form) = None;
         }
         self.news.send_modify(|count| *count += 1);
     }
 
     /// Returns whether a form of a run is open at a client.
     pub(super) fn has_form(&self, id: &RunId) -> bool {
-        self.parlour(id).is_some_and(|parlour| locked(&parlour.form).is_some())
+        self.session(id).is_some_and(|questions| locked(&questions.form).is_some())
     }
 
     /// Does in the background what ends with a run.
@@ -152,8 +152,8 @@ impl Runs {
         self.news.subscribe()
     }
 
-    fn parlour(&self, id: &RunId) -> Option<Arc<Parlour>> {
-        locked(&self.live).get(id)?.parlour.clone()
+    fn session(&self, id: &RunId) -> Option<Arc<QuestionSession>> {
+        locked(&self.live).get(id)?.questions.clone()
     }
 }
 
@@ -179,7 +179,7 @@ impl Observer for Start {
 
 /// Where the questions of a run wait until a client comes that passes them on to a person.
 #[derive(Debug)]
-pub(super) struct Parlour {
+pub(super) struct QuestionSession {
     open: Mutex<BTreeMap<String, Open>>,
     /// Which question a client of the older era shows in a form.
     form: Mutex<Option<String>>,
@@ -190,7 +190,7 @@ pub(super) struct Parlour {
 struct Open {
     request: ApprovalRequest,
     /// Hears the answer; dropped with the question.
-    verdict: oneshot::Sender<Verdict>,
+    verdict: oneshot::Sender<ApprovalVerdict>,
 }
 
 /// Returns how a question is called among those of its run.
@@ -199,7 +199,7 @@ pub(super) fn key_of(request: &ApprovalRequest) -> String {
     format!("{}.{hash}", request.task)
 }
 
-impl Parlour {
+impl QuestionSession {
     fn new(news: watch::Sender<u64>) -> Self {
         Self { open: Mutex::default(), form: Mutex::default(), news }
     }
@@ -212,7 +212,7 @@ impl Parlour {
             .collect()
     }
 
-    fn answer(&self, key: &str, verdict: Verdict) {
+    fn answer(&self, key: &str, verdict: ApprovalVerdict) {
         if let Some(open) = locked(&self.open).remove(key) {
             // The question may have come to its end otherwise.
             let _ = open.verdict.send(verdict);
@@ -230,13 +230,13 @@ impl Drop for Told<'_> {
 }
 
 #[async_trait]
-impl Approver for Parlour {
-    async fn decide(&self, request: &ApprovalRequest) -> Verdict {
+impl Approver for QuestionSession {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalVerdict {
         let _told = Told(&self.news);
         let (verdict, answered) = oneshot::channel();
         locked(&self.open).insert(key_of(request), Open { request: request.clone(), verdict });
         self.news.send_modify(|count| *count += 1);
-        answered.await.unwrap_or(Verdict::Skip)
+        answered.await.unwrap_or(ApprovalVerdict::Skip)
     }
 }
 

@@ -5,13 +5,13 @@ use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::error_format::FormattedErrors;
 use super::handler::McpServer;
 use super::http::Served as _;
-use super::unread::answering;
-use super::worded::Worded;
+use super::parse_errors::answering;
 
 /// The longest message that a client may send: whole plans come so.
-const MOST_MESSAGE_BYTES: usize = 8 << 20;
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
 /// A server could not serve.
 #[derive(Debug, thiserror::Error)]
@@ -45,10 +45,10 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = answering(input, MOST_MESSAGE_BYTES, |input| {
-            AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_MESSAGE_BYTES)
+        let transport = answering(input, MAX_MESSAGE_BYTES, |input| {
+            AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES)
         });
-        let serving = match Worded(self.connected()).serve(transport).await {
+        let serving = match FormattedErrors(self.connected()).serve(transport).await {
             Ok(serving) => serving,
             // It went before it said anything: there is nothing to be said about that.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use taskpawl::{RunOptions, Taskpawl};
 
-use crate::finding::plans;
 use crate::support::test_server;
+use crate::tool_lookup::plans;
 
 /// Longer than what a task keeps of a result.
 const LENGTH: usize = 300_000;

@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod cut;
-mod finding;
 mod http;
 mod programs;
 mod secrets;
 mod server;
 mod support;
+mod tool_lookup;

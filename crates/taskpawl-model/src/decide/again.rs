@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Key;
 use crate::draft::{Decided, Draft};
-use crate::record::{CallBody, Phase};
+use crate::record::{CallBody, StatusKind};
 use crate::refusal::Refusal;
-use crate::status::{CallStatus, Cause, Status, TaskState};
+use crate::status::{CallStatus, Cause, Status, TaskStatus};
 
 use super::open::NOT_HELD;
 
@@ -85,9 +85,9 @@ impl Draft<'_> {
         seen: &mut BTreeSet<Key>,
     ) -> Decided<bool> {
         let phase = self.free(other)?;
-        let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
+        let ran = matches!(phase, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed);
         // Its condition may hold with the new results.
-        let was_decided = cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
+        let was_decided = cascade && phase == StatusKind::Skipped && self.is_skipped_by_condition(other)?;
         if !(ran || was_decided) || !seen.insert(other) {
             return Ok(false);
         }
@@ -95,7 +95,7 @@ impl Draft<'_> {
             let dependents = vec![self.id(other)?];
             return Err(Refusal::DependentsRan { id: self.id(key)?, by: how.verb(), dependents }.into());
         }
-        if phase == Phase::InProgress {
+        if phase == StatusKind::InProgress {
             return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
         }
         Ok(true)
@@ -103,17 +103,17 @@ impl Draft<'_> {
 
     fn is_skipped_by_condition(&self, key: Key) -> Decided<bool> {
         let state = self.task(key)?.body.state.clone();
-        Ok(matches!(state, TaskState::Skipped { reason: Some(reason) } if reason.starts_with(NOT_HELD)))
+        Ok(matches!(state, TaskStatus::Skipped { reason: Some(reason) } if reason.starts_with(NOT_HELD)))
     }
 
     /// Returns the tasks that may start when a task ends: dependents, the parent, and with `below` its subtasks.
     fn opened_by(&self, key: Key, below: bool) -> Decided<Vec<Key>> {
         let node = self.node(key)?;
         let mut opened = Vec::new();
-        if matches!(node.phase, Phase::Done | Phase::Skipped) {
+        if matches!(node.phase, StatusKind::Done | StatusKind::Skipped) {
             opened.extend(self.dependents(key)?);
         }
-        if matches!(node.phase, Phase::Done | Phase::Skipped | Phase::Cancelled) {
+        if matches!(node.phase, StatusKind::Done | StatusKind::Skipped | StatusKind::Cancelled) {
             opened.extend(node.parent);
         }
         if below {
@@ -134,16 +134,18 @@ impl Draft<'_> {
     ) -> Decided<Vec<Key>> {
         let own = self.node(key)?.phase;
         let mut with = Vec::new();
-        if how == How::Retry && !matches!(own, Phase::Cancelled | Phase::Skipped) {
+        if how == How::Retry && !matches!(own, StatusKind::Cancelled | StatusKind::Skipped) {
             return Ok(with);
         }
-        let seen = seen.entry(how == How::Retry && own == Phase::Skipped).or_default();
+        let seen = seen.entry(how == How::Retry && own == StatusKind::Skipped).or_default();
         for below in self.unseen_below(key, seen)? {
             let phase = self.free(below)?;
-            let is_covered = phase == own && matches!(own, Phase::Cancelled | Phase::Skipped);
-            let is_finished =
-                matches!(phase, Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped);
-            if phase == Phase::InProgress && how == How::Reopen {
+            let is_covered = phase == own && matches!(own, StatusKind::Cancelled | StatusKind::Skipped);
+            let is_finished = matches!(
+                phase,
+                StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped
+            );
+            if phase == StatusKind::InProgress && how == How::Reopen {
                 return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into());
             }
             if is_covered || (how == How::Reopen && is_finished) {
@@ -175,7 +177,7 @@ impl Draft<'_> {
             How::Reopen => self.clear_all(key)?,
         }
         self.close(key)?;
-        self.set_state(key, TaskState::Todo, how.cause(), None)
+        self.set_state(key, TaskStatus::Todo, how.cause(), None)
     }
 
     /// A loop that used up its rounds restarts from the first round, because its last round cannot be continued.

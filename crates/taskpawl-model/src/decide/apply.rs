@@ -10,10 +10,10 @@ use crate::command::{Apply, ApplyReport};
 use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind, PlanApplied};
-use crate::record::{Phase, PlanRecord, TaskRecord};
+use crate::record::{PlanRecord, StatusKind, TaskRecord};
 use crate::refusal::{Conflict, Refusal};
 use crate::spec::{CallSpec, Map, Origin, TaskSpec, to_map};
-use crate::status::TaskState;
+use crate::status::TaskStatus;
 use crate::view::Query;
 use crate::{CallId, Key, PlanTask, Shared, SharedText, TaskId, check_id};
 
@@ -409,25 +409,28 @@ impl<'p> Work<'p> {
         }
         // Returned tasks are withdrawn with their calls, and come back when these return them again.
         for key in draft.emitted_from(&keys)? {
-            if draft.free(key)? == Phase::InProgress {
+            if draft.free(key)? == StatusKind::InProgress {
                 running.push(draft.id(key)?);
             }
         }
         for key in keys {
             match draft.free(key)? {
-                Phase::InProgress => running.push(draft.id(key)?),
-                Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped => {
+                StatusKind::InProgress => running.push(draft.id(key)?),
+                StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped => {
                     draft.start_one_again(key, How::Reopen)?;
                     self.report.reopened += 1;
                 }
                 // The task was released halfway, or retried. Nothing of that attempt is kept.
-                Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting
+                StatusKind::Todo | StatusKind::BlockedDependency | StatusKind::BlockedWaiting
                     if draft.task(key)?.body.started_at.is_some() =>
                 {
                     draft.clear_all(key)?;
                     self.report.reopened += 1;
                 }
-                Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {}
+                StatusKind::Todo
+                | StatusKind::BlockedDependency
+                | StatusKind::BlockedWaiting
+                | StatusKind::BlockedOther => {}
             }
         }
         if running.is_empty() { Ok(()) } else { Err(Refusal::InProgress { tasks: running }.into()) }
@@ -528,7 +531,7 @@ pub(super) fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'st
 
 fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     let state = draft.task(key)?.body.state.clone();
-    Ok(matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED))
+    Ok(matches!(state, TaskStatus::Cancelled { reason: Some(reason) } if reason == PRUNED))
 }
 
 /// Returns whether the task was neither started nor finished.

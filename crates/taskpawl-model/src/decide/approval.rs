@@ -9,17 +9,17 @@ use crate::command::{Context, DecideError};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::flow::{self, KnownArgs};
-use crate::gatekeeper::requested;
+use crate::policy_hook::requested;
 use crate::question::{ApprovalRequest, AskedCall, Subject, hash};
-use crate::record::{CallRecord, Granted, Phase, TaskRecord};
+use crate::record::{CallRecord, Granted, StatusKind, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
-use crate::status::{BlockedReason, Cause, TaskState};
+use crate::status::{BlockedReason, Cause, TaskStatus};
 use crate::trust::{note_origin, trusted_inputs};
 use crate::view::View;
 use crate::{ActorKind, CallId, Key, SharedText, format_time};
 
-use super::judged::ON_EXPIRY;
+use super::authorize::ON_EXPIRY;
 
 /// Name in the context of a task under which its expressions find the answer.
 pub(super) const ANSWER: &str = "approval";
@@ -28,7 +28,7 @@ pub(super) const ANSWER: &str = "approval";
 const SHORT_HASH: usize = 8;
 
 /// Content of an approval.
-pub(super) struct Yes<'a> {
+pub(super) struct ApprovalAnswer<'a> {
     pub(super) answer: &'a Option<Value>,
     pub(super) args: &'a Option<Map>,
     pub(super) hash: Option<&'a str>,
@@ -45,7 +45,7 @@ struct Open {
 }
 
 impl Open {
-    fn of(state: &TaskState) -> Option<Self> {
+    fn of(state: &TaskStatus) -> Option<Self> {
         let Some(BlockedReason::Approval { call, hash, ask: _, options, expires_at, why, policy }) =
             state.blocked_reason().cloned()
         else {
@@ -86,10 +86,10 @@ pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequ
         kind: ActorKind::Unknown,
         run: None,
         origin: Origin::Library,
-        gatekeeper: None,
+        policy_hook: None,
     };
     let mut draft = Draft::new(view, &context);
-    if draft.find_node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+    if draft.find_node(key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
         return Ok(None);
     }
     draft.request(key)
@@ -207,7 +207,7 @@ impl Draft<'_> {
             why,
             policy,
         };
-        self.set_state(key, TaskState::blocked(reason), Cause::Ask, text)?;
+        self.set_state(key, TaskStatus::blocked(reason), Cause::Ask, text)?;
         self.take_grant_away(key, call.as_ref())?;
         self.answer.asked.push(key);
         Ok(())
@@ -238,7 +238,7 @@ impl Draft<'_> {
             return Ok(false);
         }
         let text = "nothing asks for a decision any more".to_owned();
-        self.set_state(key, TaskState::Todo, Cause::Withdraw, Some(text))?;
+        self.set_state(key, TaskStatus::Todo, Cause::Withdraw, Some(text))?;
         Ok(true)
     }
 
@@ -390,7 +390,7 @@ impl Draft<'_> {
 
     // Deciding.
 
-    pub(super) fn approve(&mut self, ids: &[String], yes: &Yes<'_>) -> Decided<()> {
+    pub(super) fn approve(&mut self, ids: &[String], yes: &ApprovalAnswer<'_>) -> Decided<()> {
         self.refuse_in_run("approve")?;
         let keys = self.resolve_all(ids)?;
         if keys.len() > 1 && (yes.args.is_some() || yes.hash.is_some()) {
@@ -405,7 +405,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn approve_one(&mut self, key: Key, yes: &Yes<'_>) -> Decided<()> {
+    fn approve_one(&mut self, key: Key, yes: &ApprovalAnswer<'_>) -> Decided<()> {
         let (record, open) = self.open_question(key)?;
         check_hash(&record, &open, yes.hash)?;
         check_answer(&record, &open, yes.answer.as_ref())?;
@@ -428,7 +428,7 @@ impl Draft<'_> {
             self.confirm_inputs(key, &record, open.call.as_ref())?;
         }
         let text = (!remarks.is_empty()).then(|| remarks.join("; "));
-        self.set_state(key, TaskState::Todo, Cause::Approve, text)
+        self.set_state(key, TaskStatus::Todo, Cause::Approve, text)
     }
 
     /// Confirms the trusted inputs of the calls in a question, so that the policy does not ask about them again.
@@ -492,10 +492,13 @@ impl Draft<'_> {
     /// Cancels a task that asks, with its unfinished descendants.
     fn reject_one(&mut self, key: Key, reason: &str) -> Decided<()> {
         let text = reason.to_owned();
-        let state = TaskState::Cancelled { reason: Some(text.clone()) };
+        let state = TaskStatus::Cancelled { reason: Some(text.clone()) };
         self.set_state(key, state, Cause::Reject, Some(text.clone()))?;
         for below in self.subtasks(key)? {
-            if !matches!(self.node(below)?.phase, Phase::Done | Phase::Cancelled | Phase::Skipped) {
+            if !matches!(
+                self.node(below)?.phase,
+                StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped
+            ) {
                 self.cancel_whole_tree(below, Some(&text))?;
             }
         }
@@ -553,7 +556,7 @@ impl Draft<'_> {
                 let (hash, policy) = (hash.clone(), policy.clone());
                 let granted = Granted { hash, by, at: now, answer, args: None, policy };
                 self.write_grant(key, &record, open.call.as_ref(), granted)?;
-                self.set_state(key, TaskState::Todo, Cause::Approve, Some(text))?;
+                self.set_state(key, TaskStatus::Todo, Cause::Approve, Some(text))?;
             }
         }
         self.settle()

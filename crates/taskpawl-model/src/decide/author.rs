@@ -10,7 +10,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind, TaskCreated};
 use crate::limits::{MAX_DEPTH, is_too_deep};
 use crate::plan::{change_spec, refused_call_field, refused_metadata_field, refused_task_field, spec_fields};
-use crate::record::{CallRecord, Node, Note, Phase, TaskRecord, Work};
+use crate::record::{CallRecord, Node, Note, StatusKind, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
@@ -382,7 +382,7 @@ impl Draft<'_> {
         let named: BTreeSet<Key> = keys.iter().copied().collect();
         for key in &keys {
             let id = self.id(*key)?;
-            if self.free(*key)? == Phase::InProgress {
+            if self.free(*key)? == StatusKind::InProgress {
                 return Err(Refusal::InProgress { tasks: vec![id] }.into());
             }
             self.refuse_ending(*key)?;

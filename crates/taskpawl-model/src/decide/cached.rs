@@ -10,7 +10,7 @@ use crate::draft::{Decided, Draft};
 use crate::failure::Problem;
 use crate::flow::{self, KnownArgs};
 use crate::record::{Cached, TaskRecord};
-use crate::status::{CallStatus, Cause, TaskState};
+use crate::status::{CallStatus, Cause, TaskStatus};
 use crate::usage::add_usage;
 use crate::{Key, format_time};
 
@@ -101,7 +101,7 @@ impl Draft<'_> {
         }
         self.update_task(key, |record| record.body.progress.cached_from = Some(cached.at))?;
         let text = format!("nothing that it depends on has changed since {}", format_time(cached.at));
-        self.set_state(key, TaskState::Done, Cause::Cached, Some(text))?;
+        self.set_state(key, TaskStatus::Done, Cause::Cached, Some(text))?;
         Ok(true)
     }
 
@@ -125,7 +125,7 @@ impl Draft<'_> {
                     Some(Box::new(Cached { fingerprint, at: now, results, cut, inserted }));
             })?;
         }
-        self.set_state(key, TaskState::Done, Cause::Report, None)
+        self.set_state(key, TaskStatus::Done, Cause::Report, None)
     }
 
     /// Records observations of a run about a task's files during a call, and the usage of the call.

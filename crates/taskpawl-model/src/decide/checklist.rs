@@ -6,7 +6,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::{ChecklistChanged, EventKind};
 
 /// Longest name of a scope, in characters.
-const MOST_SCOPE: usize = 256;
+const MAX_SCOPE: usize = 256;
 
 impl Draft<'_> {
     pub(super) fn checklist(
@@ -14,15 +14,16 @@ impl Draft<'_> {
         scope: &str,
         items: &[ChecklistItem],
         cleared: bool,
-        keeper: Option<&str>,
+        liveness_lock: Option<&str>,
         kept: bool,
     ) -> Decided<()> {
-        if scope.trim().is_empty() || scope.chars().count() > MOST_SCOPE {
-            let problem = format!("a scope has 1 to {MOST_SCOPE} characters");
+        if scope.trim().is_empty() || scope.chars().count() > MAX_SCOPE {
+            let problem = format!("a scope has 1 to {MAX_SCOPE} characters");
             return Err(invalid("scope", problem).into());
         }
-        let (scope, items, keeper) = (scope.to_owned(), items.to_vec(), keeper.map(str::to_owned));
-        let list = ChecklistChanged { scope, items, cleared, keeper, kept };
+        let (scope, items, liveness_lock) =
+            (scope.to_owned(), items.to_vec(), liveness_lock.map(str::to_owned));
+        let list = ChecklistChanged { scope, items, cleared, liveness_lock, kept };
         self.emit(None, EventKind::Checklist(Box::new(list)))
     }
 }

@@ -10,10 +10,10 @@ use super::needs::elsewhere;
 use crate::command::ResolvedWrites;
 use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
-use crate::record::{Phase, TaskRecord, Work};
-use crate::refusal::{HeldBy, Refusal, Since};
+use crate::record::{StatusKind, TaskRecord, Work};
+use crate::refusal::{ChangesSince, HeldBy, Refusal};
 use crate::spec::{PERSON, Timestamp};
-use crate::status::{Cause, Claim, Status, TaskState};
+use crate::status::{Cause, Claim, Status, TaskStatus};
 use crate::view::Query;
 use crate::{ActorKind, Key, Period};
 
@@ -27,7 +27,7 @@ impl Draft<'_> {
     ) -> Decided<()> {
         let key = self.resolve(id)?;
         let record = self.task(key)?;
-        if let TaskState::InProgress { claim } = &record.body.state {
+        if let TaskStatus::InProgress { claim } = &record.body.state {
             self.check_own(key, &record, claim)?;
             self.write_lease(key, lease)?;
         } else {
@@ -125,7 +125,7 @@ impl Draft<'_> {
         lease: Duration,
         by: &'static str,
     ) -> Decided<()> {
-        if record.body.state != TaskState::Todo {
+        if record.body.state != TaskStatus::Todo {
             return Err(self.transition_refusal(key, record, Status::InProgress, by)?.into());
         }
         let node = self.node(key)?;
@@ -143,7 +143,7 @@ impl Draft<'_> {
             lease_until: Some(self.lease_end(lease)?),
             lease: Some(Period(lease)),
         };
-        self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)
+        self.set_state(key, TaskStatus::InProgress { claim }, Cause::Claim, None)
     }
 
     fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
@@ -155,7 +155,7 @@ impl Draft<'_> {
     fn write_lease(&mut self, key: Key, lease: Duration) -> Decided<()> {
         let end = self.lease_end(lease)?;
         self.update_task(key, |record| {
-            if let TaskState::InProgress { claim } = &mut record.body.state {
+            if let TaskStatus::InProgress { claim } = &mut record.body.state {
                 claim.lease_until = Some(end);
                 claim.lease = Some(Period(lease));
             }
@@ -175,12 +175,12 @@ impl Draft<'_> {
     pub(super) fn release(&mut self, ids: &[String]) -> Decided<()> {
         for key in self.resolve_all(ids)? {
             let record = self.task(key)?;
-            let is_free = record.body.state == TaskState::Todo;
+            let is_free = record.body.state == TaskStatus::Todo;
             // Releasing twice is idempotent, so that a caller that lost the reply can retry.
             if !(is_free && self.is_attempt_mine(key, record.body.attempt)?) {
                 let (record, claim) = self.held(key, Status::Todo, "release")?;
                 self.check_holder(key, &record, &claim, None)?;
-                self.set_state(key, TaskState::Todo, Cause::Release, None)?;
+                self.set_state(key, TaskStatus::Todo, Cause::Release, None)?;
             }
             self.answer.tasks.push(record.id);
         }
@@ -190,7 +190,7 @@ impl Draft<'_> {
     /// Returns a task that is in progress, and its claim; refuses others.
     fn held(&self, key: Key, to: Status, by: &'static str) -> Decided<(TaskRecord, Claim)> {
         let record = self.task(key)?;
-        if let TaskState::InProgress { claim } = &record.body.state {
+        if let TaskStatus::InProgress { claim } = &record.body.state {
             let claim = claim.clone();
             return Ok((record, claim));
         }
@@ -241,11 +241,11 @@ impl Draft<'_> {
 
     /// Refuses to take a task from a person who holds it, unless the caller is a person.
     pub(super) fn refuse_taking(&self, key: Key) -> Decided<()> {
-        if self.node(key)?.phase != Phase::InProgress {
+        if self.node(key)?.phase != StatusKind::InProgress {
             return Ok(());
         }
         let record = self.task(key)?;
-        let TaskState::InProgress { claim } = &record.body.state else { return Ok(()) };
+        let TaskStatus::InProgress { claim } = &record.body.state else { return Ok(()) };
         if claim.may_be_taken_by(self.context.as_actor(), self.now()) {
             return Ok(());
         }
@@ -287,7 +287,7 @@ impl Draft<'_> {
     }
 
     /// Returns the status changes since the `reported` attempt, or since the last claim of this actor.
-    pub(super) fn since(&self, key: Key, reported: Option<u32>) -> Decided<Since> {
+    pub(super) fn since(&self, key: Key, reported: Option<u32>) -> Decided<ChangesSince> {
         let mut steps = self.steps(key)?;
         let me = self.context.as_actor();
         let begins = |event: &Event| match (attempt_claimed(event), reported) {
@@ -295,11 +295,11 @@ impl Draft<'_> {
             (Some(_), None) => event.is_of(me),
             (None, _) => false,
         };
-        let Some(begin) = steps.iter().rposition(begins) else { return Ok(Since::default()) };
+        let Some(begin) = steps.iter().rposition(begins) else { return Ok(ChangesSince::default()) };
         let steps = steps.split_off(begin + 1);
         // Changes made by the caller alone are no news to it.
         let is_news = steps.iter().any(|event| !event.is_of(me));
-        Ok(if is_news { Since::new(steps) } else { Since::default() })
+        Ok(if is_news { ChangesSince::new(steps) } else { ChangesSince::default() })
     }
 
     /// Returns every status change of a task. There may be many, so only refusals read them.
@@ -326,7 +326,7 @@ impl Draft<'_> {
     /// Opens a task that an earlier version left undecided.
     fn open_left_over(&mut self, key: Key) -> Decided<()> {
         let node = self.node(key)?;
-        if node.phase == Phase::Todo && node.gate.is_to_be_opened() {
+        if node.phase == StatusKind::Todo && node.gate.is_to_be_opened() {
             self.queue(key);
             self.settle()?;
         }
@@ -335,16 +335,16 @@ impl Draft<'_> {
 
     /// Returns the phase of a task, after releasing an expired claim of another actor and applying an overdue
     /// question's default.
-    pub(super) fn free(&mut self, key: Key) -> Decided<Phase> {
+    pub(super) fn free(&mut self, key: Key) -> Decided<StatusKind> {
         let phase = self.node(key)?.phase;
-        if phase == Phase::BlockedOther {
+        if phase == StatusKind::BlockedOther {
             self.expire_question(key)?;
             return Ok(self.node(key)?.phase);
         }
-        if phase != Phase::InProgress {
+        if phase != StatusKind::InProgress {
             return Ok(phase);
         }
-        if let TaskState::InProgress { claim } = &self.task(key)?.body.state
+        if let TaskStatus::InProgress { claim } = &self.task(key)?.body.state
             && !self.is_mine(claim)
         {
             self.return_expired(key)?;
@@ -363,12 +363,12 @@ impl Draft<'_> {
     }
 
     fn return_expired(&mut self, key: Key) -> Decided<()> {
-        if let TaskState::InProgress { claim } = &self.task(key)?.body.state
+        if let TaskStatus::InProgress { claim } = &self.task(key)?.body.state
             && claim.is_expired(self.now())
         {
             let text = format!("the lease of {} ended", claim.actor);
             // Settled at once, because the command that follows may claim this very task.
-            self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;
+            self.set_state(key, TaskStatus::Todo, Cause::Release, Some(text))?;
             self.settle()?;
         }
         Ok(())
@@ -380,7 +380,7 @@ impl Draft<'_> {
     pub(super) fn renew_own_leases(&mut self) -> Decided<()> {
         for key in self.view.leases(Some(self.context.actor.as_str()))? {
             if self.find_node(key)?.is_some()
-                && let TaskState::InProgress { claim } = &self.task(key)?.body.state
+                && let TaskStatus::InProgress { claim } = &self.task(key)?.body.state
                 && self.is_mine(claim)
                 && let Some(lease) = claim.due_for_renewal(self.now())
             {

@@ -8,15 +8,15 @@ use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::plan::plan_from_json;
-use crate::record::{CallError, CallRecord, Phase, PlanRecord, TaskRecord};
+use crate::record::{CallError, CallRecord, PlanRecord, StatusKind, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Origin, TaskSpec};
-use crate::status::{CallStatus, Cause, Status, TaskState};
+use crate::status::{CallStatus, Cause, Status, TaskStatus};
 use crate::{Key, Plan, PlanTask, TaskId};
 
 use super::again::How;
+use super::approval_guard::{is_changed, is_taken};
 use super::author::invalid;
-use super::kept::{is_changed, is_taken};
 
 /// Field of a returned task that names tasks which become its dependents.
 const NEEDED_BY: &str = "neededBy";
@@ -135,7 +135,7 @@ impl Draft<'_> {
         for task in &tree {
             // Commands of people check this earlier and refuse. A consequence cannot be refused, so the running task
             // continues.
-            if self.node(*task)?.phase == Phase::InProgress || self.ending_in(*task)?.is_some() {
+            if self.node(*task)?.phase == StatusKind::InProgress || self.ending_in(*task)?.is_some() {
                 return Ok(());
             }
         }
@@ -163,7 +163,7 @@ impl Draft<'_> {
 }
 
 fn is_withdrawn(record: &TaskRecord) -> bool {
-    matches!(&record.body.state, TaskState::Skipped { reason: Some(reason) } if reason == WITHDRAWN)
+    matches!(&record.body.state, TaskStatus::Skipped { reason: Some(reason) } if reason == WITHDRAWN)
 }
 
 pub(super) fn is_found_during(record: &TaskRecord, by: &TaskId) -> bool {

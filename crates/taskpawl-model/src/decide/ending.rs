@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::record::{Phase, RunRecord, TakenAway, TaskRecord};
+use crate::record::{RevokedAttempt, RunRecord, StatusKind, TaskRecord};
 use crate::refusal::Refusal;
-use crate::status::TaskState;
+use crate::status::TaskStatus;
 use crate::{CallId, Key, RunId, TaskId};
 
 impl Draft<'_> {
     /// Records that `calls` of a task, which is being taken from its run, have not ended.
     pub(super) fn note_ending(&mut self, task: TaskRecord, calls: BTreeSet<CallId>) -> Decided<()> {
-        let TaskState::InProgress { claim } = &task.body.state else { return Ok(()) };
+        let TaskStatus::InProgress { claim } = &task.body.state else { return Ok(()) };
         let Some(run) = claim.run.as_ref().filter(|_| !calls.is_empty()) else { return Ok(()) };
         if let Some(mut run) = self.open_run(run)? {
-            run.ending.insert(task.id, TakenAway { attempt: task.body.attempt, calls });
+            run.ending.insert(task.id, RevokedAttempt { attempt: task.body.attempt, calls });
             self.changes.runs.insert(run.id.clone(), run);
         }
         Ok(())
@@ -57,7 +57,7 @@ impl Draft<'_> {
 
     /// Returns the run that still executes calls of a cancelled task.
     pub(super) fn ending_in(&mut self, key: Key) -> Decided<Option<RunId>> {
-        if self.node(key)?.phase != Phase::Cancelled {
+        if self.node(key)?.phase != StatusKind::Cancelled {
             return Ok(None);
         }
         let id = self.id(key)?;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::draft::{Decided, Draft};
-use crate::record::{CallBody, CallRecord, Phase, TaskRecord};
+use crate::record::{CallBody, CallRecord, StatusKind, TaskRecord};
 use crate::refusal::Conflict;
 use crate::spec::{CallSpec, Mode, NewCall};
-use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::status::{BlockedReason, CallStatus, Cause, TaskStatus};
 use crate::{CallId, Key, Shared, TaskId};
 
 use super::again::How;
@@ -47,17 +47,18 @@ impl Draft<'_> {
             return Ok(Standing::Unstarted);
         }
         Ok(match phase {
-            Phase::InProgress | Phase::Done | Phase::Skipped => Standing::Fixed,
-            Phase::Cancelled if self.ending_in(key)?.is_some() => Standing::Fixed,
-            Phase::Cancelled => Standing::Keeps,
-            Phase::BlockedOther => match record.body.state.blocked_reason() {
+            StatusKind::InProgress | StatusKind::Done | StatusKind::Skipped => Standing::Fixed,
+            StatusKind::Cancelled if self.ending_in(key)?.is_some() => Standing::Fixed,
+            StatusKind::Cancelled => Standing::Keeps,
+            StatusKind::BlockedOther => match record.body.state.blocked_reason() {
                 Some(BlockedReason::Interrupted { .. }) => Standing::Interrupted,
                 Some(BlockedReason::Manual { .. }) => Standing::Keeps,
                 _ => Standing::GoesOn,
             },
-            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::Failed => {
-                Standing::GoesOn
-            }
+            StatusKind::Todo
+            | StatusKind::BlockedDependency
+            | StatusKind::BlockedWaiting
+            | StatusKind::Failed => Standing::GoesOn,
         })
     }
 
@@ -70,7 +71,8 @@ impl Draft<'_> {
                 }
             }
         }
-        let ran = matches!(self.node(key)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
+        let ran =
+            matches!(self.node(key)?.phase, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed);
         Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
     }
 
@@ -131,11 +133,11 @@ impl Draft<'_> {
         let cause = match state.blocked_reason() {
             Some(BlockedReason::Approval { .. }) => Cause::Withdraw,
             Some(BlockedReason::MissingTool { .. }) => Cause::Gate,
-            _ if matches!(state, TaskState::Failed { .. }) => return self.start_one_again(key, How::Retry),
+            _ if matches!(state, TaskStatus::Failed { .. }) => return self.start_one_again(key, How::Retry),
             _ => return self.forget_decision(key),
         };
         self.forget_decision(key)?;
-        self.set_state(key, TaskState::Todo, cause, Some("its definition changed".to_owned()))
+        self.set_state(key, TaskStatus::Todo, cause, Some("its definition changed".to_owned()))
     }
 
     fn continuation(
@@ -202,7 +204,7 @@ impl Draft<'_> {
             return Ok(Some(done_twice(id, call)));
         }
         for emitted in self.emitted_by_calls(key, &next.repeated)? {
-            if matches!(self.free(emitted)?, Phase::InProgress | Phase::Done | Phase::Failed) {
+            if matches!(self.free(emitted)?, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed) {
                 let emitted = self.id(emitted)?;
                 let why = format!("would run again and has added `{emitted}`, which ran");
                 return Ok(Some(Conflict::new(id, why)));
@@ -218,7 +220,7 @@ impl Draft<'_> {
         }
         for item in self.items_to_begin_anew(key, calls)? {
             let id = self.id(item)?;
-            if self.free(item)? == Phase::InProgress || self.ending_in(item)?.is_some() {
+            if self.free(item)? == StatusKind::InProgress || self.ending_in(item)?.is_some() {
                 return Ok(Some(Conflict::new(&id, "is still running")));
             }
             let before = self.known_calls(item)?;
@@ -235,8 +237,8 @@ impl Draft<'_> {
         let by_author = calls.iter().find(|new| new.id == call.id).unwrap_or(call).spec.idempotent;
         by_author.or(call.spec.idempotent).unwrap_or_else(|| {
             let args = call.body.args.as_ref().unwrap_or(&call.spec.args);
-            let gatekeeper = self.context.gatekeeper.as_deref();
-            gatekeeper.is_some_and(|gatekeeper| gatekeeper.is_repeatable(&call.spec.tool_name, args))
+            let policy_hook = self.context.policy_hook.as_deref();
+            policy_hook.is_some_and(|policy_hook| policy_hook.is_repeatable(&call.spec.tool_name, args))
         })
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
-use crate::record::{CallError, Phase, TaskRecord, Work};
+use crate::record::{CallError, StatusKind, TaskRecord, Work};
 use crate::refusal::Refusal;
-use crate::status::{BlockedReason, CallStatus, Cause, FailureClass, TaskState};
+use crate::status::{BlockedReason, CallStatus, Cause, FailureClass, TaskStatus};
 use crate::trust::UntrustedValue;
 use crate::{ActorKind, CallId, Key};
 
@@ -25,11 +25,11 @@ impl End<'_> {
         if self.good { "done" } else { "fail" }
     }
 
-    fn state(&self) -> TaskState {
+    fn state(&self) -> TaskStatus {
         if self.good {
-            return TaskState::Done;
+            return TaskStatus::Done;
         }
-        TaskState::Failed { error: self.error_text(), class: Some(FailureClass::Reported) }
+        TaskStatus::Failed { error: self.error_text(), class: Some(FailureClass::Reported) }
     }
 
     fn error_text(&self) -> String {
@@ -87,21 +87,21 @@ impl Draft<'_> {
                 self.add_note(key, text)?;
             }
             match &record.body.state {
-                TaskState::Blocked { reason } if let BlockedReason::Interrupted { call } = &**reason => {
+                TaskStatus::Blocked { reason } if let BlockedReason::Interrupted { call } = &**reason => {
                     self.check_attempt(key, &record, end.attempt)?;
                     self.resolve_interrupted(key, call.as_str(), end)?;
                 }
-                TaskState::InProgress { claim } => {
+                TaskStatus::InProgress { claim } => {
                     self.check_holder(key, &record, claim, end.attempt)?;
                     self.check_attempt(key, &record, end.attempt)?;
                     self.end_manual(key, end, Cause::Report)?;
                 }
-                TaskState::Todo
-                | TaskState::Blocked { .. }
-                | TaskState::Done
-                | TaskState::Failed { .. }
-                | TaskState::Cancelled { .. }
-                | TaskState::Skipped { .. } => self.end_unclaimed(key, &record, end)?,
+                TaskStatus::Todo
+                | TaskStatus::Blocked { .. }
+                | TaskStatus::Done
+                | TaskStatus::Failed { .. }
+                | TaskStatus::Cancelled { .. }
+                | TaskStatus::Skipped { .. } => self.end_unclaimed(key, &record, end)?,
             }
             // The next named task may become ready only by the end of this one.
             self.settle()?;
@@ -114,7 +114,7 @@ impl Draft<'_> {
     /// not claimed since.
     fn end_unclaimed(&mut self, key: Key, record: &TaskRecord, end: &End<'_>) -> Decided<()> {
         self.check_attempt(key, record, end.attempt)?;
-        if record.body.state == TaskState::Todo {
+        if record.body.state == TaskStatus::Todo {
             self.refuse_unless_manual(key, record, end.command())?;
             self.check_past_attempt(key, record, end.attempt)?;
             // The lease has no length, because the task is finished in the same commit.
@@ -152,17 +152,17 @@ impl Draft<'_> {
 
     /// Returns the state of a task whose interrupted call succeeded. Parallel calls may have failed or been
     /// interrupted.
-    fn after_interrupted(&mut self, key: Key) -> Decided<TaskState> {
+    fn after_interrupted(&mut self, key: Key) -> Decided<TaskStatus> {
         let has_rounds = self.task(key)?.spec.repeat.is_some();
         let calls = self.calls(key)?;
         let find = |status| calls.iter().find(|call| call.body.status == status);
         Ok(match (find(CallStatus::Interrupted), find(CallStatus::Failed)) {
-            (Some(call), _) => TaskState::blocked(BlockedReason::Interrupted { call: call.id.clone() }),
-            (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call), class: None },
+            (Some(call), _) => TaskStatus::blocked(BlockedReason::Interrupted { call: call.id.clone() }),
+            (None, Some(call)) => TaskStatus::Failed { error: super::step::failure_text(call), class: None },
             // Only a run can evaluate whether the loop continues.
-            (None, None) if has_rounds => TaskState::Todo,
-            (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskState::Done,
-            (None, None) => TaskState::Todo,
+            (None, None) if has_rounds => TaskStatus::Todo,
+            (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskStatus::Done,
+            (None, None) => TaskStatus::Todo,
         })
     }
 
@@ -193,20 +193,22 @@ impl Draft<'_> {
 
     /// Skips a task and its descendants that are not done, cancelled or skipped.
     pub(crate) fn skip_tree(&mut self, key: Key, cause: Cause, reason: Option<&String>) -> Decided<()> {
-        let state = TaskState::Skipped { reason: reason.cloned() };
+        let state = TaskStatus::Skipped { reason: reason.cloned() };
         self.set_state(key, state.clone(), cause, reason.cloned())?;
         for below in self.subtree(key)? {
             match self.free(below)? {
                 // A consequence of a gate must not be refused: that would discard the end of another task. The running
                 // task continues.
-                Phase::InProgress if cause == Cause::Gate => {}
-                Phase::InProgress => return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into()),
-                Phase::Done | Phase::Cancelled | Phase::Skipped => {}
-                Phase::Todo
-                | Phase::BlockedDependency
-                | Phase::BlockedWaiting
-                | Phase::BlockedOther
-                | Phase::Failed => {
+                StatusKind::InProgress if cause == Cause::Gate => {}
+                StatusKind::InProgress => {
+                    return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into());
+                }
+                StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped => {}
+                StatusKind::Todo
+                | StatusKind::BlockedDependency
+                | StatusKind::BlockedWaiting
+                | StatusKind::BlockedOther
+                | StatusKind::Failed => {
                     self.set_state(below, state.clone(), Cause::Skip, reason.cloned())?;
                 }
             }
@@ -243,20 +245,20 @@ impl Draft<'_> {
         self.cancel_one(key, reason)?;
         for below in self.subtree(key)? {
             match self.node(below)?.phase {
-                Phase::Done | Phase::Cancelled | Phase::Skipped => {}
-                Phase::Todo
-                | Phase::InProgress
-                | Phase::BlockedDependency
-                | Phase::BlockedWaiting
-                | Phase::BlockedOther
-                | Phase::Failed => self.cancel_one(below, reason)?,
+                StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped => {}
+                StatusKind::Todo
+                | StatusKind::InProgress
+                | StatusKind::BlockedDependency
+                | StatusKind::BlockedWaiting
+                | StatusKind::BlockedOther
+                | StatusKind::Failed => self.cancel_one(below, reason)?,
             }
         }
         Ok(())
     }
 
     fn cancel_one(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
-        let (before, state) = (self.task(key)?, TaskState::Cancelled { reason: reason.cloned() });
+        let (before, state) = (self.task(key)?, TaskStatus::Cancelled { reason: reason.cloned() });
         self.set_state(key, state, Cause::Cancel, reason.cloned())?;
         let calls = self.stop_running_calls(key, CallStatus::Cancelled)?;
         self.note_ending(before, calls)
@@ -280,7 +282,7 @@ impl Draft<'_> {
     pub(super) fn block(&mut self, ids: &[String], text: &str) -> Decided<()> {
         for key in self.resolve_all(ids)? {
             let reason = BlockedReason::Manual { text: text.to_owned() };
-            self.set_state(key, TaskState::blocked(reason), Cause::Block, None)?;
+            self.set_state(key, TaskStatus::blocked(reason), Cause::Block, None)?;
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())
@@ -288,7 +290,7 @@ impl Draft<'_> {
 
     pub(super) fn unblock_by_hand(&mut self, ids: &[String]) -> Decided<()> {
         for key in self.resolve_all(ids)? {
-            self.set_state(key, TaskState::Todo, Cause::Unblock, None)?;
+            self.set_state(key, TaskStatus::Todo, Cause::Unblock, None)?;
             self.clear_unfinished_calls(key)?;
             self.answer.tasks.push(self.id(key)?);
         }

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::merge::{self, STATE, is_equal, list, said};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::import::{Apart, Import, ImportMode, ImportReport, Kept};
+use crate::import::{DivergingField, Import, ImportMode, ImportReport, PreservedField};
 use crate::record::{CallRecord, Note};
 use crate::refusal::{Conflict, Refusal};
 use crate::spec::{Map, NewCall, Origin};
-use crate::status::TaskState;
+use crate::status::TaskStatus;
 use crate::view::Query;
 use crate::wire::{Task, TaskParts};
 use crate::{Graph, Key, TaskId, check_id};
@@ -50,7 +50,7 @@ impl Draft<'_> {
 }
 
 /// A task of the source.
-struct Found<'i> {
+struct ImportMatch<'i> {
     task: &'i Task,
     /// Key of the task in the store; `None` until it is created.
     key: Option<Key>,
@@ -64,10 +64,10 @@ struct Found<'i> {
     /// Current values of the source.
     now: BTreeMap<String, Value>,
     /// Status to set.
-    state: Option<TaskState>,
+    state: Option<TaskStatus>,
 }
 
-impl<'i> Found<'i> {
+impl<'i> ImportMatch<'i> {
     fn new(task: &'i Task, key: Option<Key>, now: BTreeMap<String, Value>, before: Before) -> Self {
         let Before { said, apart } = before;
         Self {
@@ -93,7 +93,7 @@ impl<'i> Found<'i> {
 /// An import in progress.
 struct Importing<'i> {
     import: &'i Import,
-    found: Vec<Found<'i>>,
+    found: Vec<ImportMatch<'i>>,
     report: ImportReport,
     conflicts: Vec<Conflict>,
     /// Tasks of the source that were deleted in the store. References to them are dropped.
@@ -119,7 +119,7 @@ impl<'i> Importing<'i> {
             let now = said(task, &self.import.fields);
             let Some(known) = key else {
                 if !self.is_deleted(draft, &task.id)? {
-                    self.found.push(Found::new(task, key, now, Before::default()));
+                    self.found.push(ImportMatch::new(task, key, now, Before::default()));
                 }
                 continue;
             };
@@ -131,7 +131,7 @@ impl<'i> Importing<'i> {
                 self.conflicts.push(Conflict::new(&task.id, "is here and was not imported from there"));
                 continue;
             }
-            self.found.push(Found::new(task, key, now, before));
+            self.found.push(ImportMatch::new(task, key, now, before));
         }
         if self.import.mode == ImportMode::Record {
             self.found.retain(|found| !found.is_new);
@@ -433,7 +433,7 @@ impl<'i> Importing<'i> {
                 let is_apart = !is_equal(field, here, there);
                 if is_apart {
                     let (here, there) = (here.cloned().unwrap_or_default(), there.clone());
-                    self.report.apart.push(Apart {
+                    self.report.apart.push(DivergingField {
                         task: found.task.id.clone(),
                         field: field.clone(),
                         here,
@@ -470,7 +470,11 @@ impl<'i> Importing<'i> {
     }
 
     fn keep(&mut self, task: &TaskId, field: &str, why: &str) {
-        self.report.kept.push(Kept { task: task.clone(), field: field.to_owned(), why: why.to_owned() });
+        self.report.kept.push(PreservedField {
+            task: task.clone(),
+            field: field.to_owned(),
+            why: why.to_owned(),
+        });
     }
 
     fn positions(&self, is_new: bool) -> Vec<usize> {

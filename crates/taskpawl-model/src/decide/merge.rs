@@ -13,7 +13,7 @@ pub(super) const STATE: &[&str] =
     &["status", "blockedReason", "error", "result", "claim", "startedAt", "finishedAt"];
 
 /// Longest text that a report repeats, in characters.
-const SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// Returns the values of these fields; empty ones are `null`.
 pub(super) fn said(task: &Task, fields: &[String]) -> BTreeMap<String, Value> {
@@ -120,7 +120,7 @@ pub(super) fn is_as_said(
 /// Returns the reason why a field keeps its value in the store.
 pub(super) fn why(here: Option<&Value>, there: &Value) -> String {
     let short = |value: &Value| {
-        let text = value.as_str().filter(|text| text.chars().count() <= SHOWN && !text.contains('\n'));
+        let text = value.as_str().filter(|text| text.chars().count() <= MAX_SHOWN && !text.contains('\n'));
         text.map(|text| format!("`{text}`"))
     };
     match here.and_then(short).zip(short(there)) {

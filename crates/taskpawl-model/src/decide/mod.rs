@@ -3,20 +3,20 @@
 mod again;
 mod apply;
 mod approval;
+mod approval_guard;
 mod author;
+mod authorize;
 mod cached;
 mod checklist;
 mod claim;
 mod emit;
 mod ending;
 mod follow;
-mod grow;
 mod hand;
 mod import;
-mod judged;
-mod kept;
 mod keys;
 mod merge;
+mod mutate;
 mod naming;
 mod needs;
 mod open;
@@ -34,10 +34,10 @@ pub(crate) use needs::{Holder, held_paths};
 
 pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
-pub use judged::asks_by_itself;
+pub use authorize::asks_by_itself;
 pub use part::complete_part;
 
-use crate::command::{Answer, Command, Context, DecideError, Decision, Once, RequestRecord};
+use crate::command::{Answer, Command, Context, DecideError, Decision, IdempotentRequest, RequestRecord};
 use crate::draft::{Decided, Draft};
 use crate::refusal::Refusal;
 use crate::view::View;
@@ -58,7 +58,7 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
 
 /// Decides a command without adding checked advice to a refusal. The check calls `decide` again, once for each advice.
 fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
-    if let Command::Once(once) = command {
+    if let Command::Idempotent(once) = command {
         return decide_once(view, once, context);
     }
     let mut draft = Draft::new(view, context);
@@ -78,8 +78,12 @@ fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Resu
 
 /// Decides a command with a request name. The record of the request is part of its changes, so both are written or
 /// neither.
-fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decision, DecideError> {
-    let Once { request, digest, command } = once;
+fn decide_once(
+    view: &dyn View,
+    once: &IdempotentRequest,
+    context: &Context,
+) -> Result<Decision, DecideError> {
+    let IdempotentRequest { request, digest, command } = once;
     let actor = context.as_actor();
     if let Some(before) = view.request(actor, request)? {
         if before.digest != *digest {
@@ -149,17 +153,17 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::CloseRun { id } => draft.close_run(id),
         Command::ReturnExpired { tasks } => draft.return_some_expired(tasks),
         Command::Approve { ids, answer, args, hash } => {
-            let verdict = approval::Yes { answer, args, hash: hash.as_deref() };
+            let verdict = approval::ApprovalAnswer { answer, args, hash: hash.as_deref() };
             draft.approve(ids, &verdict)
         }
         Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),
-        Command::Once(once) => dispatch(draft, &once.command),
-        Command::Grow(grow) => draft.grow(grow),
-        Command::Checklist { scope, items, cleared, keeper, kept } => {
-            draft.checklist(scope, items, *cleared, keeper.as_deref(), *kept)
+        Command::Idempotent(once) => dispatch(draft, &once.command),
+        Command::Mutate(grow) => draft.grow(grow),
+        Command::Checklist { scope, items, cleared, liveness_lock, kept } => {
+            draft.checklist(scope, items, *cleared, liveness_lock.as_deref(), *kept)
         }
         Command::Import(import) => draft.import(import),
     }

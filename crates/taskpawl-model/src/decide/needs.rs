@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
-use crate::record::{Phase, TaskRecord};
+use crate::record::{StatusKind, TaskRecord};
 use crate::refusal::Refusal;
-use crate::status::{CallStatus, Cause, TaskState};
+use crate::status::{CallStatus, Cause, TaskStatus};
 use crate::{Key, RunId, TaskId, means, paths};
 
 /// Most holders that a refusal names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A task that holds resources or paths.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl Draft<'_> {
         if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan.as_str())) {
             return Ok(false);
         }
-        let is_held = matches!(record.body.state, TaskState::InProgress { .. });
+        let is_held = matches!(record.body.state, TaskStatus::InProgress { .. });
         let cache = match if is_held { Ok(None) } else { self.cache_inputs(key, record)? } {
             Ok(cache) => cache,
             Err(problem) => {
@@ -89,7 +89,7 @@ impl Draft<'_> {
         let parent = needs.items.map(|(parent, _)| parent);
         let holder = Holder { writes: needs.paths(), ..Holder::new(key, true, record, parent) };
         self.holders()?.push(holder);
-        let is_claimed = !matches!(record.body.state, TaskState::InProgress { .. });
+        let is_claimed = !matches!(record.body.state, TaskStatus::InProgress { .. });
         if is_claimed {
             self.update_task(key, |record| {
                 let progress = &mut record.body.progress;
@@ -124,7 +124,7 @@ impl Draft<'_> {
         let held = self.held_beside(key)?;
         let held: Vec<&Holder> = held.iter().collect();
         let keys: BTreeSet<Key> = in_the_way(&held, &needs).into_iter().map(|holder| holder.key).collect();
-        let by = self.ids_of(&keys.into_iter().take(NAMED).collect::<Vec<_>>())?;
+        let by = self.ids_of(&keys.into_iter().take(MAX_NAMED).collect::<Vec<_>>())?;
         Ok((!by.is_empty()).then(|| Refusal::Occupied { id: record.id.clone(), by }))
     }
 
@@ -139,7 +139,7 @@ impl Draft<'_> {
         let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());
         // Resolved paths are valid for one attempt only: symbolic links may have changed since.
-        let is_held = matches!(record.body.state, TaskState::InProgress { .. });
+        let is_held = matches!(record.body.state, TaskStatus::InProgress { .. });
         let resolved = record.body.progress.resolved_writes.as_deref().filter(|_| is_held).cloned();
         let items = self.items_limit(key, record)?;
         Ok(Needs { resources, writes, resolved, items, ..Needs::default() })
@@ -193,7 +193,7 @@ impl Draft<'_> {
         for key in held {
             let Some(record) = self.view.task(key)? else { continue };
             let parent = if record.body.progress.item.is_some() { self.node(key)?.parent } else { None };
-            let TaskState::InProgress { claim } = &record.body.state else { continue };
+            let TaskStatus::InProgress { claim } = &record.body.state else { continue };
             let is_own = claim.run == self.context.run;
             let holder = Holder::new(key, is_own, &record, parent);
             if !holder.is_empty() && self.is_holding(key)? {
@@ -223,7 +223,7 @@ impl Draft<'_> {
         let Some(node) = self.find_node(key)? else { return Ok(false) };
         let calls = self.calls(key)?;
         let runs = calls.is_empty() || calls.iter().any(|call| call.body.status == CallStatus::Running);
-        Ok(node.phase == Phase::InProgress && runs)
+        Ok(node.phase == StatusKind::InProgress && runs)
     }
 }
 

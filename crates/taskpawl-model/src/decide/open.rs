@@ -12,9 +12,9 @@ use crate::expr::Evaluated;
 use crate::failure::Problem;
 use crate::flow::{self, SURPLUS};
 use crate::limits::needs_opening;
-use crate::record::{CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
+use crate::record::{CallRecord, Item, Node, Progress, StatusKind, TaskBody, TaskRecord, Work};
 use crate::spec::{CallSpec, TaskSpec};
-use crate::status::{Cause, TaskState};
+use crate::status::{Cause, TaskStatus};
 use crate::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::{Key, Shared, TaskId};
 
@@ -24,7 +24,7 @@ use super::again::How;
 pub(super) const NOT_HELD: &str = "its condition does not hold";
 
 /// Longest part of a condition that the reason repeats, in characters.
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 impl Draft<'_> {
     /// Decides the condition, approval and list of a task whose gate is open.
@@ -90,7 +90,7 @@ impl Draft<'_> {
     }
 
     fn skip_by_condition(&mut self, key: Key, when: &str) -> Decided<bool> {
-        let mut shown: String = when.chars().take(SHOWN).collect();
+        let mut shown: String = when.chars().take(MAX_SHOWN).collect();
         if shown.len() < when.len() {
             shown.push('…');
         }
@@ -104,8 +104,8 @@ impl Draft<'_> {
     }
 
     /// Fails a task none of whose calls failed.
-    pub(super) fn fail_without_call(&mut self, key: Key, state: TaskState, cause: Cause) -> Decided<()> {
-        let text = if let TaskState::Failed { error, .. } = &state { Some(error.clone()) } else { None };
+    pub(super) fn fail_without_call(&mut self, key: Key, state: TaskStatus, cause: Cause) -> Decided<()> {
+        let text = if let TaskStatus::Failed { error, .. } = &state { Some(error.clone()) } else { None };
         self.set_state(key, state, cause, text)
     }
 
@@ -137,7 +137,8 @@ impl Draft<'_> {
         let wanted: Vec<Item> = (0..).zip(list.value).map(item).collect();
         for (index, item) in &present {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
-            let goes_on = self.node(*item)?.phase == Phase::InProgress || self.ending_in(*item)?.is_some();
+            let goes_on =
+                self.node(*item)?.phase == StatusKind::InProgress || self.ending_in(*item)?.is_some();
             if goes_on && !self.is_same_item(*item, wanted, &template)? {
                 // Checked for all items before any of them changes, so that the list is updated as a whole or not at
                 // all.
@@ -232,14 +233,17 @@ impl Draft<'_> {
         // A command that cancelled or skipped the item meant the previous element, so the new element runs.
         let is_other = record.body.progress.item.as_ref().is_none_or(|before| !before.is_same(&item));
         match self.node(key)?.phase {
-            Phase::Done | Phase::Failed => self.start_one_again(key, How::Reopen)?,
-            Phase::Cancelled | Phase::Skipped if is_back || is_other => {
+            StatusKind::Done | StatusKind::Failed => self.start_one_again(key, How::Reopen)?,
+            StatusKind::Cancelled | StatusKind::Skipped if is_back || is_other => {
                 self.start_one_again(key, How::Reopen)?;
             }
-            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {
+            StatusKind::Todo
+            | StatusKind::BlockedDependency
+            | StatusKind::BlockedWaiting
+            | StatusKind::BlockedOther => {
                 self.clear_all(key)?;
             }
-            Phase::InProgress | Phase::Cancelled | Phase::Skipped => {}
+            StatusKind::InProgress | StatusKind::Cancelled | StatusKind::Skipped => {}
         }
         let (spec, parent) = (template.spec(item.index), &template.parent.body);
         self.replace_calls(key, template.calls.clone())?;
@@ -269,18 +273,18 @@ impl Draft<'_> {
     fn drop_item(&mut self, key: Key) -> Decided<()> {
         // An item in progress is left alone: settling a gate must not fail, so it cannot refuse.
         for below in self.subtree(key)? {
-            if self.free(below)? == Phase::InProgress {
+            if self.free(below)? == StatusKind::InProgress {
                 return Ok(());
             }
         }
         match self.node(key)?.phase {
-            Phase::Skipped | Phase::Cancelled | Phase::InProgress => return Ok(()),
-            Phase::Done => self.start_one_again(key, How::Reopen)?,
-            Phase::Todo
-            | Phase::Failed
-            | Phase::BlockedDependency
-            | Phase::BlockedWaiting
-            | Phase::BlockedOther => {}
+            StatusKind::Skipped | StatusKind::Cancelled | StatusKind::InProgress => return Ok(()),
+            StatusKind::Done => self.start_one_again(key, How::Reopen)?,
+            StatusKind::Todo
+            | StatusKind::Failed
+            | StatusKind::BlockedDependency
+            | StatusKind::BlockedWaiting
+            | StatusKind::BlockedOther => {}
         }
         self.skip_tree(key, Cause::Skip, Some(&SURPLUS.to_owned()))
     }

@@ -36,7 +36,8 @@ pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResul
         part["defaults"].as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
     let Some(tasks) = part.get_mut("tasks").and_then(Value::as_array_mut) else { return Ok(0) };
     let (record, bases) = (view.plan(plan)?.unwrap_or_default(), BTreeMap::new());
-    let mut known = Known { view, plan, record, defaults, by_name: None, bases, placed: BTreeSet::new() };
+    let mut known =
+        ExistingTasks { view, plan, record, defaults, by_name: None, bases, placed: BTreeSet::new() };
     for task in tasks.iter() {
         known.meet(task, false)?;
     }
@@ -54,7 +55,7 @@ pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResul
 }
 
 /// Tasks of the plan that the part mentions, and tasks that these refer to.
-struct Known<'v> {
+struct ExistingTasks<'v> {
     view: &'v dyn View,
     plan: &'v str,
     /// Plan record, which maps the ids of the file to those of the store.
@@ -78,7 +79,7 @@ struct Base {
     is_nested: bool,
 }
 
-impl Known<'_> {
+impl ExistingTasks<'_> {
     /// Records the task of an entry and those of its nested subtasks.
     fn meet(&mut self, entry: &Value, is_nested: bool) -> ViewResult<()> {
         if let Some(key) = self.find(entry)?

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::command::{CallEnd, DecideError, Needs, Report, Round, RunStart, UNKNOWN_END};
-use crate::draft::{Decided, Draft, Room};
+use crate::draft::{Decided, Draft, RoundCapacity};
 use crate::event::EventKind;
 use crate::gate::GateState;
-use crate::record::{CallBody, CallError, CallRecord, Node, Phase, TaskRecord, Work};
-use crate::refusal::{Refusal, Since};
+use crate::record::{CallBody, CallError, CallRecord, Node, StatusKind, TaskRecord, Work};
+use crate::refusal::{ChangesSince, Refusal};
 use crate::schedule::Order;
-use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskStatus};
 use crate::{ActorKind, CallId, Key, RunId};
 
 impl Draft<'_> {
@@ -51,7 +51,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn round(&mut self, round: &Round) -> Decided<()> {
-        self.room = Room::of(round);
+        self.room = RoundCapacity::of(round);
         // Each call that ends may be replaced by another that starts.
         self.expect_steps(round.reports.len(), round.claims.len().max(round.reports.len()));
         // Reports come first: they free capacity and resources, and make tasks ready for the claims of the same commit.
@@ -138,7 +138,7 @@ impl Draft<'_> {
     fn claim_one(&mut self, key: Key) -> Decided<()> {
         let (run, actor) = (self.context.run.clone(), self.context.actor.clone());
         let claim = Claim { run, actor, kind: ActorKind::Unknown, lease_until: None, lease: None };
-        self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
+        self.set_state(key, TaskStatus::InProgress { claim }, Cause::Claim, None)?;
         self.answer.tasks.push(self.id(key)?);
         self.set_deadline(key)?;
         self.go_on(key)
@@ -194,10 +194,11 @@ impl Draft<'_> {
         }
         let record = self.task(key)?;
         let body = &record.body;
-        let is_mine = matches!(&body.state, TaskState::InProgress { claim } if claim.run == self.context.run);
+        let is_mine =
+            matches!(&body.state, TaskStatus::InProgress { claim } if claim.run == self.context.run);
         if !is_mine || body.attempt != attempt {
             let (current, status) = (body.attempt, body.state.status());
-            let (id, since) = (record.id, Since::default());
+            let (id, since) = (record.id, ChangesSince::default());
             return Err(Refusal::StaleAttempt { id, reported: attempt, current, status, since }.into());
         }
         Ok(record)
@@ -240,10 +241,10 @@ impl Draft<'_> {
         self.answer.tasks.push(record.id.clone());
         let is_missing =
             matches!(record.body.state.blocked_reason(), Some(BlockedReason::MissingTool { .. }));
-        if node.phase == Phase::BlockedWaiting || is_missing {
+        if node.phase == StatusKind::BlockedWaiting || is_missing {
             return Ok(());
         }
-        if node.phase != Phase::Todo {
+        if node.phase != StatusKind::Todo {
             return Err(self.transition_refusal(key, &record, Status::InProgress, "run")?.into());
         }
         if node.work == Work::Manual {
@@ -257,11 +258,11 @@ impl Draft<'_> {
         }
         if node.gate.before_subtasks() == GateState::Wait {
             let reason = BlockedReason::Waiting { ids: Vec::new() };
-            return self.set_state(key, TaskState::blocked(reason), Cause::RunOne, None);
+            return self.set_state(key, TaskStatus::blocked(reason), Cause::RunOne, None);
         }
         if let Some(name) = missing_tool {
             let reason = BlockedReason::MissingTool { name: name.clone() };
-            self.set_state(key, TaskState::blocked(reason), Cause::RunOne, None)?;
+            self.set_state(key, TaskStatus::blocked(reason), Cause::RunOne, None)?;
         }
         Ok(())
     }
@@ -280,7 +281,7 @@ impl Draft<'_> {
             }
             let record = self.task(*key)?;
             if let Some(BlockedReason::MissingTool { .. }) = record.body.state.blocked_reason() {
-                self.set_state(*key, TaskState::Todo, Cause::Gate, None)?;
+                self.set_state(*key, TaskStatus::Todo, Cause::Gate, None)?;
                 self.answer.tasks.push(record.id);
             }
         }

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use super::approval::ANSWER;
-use super::judged::why_asked;
+use super::authorize::why_asked;
 use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::expr::Evaluated;
 use crate::failure::{Problem, used_up};
 use crate::flow;
-use crate::gatekeeper::{Judgement, requested};
+use crate::policy_hook::{PolicyDecision, requested};
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::spec::{Mode, Repeat, Timestamp};
-use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::status::{BlockedReason, CallStatus, Cause, TaskStatus};
 use crate::trust::add_values;
 use crate::{Key, format_time};
 
@@ -185,11 +185,11 @@ impl Draft<'_> {
         let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
         // Arguments replaced by the approver are authorized below instead, after they were put into the call.
         let has_other_args = self.has_other_args(key, record, position)?;
-        let judgement = self.judge_now(key, record, position)?;
-        if !has_other_args && let Judgement::Deny { why } = judgement {
+        let decision = self.authorize_now(key, record, position)?;
+        if !has_other_args && let PolicyDecision::Deny { why } = decision {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
-        let why = why_asked(judgement);
+        let why = why_asked(decision);
         if is_running && (why.is_some() || self.author_asks(key, record, Some(position))?) {
             return Ok(Step::Later);
         }
@@ -197,7 +197,7 @@ impl Draft<'_> {
             return Ok(Step::Blocked);
         }
         // The approver may have replaced the arguments, so the policy decides again.
-        if has_other_args && let Judgement::Deny { why } = self.judge_now(key, record, position)? {
+        if has_other_args && let PolicyDecision::Deny { why } = self.authorize_now(key, record, position)? {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
         let tool = &calls[position].spec.tool_name;
@@ -232,7 +232,7 @@ impl Draft<'_> {
         )?;
         let cache = self.inputs_to_check(key, record)?;
         // Sandbox permissions are granted only if a policy hook has authorized the call.
-        let is_judged = self.context.gatekeeper.is_some();
+        let is_judged = self.context.policy_hook.is_some();
         let sandbox = requested(&record.spec, &call.spec).filter(|_| is_judged);
         self.answer.started.push(StartedCall {
             key,
@@ -326,7 +326,7 @@ impl Draft<'_> {
         // call.
         if let Some(call) = find(CallStatus::Interrupted) {
             let reason = BlockedReason::Interrupted { call: call.id.clone() };
-            return self.set_state(key, TaskState::blocked(reason), Cause::Interrupt, None);
+            return self.set_state(key, TaskStatus::blocked(reason), Cause::Interrupt, None);
         }
         if find(CallStatus::Failed).is_some() {
             return self.fail_by_call(key);
@@ -336,7 +336,7 @@ impl Draft<'_> {
         } else if go_on {
             self.go_on(key)
         } else {
-            self.set_state(key, TaskState::Todo, Cause::Release, None)
+            self.set_state(key, TaskStatus::Todo, Cause::Release, None)
         }
     }
 
@@ -345,7 +345,7 @@ impl Draft<'_> {
         let error = failed.map_or_else(String::new, failure_text);
         self.set_state(
             key,
-            TaskState::Failed { error: error.clone(), class: None },
+            TaskStatus::Failed { error: error.clone(), class: None },
             Cause::Report,
             Some(error),
         )
@@ -393,7 +393,7 @@ impl Draft<'_> {
             })?;
         }
         self.emit(Some(key), EventKind::RoundEnded { round, of: repeat.max, again_at: due })?;
-        if go_on { self.go_on(key) } else { self.set_state(key, TaskState::Todo, Cause::Release, None) }
+        if go_on { self.go_on(key) } else { self.set_state(key, TaskStatus::Todo, Cause::Release, None) }
     }
 
     // Events.

@@ -10,11 +10,11 @@ use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, Event, EventKind};
 use crate::gate::Outcome;
-use crate::record::{CallRecord, Node, Phase, Work};
-use crate::refusal::{Refusal, Touch};
+use crate::record::{CallRecord, Node, StatusKind, Work};
+use crate::refusal::{ConflictingChange, Refusal};
 use crate::spec::Map;
-use crate::status::{Cause, TaskState};
-use crate::undo::{DeletedTask, Image, TaskImage, Undoable, is_a_touch};
+use crate::status::{Cause, TaskStatus};
+use crate::undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable, changes_the_task};
 use crate::{Key, Task, TaskId};
 
 /// Fields left out of the change event of an undo: they have events of their own, are derived, or only count up.
@@ -38,11 +38,11 @@ const LEFT_OUT: &[&str] = &[
 impl Draft<'_> {
     pub(super) fn undo(&mut self, revision: Option<u64>) -> Decided<()> {
         let command = self.find_undoable(revision)?;
-        let Some(image) = self.view.image(command.revision)? else {
+        let Some(undo_snapshot) = self.view.undo_snapshot(command.revision)? else {
             let why = "what was before is no longer kept";
             return Err(Refusal::NotUndoable { revision: command.revision, why }.into());
         };
-        Undoing { own: image.keys(), command, image }.carry_out(self)
+        Undoing { own: undo_snapshot.keys(), command, undo_snapshot }.carry_out(self)
     }
 
     fn find_undoable(&self, revision: Option<u64>) -> Decided<Undoable> {
@@ -78,7 +78,7 @@ impl Draft<'_> {
         key: Key,
         command: &Undoable,
         is_wanted: fn(&EventKind) -> bool,
-    ) -> Decided<Option<Touch>> {
+    ) -> Decided<Option<ConflictingChange>> {
         let mut last = None;
         for event in self.view.events(command.revision, Some(key), 0)? {
             if is_wanted(&event.kind) && !self.is_void(event.revision)? {
@@ -106,7 +106,7 @@ impl Draft<'_> {
     }
 }
 
-fn touch_of(event: Event, id: Option<TaskId>) -> Touch {
+fn touch_of(event: Event, id: Option<TaskId>) -> ConflictingChange {
     let kind = &event.kind;
     let what = if let EventKind::Status { to, .. } = kind {
         let place = if event.run.is_some() { " in a run" } else { "" };
@@ -119,13 +119,13 @@ fn touch_of(event: Event, id: Option<TaskId>) -> Touch {
         format!("was changed: {}", kind.name().replace('_', " "))
     };
     let task = id.or(event.task).unwrap_or_default();
-    Touch { task, revision: Some(event.revision), actor: Some(event.actor.into()), what }
+    ConflictingChange { task, revision: Some(event.revision), actor: Some(event.actor.into()), what }
 }
 
 /// An undo in progress.
 struct Undoing {
     command: Undoable,
-    image: Arc<Image>,
+    undo_snapshot: Arc<UndoSnapshot>,
     /// Tasks in the undo snapshot.
     own: BTreeSet<Key>,
 }
@@ -141,16 +141,16 @@ impl Undoing {
         self.take_edges_away(draft)?;
         let removed = self.remove_created(draft)?;
         let back = self.bring_deleted_back(draft)?;
-        for task in &self.image.tasks {
+        for task in &self.undo_snapshot.tasks {
             draft.refuse_taking(task.key)?;
             restore(draft, task)?;
         }
         self.put_edges_back(draft)?;
         self.check_references(draft)?;
-        for (key, spec) in &self.image.applied {
+        for (key, spec) in &self.undo_snapshot.applied {
             draft.changes.applied.insert(*key, spec.clone());
         }
-        for (name, plan) in &self.image.plans {
+        for (name, plan) in &self.undo_snapshot.plans {
             match plan {
                 Some(plan) => draft.changes.plans.push(plan.clone()),
                 None => draft.changes.plans_gone.push(name.clone()),
@@ -161,7 +161,7 @@ impl Undoing {
     }
 
     fn answer(&self, draft: &mut Draft<'_>, removed: Vec<TaskId>) -> Decided<()> {
-        let gone: BTreeSet<Key> = self.image.created_keys().collect();
+        let gone: BTreeSet<Key> = self.undo_snapshot.created_keys().collect();
         let restored: Vec<Key> = self.own.difference(&gone).copied().collect();
         let restored = draft.ids_of(&restored)?;
         draft.answer.tasks.clone_from(&restored);
@@ -175,7 +175,7 @@ impl Undoing {
     fn refuse_touched(&self, draft: &Draft<'_>) -> Decided<()> {
         let mut touches = Vec::new();
         for key in &self.own {
-            touches.extend(draft.last_touch(*key, &self.command, is_a_touch)?);
+            touches.extend(draft.last_touch(*key, &self.command, changes_the_task)?);
         }
         if touches.is_empty() {
             self.find_gone_and_taken(draft, &mut touches)?;
@@ -195,16 +195,16 @@ impl Undoing {
     }
 
     /// Finds tasks that no longer exist, and ids that other tasks have taken.
-    fn find_gone_and_taken(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
+    fn find_gone_and_taken(&self, draft: &Draft<'_>, touches: &mut Vec<ConflictingChange>) -> Decided<()> {
         let deleted: BTreeMap<Key, &DeletedTask> =
-            self.image.deleted.iter().map(|task| (task.key, task)).collect();
-        let others = self.image.removed.iter().map(|(_, on)| *on);
-        let above = self.image.parents.iter().filter_map(|(_, parent)| *parent);
+            self.undo_snapshot.deleted.iter().map(|task| (task.key, task)).collect();
+        let others = self.undo_snapshot.removed.iter().map(|(_, on)| *on);
+        let above = self.undo_snapshot.parents.iter().filter_map(|(_, parent)| *parent);
         let of_deleted =
             deleted.values().flat_map(|task| task.dependencies.iter().copied().chain(task.parent));
         for key in self.own.iter().copied().chain(others).chain(above).chain(of_deleted) {
             if !deleted.contains_key(&key) && draft.find_node(key)?.is_none() {
-                let gone = draft.last_touch(key, &self.command, is_a_touch)?;
+                let gone = draft.last_touch(key, &self.command, changes_the_task)?;
                 touches.push(gone.unwrap_or_else(|| bare(TaskId::from(key.to_string()), "is gone")));
             }
         }
@@ -220,9 +220,9 @@ impl Undoing {
     }
 
     /// Finds another plan that has the previous plan name now. One conflict is enough, because all tasks share it.
-    fn find_taken_name(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
+    fn find_taken_name(&self, draft: &Draft<'_>, touches: &mut Vec<ConflictingChange>) -> Decided<()> {
         let Some((key, name)) =
-            self.image.tasks.iter().find_map(|task| Some((task.key, task.plan.as_deref()?)))
+            self.undo_snapshot.tasks.iter().find_map(|task| Some((task.key, task.plan.as_deref()?)))
         else {
             return Ok(());
         };
@@ -234,11 +234,11 @@ impl Undoing {
     }
 
     /// Finds tasks that a run held before. The run has released them, so the claim cannot be restored.
-    fn find_running(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
-        for task in &self.image.tasks {
+    fn find_running(&self, draft: &Draft<'_>, touches: &mut Vec<ConflictingChange>) -> Decided<()> {
+        for task in &self.undo_snapshot.tasks {
             let record = draft.task(task.key)?;
             let is_of_run =
-                matches!(&task.body.state, TaskState::InProgress { claim } if claim.run.is_some());
+                matches!(&task.body.state, TaskStatus::InProgress { claim } if claim.run.is_some());
             if is_of_run && record.body.state != task.body.state {
                 touches.push(bare(record.id, "was running, and its run has let go of it"));
             }
@@ -247,10 +247,10 @@ impl Undoing {
     }
 
     /// Finds dependents and subtasks of tasks that the undo would delete.
-    fn find_needing(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
-        let created: BTreeSet<Key> = self.image.created_keys().collect();
-        let moved: BTreeSet<Key> = self.image.parents.iter().map(|(task, _)| *task).collect();
-        let added: BTreeSet<&(Key, Key)> = self.image.added.iter().collect();
+    fn find_needing(&self, draft: &Draft<'_>, touches: &mut Vec<ConflictingChange>) -> Decided<()> {
+        let created: BTreeSet<Key> = self.undo_snapshot.created_keys().collect();
+        let moved: BTreeSet<Key> = self.undo_snapshot.parents.iter().map(|(task, _)| *task).collect();
+        let added: BTreeSet<&(Key, Key)> = self.undo_snapshot.added.iter().collect();
         for key in &created {
             let id = draft.id(*key)?;
             for task in draft.dependents(*key)? {
@@ -267,9 +267,9 @@ impl Undoing {
         Ok(())
     }
 
-    fn needing(&self, draft: &Draft<'_>, task: Key, what: &str) -> Decided<Touch> {
-        let touch = draft.last_touch(task, &self.command, is_a_touch)?;
-        let touch = touch.map(|touch| Touch { what: what.to_owned(), ..touch });
+    fn needing(&self, draft: &Draft<'_>, task: Key, what: &str) -> Decided<ConflictingChange> {
+        let touch = draft.last_touch(task, &self.command, changes_the_task)?;
+        let touch = touch.map(|touch| ConflictingChange { what: what.to_owned(), ..touch });
         Ok(match touch {
             Some(touch) => touch,
             None => bare(draft.id(task)?, what),
@@ -277,10 +277,10 @@ impl Undoing {
     }
 
     /// Finds tasks that ran because of the current status of a restored task, and would not have run otherwise.
-    fn find_ran_after(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
+    fn find_ran_after(&self, draft: &Draft<'_>, touches: &mut Vec<ConflictingChange>) -> Decided<()> {
         let (mut seen, mut queue) = (self.own.clone(), Vec::new());
-        for task in &self.image.tasks {
-            queue.extend(affected(draft, &draft.node(task.key)?, Phase::of(&task.body.state))?);
+        for task in &self.undo_snapshot.tasks {
+            queue.extend(affected(draft, &draft.node(task.key)?, StatusKind::of(&task.body.state))?);
         }
         while let Some(key) = queue.pop() {
             if !seen.insert(key) {
@@ -288,31 +288,32 @@ impl Undoing {
             }
             let is_state = |kind: &EventKind| matches!(kind, EventKind::Status { .. });
             match draft.node(key)?.phase {
-                Phase::InProgress | Phase::Done | Phase::Failed => {
+                StatusKind::InProgress | StatusKind::Done | StatusKind::Failed => {
                     touches.extend(draft.last_touch(key, &self.command, is_state)?);
                 }
                 // A task that did not run passes its entry on, so its subtasks are checked, too.
-                Phase::Todo
-                | Phase::BlockedDependency
-                | Phase::BlockedWaiting
-                | Phase::BlockedOther
-                | Phase::Cancelled
-                | Phase::Skipped => queue.extend(draft.subtasks(key)?),
+                StatusKind::Todo
+                | StatusKind::BlockedDependency
+                | StatusKind::BlockedWaiting
+                | StatusKind::BlockedOther
+                | StatusKind::Cancelled
+                | StatusKind::Skipped => queue.extend(draft.subtasks(key)?),
             }
         }
         Ok(())
     }
 
     /// Finds parents that ended or run: they take no unfinished subtasks.
-    fn find_closed_parents(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
-        let mut wanted: Vec<(Key, Phase)> = Vec::new();
-        for (key, parent) in &self.image.parents {
+    fn find_closed_parents(&self, draft: &Draft<'_>, touches: &mut Vec<ConflictingChange>) -> Decided<()> {
+        let mut wanted: Vec<(Key, StatusKind)> = Vec::new();
+        for (key, parent) in &self.undo_snapshot.parents {
             wanted.extend(
-                parent.map(|parent| (parent, draft.node(*key).map_or(Phase::Todo, |node| node.phase))),
+                parent.map(|parent| (parent, draft.node(*key).map_or(StatusKind::Todo, |node| node.phase))),
             );
         }
-        let deleted = self.image.deleted.iter();
-        wanted.extend(deleted.filter_map(|task| Some((task.parent?, Phase::of(&task.record.body.state)))));
+        let deleted = self.undo_snapshot.deleted.iter();
+        wanted
+            .extend(deleted.filter_map(|task| Some((task.parent?, StatusKind::of(&task.record.body.state)))));
         for (parent, phase) in wanted {
             if self.own.contains(&parent) || matches!(phase.outcome_above(), Outcome::Done | Outcome::Skipped)
             {
@@ -331,14 +332,14 @@ impl Undoing {
     // Restoring.
 
     fn take_edges_away(&self, draft: &mut Draft<'_>) -> Decided<()> {
-        for (task, on) in &self.image.added {
+        for (task, on) in &self.undo_snapshot.added {
             draft.remove_edge(*task, *on)?;
         }
-        self.image.parents.iter().try_for_each(|(task, _)| draft.set_parent(*task, None))
+        self.undo_snapshot.parents.iter().try_for_each(|(task, _)| draft.set_parent(*task, None))
     }
 
     fn remove_created(&self, draft: &mut Draft<'_>) -> Decided<Vec<TaskId>> {
-        let keys: Vec<Key> = self.image.created_keys().collect();
+        let keys: Vec<Key> = self.undo_snapshot.created_keys().collect();
         for key in &keys {
             let task = to_value(&crate::wire::from_draft(draft, *key)?);
             draft.emit(Some(*key), EventKind::Deleted { task })?;
@@ -346,12 +347,12 @@ impl Undoing {
         let ids = draft.ids_of(&keys)?;
         draft.delete_tasks(&keys)?;
         // Ids that no task had used before the command become available again.
-        draft.changes.freed.extend(ids.iter().filter(|id| !self.image.reused.contains(*id)).cloned());
+        draft.changes.freed.extend(ids.iter().filter(|id| !self.undo_snapshot.reused.contains(*id)).cloned());
         Ok(ids)
     }
 
     fn bring_deleted_back(&self, draft: &mut Draft<'_>) -> Decided<BTreeSet<Key>> {
-        for task in &self.image.deleted {
+        for task in &self.undo_snapshot.deleted {
             let mut record = task.record.clone();
             record.version += 1;
             record.updated_at = draft.now();
@@ -359,30 +360,30 @@ impl Undoing {
                 draft.reused.insert(record.id.clone());
             }
             let mut node = Node::new(task.key, record.spec.trigger(), Work::Manual);
-            node.phase = Phase::of(&record.body.state);
+            node.phase = StatusKind::of(&record.body.state);
             draft.insert_task(node, record, task.calls.clone());
             draft.refresh_node(task.key)?;
             draft.changes.applied.extend(task.applied.clone().map(|spec| (task.key, spec)));
         }
-        Ok(self.image.deleted.iter().map(|task| task.key).collect())
+        Ok(self.undo_snapshot.deleted.iter().map(|task| task.key).collect())
     }
 
     fn put_edges_back(&self, draft: &mut Draft<'_>) -> Decided<()> {
-        let deleted = &self.image.deleted;
+        let deleted = &self.undo_snapshot.deleted;
         // A restored task has only the edges restored with it. A cycle needs an edge from outside, so without one no
         // search is made.
-        let search = !self.image.removed.is_empty()
-            || !self.image.parents.is_empty()
+        let search = !self.undo_snapshot.removed.is_empty()
+            || !self.undo_snapshot.parents.is_empty()
             || deleted.iter().any(|task| task.parent.is_some_and(|parent| !self.own.contains(&parent)));
         let edges = deleted.iter().flat_map(|task| task.dependencies.iter().map(|on| (task.key, *on)));
-        for (task, on) in edges.chain(self.image.removed.iter().copied()) {
+        for (task, on) in edges.chain(self.undo_snapshot.removed.iter().copied()) {
             if search {
                 draft.refuse_cycle(Edge::Dependency { task, on })?;
             }
             draft.add_edge(task, on)?;
         }
         let parents = deleted.iter().map(|task| (task.key, task.parent));
-        for (task, parent) in parents.chain(self.image.parents.iter().copied()) {
+        for (task, parent) in parents.chain(self.undo_snapshot.parents.iter().copied()) {
             let Some(parent) = parent else { continue };
             if search {
                 draft.refuse_cycle(Edge::Subtask { task, parent })?;
@@ -394,21 +395,21 @@ impl Undoing {
 
     /// Checks references in both directions: of tasks written since that lose an edge, and of restored work.
     fn check_references(&self, draft: &Draft<'_>) -> Decided<()> {
-        let created: BTreeSet<Key> = self.image.created_keys().collect();
-        let cut = self.image.added.iter().map(|(task, _)| task);
-        let cut = cut.chain(self.image.parents.iter().map(|(task, _)| task));
+        let created: BTreeSet<Key> = self.undo_snapshot.created_keys().collect();
+        let cut = self.undo_snapshot.added.iter().map(|(task, _)| task);
+        let cut = cut.chain(self.undo_snapshot.parents.iter().map(|(task, _)| task));
         let cut: Vec<Key> = cut.copied().filter(|key| !created.contains(key)).collect();
         draft.check_references_behind(&cut)?;
-        for task in &self.image.tasks {
+        for task in &self.undo_snapshot.tasks {
             if task.spec.is_some() || has_other_calls(&draft.view.calls(task.key)?, task) {
                 draft.check_task_references(task.key, true)?;
             }
         }
-        self.image.deleted.iter().try_for_each(|task| draft.check_task_references(task.key, true))
+        self.undo_snapshot.deleted.iter().try_for_each(|task| draft.check_task_references(task.key, true))
     }
 
     fn write_events(&self, draft: &mut Draft<'_>, back: &BTreeSet<Key>) -> Decided<()> {
-        let created: BTreeSet<Key> = self.image.created_keys().collect();
+        let created: BTreeSet<Key> = self.undo_snapshot.created_keys().collect();
         for key in self.own.iter().filter(|key| !created.contains(key)) {
             if back.contains(key) {
                 let parent = draft.node(*key)?.parent;
@@ -422,12 +423,12 @@ impl Undoing {
     }
 }
 
-fn bare(task: TaskId, what: &str) -> Touch {
-    Touch { task, revision: None, actor: None, what: what.to_owned() }
+fn bare(task: TaskId, what: &str) -> ConflictingChange {
+    ConflictingChange { task, revision: None, actor: None, what: what.to_owned() }
 }
 
 /// Returns the tasks that a change between two phases may open or close: dependents, the parent and subtasks.
-fn affected(draft: &Draft<'_>, node: &Node, before: Phase) -> Decided<Vec<Key>> {
+fn affected(draft: &Draft<'_>, node: &Node, before: StatusKind) -> Decided<Vec<Key>> {
     let mut keys = Vec::new();
     if node.phase == before {
         return Ok(keys);
@@ -442,21 +443,21 @@ fn affected(draft: &Draft<'_>, node: &Node, before: Phase) -> Decided<Vec<Key>> 
     Ok(keys)
 }
 
-fn restore(draft: &mut Draft<'_>, task: &TaskImage) -> Decided<()> {
+fn restore(draft: &mut Draft<'_>, task: &TaskSnapshot) -> Decided<()> {
     let calls = if task.calls.is_empty() { None } else { Some(calls_before(draft.calls(task.key)?, task)) };
     draft.restore_task(task.key, task.spec.clone(), task.body.clone(), calls)?;
     task.plan.iter().try_for_each(|plan| draft.rename_plan_of(task.key, plan.clone()))
 }
 
 /// Returns whether the snapshot restores calls that the task does not have now, or has in another form.
-fn has_other_calls(now: &[CallRecord], task: &TaskImage) -> bool {
+fn has_other_calls(now: &[CallRecord], task: &TaskSnapshot) -> bool {
     let before = task.calls.iter().filter_map(|(_, call)| call.as_ref());
     let is_same = |one: &CallRecord, other: &CallRecord| (&one.id, &one.spec) == (&other.id, &other.spec);
     before.into_iter().any(|call| !now.iter().any(|other| is_same(call, other)))
 }
 
 /// Returns the calls to restore. Start counters never decrease, because they name the output files of calls.
-fn calls_before(now: &[CallRecord], task: &TaskImage) -> Vec<CallRecord> {
+fn calls_before(now: &[CallRecord], task: &TaskSnapshot) -> Vec<CallRecord> {
     let changed: BTreeMap<u32, &Option<CallRecord>> =
         task.calls.iter().map(|(position, call)| (*position, call)).collect();
     let count = now.len().max(task.calls.len());
@@ -484,7 +485,7 @@ fn write_changes(draft: &mut Draft<'_>, key: Key) -> Decided<()> {
     };
     let (old, state) =
         (draft.view.task(key)?.map(|task| task.body.state.clone()), draft.task(key)?.body.state.clone());
-    let old_reason = old.as_ref().and_then(TaskState::blocked_reason);
+    let old_reason = old.as_ref().and_then(TaskStatus::blocked_reason);
     if before.status != after.status || old_reason != state.blocked_reason() {
         let lease_until = after.claim.as_ref().and_then(|claim| claim.lease_until);
         let reason = state.blocked_reason().cloned().map(Box::new);

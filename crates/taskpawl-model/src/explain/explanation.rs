@@ -13,7 +13,7 @@ use crate::view::{View, ViewResult};
 use crate::{Key, Means, RunId, TaskId};
 
 /// Links shown at each end of a long chain.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// Facts that a store does not contain.
 pub struct Facts<'a> {
@@ -127,10 +127,10 @@ pub(crate) fn first_cause(view: &dyn View, key: Key, now: Timestamp) -> ViewResu
 fn links(view: &dyn View, path: &Way) -> ViewResult<(Vec<Link>, usize, Link)> {
     let first_cause = link(view, path.end.0, path.end.1.clone())?;
     let count = path.steps.len();
-    let omitted = count.saturating_sub(2 * SHOWN);
+    let omitted = count.saturating_sub(2 * MAX_SHOWN);
     let mut chain = Vec::new();
     for (position, step) in path.steps.iter().enumerate() {
-        if omitted == 0 || position < SHOWN || position >= count - SHOWN {
+        if omitted == 0 || position < MAX_SHOWN || position >= count - MAX_SHOWN {
             let next = path.steps.get(position + 1).map_or(path.end.0, |next| next.key);
             chain.push(link(view, step.key, reason_of_step(view, step, next)?)?);
         }

@@ -8,7 +8,9 @@ mod search;
 mod state;
 
 pub use explanation::{Explanation, Facts, Link, explain};
-pub use ready::{ReadyList, ReadyPart, ReadyTask, Untakable, explain_ready, ready_part, untakable_task};
+pub use ready::{
+    ReadyList, ReadyPart, ReadyTask, UnrunnableTask, explain_ready, ready_part, unrunnable_task,
+};
 pub use reason::{Reason, Role};
 
 pub(crate) use explanation::first_cause;

@@ -13,7 +13,7 @@ use crate::command::{Context, DecideError};
 use crate::durations::Durations;
 use crate::means::{Means, capacities};
 use crate::offer::all_offered;
-use crate::ranks::{Lengths, Taker};
+use crate::ranks::{Lengths, RunnerLimits};
 use crate::record::{Node, Work};
 use crate::scope::{Selector, select};
 use crate::spec::{Priority, Timestamp};
@@ -34,7 +34,7 @@ pub struct ReadyList {
     pub total_by_hand: usize,
     /// Unrunnable tasks: ready, but no run here can take them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub for_nobody: Vec<Untakable>,
+    pub for_nobody: Vec<UnrunnableTask>,
     /// Number of unrunnable tasks, including those that are not listed.
     pub total_for_nobody: usize,
     /// Commands to start with.
@@ -67,7 +67,7 @@ pub struct ReadyTask {
 /// An unrunnable task: it is ready, but no run here can take it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Untakable {
+pub struct UnrunnableTask {
     /// Id of the task.
     pub task: TaskId,
     /// Its name.
@@ -105,13 +105,13 @@ pub fn explain_ready(
     let mut next = || lists.next().unwrap_or_else(|| Ok(Vec::new()));
     let (mut calls, mut manual) = (next()?, next()?);
     let keys: Vec<Key> = calls.iter().map(|node| node.key).collect();
-    let lacking_tasks = untakable(view, &keys, means)?;
+    let lacking_tasks = unrunnable_tasks(view, &keys, means)?;
     let lacking: BTreeSet<Key> = lacking_tasks.iter().map(|(key, _)| *key).collect();
     calls.retain(|node| !lacking.contains(&node.key));
-    let mut for_nobody: Vec<Untakable> = lacking_tasks.into_iter().map(|(_, task)| task).collect();
+    let mut for_nobody: Vec<UnrunnableTask> = lacking_tasks.into_iter().map(|(_, task)| task).collect();
     let (total_for_runs, total_by_hand) = (calls.len(), manual.len());
     let total_for_nobody = for_nobody.len();
-    let taker = Taker { jobs: means.jobs, scope: scope.clone().map(Arc::new) };
+    let taker = RunnerLimits { jobs: means.jobs, scope: scope.clone().map(Arc::new) };
     let ways = if calls.is_empty() { Ways::default() } else { Ways::load(view, &taker)? };
     calls.sort_by_key(|node| (node.priority, node.due, std::cmp::Reverse(ways.rank(node.key)), node.key));
     let limit = if limit == 0 { usize::MAX } else { limit };
@@ -152,11 +152,11 @@ pub struct ReadyPart {
     /// Tasks that can be taken, in order.
     pub takable: Vec<Node>,
     /// Unrunnable tasks: those met before the takable ones, followed by all others that call a missing tool.
-    pub for_nobody: Vec<Untakable>,
+    pub for_nobody: Vec<UnrunnableTask>,
 }
 
 /// Most tasks listed for each missing tool beyond those that were read for the takable ones.
-const MOST_BEHIND: usize = 1_000;
+const MAX_BEHIND: usize = 1_000;
 
 /// Returns the first `most` tasks (0 for all) that are ready, belong to one of `works` and can be taken; and unrunnable
 /// ones.
@@ -174,7 +174,7 @@ pub fn ready_part(view: &dyn View, works: &[Work], most: usize, means: &Means) -
         let mut takable = nodes(view, &keys)?;
         let for_runs: Vec<Key> =
             takable.iter().filter(|node| node.work == Work::Calls).map(|node| node.key).collect();
-        let mut unrunnable = untakable(view, &for_runs, means)?;
+        let mut unrunnable = unrunnable_tasks(view, &for_runs, means)?;
         let lacking: BTreeSet<Key> = unrunnable.iter().map(|(key, _)| *key).collect();
         takable.retain(|node| !lacking.contains(&node.key));
         if !is_all && takable.len() < most {
@@ -184,7 +184,7 @@ pub fn ready_part(view: &dyn View, works: &[Work], most: usize, means: &Means) -
             continue;
         }
         if !is_all && works.contains(&Work::Calls) {
-            unrunnable.extend(untakable(view, &lacking_tools(view, &lacking, means)?, means)?);
+            unrunnable.extend(unrunnable_tasks(view, &lacking_tools(view, &lacking, means)?, means)?);
         }
         let for_nobody = unrunnable.into_iter().map(|(_, task)| task).collect();
         return Ok(ReadyPart { takable, for_nobody });
@@ -196,7 +196,7 @@ fn lacking_tools(view: &dyn View, known: &BTreeSet<Key>, means: &Means) -> ViewR
     let mut keys = BTreeSet::new();
     if means.tools.is_some() {
         for tool in view.tools()?.iter().filter(|tool| !means.has_tool(tool)) {
-            keys.extend(view.ready_calling(tool, MOST_BEHIND)?);
+            keys.extend(view.ready_calling(tool, MAX_BEHIND)?);
         }
     }
     let behind: Vec<Key> = keys.difference(known).copied().collect();
@@ -213,7 +213,7 @@ fn nodes(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Node>> {
 /// Returns the unrunnable tasks among `ready`, in order. `ready` are tasks that are ready for runs.
 ///
 /// This is the only place that decides if a task is unrunnable.
-fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(Key, Untakable)>> {
+fn unrunnable_tasks(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(Key, UnrunnableTask)>> {
     let mut known: Option<BTreeMap<String, u32>> = None;
     let mut lacking_tasks = Vec::new();
     for key in ready {
@@ -228,7 +228,7 @@ fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(K
             let told = missing_tool.as_deref().zip(means.absent.as_ref());
             let because = told.and_then(|(tool, absent)| absent.lack(tool)).unwrap_or(plain);
             let name = task.spec.name.clone();
-            lacking_tasks.push((*key, Untakable { task: task.id, name, because, missing_tool }));
+            lacking_tasks.push((*key, UnrunnableTask { task: task.id, name, because, missing_tool }));
         }
     }
     Ok(lacking_tasks)
@@ -238,11 +238,11 @@ fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(K
 ///
 /// # Errors
 /// The view cannot be read.
-pub fn untakable_task(view: &dyn View, node: &Node, means: &Means) -> ViewResult<Option<Untakable>> {
+pub fn unrunnable_task(view: &dyn View, node: &Node, means: &Means) -> ViewResult<Option<UnrunnableTask>> {
     if !node.is_ready() || node.work != Work::Calls {
         return Ok(None);
     }
-    Ok(untakable(view, &[node.key], means)?.pop().map(|(_, task)| task))
+    Ok(unrunnable_tasks(view, &[node.key], means)?.pop().map(|(_, task)| task))
 }
 
 /// Lengths of the longest paths from tasks to the end: in milliseconds, or in tasks if no durations are known.
@@ -255,7 +255,7 @@ struct Ways {
 }
 
 impl Ways {
-    fn load(view: &dyn View, taker: &Taker) -> ViewResult<Self> {
+    fn load(view: &dyn View, taker: &RunnerLimits) -> ViewResult<Self> {
         let durations = Durations::load(view)?;
         let lengths = Lengths::load(view, &durations, taker)?;
         let (longest, ranks) = (lengths.longest_ways(), lengths.ranks());

@@ -6,7 +6,7 @@ use super::explanation::Facts;
 use super::reason::{Reason, Role, Urgency};
 use super::state::reason_of_state;
 use crate::gate::{Entry, Gate, GateState, Outcome};
-use crate::record::{Node, Phase, Work};
+use crate::record::{Node, StatusKind, Work};
 use crate::spec::Trigger;
 use crate::view::{View, ViewError, ViewResult};
 use crate::{Key, TaskId};
@@ -130,12 +130,12 @@ impl<'a> Search<'a> {
     fn look(&self, key: Key, from_below: bool) -> ViewResult<Step> {
         let node = self.node(key)?;
         let waits = match node.phase {
-            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting => true,
-            Phase::InProgress | Phase::Done | Phase::Failed => {
+            StatusKind::Todo | StatusKind::BlockedDependency | StatusKind::BlockedWaiting => true,
+            StatusKind::InProgress | StatusKind::Done | StatusKind::Failed => {
                 // A finished parent can still hold its subtasks back, because its gate may have closed again.
                 from_below && node.gate.before_subtasks() != GateState::Ready
             }
-            Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => false,
+            StatusKind::BlockedOther | StatusKind::Cancelled | StatusKind::Skipped => false,
         };
         let step = if waits { self.gate(&node)? } else { None };
         match step {
@@ -225,12 +225,15 @@ impl Turn {
 /// Returns the visiting order of a direct cause: first those that need a command, then waiting ones, running ones last.
 fn likelihood(node: &Node) -> u8 {
     match node.phase {
-        Phase::Failed | Phase::BlockedOther => 0,
-        Phase::Cancelled | Phase::Skipped | Phase::BlockedDependency | Phase::BlockedWaiting => 1,
-        Phase::Todo if node.is_ready() && node.work == Work::Manual => 1,
-        Phase::Todo if !node.is_ready() => 2,
-        Phase::InProgress => 3,
-        Phase::Todo | Phase::Done => 4,
+        StatusKind::Failed | StatusKind::BlockedOther => 0,
+        StatusKind::Cancelled
+        | StatusKind::Skipped
+        | StatusKind::BlockedDependency
+        | StatusKind::BlockedWaiting => 1,
+        StatusKind::Todo if node.is_ready() && node.work == Work::Manual => 1,
+        StatusKind::Todo if !node.is_ready() => 2,
+        StatusKind::InProgress => 3,
+        StatusKind::Todo | StatusKind::Done => 4,
     }
 }
 

@@ -11,20 +11,20 @@ use crate::means::{self, Means};
 use crate::paths;
 use crate::read::why_interrupted;
 use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
-use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskStatus};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, RunId, TaskId};
 
 /// Most tasks in progress that are compared with a ready task, and most holders that are listed.
 const LOOKED_AT: usize = 1_000;
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -> ViewResult<Reason> {
     let task = view.task(node.key)?.ok_or_else(|| missing(node.key))?;
     Ok(match &task.body.state {
-        TaskState::Todo => reason_of_ready(view, facts, node, &task)?,
-        TaskState::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
-        TaskState::Blocked { reason } => {
+        TaskStatus::Todo => reason_of_ready(view, facts, node, &task)?,
+        TaskStatus::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
+        TaskStatus::Blocked { reason } => {
             let mut block_reason = reason_of_block(reason);
             if let Reason::Interrupted { call, why } = &mut block_reason {
                 *why = why_interrupted(view, node.key, call)?;
@@ -40,13 +40,13 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
             }
             block_reason
         }
-        TaskState::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
-        TaskState::Failed { error, .. } => {
+        TaskStatus::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
+        TaskStatus::Failed { error, .. } => {
             let has_calls = view.calls(node.key)?.iter().any(|call| call.body.attempts > 0);
             Reason::Failed { error: error.clone(), has_calls }
         }
-        TaskState::Cancelled { reason } => Reason::Cancelled { reason: reason.clone() },
-        TaskState::Skipped { reason } => Reason::Skipped { reason: reason.clone() },
+        TaskStatus::Cancelled { reason } => Reason::Cancelled { reason: reason.clone() },
+        TaskStatus::Skipped { reason } => Reason::Skipped { reason: reason.clone() },
     })
 }
 
@@ -212,6 +212,6 @@ fn occupied(
     let mut by: Vec<TaskId> =
         holders.into_iter().filter(|(name, _)| names.contains(name)).map(|(_, id)| id).collect();
     by.dedup();
-    by.truncate(NAMED);
+    by.truncate(MAX_NAMED);
     Ok((!names.is_empty()).then(|| (names.into_iter().collect(), by)))
 }

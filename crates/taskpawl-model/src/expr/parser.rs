@@ -588,8 +588,8 @@ fn check_arguments(word: &'static Word, arguments: &Arguments, at: usize) -> Par
 
 /// Returns a text for a message, shortened if it is long.
 pub(super) fn shortened(text: &str) -> String {
-    const MOST: usize = 60;
-    let mut shown: String = text.chars().take(MOST).collect();
+    const MAX: usize = 60;
+    let mut shown: String = text.chars().take(MAX).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }

@@ -32,9 +32,9 @@ pub(super) fn described(value: &Value) -> String {
 
 /// Returns a text in backticks, escaped to one line and shortened.
 pub(super) fn quoted(text: &str) -> String {
-    const MOST: usize = 40;
-    let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
+    const MAX: usize = 40;
+    let mut shown: String = text.chars().take(MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX).is_some() {
         shown.push('…');
     }
     format!("`{shown}`")
@@ -50,12 +50,12 @@ pub(super) fn items(count: usize) -> String {
 
 /// Returns the names of the fields of an object.
 pub(super) fn fields(map: &Map) -> String {
-    const MOST: usize = 8;
+    const MAX: usize = 8;
     if map.is_empty() {
         return "no fields".to_owned();
     }
-    let shown: Vec<String> = map.keys().take(MOST).map(|key| quoted(key)).collect();
-    let more = match map.len().saturating_sub(MOST) {
+    let shown: Vec<String> = map.keys().take(MAX).map(|key| quoted(key)).collect();
+    let more = match map.len().saturating_sub(MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -64,6 +64,6 @@ pub(super) fn fields(map: &Map) -> String {
 
 pub(super) fn near(name: &str, map: &Map) -> Option<String> {
     // The search runs for every missing value, even if `default` replaces it, so it is limited.
-    const MOST: usize = 64;
-    nearest(name, map.keys().take(MOST).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+    const MAX: usize = 64;
+    nearest(name, map.keys().take(MAX).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }

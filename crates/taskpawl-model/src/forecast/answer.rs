@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::board::Board;
+use super::authorize::{CallDecisions, look_at_calls};
 use super::hypothesis::{Assumed, Hypothesis};
-use super::judged::{Verdict, look_at_calls};
 use super::opening::{OpenQuestion, TAKEN_TO_FAIL};
-use super::play::{Player, Turn};
+use super::simulate::{SimulationRules, Turn};
+use super::tasks::ForecastTasks;
 use crate::advice::{Advice, Advised};
 use crate::command::DecideError;
 use crate::durations::{DurationSource, Durations};
-use crate::gatekeeper::Gatekeeper;
 use crate::means;
-use crate::ranks::{Lengths, Taker};
-use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
+use crate::policy_hook::PolicyHook;
+use crate::ranks::{Lengths, RunnerLimits};
+use crate::record::{CallRecord, Node, StatusKind, TaskRecord, Work};
 use crate::scope::{Selector, resolve_among, select};
-use crate::status::{BlockedReason, TaskState};
+use crate::status::{BlockedReason, TaskStatus};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Key, Means, Period, Refusal, TaskId};
 
@@ -35,7 +35,7 @@ pub struct ForecastOptions {
     /// Assumed ends of tasks.
     pub what_if: Vec<Hypothesis>,
     /// Policy hook that authorizes calls. Without one, only the authors of calls require approvals.
-    pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
+    pub policy_hook: Option<Arc<dyn PolicyHook>>,
 }
 
 /// Forecast of a run in which every call succeeds, every approval is given, and open conditions are true.
@@ -58,13 +58,13 @@ pub struct Forecast {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
     /// Approvals that are needed. Without them the run ends with exit code 3, or asks on a terminal.
-    pub approvals: Vec<Asked>,
+    pub approvals: Vec<ForecastApproval>,
     /// Conditions and lists that depend on unknown results.
     pub open: Vec<OpenQuestion>,
     /// Tasks that would fail, with the reason.
     pub failures: Vec<Foreseen>,
     /// Tasks that would not finish, with the reason.
-    pub left: Vec<Left>,
+    pub left: Vec<UnfinishedTask>,
     /// Commands to continue with.
     pub next_actions: Vec<Advised>,
 }
@@ -134,7 +134,7 @@ pub struct Effects {
 /// A task or call that needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
+pub struct ForecastApproval {
     /// The task.
     pub task: TaskId,
     /// The call; absent if the whole task waits.
@@ -158,7 +158,7 @@ pub struct Foreseen {
 /// A task that would not finish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Left {
+pub struct UnfinishedTask {
     /// The task.
     pub task: TaskId,
     /// Reason.
@@ -170,9 +170,9 @@ pub struct Left {
 
 /// Findings about the calls of a task.
 #[derive(Default)]
-struct Look {
+struct CallInspection {
     lacks: Option<String>,
-    verdict: Verdict,
+    verdict: CallDecisions,
 }
 
 /// Simulates a run without changing anything.
@@ -183,9 +183,9 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let scope = select(view, &options.only)?;
     let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
     let durations = Durations::load(view)?;
-    let taker = Taker { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
+    let taker = RunnerLimits { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
     let ranks = Lengths::load(view, &durations, &taker)?.ranks();
-    let mut board = Board::load(view)?;
+    let mut board = ForecastTasks::load(view)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;
     let effects = suppose(&mut board, options)?;
@@ -197,7 +197,8 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
         durations.of(node.key).0.saturating_mul(rounds.max(1))
     };
     let fails = |key: Key| looks.get(&key).and_then(|look| look.verdict.denied.as_deref());
-    let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
+    let player =
+        |jobs, takes| SimulationRules { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
     // Played twice: with durations for the start times, and with unlimited jobs and equal durations for the waves.
     let timed = player(jobs, &takes).play(&mut board.clone())?;
     let steps = player(usize::MAX, &|_, _| 1).play(&mut board)?;
@@ -225,10 +226,10 @@ fn period(millis: u64) -> Period {
 
 /// Examines the calls of every task that may run.
 fn look(
-    board: &Board<'_>,
+    board: &ForecastTasks<'_>,
     options: &ForecastOptions,
     is_inside: &dyn Fn(Key) -> bool,
-) -> ViewResult<BTreeMap<Key, Look>> {
+) -> ViewResult<BTreeMap<Key, CallInspection>> {
     let mut looks = BTreeMap::new();
     let capacities = means::capacities(board.view, &options.means.capacities)?;
     for node in board.nodes.values() {
@@ -242,9 +243,9 @@ fn look(
             continue;
         }
         let lacks = lacks(board.view, &options.means, &capacities, node, &calls)?;
-        let verdict = look_at_calls(board.view, options.gatekeeper.as_deref(), node)?;
-        if lacks.is_some() || verdict != Verdict::default() {
-            looks.insert(node.key, Look { lacks, verdict });
+        let verdict = look_at_calls(board.view, options.policy_hook.as_deref(), node)?;
+        if lacks.is_some() || verdict != CallDecisions::default() {
+            looks.insert(node.key, CallInspection { lacks, verdict });
         }
     }
     Ok(looks)
@@ -267,18 +268,22 @@ fn lacks(
 }
 
 /// Assumes that pending approvals are given, and unblocks tasks whose missing tool exists now.
-fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<()> {
-    let is_held = |node: &&Node| node.phase == Phase::BlockedOther && is_inside(node.key);
+fn free(
+    board: &mut ForecastTasks<'_>,
+    options: &ForecastOptions,
+    is_inside: &dyn Fn(Key) -> bool,
+) -> ViewResult<()> {
+    let is_held = |node: &&Node| node.phase == StatusKind::BlockedOther && is_inside(node.key);
     let held: Vec<Key> = board.nodes.values().filter(is_held).map(|node| node.key).collect();
     for key in held {
         let Some(task) = board.view.task(key)? else { continue };
         match task.body.state.blocked_reason() {
             Some(BlockedReason::Approval { .. }) => {
                 board.asking.insert(key);
-                board.set_phase(key, Phase::Todo);
+                board.set_phase(key, StatusKind::Todo);
             }
             Some(BlockedReason::MissingTool { name }) if options.means.has_tool(name) => {
-                board.set_phase(key, Phase::Todo);
+                board.set_phase(key, StatusKind::Todo);
             }
             _ => {}
         }
@@ -306,7 +311,7 @@ fn resolved<'h>(
 }
 
 /// Applies the assumed ends and returns their immediate consequences.
-fn suppose(board: &mut Board<'_>, options: &ForecastOptions) -> Result<Option<Effects>, DecideError> {
+fn suppose(board: &mut ForecastTasks<'_>, options: &ForecastOptions) -> Result<Option<Effects>, DecideError> {
     let what_if = &options.what_if;
     if what_if.is_empty() {
         return Ok(None);
@@ -317,8 +322,8 @@ fn suppose(board: &mut Board<'_>, options: &ForecastOptions) -> Result<Option<Ef
     for (key, hypothesis) in hypotheses {
         match hypothesis.how {
             Assumed::Skip => board.skip_tree(key),
-            Assumed::Done => board.set_phase(key, Phase::Done),
-            Assumed::Fail => board.set_phase(key, Phase::Failed),
+            Assumed::Done => board.set_phase(key, StatusKind::Done),
+            Assumed::Fail => board.set_phase(key, StatusKind::Failed),
         }
         board.settle()?;
     }
@@ -328,11 +333,11 @@ fn suppose(board: &mut Board<'_>, options: &ForecastOptions) -> Result<Option<Ef
         let old = &before[&node.key];
         let list = match (old.phase, node.phase) {
             (old, new) if old == new => None,
-            (_, Phase::Done) => Some(&mut effects.done),
-            (_, Phase::Failed) => Some(&mut effects.failed),
-            (_, Phase::BlockedDependency) => Some(&mut effects.blocked),
-            (_, Phase::Skipped) => Some(&mut effects.skipped),
-            (Phase::BlockedDependency, _) => Some(&mut effects.unblocked),
+            (_, StatusKind::Done) => Some(&mut effects.done),
+            (_, StatusKind::Failed) => Some(&mut effects.failed),
+            (_, StatusKind::BlockedDependency) => Some(&mut effects.blocked),
+            (_, StatusKind::Skipped) => Some(&mut effects.skipped),
+            (StatusKind::BlockedDependency, _) => Some(&mut effects.unblocked),
             _ => None,
         };
         if let Some(list) = list {
@@ -345,7 +350,7 @@ fn suppose(board: &mut Board<'_>, options: &ForecastOptions) -> Result<Option<Ef
     Ok(Some(effects))
 }
 
-fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec<Advised> {
+fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[UnfinishedTask]) -> Vec<Advised> {
     let mut actions = Vec::new();
     if !steps.is_empty() {
         actions.push(Advice::run_ready(&options.only).into());
@@ -358,9 +363,9 @@ fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec
 
 /// Builds the forecast from the simulated nodes at the end.
 struct Writer<'w> {
-    board: &'w Board<'w>,
+    board: &'w ForecastTasks<'w>,
     durations: &'w Durations,
-    looks: &'w BTreeMap<Key, Look>,
+    looks: &'w BTreeMap<Key, CallInspection>,
 }
 
 impl Writer<'_> {
@@ -408,7 +413,7 @@ impl Writer<'_> {
         })
     }
 
-    fn approvals(&self, steps: &[Turn]) -> ViewResult<Vec<Asked>> {
+    fn approvals(&self, steps: &[Turn]) -> ViewResult<Vec<ForecastApproval>> {
         let mut keys: BTreeSet<Key> = self.board.asking.clone();
         let asks = |key: &Key| self.looks.get(key).is_some_and(|look| look.verdict.asks());
         keys.extend(steps.iter().map(|turn| turn.key).filter(asks));
@@ -418,9 +423,9 @@ impl Writer<'_> {
             let verdict = self.looks.get(&key).map(|look| look.verdict.clone()).unwrap_or_default();
             let is_whole = self.board.asking.contains(&key) && verdict.calls.is_empty();
             if is_whole || verdict.list.is_some() {
-                asked.push(Asked { task: task.clone(), call: None, why: verdict.list });
+                asked.push(ForecastApproval { task: task.clone(), call: None, why: verdict.list });
             }
-            let of_call = |(call, why)| Asked { task: task.clone(), call: Some(call), why };
+            let of_call = |(call, why)| ForecastApproval { task: task.clone(), call: Some(call), why };
             asked.extend(verdict.calls.into_iter().map(of_call));
         }
         Ok(asked)
@@ -439,9 +444,9 @@ impl Writer<'_> {
         let (mut failed, mut blocked, mut waiting, mut left) = (false, false, false, false);
         for node in self.board.nodes.values().filter(|node| is_inside(node.key)) {
             match node.phase {
-                Phase::Failed => failed = true,
-                Phase::BlockedDependency | Phase::BlockedWaiting => blocked = true,
-                Phase::BlockedOther => {
+                StatusKind::Failed => failed = true,
+                StatusKind::BlockedDependency | StatusKind::BlockedWaiting => blocked = true,
+                StatusKind::BlockedOther => {
                     let task = self.task(node.key)?;
                     let reason = task.body.state.blocked_reason();
                     let waits = matches!(
@@ -450,13 +455,13 @@ impl Writer<'_> {
                     );
                     if waits { waiting = true } else { blocked = true }
                 }
-                Phase::InProgress => waiting = true,
-                Phase::Todo if node.is_ready() && node.work == Work::Manual => waiting = true,
-                Phase::Todo if node.is_ready() => blocked = true,
-                Phase::Todo => left = true,
-                Phase::Done | Phase::Cancelled | Phase::Skipped => {}
+                StatusKind::InProgress => waiting = true,
+                StatusKind::Todo if node.is_ready() && node.work == Work::Manual => waiting = true,
+                StatusKind::Todo if node.is_ready() => blocked = true,
+                StatusKind::Todo => left = true,
+                StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped => {}
             }
-            blocked |= self.board.failures.contains_key(&node.key) && node.phase == Phase::Todo;
+            blocked |= self.board.failures.contains_key(&node.key) && node.phase == StatusKind::Todo;
         }
         Ok(if failed {
             1
@@ -473,12 +478,12 @@ impl Writer<'_> {
 
     /// Returns the tasks that would fail, with the reason.
     fn failures(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Foreseen>> {
-        let has_failed = |node: &&Node| node.phase == Phase::Failed && is_inside(node.key);
+        let has_failed = |node: &&Node| node.phase == StatusKind::Failed && is_inside(node.key);
         let foreseen = |node: &Node| {
             let record = self.task(node.key)?;
             let reason = match (self.board.failures.get(&node.key), &record.body.state) {
                 (Some(why), _) => why.clone(),
-                (None, TaskState::Failed { error, .. }) => error.clone(),
+                (None, TaskStatus::Failed { error, .. }) => error.clone(),
                 (None, _) => TAKEN_TO_FAIL.to_owned(),
             };
             Ok(Foreseen { task: record.id, reason })
@@ -487,7 +492,7 @@ impl Writer<'_> {
     }
 
     /// Returns the tasks that would not finish, with their first causes.
-    fn left(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Left>> {
+    fn left(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<UnfinishedTask>> {
         let is_left = |node: &Node| !node.phase.status().is_finished();
         let mut roots: BTreeMap<Key, String> = BTreeMap::new();
         for node in self.board.nodes.values() {
@@ -500,14 +505,14 @@ impl Writer<'_> {
         for node in self.board.nodes.values().filter(|node| is_left(node) && is_inside(node.key)) {
             let task = self.task(node.key)?.id;
             if let Some(reason) = roots.get(&node.key) {
-                left.push(Left { task, reason: reason.clone(), first_cause: None });
+                left.push(UnfinishedTask { task, reason: reason.clone(), first_cause: None });
                 continue;
             }
             let (reason, first_cause) = match hangs_at.get(&node.key) {
                 Some(root) => (roots[root].clone(), Some(self.task(*root)?.id)),
                 None => ("it is not of the scope, or waits for what is not".to_owned(), None),
             };
-            left.push(Left { task, reason, first_cause });
+            left.push(UnfinishedTask { task, reason, first_cause });
         }
         Ok(left)
     }
@@ -543,23 +548,25 @@ impl Writer<'_> {
             return Ok(Some(lacks.clone()));
         }
         Ok(match node.phase {
-            Phase::Todo if node.is_ready() && node.work == Work::Manual => {
+            StatusKind::Todo if node.is_ready() && node.work == Work::Manual => {
                 Some("it is for an agent or a person".to_owned())
             }
-            Phase::InProgress => {
+            StatusKind::InProgress => {
                 let state = self.task(key)?.body.state.clone();
-                let TaskState::InProgress { claim } = state else { return Ok(Some("it runs".to_owned())) };
+                let TaskStatus::InProgress { claim } = state else { return Ok(Some("it runs".to_owned())) };
                 Some(format!("it is held by {}", claim.actor))
             }
-            Phase::BlockedOther => {
+            StatusKind::BlockedOther => {
                 let task = self.task(key)?;
                 task.body.state.blocked_reason().map(crate::explain::block_text)
             }
-            Phase::Failed => Some("it failed".to_owned()),
-            Phase::Cancelled => Some("it was cancelled".to_owned()),
-            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::Done | Phase::Skipped => {
-                None
-            }
+            StatusKind::Failed => Some("it failed".to_owned()),
+            StatusKind::Cancelled => Some("it was cancelled".to_owned()),
+            StatusKind::Todo
+            | StatusKind::BlockedDependency
+            | StatusKind::BlockedWaiting
+            | StatusKind::Done
+            | StatusKind::Skipped => None,
         })
     }
 }

@@ -1,17 +1,18 @@
 //! Forecasts: a simulated run and its end, consequences of assumed ends, and durations.
 
 mod answer;
-mod board;
+mod authorize;
 mod critical;
 mod hypothesis;
-mod judged;
 mod opening;
-mod play;
+mod simulate;
+mod tasks;
 
 pub use answer::{
-    Approach, Asked, Effects, Forecast, ForecastOptions, Foreseen, Left, Planned, Wave, forecast,
+    Approach, Effects, Forecast, ForecastApproval, ForecastOptions, Foreseen, Planned, UnfinishedTask, Wave,
+    forecast,
 };
+pub use authorize::{CallAuthorization, call_authorizations};
 pub use critical::{CriticalPath, NearCritical, PathTask, critical_path};
 pub use hypothesis::{Assumed, Hypothesis, HypothesisError};
-pub use judged::{JudgedCall, judged_calls};
 pub use opening::OpenQuestion;

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::board::Board;
+use super::tasks::ForecastTasks;
 use crate::expr::{self, Evaluated, ExprError, Mention, Name, TaskField};
 use crate::flow::{self, Facts};
-use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
-use crate::status::TaskState;
+use crate::record::{CallRecord, PlanRecord, StatusKind, TaskRecord};
+use crate::status::TaskStatus;
 use crate::view::{ViewError, ViewResult};
 use crate::{Key, TaskId};
 
@@ -39,7 +39,7 @@ pub struct OpenQuestion {
 }
 
 /// The simulated store, for evaluating expressions.
-impl Facts for Board<'_> {
+impl Facts for ForecastTasks<'_> {
     type Error = ViewError;
 
     fn find(&self, id: &str) -> ViewResult<Option<Key>> {
@@ -71,20 +71,21 @@ impl Facts for Board<'_> {
     }
 }
 
-fn state_of(phase: Phase, before: &TaskState) -> TaskState {
+fn state_of(phase: StatusKind, before: &TaskStatus) -> TaskStatus {
     match phase {
-        Phase::Done => TaskState::Done,
-        Phase::Failed => TaskState::Failed { error: TAKEN_TO_FAIL.to_owned(), class: None },
-        Phase::Cancelled => TaskState::Cancelled { reason: None },
-        Phase::Skipped => TaskState::Skipped { reason: None },
-        Phase::Todo => TaskState::Todo,
-        Phase::InProgress | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {
-            before.clone()
-        }
+        StatusKind::Done => TaskStatus::Done,
+        StatusKind::Failed => TaskStatus::Failed { error: TAKEN_TO_FAIL.to_owned(), class: None },
+        StatusKind::Cancelled => TaskStatus::Cancelled { reason: None },
+        StatusKind::Skipped => TaskStatus::Skipped { reason: None },
+        StatusKind::Todo => TaskStatus::Todo,
+        StatusKind::InProgress
+        | StatusKind::BlockedDependency
+        | StatusKind::BlockedWaiting
+        | StatusKind::BlockedOther => before.clone(),
     }
 }
 
-impl Board<'_> {
+impl ForecastTasks<'_> {
     pub(super) fn decide_opening(&mut self, key: Key) -> ViewResult<Opening> {
         let Some(record) = self.view.task(key)? else { return Ok(Opening::Open) };
         let calls = self.view.calls(key)?;
@@ -140,7 +141,7 @@ impl Board<'_> {
             if let Name::Task { task, field } = mention.name
                 && !matches!(field, TaskField::Status | TaskField::Error)
                 && let Some(on) = flow::named(self, record, &task)?
-                && self.moved.get(&on) == Some(&Phase::Done)
+                && self.moved.get(&on) == Some(&StatusKind::Done)
                 && let Some(id) = self.view.id(on)?
                 && !waits_for.contains(&id)
             {

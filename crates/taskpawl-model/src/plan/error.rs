@@ -391,12 +391,12 @@ fn several(tools: &[String]) -> String {
 }
 
 /// The maximum number of names of a cycle in a message. The rest is counted.
-const SHOWN: usize = 12;
+const MAX_SHOWN: usize = 12;
 
 fn arrows(cycle: &[String]) -> String {
-    let Some((last, names)) = cycle.split_last().filter(|_| cycle.len() > SHOWN) else {
+    let Some((last, names)) = cycle.split_last().filter(|_| cycle.len() > MAX_SHOWN) else {
         return format!("`{}`", cycle.join(" → "));
     };
-    let hidden = names.len() - (SHOWN - 1);
-    format!("`{} → … {hidden} more … → {last}`", names[..SHOWN - 1].join(" → "))
+    let hidden = names.len() - (MAX_SHOWN - 1);
+    format!("`{} → … {hidden} more … → {last}`", names[..MAX_SHOWN - 1].join(" → "))
 }

@@ -45,7 +45,7 @@ pub struct EndedEarly {
 /// Consumption of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spent {
+pub struct RunUsage {
     /// Number of started calls.
     pub calls: u64,
     /// Total run time of the calls, in milliseconds. Concurrent calls count separately.
@@ -55,13 +55,13 @@ pub struct Spent {
     pub usage: Option<Value>,
     /// The 50 tasks with the highest consumption: by cost, then by time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskSpent>,
+    pub tasks: Vec<TaskUsage>,
 }
 
 /// Consumption of the calls of one task in a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TaskSpent {
+pub struct TaskUsage {
     /// The task whose calls these are.
     pub task: TaskId,
     /// Number of started calls.
@@ -84,14 +84,14 @@ pub(super) struct Ledger {
     usage: Option<Value>,
     /// Unfinished tasks with started calls.
     open: BTreeMap<Key, OpenTask>,
-    most: Vec<TaskSpent>,
+    most: Vec<TaskUsage>,
 }
 
 /// An unfinished task.
 #[derive(Debug)]
 struct OpenTask {
     spec: Shared<TaskSpec>,
-    spent: TaskSpent,
+    spent: TaskUsage,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -233,7 +233,7 @@ impl Ledger {
         self.accounts(started.plan.as_deref(), |account| account.calls += 1);
         let task = || OpenTask {
             spec: started.spec.clone(),
-            spent: TaskSpent { task: started.task.clone(), calls: 0, millis: 0, usage: None },
+            spent: TaskUsage { task: started.task.clone(), calls: 0, millis: 0, usage: None },
         };
         self.open.entry(started.key).or_insert_with(task).spent.calls += 1;
     }
@@ -303,21 +303,21 @@ impl Ledger {
     }
 
     /// Returns the limits that were reached, and the consumption.
-    pub(super) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
+    pub(super) fn close_books(mut self) -> (Vec<EndedEarly>, RunUsage) {
         self.most.extend(std::mem::take(&mut self.open).into_values().map(|task| task.spent));
         self.cut();
         self.most.sort_unstable_by(most_first);
         let plans = self.plans.iter().filter_map(|(name, plan)| plan.ended_early(Some(name.clone())));
         let ended = self.run.ended_early(None).into_iter().chain(plans);
         let millis = u64::try_from(self.run.time.as_millis()).unwrap_or(u64::MAX);
-        let spent = Spent { calls: self.run.calls, millis, usage: self.usage, tasks: self.most };
+        let spent = RunUsage { calls: self.run.calls, millis, usage: self.usage, tasks: self.most };
         (ended.collect(), spent)
     }
 }
 
 /// Orders by cost, then time, both descending, then by task id, so that the list is deterministic.
-fn most_first(one: &TaskSpent, other: &TaskSpent) -> Ordering {
-    let weight = |task: &TaskSpent| task.usage.as_ref().map_or(0.0, cost);
+fn most_first(one: &TaskUsage, other: &TaskUsage) -> Ordering {
+    let weight = |task: &TaskUsage| task.usage.as_ref().map_or(0.0, cost);
     let by_cost = weight(other).total_cmp(&weight(one));
     by_cost.then(other.millis.cmp(&one.millis)).then_with(|| one.task.cmp(&other.task))
 }

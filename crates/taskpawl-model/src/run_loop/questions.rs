@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Output;
 use crate::Key;
-use crate::record::Phase;
+use crate::record::StatusKind;
 use crate::recovery::open_questions;
 use crate::spec::Timestamp;
 use crate::status::BlockedReason;
@@ -72,7 +72,7 @@ impl Questions {
     pub(super) fn drop_settled(&mut self, view: &dyn View) -> ViewResult<Vec<Output>> {
         let (mut settled, mut outputs) = (Vec::new(), Vec::new());
         for key in self.open.keys() {
-            if view.node(*key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+            if view.node(*key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
                 settled.push(*key);
             }
         }
@@ -136,7 +136,7 @@ impl Questions {
 }
 
 fn question(view: &dyn View, key: Key) -> ViewResult<Option<Question>> {
-    if view.node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+    if view.node(key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
         return Ok(None);
     }
     let task = view.task(key)?;

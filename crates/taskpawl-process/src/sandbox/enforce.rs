@@ -6,7 +6,7 @@ use super::mounts::Covered;
 use super::namespaces::Namespaces;
 use super::places::Places;
 use super::sockets::Sockets;
-use super::{cgroup, mounts, namespaces, privileges, syscalls, walls};
+use super::{cgroup, landlock_rules, mounts, namespaces, privileges, syscalls};
 use crate::faults::{self, Fault};
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
 
@@ -72,13 +72,13 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
         .map_err(|error| Refusal::step("setting limits", error))?;
     privileges::keep_descriptors().map_err(|error| Refusal::step("keeping descriptors", error))?;
     privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;
-    let wall = walls::Wall { places: &places, covered, network: enforcement.network };
+    let wall = landlock_rules::LandlockRules { places: &places, covered, network: enforcement.network };
     enforcement.landlock = wall.raise(&mut enforcement.gaps)?;
     privileges::drop_capabilities().map_err(|error| Refusal::step("dropping capabilities", error))?;
     privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
     // Last: some of the above is denied from then on.
     syscalls::filter(enforcement.network, enforcement.mounts)?;
-    Ok(walls::own_room())
+    Ok(landlock_rules::own_room())
 }
 
 fn wants_own_network(profile: &Profile) -> bool {

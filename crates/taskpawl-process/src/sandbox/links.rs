@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 /// How many links are followed; the system follows no more.
-const MOST: usize = 40;
+const MAX: usize = 40;
 
 /// A path that was followed to its end, which need not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub fn follow(path: &Path) -> Way {
         }
         let next = way.end.join(part);
         match next.read_link() {
-            Ok(target) if way.links.len() < MOST => {
+            Ok(target) if way.links.len() < MAX => {
                 rest.extend(parts(&target));
                 way.links.push(next);
             }
@@ -73,6 +73,6 @@ mod tests {
         let around = Way { links: vec![], left: vec![at("a/b"), at("a")], end: at("c") };
         assert_eq!(follow(&at("a/b/../../c")), around);
         assert_eq!(follow(&at("a/../a/b")), Way { end: at("a/b"), ..Way::default() });
-        assert_eq!(follow(&at("self")).links.len(), MOST, "it ends");
+        assert_eq!(follow(&at("self")).links.len(), MAX, "it ends");
     }
 }

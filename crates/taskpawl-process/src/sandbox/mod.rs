@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod enforce;
+mod landlock_rules;
 mod links;
 mod mounts;
 mod namespaces;
@@ -9,7 +10,6 @@ mod places;
 mod privileges;
 mod sockets;
 mod syscalls;
-mod walls;
 
 pub(crate) use cgroup::leave as leave_cgroup;
 pub(crate) use enforce::{Enforced, Refusal, enforce};

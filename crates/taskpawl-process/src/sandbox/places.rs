@@ -183,10 +183,10 @@ fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
 
 /// Names a few of the paths, and says how many more there are.
 fn list(paths: &[PathBuf]) -> String {
-    const NAMED: usize = 4;
+    const MAX_NAMED: usize = 4;
 
-    let names: Vec<_> = paths.iter().take(NAMED).map(|path| format!("`{}`", path.display())).collect();
-    match paths.len().saturating_sub(NAMED) {
+    let names: Vec<_> = paths.iter().take(MAX_NAMED).map(|path| format!("`{}`", path.display())).collect();
+    match paths.len().saturating_sub(MAX_NAMED) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
@@ -199,7 +199,7 @@ fn resolve(path: &Path) -> PathBuf {
 
 /// Takes holes out of a directory: returns what has to be named so that everything beneath `root` is but the holes, and the
 /// directories that had to be taken apart for it.
-pub(crate) fn carve(root: &Path, holes: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+pub(crate) fn exclude_paths(root: &Path, holes: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut kept, mut opened) = (Vec::new(), Vec::new());
     let mut waiting = vec![root.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -240,15 +240,15 @@ mod tests {
     fn holes_are_left_out_with_links_to_them_and_places_that_may_come() {
         let (_dir, root) = home();
         let holes = [".ssh", ".config/gh", ".netrc", "project/.env"].map(|name| root.join(name));
-        let (kept, opened) = carve(&root, &holes);
+        let (kept, opened) = exclude_paths(&root, &holes);
         let names = |paths: Vec<PathBuf>| -> Vec<String> {
             let name = |path: PathBuf| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
             paths.into_iter().map(name).collect()
         };
         assert_eq!(names(kept), [".config/git", "project/.git"]);
         assert_eq!(names(opened), ["", ".config", "project"]);
-        assert_eq!(carve(&root, &[]), (vec![root.clone()], vec![]));
-        assert_eq!(carve(&root, std::slice::from_ref(&root)), (vec![], vec![]));
+        assert_eq!(exclude_paths(&root, &[]), (vec![root.clone()], vec![]));
+        assert_eq!(exclude_paths(&root, std::slice::from_ref(&root)), (vec![], vec![]));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait, waitpid};
 
-use super::kin::{self, Children, FileId};
+use super::process_tree::{self, Children, FileId};
 use super::signals::{self, Child};
 use super::spawn::{Descriptors, Spawner};
 use super::wire::Reply;
 use crate::faults::{self, Fault};
 use crate::handover::{number_of, pass_on};
-use crate::recipe::Recipe;
+use crate::spawn_spec::SpawnSpec;
 
 /// The programs of a run, and their descendants.
 ///
@@ -65,25 +65,30 @@ impl Calls {
 
     /// Starts a program. `streams` has its standard output and standard error, then the passed descriptor and
     /// standard input, if any.
-    pub(super) fn start(&mut self, id: u64, recipe: &Recipe<'_>, streams: Vec<OwnedFd>) -> Result<(), Errno> {
+    pub(super) fn start(
+        &mut self,
+        id: u64,
+        spec: &SpawnSpec<'_>,
+        streams: Vec<OwnedFd>,
+    ) -> Result<(), Errno> {
         let mut streams = streams.into_iter();
         let (Some(stdout), Some(stderr)) = (streams.next(), streams.next()) else {
             // The kernel silently drops descriptors that do not fit into the descriptor table of the
             // receiver.
             return Err(Errno::MFILE);
         };
-        let outputs = [&stdout, &stderr].into_iter().filter_map(kin::file_of).collect();
+        let outputs = [&stdout, &stderr].into_iter().filter_map(process_tree::file_of).collect();
         // Closed right after the start, so that the next program does not inherit it.
-        let inherited = match recipe.handover {
+        let inherited = match spec.handover {
             Some(variable) => Some((variable, pass_on(&streams.next().ok_or(Errno::MFILE)?)?)),
             None => None,
         };
         let number = inherited.as_ref().map(|(variable, inherited)| (*variable, number_of(inherited)));
         let streams = Descriptors { stdin: streams.next(), stdout, stderr };
         let mark = format!("{}{id}", self.mark);
-        let mut variables = vec![(OsStr::new(kin::MARK), OsStr::new(&mark))];
+        let mut variables = vec![(OsStr::new(process_tree::MARK), OsStr::new(&mark))];
         variables.extend(number.as_ref().map(|(variable, number)| (*variable, OsStr::new(number))));
-        let leader = self.spawner.spawn(recipe, &variables, &streams)?;
+        let leader = self.spawner.spawn(spec, &variables, &streams)?;
         drop(inherited);
         self.leaders.insert(leader, id);
         self.by_id.insert(id, Call { leader, outputs, status: None });
@@ -98,7 +103,7 @@ impl Calls {
         };
         // Collect the descendants first: when a parent ends, its children are reparented and the relation is
         // lost.
-        let descendants = kin::descendants(leader);
+        let descendants = process_tree::descendants(leader);
         self.adopt();
         let adopted = self.adopted.iter().filter(|(_, adopted)| adopted.origin == Origin::Call(id));
         let adopted: Vec<Pid> = adopted.map(|(process, _)| *process).collect();
@@ -110,7 +115,7 @@ impl Calls {
         }
         descendants.iter().filter(|kin| is_outside(kin.process)).for_each(|kin| kin.signal(signal));
         for process in adopted {
-            let descendants = kin::descendants(process);
+            let descendants = process_tree::descendants(process);
             if is_outside(process) {
                 let _ = kill_process(process, signal);
             }
@@ -193,7 +198,7 @@ impl Calls {
         match self.call_of(process) {
             Some(call) => Origin::Call(call),
             // Check this last: a process may have started to exit between the previous checks.
-            None if kin::is_ending(process) => Origin::Ending,
+            None if process_tree::is_ending(process) => Origin::Ending,
             None => Origin::Hidden,
         }
     }
@@ -208,13 +213,13 @@ impl Calls {
     }
 
     fn call_by_mark(&self, process: Pid) -> Option<u64> {
-        let mark = kin::mark_of(process)?;
+        let mark = process_tree::marker_of(process)?;
         // A supervisor inside the program appends its own marker after a slash.
         mark.strip_prefix(&self.mark)?.split('/').next()?.parse().ok()
     }
 
     fn call_by_output(&self, process: Pid) -> Option<u64> {
-        let files = kin::open_files(process);
+        let files = process_tree::open_files(process);
         let holds = |call: &Call| call.outputs.iter().any(|output| files.contains(output));
         self.by_id.iter().find(|(_, call)| holds(call)).map(|(id, _)| *id)
     }
@@ -253,7 +258,7 @@ fn reap(process: Pid) -> i32 {
 
 /// Kills an adopted process and its descendants. Returns false if it belongs to another user.
 fn kill_with_descendants(process: Pid) -> bool {
-    let descendants = kin::descendants(process);
+    let descendants = process_tree::descendants(process);
     let killed = kill_process(process, Signal::KILL);
     for kin in descendants {
         kin.signal(Signal::KILL);

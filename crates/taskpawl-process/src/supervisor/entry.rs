@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::bubble::are_of_supervisor;
+use super::bwrap::are_of_supervisor;
 use super::server;
 
 /// The name of a supervisor process, passed as `argv[0]`, or as the first argument inside `bwrap`.

@@ -18,17 +18,17 @@ use rustix::net::Shutdown;
 use rustix::process::Signal;
 use tokio::sync::{oneshot, watch};
 
-use super::bubble;
+use super::bwrap;
 use super::entry::MARKER;
-use super::kin;
+use super::process_tree;
 use super::socket::{Message, Received, pair, receive};
 use super::wire::{Hello, Reply, Request, Start, VERSION};
 use crate::error::SpawnError;
 use crate::faults;
 use crate::group::Streams;
 use crate::profile::{Enforcement, Level, Profile, Sandbox};
-use crate::recipe::Recipe;
 use crate::sandbox::{Refusal, leave_cgroup};
+use crate::spawn_spec::SpawnSpec;
 
 /// Time limit for the handshake. Another program in place of the supervisor may never send anything.
 const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
@@ -121,7 +121,7 @@ impl Link {
             Sandbox::On(profile) => Some(&**profile),
         };
         let command = if let Some(profile) = profile.filter(|profile| profile.level == Level::Strict) {
-            bubble::command(&program, profile)?
+            bwrap::command(&program, profile)?
         } else {
             let mut command = Command::new(&program);
             command.arg0(MARKER);
@@ -184,14 +184,14 @@ impl Link {
     }
 
     /// Asks the supervisor to start a program. The ticket reports success or failure.
-    pub(crate) fn spawn(self: &Arc<Self>, recipe: &Recipe<'_>, streams: Streams) -> io::Result<Ticket> {
+    pub(crate) fn spawn(self: &Arc<Self>, spec: &SpawnSpec<'_>, streams: Streams) -> io::Result<Ticket> {
         let id = {
             let mut state = self.state();
             state.last_id += 1;
             state.last_id
         };
         // Serialize before taking the lock again: a large environment takes time.
-        let bytes = Request::write_spawn(id, recipe);
+        let bytes = Request::write_spawn(id, spec);
         let Streams { outputs, stdin, handover } = streams;
         let message = Message::new(bytes, outputs.into_iter().chain(handover).chain(stdin).collect())?;
         let (sender, receiver) = oneshot::channel();
@@ -291,7 +291,7 @@ impl Link {
         if matches!(reason, Reason::Lost) {
             // Before the waiters are notified: the engine may start a lost program again, and the old one
             // must not run beside it.
-            kin::kill_marked(&self.mark);
+            process_tree::kill_with_marker(&self.mark);
         }
         if let Some(cgroup) = self.cgroup.get() {
             leave_cgroup(cgroup);
@@ -310,9 +310,9 @@ impl Link {
             (Stage::Closing, ..) => Reason::Closed,
             (Stage::Over(reason), ..) => reason.clone(),
             (Stage::Greeting, Some(problem), _) => Reason::Refused(problem.to_string()),
-            (Stage::Greeting, None, _) if self.stderr_file.is_some() => Reason::Unenforceable(
-                self.stderr_file.as_ref().map_or_else(Refusal::default, bubble::refusal),
-            ),
+            (Stage::Greeting, None, _) if self.stderr_file.is_some() => {
+                Reason::Unenforceable(self.stderr_file.as_ref().map_or_else(Refusal::default, bwrap::refusal))
+            }
             (Stage::Greeting, None, Ok(status)) => Reason::Refused(format!("it ended at once ({status})")),
             (Stage::Greeting, None, Err(_)) => Reason::Refused("it ended at once".to_owned()),
             (Stage::Open, ..) => Reason::Lost,
@@ -418,7 +418,7 @@ fn is_crowded(error: Errno) -> bool {
 /// Returns the prefix of the environment markers of a supervisor's programs. It must be unique on this
 /// machine.
 fn new_mark(supervisor: &Child) -> String {
-    let outer = std::env::var_os(kin::MARK).map(OsString::into_string).and_then(Result::ok);
+    let outer = std::env::var_os(process_tree::MARK).map(OsString::into_string).and_then(Result::ok);
     let outer = outer.map(|mark| mark + "/").unwrap_or_default();
     let random = RandomState::new().hash_one(supervisor.id());
     format!("{outer}{random:016x}.")

@@ -160,8 +160,8 @@ impl Server {
     fn execute(&mut self, message: Message) -> io::Result<()> {
         match Request::read(&message.bytes)? {
             Request::Start(_) => {}
-            Request::Spawn { id, recipe } => {
-                if let Err(error) = self.calls.start(id, &recipe, message.descriptors) {
+            Request::Spawn { id, spec } => {
+                if let Err(error) = self.calls.start(id, &spec, message.descriptors) {
                     self.queue_replies(&[Reply::NotStarted { id, errno: error.raw_os_error() }])?;
                 }
             }

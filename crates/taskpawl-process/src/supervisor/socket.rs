@@ -16,8 +16,8 @@ use rustix::net::{
 };
 
 /// Three streams, the passed descriptor and the file of a long message.
-const MOST_DESCRIPTORS: usize = 5;
-const MOST_BYTES: usize = 16 << 10;
+const MAX_DESCRIPTORS: usize = 5;
+const MAX_BYTES: usize = 16 << 10;
 /// The content of a message whose bytes are in the file of its last descriptor.
 const ELSEWHERE: &[u8] = &[0xff];
 
@@ -43,7 +43,7 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl Message {
     pub(super) fn new(bytes: Vec<u8>, mut descriptors: Vec<OwnedFd>) -> io::Result<Self> {
-        if bytes.len() <= MOST_BYTES {
+        if bytes.len() <= MAX_BYTES {
             return Ok(Self { bytes, descriptors });
         }
         let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
@@ -55,7 +55,7 @@ impl Message {
     /// Sends the message if it fits; never blocks.
     pub(super) fn send(&self, socket: impl AsFd) -> Result<(), Errno> {
         let borrowed: Vec<BorrowedFd<'_>> = self.descriptors.iter().map(AsFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !borrowed.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&borrowed)) {
             return Err(Errno::TOOBIG);
@@ -82,8 +82,8 @@ impl Message {
 
 /// Receives the next message, if there is one; never blocks.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
-    let mut bytes = vec![0; MOST_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut bytes = vec![0; MAX_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let mut received = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn short_and_long_messages_arrive_with_their_descriptors() {
         arrives(vec![1]);
-        arrives(vec![1; MOST_BYTES]);
+        arrives(vec![1; MAX_BYTES]);
         arrives(vec![1; 3 << 20]);
     }
 

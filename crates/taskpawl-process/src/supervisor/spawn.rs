@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::signals;
-use crate::recipe::Recipe;
+use crate::spawn_spec::SpawnSpec;
 
 /// Bytes of stack for the child.
 const STACK: usize = 64 << 10;
@@ -68,17 +68,17 @@ impl Spawner {
     /// the recipe.
     pub(super) fn spawn(
         &mut self,
-        recipe: &Recipe<'_>,
+        spec: &SpawnSpec<'_>,
         more: &Variables<'_>,
         streams: &Descriptors,
     ) -> Result<Pid, Errno> {
-        let own: Vec<CString> = own_variables(recipe, more)?;
+        let own: Vec<CString> = own_variables(spec, more)?;
         let inherited =
-            self.inherited.iter().filter(|(name, _)| recipe.inherits && !is_changed(recipe, more, name));
+            self.inherited.iter().filter(|(name, _)| spec.inherits && !is_changed(spec, more, name));
         let environment = pointers(inherited.map(|(_, text)| text).chain(&own));
-        let arguments: Vec<CString> = recipe.argv.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
+        let arguments: Vec<CString> = spec.argv.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
         let argv = pointers(arguments.iter());
-        let (file, cwd) = (text(&recipe.file)?, text(&recipe.cwd)?);
+        let (file, cwd) = (text(&spec.file)?, text(&spec.cwd)?);
         let stdin = streams.stdin.as_ref().map_or(self.null.as_raw_fd(), AsRawFd::as_raw_fd);
         let mut order = Order {
             file: file.as_ptr(),
@@ -161,16 +161,16 @@ unsafe fn has_prepared(order: &Order) -> bool {
     }
 }
 
-fn own_variables(recipe: &Recipe<'_>, more: &Variables<'_>) -> Result<Vec<CString>, Errno> {
+fn own_variables(spec: &SpawnSpec<'_>, more: &Variables<'_>) -> Result<Vec<CString>, Errno> {
     let is_more = |name: &OsStr| more.iter().any(|(other, _)| *other == name);
-    let set = recipe.variables.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
+    let set = spec.variables.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
     let set = set.filter(|(name, _)| !is_more(name));
     set.chain(more.iter().copied()).map(|(name, value)| variable(name, value)).collect()
 }
 
 /// Returns whether the program gets another value of an inherited variable, or none.
-fn is_changed(recipe: &Recipe<'_>, more: &Variables<'_>, name: &OsStr) -> bool {
-    let names = recipe.variables.iter().map(|(changed, _)| *changed);
+fn is_changed(spec: &SpawnSpec<'_>, more: &Variables<'_>, name: &OsStr) -> bool {
+    let names = spec.variables.iter().map(|(changed, _)| *changed);
     names.chain(more.iter().map(|(changed, _)| *changed)).any(|changed| changed == name)
 }
 

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits};
-use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
+use crate::spawn_spec::SpawnSpec;
 
 /// The protocol version; the handshake fails if the two sides differ.
 pub(super) const VERSION: u32 = 6;
@@ -23,7 +23,7 @@ pub(super) enum Request<'a> {
     Start(Start<'a>),
     /// Starts a program. Its descriptors are passed in this order: standard output, standard error, then, if
     /// present, the passed descriptor and standard input.
-    Spawn { id: u64, recipe: Recipe<'a> },
+    Spawn { id: u64, spec: SpawnSpec<'a> },
     /// Signals all processes of a program.
     Signal { id: u64, signal: Signal },
 }
@@ -73,7 +73,7 @@ impl Request<'_> {
                 writer.u8(0).u32(start.version).text(OsStr::new(&*start.mark)).u32(start.faults);
                 writer.bool(start.has_lock).option(start.profile.as_deref(), Writer::profile);
             }
-            Self::Spawn { id, recipe } => return Self::write_spawn(*id, recipe),
+            Self::Spawn { id, spec } => return Self::write_spawn(*id, spec),
             Self::Signal { id, signal } => {
                 writer.u8(2).u64(*id).u8(u8::from(*signal != Signal::TERM));
             }
@@ -82,9 +82,9 @@ impl Request<'_> {
     }
 
     /// Serializes a [`Request::Spawn`] from a borrowed spec.
-    pub(super) fn write_spawn(id: u64, recipe: &Recipe<'_>) -> Vec<u8> {
+    pub(super) fn write_spawn(id: u64, spec: &SpawnSpec<'_>) -> Vec<u8> {
         let mut writer = Writer(Vec::with_capacity(512));
-        writer.u8(1).u64(id).recipe(recipe);
+        writer.u8(1).u64(id).spec(spec);
         writer.0
     }
 }
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
         let mut reader = Reader(bytes);
         Ok(match reader.u8()? {
             0 => Self::Start(reader.start()?),
-            1 => Self::Spawn { id: reader.u64()?, recipe: reader.recipe()? },
+            1 => Self::Spawn { id: reader.u64()?, spec: reader.spec()? },
             2 => {
                 let id = reader.u64()?;
                 Self::Signal { id, signal: if reader.u8()? == 0 { Signal::TERM } else { Signal::KILL } }
@@ -222,20 +222,20 @@ impl Writer {
         self
     }
 
-    fn recipe(&mut self, recipe: &Recipe<'_>) -> &mut Self {
-        self.text(&recipe.file).text(&recipe.cwd).u8(recipe.inherits.into());
-        self.count(recipe.argv.len());
-        for word in &recipe.argv {
+    fn spec(&mut self, spec: &SpawnSpec<'_>) -> &mut Self {
+        self.text(&spec.file).text(&spec.cwd).u8(spec.inherits.into());
+        self.count(spec.argv.len());
+        for word in &spec.argv {
             self.text(word);
         }
-        self.count(recipe.variables.len());
-        for (name, value) in &recipe.variables {
+        self.count(spec.variables.len());
+        for (name, value) in &spec.variables {
             self.text(name).u8(value.is_some().into());
             if let Some(value) = value {
                 self.text(value);
             }
         }
-        self.text(recipe.handover.unwrap_or_default())
+        self.text(spec.handover.unwrap_or_default())
     }
 }
 
@@ -354,13 +354,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn recipe(&mut self) -> io::Result<Recipe<'a>> {
+    fn spec(&mut self) -> io::Result<SpawnSpec<'a>> {
         let (file, cwd) = (OsString::from(self.text()?), OsString::from(self.text()?));
         let inherits = self.u8()? != 0;
         let argv = (0..self.u64()?).map(|_| self.text()).collect::<io::Result<_>>()?;
         let variables = (0..self.u64()?).map(|_| self.variable()).collect::<io::Result<_>>()?;
         let handover = Some(self.text()?).filter(|variable| !variable.is_empty());
-        Ok(Recipe { file, argv, cwd, inherits, variables, handover })
+        Ok(SpawnSpec { file, argv, cwd, inherits, variables, handover })
     }
 
     fn variable(&mut self) -> io::Result<(&'a OsStr, Option<&'a OsStr>)> {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     fn requests() -> Vec<Request<'static>> {
-        let recipe = Recipe {
+        let spec = SpawnSpec {
             file: "/bin/echo".into(),
             argv: vec![OsStr::new("echo"), OsStr::new(""), OsStr::from_bytes(b"\xff")],
             cwd: "/tmp".into(),
@@ -409,7 +409,7 @@ mod tests {
                 profile: Some(Cow::Owned(profile())),
                 ..Start::default()
             }),
-            Request::Spawn { id: 7, recipe },
+            Request::Spawn { id: 7, spec },
             Request::Signal { id: 7, signal: Signal::TERM },
             Request::Signal { id: 8, signal: Signal::KILL },
         ]

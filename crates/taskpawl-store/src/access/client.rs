@@ -12,11 +12,14 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use taskpawl_model::{Answer, Changes, PlanAccess, Refusal, Request, View, ViewResult};
 
-use super::addition::Addition;
 use super::channel::{Channel, Patience};
-use super::door::Door;
+use super::mutation::MutationRequest;
+use super::socket::PlanSocket;
 use super::view::RemoteView;
-use super::wire::{Added, Ask, Kind, MOST_ANSWER_BYTES, MOST_REQUEST_BYTES, Refused, ViewAsk, Welcome};
+use super::wire::{
+    AccessRequest, Handshake, Kind, MAX_ANSWER_BYTES, MAX_REQUEST_BYTES, MutationReport, ViewRequest,
+    WireRefusal,
+};
 use crate::StoreError;
 use crate::committer::Backend;
 use crate::handle::{Reader, Watch};
@@ -34,7 +37,7 @@ const MAX_IDLE: usize = 1;
 /// A store that is reached through the listener socket of a call.
 #[derive(Debug)]
 pub(crate) struct RemoteStore {
-    door: Door,
+    plan_socket: PlanSocket,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -43,22 +46,22 @@ pub(crate) struct RemoteStore {
 pub(super) struct Connection(Channel);
 
 impl Connection {
-    fn open(door: &Door) -> Result<Self, StoreError> {
-        Ok(Self::begin(door)?.0)
+    fn open(plan_socket: &PlanSocket) -> Result<Self, StoreError> {
+        Ok(Self::begin(plan_socket)?.0)
     }
 
-    fn begin(door: &Door) -> Result<(Self, Welcome), StoreError> {
-        let channel = door.enter(patience()).map_err(connection_error)?.ok_or(StoreError::CallOver)?;
+    fn begin(plan_socket: &PlanSocket) -> Result<(Self, Handshake), StoreError> {
+        let channel = plan_socket.enter(patience()).map_err(connection_error)?.ok_or(StoreError::CallOver)?;
         let connection = Self(channel);
-        let welcome = connection.ask(&Ask::hello())?;
-        Ok((connection, welcome))
+        let handshake = connection.ask(&AccessRequest::hello())?;
+        Ok((connection, handshake))
     }
 
-    fn send_request(&self, ask: &Ask) -> Result<(), StoreError> {
+    fn send_request(&self, ask: &AccessRequest) -> Result<(), StoreError> {
         self.0.send(&ask.to_bytes(), patience()).map_err(connection_error)
     }
 
-    fn ask<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, StoreError> {
+    fn ask<T: DeserializeOwned>(&self, ask: &AccessRequest) -> Result<T, StoreError> {
         self.send_request(ask)?;
         match self.receive_answer()? {
             (Kind::Value, bytes) => parsed(&bytes),
@@ -72,7 +75,7 @@ impl Connection {
     fn receive_answer(&self) -> Result<(Kind, Vec<u8>), StoreError> {
         let mut bytes = self
             .0
-            .receive(MOST_ANSWER_BYTES, patience())
+            .receive(MAX_ANSWER_BYTES, patience())
             .map_err(connection_error)?
             .ok_or(StoreError::CallOver)?;
         let kind = match bytes.first() {
@@ -86,16 +89,16 @@ impl Connection {
         Ok((kind, bytes))
     }
 
-    pub(super) fn view<T: DeserializeOwned>(&self, ask: ViewAsk) -> Result<T, StoreError> {
-        self.ask(&Ask::View(ask))
+    pub(super) fn view<T: DeserializeOwned>(&self, ask: ViewRequest) -> Result<T, StoreError> {
+        self.ask(&AccessRequest::View(ask))
     }
 
     pub(super) fn view_list<T: DeserializeOwned>(
         &self,
-        ask: ViewAsk,
+        ask: ViewRequest,
         each: &mut dyn FnMut(T),
     ) -> Result<(), StoreError> {
-        self.send_request(&Ask::View(ask))?;
+        self.send_request(&AccessRequest::View(ask))?;
         loop {
             let (kind, bytes) = self.receive_answer()?;
             parsed::<Vec<T>>(&bytes)?.into_iter().for_each(&mut *each);
@@ -107,21 +110,21 @@ impl Connection {
         }
     }
 
-    fn add(&self, addition: Addition) -> Result<Outcome, StoreError> {
-        let bytes = Ask::Add(addition).to_bytes();
-        if bytes.len() > MOST_REQUEST_BYTES {
+    fn add(&self, addition: MutationRequest) -> Result<Outcome, StoreError> {
+        let bytes = AccessRequest::Add(addition).to_bytes();
+        if bytes.len() > MAX_REQUEST_BYTES {
             return Ok(Err(Box::new(oversized(bytes.len()))));
         }
         self.0.send(&bytes, patience()).map_err(connection_error)?;
         match self.receive_answer()? {
-            (Kind::Value, bytes) => Ok(Ok(Answer::from(parsed::<Added>(&bytes)?))),
-            (Kind::Refused, bytes) => Ok(Err(Box::new(Refusal::from(parsed::<Refused>(&bytes)?)))),
+            (Kind::Value, bytes) => Ok(Ok(Answer::from(parsed::<MutationReport>(&bytes)?))),
+            (Kind::Refused, bytes) => Ok(Err(Box::new(Refusal::from(parsed::<WireRefusal>(&bytes)?)))),
             (Kind::Part | Kind::Failed, _) => Err(protocol_error("an answer of another kind")),
         }
     }
 }
 
-impl Door {
+impl PlanSocket {
     /// Asks the run for the access that this call has to its plan.
     ///
     /// # Errors
@@ -132,8 +135,8 @@ impl Door {
 }
 
 impl RemoteStore {
-    pub(crate) fn new(door: Door) -> Self {
-        Self { door, idle: Mutex::default() }
+    pub(crate) fn new(plan_socket: PlanSocket) -> Self {
+        Self { plan_socket, idle: Mutex::default() }
     }
 
     /// Uses an idle connection, or a new one, for one exchange. The connection is reused only if the exchange
@@ -143,7 +146,7 @@ impl RemoteStore {
         exchange: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = idle.map_or_else(|| Connection::open(&self.door), Ok)?;
+        let connection = idle.map_or_else(|| Connection::open(&self.plan_socket), Ok)?;
         let result = exchange(&connection)?;
         // After an error, frames of the old answer may still be in the socket. The `?` above therefore drops
         // the connection.
@@ -155,7 +158,7 @@ impl RemoteStore {
     }
 
     fn execute(&self, request: &Request) -> Result<Outcome, StoreError> {
-        match Addition::of(&request.command) {
+        match MutationRequest::of(&request.command) {
             Ok(addition) => self.with_connection(|connection| connection.add(addition)),
             Err(refusal) => Ok(Err(Box::new(refusal))),
         }
@@ -165,9 +168,9 @@ impl RemoteStore {
 impl Store for RemoteStore {
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
         self.with_connection(|connection| {
-            connection.send_request(&Ask::Look)?;
+            connection.send_request(&AccessRequest::Look)?;
             look(&RemoteView(connection)).map_err(StoreError::from_view)?;
-            connection.send_request(&Ask::Done)
+            connection.send_request(&AccessRequest::Done)
         })
     }
 
@@ -185,7 +188,7 @@ impl Store for RemoteStore {
         let mut pause = FIRST_POLL;
         // The protocol has no push messages, so the client polls with growing pauses.
         loop {
-            let revision = self.with_connection(|connection| connection.ask(&Ask::Revision))?;
+            let revision = self.with_connection(|connection| connection.ask(&AccessRequest::Revision))?;
             let left =
                 deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
             if revision > since || left.is_zero() {
@@ -218,7 +221,7 @@ fn connection_error(error: io::Error) -> StoreError {
 
 fn oversized(bytes: usize) -> Refusal {
     Refusal::Relayed {
-        message: format!("a call adds at most {MOST_REQUEST_BYTES} bytes at once, and these are {bytes}"),
+        message: format!("a call adds at most {MAX_REQUEST_BYTES} bytes at once, and these are {bytes}"),
         hint: Some("add the tasks in several steps".into()),
         is_about_ids: false,
     }
@@ -234,15 +237,15 @@ fn protocol_error(problem: &str) -> StoreError {
 
 /// The backend behind `Location::Call`. All its operations fail, because only the run writes the store.
 #[derive(Debug)]
-pub(crate) struct Nowhere;
+pub(crate) struct NoBackend;
 
-fn nowhere() -> StoreError {
+fn no_backend() -> StoreError {
     StoreError::OutOfReach { problem: "it is written by the run alone".to_owned() }
 }
 
-impl Backend for Nowhere {
+impl Backend for NoBackend {
     fn begin(&mut self) -> Result<(), StoreError> {
-        Err(nowhere())
+        Err(no_backend())
     }
 
     fn view(&self) -> &dyn View {
@@ -250,11 +253,11 @@ impl Backend for Nowhere {
     }
 
     fn apply(&mut self, _: Changes) -> Result<u64, StoreError> {
-        Err(nowhere())
+        Err(no_backend())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        Err(nowhere())
+        Err(no_backend())
     }
 
     fn rollback(&mut self) -> Result<(), StoreError> {
@@ -262,12 +265,12 @@ impl Backend for Nowhere {
     }
 }
 
-impl Reader for Nowhere {
+impl Reader for NoBackend {
     fn read(&self, _: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
-        Err(nowhere())
+        Err(no_backend())
     }
 
     fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError> {
-        Err(nowhere())
+        Err(no_backend())
     }
 }

@@ -9,19 +9,19 @@
 //! This module has both sides of the protocol. It does not decide which requests a call may make: the run
 //! authorizes them.
 
-mod addition;
 mod channel;
 mod client;
-mod door;
+mod mutation;
 mod serve;
+mod socket;
 #[cfg(test)]
 mod tests;
 mod view;
 mod wire;
 
-pub use addition::Addition;
 pub use channel::{Channel, Patience};
-pub(crate) use client::{Nowhere, RemoteStore};
-pub use door::{Door, DoorKeeper, door};
+pub(crate) use client::{NoBackend, RemoteStore};
+pub use mutation::MutationRequest;
 pub use serve::{Broken, show};
-pub use wire::{Added, Ask, MOST_REQUEST_BYTES, Said, ViewAsk, Welcome};
+pub use socket::{Acceptor, PlanSocket, plan_socket};
+pub use wire::{AccessReply, AccessRequest, Handshake, MAX_REQUEST_BYTES, MutationReport, ViewRequest};

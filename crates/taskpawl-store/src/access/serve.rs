@@ -11,7 +11,7 @@ use serde::Serialize;
 use taskpawl_model::{Actor, DurationSource, EventQuery, View, ViewError, ViewResult};
 
 use super::channel::{Channel, Patience};
-use super::wire::{Ask, Kind, MOST_REQUEST_BYTES, PART, ViewAsk, frame};
+use super::wire::{AccessRequest, Kind, MAX_REQUEST_BYTES, PART, ViewRequest, frame};
 use crate::{Store, StoreError};
 
 /// Reasons for the end of a connection.
@@ -38,7 +38,7 @@ impl From<Broken> for ViewError {
     }
 }
 
-/// Answers view requests from one snapshot until the client sends [`Ask::Done`].
+/// Answers view requests from one snapshot until the client sends [`AccessRequest::Done`].
 ///
 /// # Errors
 /// Every error ends the connection.
@@ -46,9 +46,12 @@ pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Res
     let shown = store.read(&mut |view| {
         loop {
             match next(channel, patience)? {
-                Ask::View(ask) => answer(view, ask, &Out { channel, patience })?,
-                Ask::Done => return Ok(()),
-                Ask::Hello { .. } | Ask::Look | Ask::Revision | Ask::Add(_) => {
+                AccessRequest::View(ask) => answer(view, ask, &Out { channel, patience })?,
+                AccessRequest::Done => return Ok(()),
+                AccessRequest::Hello { .. }
+                | AccessRequest::Look
+                | AccessRequest::Revision
+                | AccessRequest::Add(_) => {
                     let problem = "a look at the plan has to be over before anything else".to_owned();
                     return Err(Broken::Senseless { problem }.into());
                 }
@@ -69,10 +72,10 @@ pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Res
 }
 
 /// Receives the next request.
-fn next(channel: &Channel, patience: Patience<'_>) -> Result<Ask, Broken> {
-    let bytes = channel.receive(MOST_REQUEST_BYTES, patience).map_err(Broken::Gone)?;
+fn next(channel: &Channel, patience: Patience<'_>) -> Result<AccessRequest, Broken> {
+    let bytes = channel.receive(MAX_REQUEST_BYTES, patience).map_err(Broken::Gone)?;
     let bytes = bytes.ok_or_else(|| Broken::Gone(io::ErrorKind::UnexpectedEof.into()))?;
-    Ask::read(&bytes).map_err(|problem| Broken::Senseless { problem })
+    AccessRequest::read(&bytes).map_err(|problem| Broken::Senseless { problem })
 }
 
 struct Out<'a> {
@@ -132,51 +135,53 @@ impl<'a, T: Serialize> Stream<'a, T> {
     }
 }
 
-fn answer(view: &dyn View, ask: ViewAsk, out: &Out<'_>) -> ViewResult<()> {
+fn answer(view: &dyn View, ask: ViewRequest, out: &Out<'_>) -> ViewResult<()> {
     match ask {
-        ViewAsk::Key(id) => out.value(&view.key(&id)?),
-        ViewAsk::Id(key) => out.value(&view.id(key)?),
-        ViewAsk::IdsWithPrefix(prefix, limit) => out.list(&view.ids_with_prefix(&prefix, limit)?),
-        ViewAsk::DeletedId(id) => out.list(view.deleted_id(&id)?.as_slice()),
-        ViewAsk::NextKey => out.value(&view.next_key()?),
-        ViewAsk::Node(key) => out.value(&view.node(key)?),
-        ViewAsk::Task(key) => out.value(&view.task(key)?),
-        ViewAsk::Calls(key) => out.list(&view.calls(key)?),
-        ViewAsk::Dependencies(key) => out.list(&view.dependencies(key)?),
-        ViewAsk::Dependents(key) => out.list(&view.dependents(key)?),
-        ViewAsk::Subtasks(key) => out.list(&view.subtasks(key)?),
-        ViewAsk::Applied(key) => out.value(&view.applied(key)?),
-        ViewAsk::Plan(name) => out.value(&view.plan(&name)?),
-        ViewAsk::Plans => out.list(&view.plans()?),
-        ViewAsk::Run(id) => out.value(&view.run(&id)?),
-        ViewAsk::Runs(limit) => out.list(&view.runs(limit)?),
-        ViewAsk::OpenRuns => out.list(&view.open_runs()?),
-        ViewAsk::Find(query) => out.list(&view.find(&query)?),
-        ViewAsk::Leases(actor) => out.list(&view.leases(actor.as_deref())?),
-        ViewAsk::Running => out.list(&view.running()?),
-        ViewAsk::Tools => out.list(&view.tools()?),
-        ViewAsk::ReadyCalling(tool, limit) => out.list(&view.ready_calling(&tool, limit)?),
-        ViewAsk::EachNode | ViewAsk::EachDependency | ViewAsk::EachDuration => stream(view, &ask, out),
-        ViewAsk::ToBeOpened => out.list(&view.to_be_opened()?),
-        ViewAsk::Counts => out.value(&view.counts()?),
-        ViewAsk::Revision => out.value(&view.revision()?),
-        ViewAsk::Events { after, task, limit } => out.list(&view.events(after, task, bounded(limit))?),
-        ViewAsk::FindEvents(query) => {
+        ViewRequest::Key(id) => out.value(&view.key(&id)?),
+        ViewRequest::Id(key) => out.value(&view.id(key)?),
+        ViewRequest::IdsWithPrefix(prefix, limit) => out.list(&view.ids_with_prefix(&prefix, limit)?),
+        ViewRequest::DeletedId(id) => out.list(view.deleted_id(&id)?.as_slice()),
+        ViewRequest::NextKey => out.value(&view.next_key()?),
+        ViewRequest::Node(key) => out.value(&view.node(key)?),
+        ViewRequest::Task(key) => out.value(&view.task(key)?),
+        ViewRequest::Calls(key) => out.list(&view.calls(key)?),
+        ViewRequest::Dependencies(key) => out.list(&view.dependencies(key)?),
+        ViewRequest::Dependents(key) => out.list(&view.dependents(key)?),
+        ViewRequest::Subtasks(key) => out.list(&view.subtasks(key)?),
+        ViewRequest::Applied(key) => out.value(&view.applied(key)?),
+        ViewRequest::Plan(name) => out.value(&view.plan(&name)?),
+        ViewRequest::Plans => out.list(&view.plans()?),
+        ViewRequest::Run(id) => out.value(&view.run(&id)?),
+        ViewRequest::Runs(limit) => out.list(&view.runs(limit)?),
+        ViewRequest::OpenRuns => out.list(&view.open_runs()?),
+        ViewRequest::Find(query) => out.list(&view.find(&query)?),
+        ViewRequest::Leases(actor) => out.list(&view.leases(actor.as_deref())?),
+        ViewRequest::Running => out.list(&view.running()?),
+        ViewRequest::Tools => out.list(&view.tools()?),
+        ViewRequest::ReadyCalling(tool, limit) => out.list(&view.ready_calling(&tool, limit)?),
+        ViewRequest::EachNode | ViewRequest::EachDependency | ViewRequest::EachDuration => {
+            stream(view, &ask, out)
+        }
+        ViewRequest::ToBeOpened => out.list(&view.to_be_opened()?),
+        ViewRequest::Counts => out.value(&view.counts()?),
+        ViewRequest::Revision => out.value(&view.revision()?),
+        ViewRequest::Events { after, task, limit } => out.list(&view.events(after, task, bounded(limit))?),
+        ViewRequest::FindEvents(query) => {
             let limit = bounded(query.limit);
             out.list(&view.find_events(&EventQuery { limit, ..*query })?)
         }
-        ViewAsk::Undoables(first, last) => out.list(&view.undoables(first, last)?),
-        ViewAsk::LastUndoable(kind, name) => out.value(&view.last_undoable(Actor { kind, name: &name })?),
-        ViewAsk::PrunedRuns(prefix) => out.list(&view.pruned_runs(&prefix)?),
+        ViewRequest::Undoables(first, last) => out.list(&view.undoables(first, last)?),
+        ViewRequest::LastUndoable(kind, name) => out.value(&view.last_undoable(Actor { kind, name: &name })?),
+        ViewRequest::PrunedRuns(prefix) => out.list(&view.pruned_runs(&prefix)?),
     }
 }
 
-fn stream(view: &dyn View, ask: &ViewAsk, out: &Out<'_>) -> ViewResult<()> {
-    if matches!(ask, ViewAsk::EachNode) {
+fn stream(view: &dyn View, ask: &ViewRequest, out: &Out<'_>) -> ViewResult<()> {
+    if matches!(ask, ViewRequest::EachNode) {
         let mut nodes = Stream::new(out);
         view.each_node(&mut |node| nodes.push(node))?;
         nodes.finish()
-    } else if matches!(ask, ViewAsk::EachDependency) {
+    } else if matches!(ask, ViewRequest::EachDependency) {
         let mut edges = Stream::new(out);
         view.each_dependency(&mut |task, on| edges.push((task, on)))?;
         edges.finish()

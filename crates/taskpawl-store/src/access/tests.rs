@@ -31,7 +31,7 @@ fn store_with(tasks: u32) -> Arc<dyn Store> {
             kind: ActorKind::Program,
             run: None,
             origin: Origin::Cli,
-            gatekeeper: None,
+            policy_hook: None,
         };
         Request { command: Command::Create(Box::new(task)), context }
     };
@@ -43,24 +43,26 @@ fn store_with(tasks: u32) -> Arc<dyn Store> {
 
 /// Serves reads of a store until the client disconnects. Returns the client.
 fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
-    let (door, keeper) = door().unwrap();
+    let (plan_socket, keeper) = plan_socket().unwrap();
     let served = thread::spawn(move || {
         let channel = keeper.offer().unwrap();
-        let welcome = Welcome { access: PlanAccess::Read, task: "t0".into(), call: "c1".into() };
-        while let Some(bytes) = channel.receive(MOST_REQUEST_BYTES, Patience::default()).unwrap() {
-            let answer = match Ask::read(&bytes).unwrap() {
-                Ask::Hello { .. } => Said::Welcome(&welcome).to_bytes(),
-                Ask::Look => {
+        let handshake = Handshake { access: PlanAccess::Read, task: "t0".into(), call: "c1".into() };
+        while let Some(bytes) = channel.receive(MAX_REQUEST_BYTES, Patience::default()).unwrap() {
+            let answer = match AccessRequest::read(&bytes).unwrap() {
+                AccessRequest::Hello { .. } => AccessReply::Handshake(&handshake).to_bytes(),
+                AccessRequest::Look => {
                     show(&*store, &channel, Patience::default()).unwrap();
                     continue;
                 }
-                Ask::Revision => Said::Revision(7).to_bytes(),
-                Ask::Add(_) | Ask::Done | Ask::View(_) => Said::Failed("no").to_bytes(),
+                AccessRequest::Revision => AccessReply::Revision(7).to_bytes(),
+                AccessRequest::Add(_) | AccessRequest::Done | AccessRequest::View(_) => {
+                    AccessReply::Failed("no").to_bytes()
+                }
             };
             channel.send(&answer, Patience::default()).unwrap();
         }
     });
-    (open(&Location::Call(door)), served)
+    (open(&Location::Call(plan_socket)), served)
 }
 
 /// Returns the results of all queries of a view, as text.
@@ -108,8 +110,8 @@ fn a_remote_view_returns_the_same_data() {
 #[test]
 fn commands_that_are_no_additions_are_refused_before_sending() {
     // No server accepts connections.
-    let (door, _keeper) = door().unwrap();
-    let remote = open(&Location::Call(door));
+    let (plan_socket, _keeper) = plan_socket().unwrap();
+    let remote = open(&Location::Call(plan_socket));
     let now = DateTime::from_timestamp_millis(1_000).unwrap();
     let context = Context {
         now,
@@ -117,7 +119,7 @@ fn commands_that_are_no_additions_are_refused_before_sending() {
         kind: ActorKind::Program,
         run: None,
         origin: Origin::Cli,
-        gatekeeper: None,
+        policy_hook: None,
     };
     let command = Command::Cancel { ids: vec!["t0".to_owned()], reason: None };
     let outcome = remote.write(vec![Request { command, context }]).unwrap().remove(0);
@@ -127,24 +129,24 @@ fn commands_that_are_no_additions_are_refused_before_sending() {
 
 #[test]
 fn a_closed_listener_is_reported() {
-    let (door, keeper) = door().unwrap();
+    let (plan_socket, keeper) = plan_socket().unwrap();
     let left = keeper.offer().unwrap();
     drop((keeper, left));
-    let store = open(&Location::Call(door.clone()));
+    let store = open(&Location::Call(plan_socket.clone()));
     for _ in 0..2 {
         let error = store.view(|view| view.revision()).unwrap_err();
         assert!(matches!(error, StoreError::CallOver), "{error}");
     }
-    let beside = door.clone();
-    assert_eq!(Location::Call(door), Location::Call(beside));
+    let beside = plan_socket.clone();
+    assert_eq!(Location::Call(plan_socket), Location::Call(beside));
 }
 
 #[test]
 fn a_read_ends_at_its_deadline_or_when_stopped() {
     let store = store_with(1);
-    let (door, keeper) = door().unwrap();
+    let (plan_socket, keeper) = plan_socket().unwrap();
     let run_end = keeper.offer().unwrap();
-    let call_end = door.enter(Patience::default()).unwrap().unwrap();
+    let call_end = plan_socket.enter(Patience::default()).unwrap().unwrap();
     call_end.send(br#"{"view":"revision"}"#, Patience::default()).unwrap();
     let until = Some(Instant::now() + Duration::from_millis(20));
     let Err(Broken::Gone(error)) = show(&*store, &run_end, Patience { until, stop: None }) else {
@@ -200,11 +202,11 @@ fn garbage(random: &mut u64) -> Vec<u8> {
 fn any_bytes_are_parsed_or_refused() {
     let (mut random, mut understood) = (7, 0);
     for _ in 0..100_000 {
-        let Ok(ask) = Ask::read(&garbage(&mut random)) else { continue };
+        let Ok(ask) = AccessRequest::read(&garbage(&mut random)) else { continue };
         understood += 1;
-        if let Ask::Add(addition) = ask {
+        if let AccessRequest::Add(addition) = ask {
             // Parsing may fail: the receiver validates again.
-            let _ = addition.into_growth();
+            let _ = addition.into_mutation();
         }
     }
     assert!((10_000..90_000).contains(&understood), "{understood}");
@@ -216,9 +218,9 @@ fn no_request_during_a_read_changes_the_store() {
     let before = store.view(everything).unwrap();
     let mut random = 1;
     for _ in 0..2_000 {
-        let (door, keeper) = door().unwrap();
+        let (plan_socket, keeper) = plan_socket().unwrap();
         let run_end = keeper.offer().unwrap();
-        let call_end = door.enter(Patience::default()).unwrap().unwrap();
+        let call_end = plan_socket.enter(Patience::default()).unwrap().unwrap();
         for _ in 0..3 {
             call_end.send(&garbage(&mut random), Patience::default()).unwrap();
         }
@@ -231,9 +233,9 @@ fn no_request_during_a_read_changes_the_store() {
 
 #[test]
 fn a_frame_longer_than_the_limit_is_refused() {
-    let (door, keeper) = door().unwrap();
+    let (plan_socket, keeper) = plan_socket().unwrap();
     let run_end = keeper.offer().unwrap();
-    let call_end = door.enter(Patience::default()).unwrap().unwrap();
+    let call_end = plan_socket.enter(Patience::default()).unwrap().unwrap();
     let bytes = vec![b'x'; 300_000];
     let sender = thread::spawn(move || {
         call_end.send(&bytes, Patience::default()).unwrap();

@@ -5,30 +5,30 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord,
-    Query, RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    Actor, CallRecord, DurationSource, Event, EventQuery, Key, KeySpace, Node, Period, PlanRecord, Query,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View,
     ViewResult,
 };
 
 use super::client::Connection;
-use super::wire::{PART, ViewAsk};
+use super::wire::{PART, ViewRequest};
 use crate::StoreError;
 
 /// A snapshot of a store that another process has open.
 pub(super) struct RemoteView<'c>(pub(super) &'c Connection);
 
 impl RemoteView<'_> {
-    fn one<T: DeserializeOwned>(&self, ask: ViewAsk) -> ViewResult<T> {
+    fn one<T: DeserializeOwned>(&self, ask: ViewRequest) -> ViewResult<T> {
         Ok(self.0.view(ask)?)
     }
 
-    fn all<T: DeserializeOwned>(&self, ask: ViewAsk) -> ViewResult<Vec<T>> {
+    fn all<T: DeserializeOwned>(&self, ask: ViewRequest) -> ViewResult<Vec<T>> {
         let mut all = Vec::new();
         self.each(ask, &mut |value| all.push(value))?;
         Ok(all)
     }
 
-    fn each<T: DeserializeOwned>(&self, ask: ViewAsk, each: &mut dyn FnMut(T)) -> ViewResult<()> {
+    fn each<T: DeserializeOwned>(&self, ask: ViewRequest, each: &mut dyn FnMut(T)) -> ViewResult<()> {
         Ok(self.0.view_list(ask, each)?)
     }
 
@@ -37,7 +37,7 @@ impl RemoteView<'_> {
     fn pages(
         &self,
         limit: usize,
-        mut ask: impl FnMut(usize, Option<&Event>) -> ViewAsk,
+        mut ask: impl FnMut(usize, Option<&Event>) -> ViewRequest,
     ) -> ViewResult<Vec<Event>> {
         let mut events = Vec::new();
         loop {
@@ -59,7 +59,7 @@ impl RemoteView<'_> {
         loop {
             let left = limit - pages.iter().map(Vec::len).sum::<usize>();
             query.limit = PART.min(left);
-            let page: Vec<Event> = self.all(ViewAsk::FindEvents(Box::new(query.clone())))?;
+            let page: Vec<Event> = self.all(ViewRequest::FindEvents(Box::new(query.clone())))?;
             let (is_last, first) = (page.len() < query.limit || page.len() == left, page.first());
             query.until = first.map(|event| event.revision - 1);
             pages.push(page);
@@ -72,127 +72,127 @@ impl RemoteView<'_> {
 
 impl View for RemoteView<'_> {
     fn key(&self, id: &str) -> ViewResult<Option<Key>> {
-        self.one(ViewAsk::Key(id.to_owned()))
+        self.one(ViewRequest::Key(id.to_owned()))
     }
 
     fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
-        self.one(ViewAsk::Id(key))
+        self.one(ViewRequest::Id(key))
     }
 
     fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
-        self.all(ViewAsk::IdsWithPrefix(prefix.to_owned(), limit))
+        self.all(ViewRequest::IdsWithPrefix(prefix.to_owned(), limit))
     }
 
     fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
         // An array distinguishes "no such id" (empty) from "deleted, without a plan" (`[null]`); both would
         // be `null` otherwise.
-        let found: Vec<Option<String>> = self.all(ViewAsk::DeletedId(id.to_owned()))?;
+        let found: Vec<Option<String>> = self.all(ViewRequest::DeletedId(id.to_owned()))?;
         Ok(found.into_iter().next())
     }
 
     fn next_key(&self) -> ViewResult<Key> {
-        self.one(ViewAsk::NextKey)
+        self.one(ViewRequest::NextKey)
     }
 
     fn node(&self, key: Key) -> ViewResult<Option<Node>> {
-        self.one(ViewAsk::Node(key))
+        self.one(ViewRequest::Node(key))
     }
 
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
-        self.one(ViewAsk::Task(key))
+        self.one(ViewRequest::Task(key))
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
-        self.all(ViewAsk::Calls(key))
+        self.all(ViewRequest::Calls(key))
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::Dependencies(key))
+        self.all(ViewRequest::Dependencies(key))
     }
 
     fn dependents(&self, key: Key) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::Dependents(key))
+        self.all(ViewRequest::Dependents(key))
     }
 
     fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::Subtasks(key))
+        self.all(ViewRequest::Subtasks(key))
     }
 
     fn applied(&self, key: Key) -> ViewResult<Option<String>> {
-        self.one(ViewAsk::Applied(key))
+        self.one(ViewRequest::Applied(key))
     }
 
     fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
-        self.one(ViewAsk::Plan(name.to_owned()))
+        self.one(ViewRequest::Plan(name.to_owned()))
     }
 
     fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
-        self.all(ViewAsk::Plans)
+        self.all(ViewRequest::Plans)
     }
 
     fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
-        self.one(ViewAsk::Run(id.clone()))
+        self.one(ViewRequest::Run(id.clone()))
     }
 
     fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
-        self.all(ViewAsk::Runs(limit))
+        self.all(ViewRequest::Runs(limit))
     }
 
     fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
-        self.all(ViewAsk::OpenRuns)
+        self.all(ViewRequest::OpenRuns)
     }
 
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::Find(Box::new(query.clone())))
+        self.all(ViewRequest::Find(Box::new(query.clone())))
     }
 
     fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::Leases(actor.map(str::to_owned)))
+        self.all(ViewRequest::Leases(actor.map(str::to_owned)))
     }
 
     fn running(&self) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::Running)
+        self.all(ViewRequest::Running)
     }
 
     fn tools(&self) -> ViewResult<Vec<String>> {
-        self.all(ViewAsk::Tools)
+        self.all(ViewRequest::Tools)
     }
 
     fn ready_calling(&self, tool: &str, limit: usize) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::ReadyCalling(tool.to_owned(), limit))
+        self.all(ViewRequest::ReadyCalling(tool.to_owned(), limit))
     }
 
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
-        self.each(ViewAsk::EachNode, each)
+        self.each(ViewRequest::EachNode, each)
     }
 
     fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
-        self.each(ViewAsk::EachDependency, &mut |(task, on)| each(task, on))
+        self.each(ViewRequest::EachDependency, &mut |(task, on)| each(task, on))
     }
 
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
-        self.each(ViewAsk::EachDuration, &mut |(key, period, is_estimate)| {
+        self.each(ViewRequest::EachDuration, &mut |(key, period, is_estimate)| {
             let source = if is_estimate { DurationSource::Estimate } else { DurationSource::Took };
             each(key, period, source);
         })
     }
 
     fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
-        self.all(ViewAsk::ToBeOpened)
+        self.all(ViewRequest::ToBeOpened)
     }
 
     fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
-        self.one(ViewAsk::Counts)
+        self.one(ViewRequest::Counts)
     }
 
     fn revision(&self) -> ViewResult<u64> {
-        self.one(ViewAsk::Revision)
+        self.one(ViewRequest::Revision)
     }
 
     fn events(&self, after: u64, task: Option<Key>, limit: usize) -> ViewResult<Vec<Event>> {
         self.pages(limit, |limit, last| {
             let after = last.map_or(after, |event| event.revision);
-            ViewAsk::Events { after, task, limit }
+            ViewRequest::Events { after, task, limit }
         })
     }
 
@@ -202,16 +202,16 @@ impl View for RemoteView<'_> {
         }
         self.pages(query.limit, |limit, last| {
             let after = last.map_or(query.after, |event| event.revision);
-            ViewAsk::FindEvents(Box::new(EventQuery { after, limit, latest: false, ..query.clone() }))
+            ViewRequest::FindEvents(Box::new(EventQuery { after, limit, latest: false, ..query.clone() }))
         })
     }
 
     fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>> {
-        self.all(ViewAsk::Undoables(first, last))
+        self.all(ViewRequest::Undoables(first, last))
     }
 
     fn last_undoable(&self, actor: Actor<'_>) -> ViewResult<Option<Undoable>> {
-        self.one(ViewAsk::LastUndoable(actor.kind, actor.name.to_owned()))
+        self.one(ViewRequest::LastUndoable(actor.kind, actor.name.to_owned()))
     }
 
     /// Idempotency records are not visible to calls: the run sends each command of a call exactly once.
@@ -229,18 +229,18 @@ impl View for RemoteView<'_> {
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
-        self.all(ViewAsk::PrunedRuns(prefix.to_owned()))
+        self.all(ViewRequest::PrunedRuns(prefix.to_owned()))
     }
 
-    fn each_image(&self, _: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
-        Err(no_images().into())
+    fn each_undo_snapshot(&self, _: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {
+        Err(no_undo_snapshots().into())
     }
 
-    fn image(&self, _: u64) -> ViewResult<Option<Arc<Image>>> {
-        Err(no_images().into())
+    fn undo_snapshot(&self, _: u64) -> ViewResult<Option<Arc<UndoSnapshot>>> {
+        Err(no_undo_snapshots().into())
     }
 }
 
-fn no_images() -> StoreError {
+fn no_undo_snapshots() -> StoreError {
     StoreError::OutOfReach { problem: "what it takes to undo commands is not shown to calls".to_owned() }
 }

@@ -5,16 +5,16 @@ use taskpawl_model::{
     ActorKind, Answer, ApplyReport, CallId, EventQuery, Hint, Key, PlanAccess, Query, Refusal, RunId, TaskId,
 };
 
-use super::addition::Addition;
+use super::mutation::MutationRequest;
 
 /// The protocol version; the handshake fails if the two sides differ.
 pub(super) const VERSION: u32 = 2;
 
 /// The size limit of a request, in bytes.
-pub const MOST_REQUEST_BYTES: usize = 1 << 20;
+pub const MAX_REQUEST_BYTES: usize = 1 << 20;
 
 /// The size limit of an answer, in bytes: far above the size of a task with its results.
-pub(super) const MOST_ANSWER_BYTES: usize = 64 << 20;
+pub(super) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// Elements of a list per frame, and events per page.
 pub(super) const PART: usize = 1_000;
@@ -22,7 +22,7 @@ pub(super) const PART: usize = 1_000;
 /// A request of a call.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Ask {
+pub enum AccessRequest {
     /// Opens the connection; must be the first request.
     Hello {
         /// The protocol version of the client.
@@ -33,18 +33,18 @@ pub enum Ask {
     /// Closes the snapshot.
     Done,
     /// Queries the open snapshot.
-    View(ViewAsk),
+    View(ViewRequest),
     /// Asks for the last revision.
     Revision,
     /// Adds something to the plan.
-    Add(Addition),
+    Add(MutationRequest),
 }
 
 /// The queries of a [`View`](taskpawl_model::View), by their names there. Undo snapshots cannot be queried.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each is a method of `View`, which has the documentation")]
-pub enum ViewAsk {
+pub enum ViewRequest {
     Key(String),
     Id(Key),
     IdsWithPrefix(String, usize),
@@ -93,10 +93,10 @@ pub(super) enum Kind {
     Failed = 3,
 }
 
-/// The reply to [`Ask::Hello`].
+/// The reply to [`AccessRequest::Hello`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Welcome {
+pub struct Handshake {
     /// The access of the call to its plan.
     pub access: PlanAccess,
     /// The task that the call belongs to.
@@ -108,23 +108,23 @@ pub struct Welcome {
 /// The result of an accepted addition.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Added {
+pub struct MutationReport {
     tasks: Vec<TaskId>,
     applied: Option<ApplyReport>,
     events: u64,
     revision: u64,
 }
 
-impl From<Answer> for Added {
+impl From<Answer> for MutationReport {
     fn from(answer: Answer) -> Self {
         let Answer { tasks, applied, events, revision, .. } = answer;
         Self { tasks, applied, events, revision }
     }
 }
 
-impl From<Added> for Answer {
-    fn from(added: Added) -> Self {
-        let Added { tasks, applied, events, revision } = added;
+impl From<MutationReport> for Answer {
+    fn from(added: MutationReport) -> Self {
+        let MutationReport { tasks, applied, events, revision } = added;
         Self { tasks, applied, events, revision, ..Self::default() }
     }
 }
@@ -132,48 +132,48 @@ impl From<Added> for Answer {
 /// A refusal as text. Its structured fields stay in the process of the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Refused {
+pub(super) struct WireRefusal {
     message: String,
     hint: Option<Hint>,
     is_about_ids: bool,
 }
 
-impl From<&Refusal> for Refused {
+impl From<&Refusal> for WireRefusal {
     fn from(refusal: &Refusal) -> Self {
         let (message, hint) = (refusal.to_string(), refusal.hint());
         Self { message, hint, is_about_ids: refusal.is_about_ids() }
     }
 }
 
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
-        let Refused { message, hint, is_about_ids } = refused;
+impl From<WireRefusal> for Refusal {
+    fn from(refused: WireRefusal) -> Self {
+        let WireRefusal { message, hint, is_about_ids } = refused;
         Self::Relayed { message, hint, is_about_ids }
     }
 }
 
 /// An answer of the run.
 #[derive(Debug)]
-pub enum Said<'a> {
-    /// Replies to [`Ask::Hello`].
-    Welcome(&'a Welcome),
+pub enum AccessReply<'a> {
+    /// Replies to [`AccessRequest::Hello`].
+    Handshake(&'a Handshake),
     /// Reports an accepted addition.
-    Added(&'a Added),
+    MutationReport(&'a MutationReport),
     /// Reports a refused addition.
     Refused(&'a Refusal),
-    /// Replies to [`Ask::Revision`].
+    /// Replies to [`AccessRequest::Revision`].
     Revision(u64),
     /// Reports a failure, after which the run closes the connection.
     Failed(&'a str),
 }
 
-impl Said<'_> {
+impl AccessReply<'_> {
     /// Encodes the answer: one byte for its kind, then JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome(welcome) => frame(Kind::Value, welcome),
-            Self::Added(added) => frame(Kind::Value, added),
-            Self::Refused(refusal) => frame(Kind::Refused, &Refused::from(*refusal)),
+            Self::Handshake(handshake) => frame(Kind::Value, handshake),
+            Self::MutationReport(added) => frame(Kind::Value, added),
+            Self::Refused(refusal) => frame(Kind::Refused, &WireRefusal::from(*refusal)),
             Self::Revision(revision) => frame(Kind::Value, revision),
             Self::Failed(problem) => frame(Kind::Failed, problem),
         }
@@ -187,7 +187,7 @@ pub(super) fn frame<T: Serialize + ?Sized>(kind: Kind, value: &T) -> Vec<u8> {
     bytes
 }
 
-impl Ask {
+impl AccessRequest {
     /// Returns the handshake request of this protocol version.
     pub(super) fn hello() -> Self {
         Self::Hello { version: VERSION }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    GateState, Graph, Key, Node, Phase, Status, TaskId, View, ViewResult, Work, rebuild_nodes,
+    GateState, Graph, Key, Node, Status, StatusKind, TaskId, View, ViewResult, Work, rebuild_nodes,
 };
 
-use super::{Finding, Findings, Severity};
+use super::{Diagnostic, Diagnostics, Severity};
 use crate::derived::node_of;
 
 /// The nodes derived from tasks and edges.
@@ -55,10 +55,10 @@ pub(crate) fn check_nodes(
     view: &dyn View,
     derived: &Derived,
     kept: &BTreeMap<Key, Option<Node>>,
-) -> ViewResult<Vec<Finding>> {
+) -> ViewResult<Vec<Diagnostic>> {
     let rebuild = "derive it anew from the tasks and their dependencies";
-    let mut wrong = Findings::new("node", Severity::Mendable, rebuild);
-    let mut gates = Findings::new("gate", Severity::Mendable, "let the gate take effect");
+    let mut wrong = Diagnostics::new("node", Severity::Repairable, rebuild);
+    let mut gates = Diagnostics::new("gate", Severity::Repairable, "let the gate take effect");
     for (key, node) in &derived.nodes {
         match kept.get(key) {
             Some(Some(kept)) if node.is_as_kept(kept) => {}
@@ -97,19 +97,19 @@ fn difference(kept: &Node, node: &Node) -> String {
 /// is a fault.
 fn is_settled(node: &Node) -> bool {
     match (node.phase, node.gate_state) {
-        (Phase::Todo, GateState::Block | GateState::Skip) => false,
-        (Phase::Todo, GateState::Ready) => node.work != Work::Automatic,
-        (Phase::BlockedDependency, state) => state == GateState::Block,
+        (StatusKind::Todo, GateState::Block | GateState::Skip) => false,
+        (StatusKind::Todo, GateState::Ready) => node.work != Work::Automatic,
+        (StatusKind::BlockedDependency, state) => state == GateState::Block,
         _ => true,
     }
 }
 
-fn check_counts(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Finding>> {
+fn check_counts(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Diagnostic>> {
     let mut counted: BTreeMap<Status, u64> = Status::ALL.iter().map(|status| (*status, 0)).collect();
     for node in derived.nodes.values() {
         *counted.entry(node.phase.status()).or_default() += 1;
     }
-    let mut found = Findings::new("counters", Severity::Mendable, "count anew");
+    let mut found = Diagnostics::new("counters", Severity::Repairable, "count anew");
     for (status, kept) in view.counts()? {
         let counted = counted[&status];
         if kept != counted {
@@ -126,7 +126,7 @@ fn check_counts(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Finding>> 
     Ok(found.finish())
 }
 
-fn check_order(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Finding>> {
+fn check_order(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Diagnostic>> {
     let mut graph = Graph::default();
     derived.nodes.keys().for_each(|key| graph.add_task(*key));
     for node in derived.nodes.values() {
@@ -139,5 +139,5 @@ fn check_order(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Finding>> {
     let tasks: Vec<_> = circle.iter().map(|key| derived.place(*key)).collect();
     let message = format!("tasks wait for one another in a circle: {}", tasks.join(", "));
     let remedy = "end it with `taskpawl remove-dependency`";
-    Ok(vec![Finding::new("circle", Severity::Damage, "the store", message, remedy)])
+    Ok(vec![Diagnostic::new("circle", Severity::Damage, "the store", message, remedy)])
 }

@@ -2,15 +2,15 @@
 
 use taskpawl_model::{CallRecord, Key, TaskRecord, View, ViewResult};
 
-use super::{Finding, Findings, Severity};
+use super::{Diagnostic, Diagnostics, Severity};
 use crate::StoreError;
 
 const RESTORE: &str = "put a copy of an earlier state in the place of the store, or delete the task";
 
 /// Reads every task and every call, and reports those that cannot be parsed.
-pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Finding>> {
-    let mut unreadable = Findings::new("unreadable", Severity::Damage, RESTORE);
-    let mut numbers = Findings::new("number", Severity::Damage, RESTORE);
+pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Diagnostic>> {
+    let mut unreadable = Diagnostics::new("unreadable", Severity::Damage, RESTORE);
+    let mut numbers = Diagnostics::new("number", Severity::Damage, RESTORE);
     for key in keys {
         let label = || match view.id(*key) {
             Ok(Some(id)) => format!("task `{id}`"),

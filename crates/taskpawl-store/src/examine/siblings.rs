@@ -4,19 +4,19 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Finding, Severity};
+use super::{Diagnostic, Severity};
 use crate::StoreError;
 use crate::files::{self, LockFile};
 
 /// Checks the modes of the store at `path` and of its companion files, and looks for leftovers.
-pub(super) fn look(path: &Path) -> Result<Vec<Finding>, StoreError> {
+pub(super) fn look(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
     let mut found = Vec::new();
     for file in siblings(path)? {
         found.extend(wide_mode(&file));
         if is_left_over(path, &file) {
             let message = "a write that did not come to its end left it behind";
             let remedy = "remove it: what it was to replace is whole";
-            found.push(Finding::new("left_over", Severity::Mendable, file.display(), message, remedy));
+            found.push(Diagnostic::new("left_over", Severity::Repairable, file.display(), message, remedy));
         }
     }
     Ok(found)
@@ -24,7 +24,7 @@ pub(super) fn look(path: &Path) -> Result<Vec<Finding>, StoreError> {
 
 /// Narrows file modes and removes leftovers, under the write lock, so that no leftover belongs to a running
 /// write.
-pub(super) fn mend(path: &Path) -> Result<(), StoreError> {
+pub(super) fn repair(path: &Path) -> Result<(), StoreError> {
     let lock = LockFile::open(path)?;
     lock.lock()?;
     for file in siblings(path)? {
@@ -39,7 +39,7 @@ pub(super) fn mend(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns a diagnostic if users other than the owner may access a file or directory of a store.
-pub fn wide_mode(path: &Path) -> Option<Finding> {
+pub fn wide_mode(path: &Path) -> Option<Diagnostic> {
     let data = fs::symlink_metadata(path).ok().filter(|data| data.is_file() || data.is_dir())?;
     let mode = data.mode() & 0o777;
     if mode == mode & 0o700 {
@@ -47,7 +47,7 @@ pub fn wide_mode(path: &Path) -> Option<Finding> {
     }
     let message = format!("its mode is {mode:04o}: others than its owner may use it");
     let remedy = format!("set its mode to {:04o}", mode & 0o700);
-    Some(Finding::new("mode", Severity::Mendable, path.display(), message, remedy))
+    Some(Diagnostic::new("mode", Severity::Repairable, path.display(), message, remedy))
 }
 
 /// Removes the permissions of group and others from a file or directory.

@@ -9,7 +9,7 @@ use taskpawl_model::{
     read_task,
 };
 
-use crate::memory::{Kept, State};
+use crate::memory::{State, UndoEntry};
 
 /// The file, in an order for people: tasks and plans first, internal bookkeeping last.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub(super) struct Document {
     pub(super) applied: BTreeMap<TaskId, String>,
     /// The undo snapshots of commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) undo: Vec<Kept>,
+    pub(super) undo: Vec<UndoEntry>,
     /// The results of idempotent requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<RequestRecord>,
@@ -54,12 +54,12 @@ pub(super) struct Document {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Index {
     pub(super) next_key: u32,
-    pub(super) tasks: BTreeMap<TaskId, Mark>,
+    pub(super) tasks: BTreeMap<TaskId, TaskSeal>,
 }
 
 /// Bookkeeping for one task.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(super) struct TaskSeal {
     /// The numeric key. It never changes, because other processes may refer to the task by it.
     pub(super) key: Key,
     /// Hash of the task as the store wrote it; a different hash means that the task was edited from outside.
@@ -73,7 +73,7 @@ impl Document {
         let mut applied = BTreeMap::new();
         for (key, entry) in state.entries.iter() {
             let task = read_task(state, key)?.expect("BUG: every entry is a task");
-            marks.insert(task.id.clone(), Mark { key, seal: seal(&task) });
+            marks.insert(task.id.clone(), TaskSeal { key, seal: seal(&task) });
             applied.extend(entry.applied.clone().map(|spec| (task.id.clone(), spec)));
             tasks.push(task);
         }

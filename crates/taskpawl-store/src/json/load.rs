@@ -236,7 +236,7 @@ fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
         kind: ActorKind::Unknown,
         run: None,
         origin: Origin::Library,
-        gatekeeper: None,
+        policy_hook: None,
     };
     let decision = decide(state, &Command::Settle, &context).map_err(|error| error.to_string())?;
     state.apply(decision.changes);

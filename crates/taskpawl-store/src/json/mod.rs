@@ -22,10 +22,10 @@ use self::document::Document;
 use self::upgrade::{UPGRADES, Upgrade, upgrade};
 use crate::StoreError;
 use crate::committer::Backend;
-use crate::examine::{Finding, Findings, Severity};
+use crate::examine::{Diagnostic, Diagnostics, Severity};
+use crate::file_system::FileSystemKind;
 use crate::files::{self, LockFile};
 use crate::handle::{Reader, Watch};
-use crate::medium::Medium;
 use crate::memory::State;
 
 /// Above this number of tasks a warning recommends a database.
@@ -43,13 +43,16 @@ fn open_with(path: &Path, upgrades: &'static [Upgrade]) -> (Box<dyn Backend>, Bo
 }
 
 /// Checks the file at `path`. Derived data needs no check, because every read derives it again.
-pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
+pub(crate) fn examine(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
     let file = JsonFile { path: path.to_owned(), upgrades: UPGRADES, cache: Mutex::default() };
     file.load()?;
     let bytes = fs::read(path).map_err(|error| StoreError::io("read", path, error))?;
     let (document, _) = file.parse(&bytes)?;
-    let mut found =
-        Findings::new("edited", Severity::Note, "nothing needs to be done: the next write records the edit");
+    let mut found = Diagnostics::new(
+        "edited",
+        Severity::Note,
+        "nothing needs to be done: the next write records the edit",
+    );
     for id in load::edited(&document) {
         found.add(format!("task `{id}`"), "it was edited from outside since a store wrote it");
     }
@@ -286,7 +289,8 @@ impl Reader for JsonReader {
     }
 
     fn warnings(&self) -> Result<Vec<String>, StoreError> {
-        let mut warnings: Vec<_> = Medium::of(&self.file.path).warning(&self.file.path).into_iter().collect();
+        let mut warnings: Vec<_> =
+            FileSystemKind::of(&self.file.path).warning(&self.file.path).into_iter().collect();
         let count = self.file.load()?.state.entries.len();
         if count > MANY_TASKS {
             let path = self.file.path.display();

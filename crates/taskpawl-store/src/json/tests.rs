@@ -51,7 +51,7 @@ impl Scene {
             kind: ActorKind::Program,
             run: None,
             origin: Origin::Cli,
-            gatekeeper: None,
+            policy_hook: None,
         };
         Request { command, context }
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use taskpawl_model::{Changes, View, ViewResult};
 
-pub(crate) use state::{Entry, Kept, State};
+pub(crate) use state::{Entry, State, UndoEntry};
 
 use crate::StoreError;
 use crate::committer::Backend;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    ActorKind, CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, KeySpace,
-    NewEvent, Node, PlanRecord, Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange,
-    TaskId, TaskRecord, Timestamp, Undoable, Work,
+    ActorKind, CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Key, KeySpace, NewEvent, Node,
+    PlanRecord, Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId,
+    TaskRecord, Timestamp, UndoSnapshot, Undoable, Work,
 };
 
 use super::pages::Pages;
@@ -25,16 +25,16 @@ pub(crate) struct Entry {
 
 /// A command that can be undone, with its undo snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct UndoEntry {
     #[serde(flatten)]
     pub(crate) command: Undoable,
     /// The undo snapshot. Pruning removes it, but keeps the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) image: Option<Arc<Image>>,
+    pub(crate) undo_snapshot: Option<Arc<UndoSnapshot>>,
 }
 
 /// The sort key of a ready task: kind of work, priority, due date, age.
-pub(crate) type ReadyPlace = (Work, Priority, i64, Key);
+pub(crate) type ReadyPosition = (Work, Priority, i64, Key);
 
 /// The whole content of a store.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -48,7 +48,7 @@ pub(crate) struct State {
     pub(crate) dependents: BTreeSet<(Key, Key)>,
     /// Pairs of a parent and its subtask.
     pub(crate) subtasks: BTreeSet<(Key, Key)>,
-    pub(crate) ready: BTreeSet<ReadyPlace>,
+    pub(crate) ready: BTreeSet<ReadyPosition>,
     /// Tasks that agents and people hold by a lease, with the holder.
     pub(crate) leases: BTreeMap<Key, SharedText>,
     /// Tasks with a running call.
@@ -62,7 +62,7 @@ pub(crate) struct State {
     /// Positions in `events`, by task.
     pub(crate) history: Pages<Vec<usize>>,
     /// Undo snapshots by the revision of the last event of their command.
-    pub(crate) undo: BTreeMap<u64, Kept>,
+    pub(crate) undo: BTreeMap<u64, UndoEntry>,
     /// Results of idempotent requests, by actor and request name.
     pub(crate) requests: BTreeMap<(String, String), RequestRecord>,
     /// The random prefix of idempotency keys.
@@ -76,7 +76,7 @@ impl State {
     /// Applies `changes` and returns the revision of the last event.
     pub(crate) fn apply(&mut self, changes: Changes) -> u64 {
         // Before the events are added, because it derives their revisions from the current one.
-        self.put_image(&changes);
+        self.put_undo_snapshot(&changes);
         for (key, change) in changes.tasks {
             self.put_task(key, change, changes.nodes.get(&key));
         }
@@ -114,7 +114,7 @@ impl State {
             self.pruned_runs.insert(id, at);
         }
         if let Some(last) = changes.images_gone {
-            self.undo.range_mut(..=last).for_each(|(_, kept)| kept.image = None);
+            self.undo.range_mut(..=last).for_each(|(_, kept)| kept.undo_snapshot = None);
         }
         if let Some(before) = changes.requests_gone {
             self.requests.retain(|_, done| done.at >= before);
@@ -251,12 +251,14 @@ impl State {
     }
 
     /// Stores the undo snapshot of the command.
-    fn put_image(&mut self, changes: &Changes) {
-        let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return };
+    fn put_undo_snapshot(&mut self, changes: &Changes) {
+        let (Some(undo_snapshot), Some(event)) = (&changes.undo_snapshot, changes.events.first()) else {
+            return;
+        };
         let (first, undoes) = (self.revision + 1, changes.undoes);
         let revision = self.revision + changes.events.len() as u64;
         let command = Undoable { revision, first, actor: event.actor.to_string(), undoes, undone_by: None };
-        self.undo.insert(revision, Kept { command, image: Some(Arc::clone(image)) });
+        self.undo.insert(revision, UndoEntry { command, undo_snapshot: Some(Arc::clone(undo_snapshot)) });
         let undone = undoes.map(|undone| (undone, Some(revision)));
         for (undone, by) in undone.into_iter().chain(changes.undone_by.iter().copied()) {
             if let Some(kept) = self.undo.get_mut(&undone) {
@@ -283,7 +285,7 @@ impl State {
     }
 }
 
-fn ready_place(node: &Node) -> ReadyPlace {
+fn ready_place(node: &Node) -> ReadyPosition {
     (node.work, node.priority, node.due, node.key)
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord,
-    Query, RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    Actor, CallRecord, DurationSource, Event, EventQuery, Key, KeySpace, Node, Period, PlanRecord, Query,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View,
     ViewResult, Work,
 };
 
@@ -216,15 +216,15 @@ impl View for State {
         Ok(found.map(|(id, at)| (id.clone(), *at)).collect())
     }
 
-    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
+    fn each_undo_snapshot(&self, each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {
         for (revision, kept) in &self.undo {
-            kept.image.iter().for_each(|image| each(*revision, Arc::clone(image)));
+            kept.undo_snapshot.iter().for_each(|undo_snapshot| each(*revision, Arc::clone(undo_snapshot)));
         }
         Ok(())
     }
 
-    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {
-        Ok(self.undo.get(&revision).and_then(|kept| kept.image.clone()))
+    fn undo_snapshot(&self, revision: u64) -> ViewResult<Option<Arc<UndoSnapshot>>> {
+        Ok(self.undo.get(&revision).and_then(|kept| kept.undo_snapshot.clone()))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::discover::{self, Found};
+use super::discover::{self, DiscoveredProject};
 use super::project::{ProjectFile, StateRecord};
-use super::{Environment, Place, PlacementError, locate, state_directory};
+use super::{Environment, PlacementError, StorePlacement, locate, state_directory};
 
 /// The decision of a user about a copied project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Since {
 ///
 /// # Errors
 /// [`PlacementError::Copied`] if the project also still exists at the recorded path.
-pub(super) fn since(found: &Found, state: &Path) -> Result<Since, PlacementError> {
+pub(super) fn since(found: &DiscoveredProject, state: &Path) -> Result<Since, PlacementError> {
     let record = StateRecord::read(state)?;
     let record = record.unwrap_or_else(|| StateRecord::new(&found.file.id, &found.file.path));
     if record.path == found.project {
@@ -70,7 +70,10 @@ pub(super) fn records(directory: &Path) -> Vec<(PathBuf, StateRecord)> {
 ///
 /// # Errors
 /// There is no project here, or a file cannot be written.
-pub fn resolve_copy(environment: &Environment, choice: CopyChoice<'_>) -> Result<Place, PlacementError> {
+pub fn resolve_copy(
+    environment: &Environment,
+    choice: CopyChoice<'_>,
+) -> Result<StorePlacement, PlacementError> {
     let directory = discover::real(&environment.directory)?;
     let found = discover::find(&directory)?.ok_or(PlacementError::NoProject { directory })?;
     match choice {

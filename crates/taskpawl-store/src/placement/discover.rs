@@ -10,7 +10,7 @@ use crate::files::read_text;
 
 /// A discovered project.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct DiscoveredProject {
     /// The working directory of its tasks. In a git worktree it differs from `project`.
     pub(super) root: PathBuf,
     /// The directory that contains `.taskpawl`.
@@ -24,7 +24,7 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, PlacementError> {
 }
 
 /// Finds the nearest project at or above `directory`.
-pub(super) fn find(directory: &Path) -> Result<Option<Found>, PlacementError> {
+pub(super) fn find(directory: &Path) -> Result<Option<DiscoveredProject>, PlacementError> {
     for above in directory.ancestors() {
         if let Some(found) = at(above)? {
             return Ok(Some(found));
@@ -40,7 +40,7 @@ pub(super) fn root(directory: &Path) -> PathBuf {
 }
 
 /// Finds a project that starts at `directory`, either there or in the main tree of its git worktree.
-pub(super) fn at(directory: &Path) -> Result<Option<Found>, PlacementError> {
+pub(super) fn at(directory: &Path) -> Result<Option<DiscoveredProject>, PlacementError> {
     if ProjectFile::exists(directory) {
         return found(directory.to_owned(), directory.to_owned()).map(Some);
     }
@@ -50,9 +50,9 @@ pub(super) fn at(directory: &Path) -> Result<Option<Found>, PlacementError> {
     }
 }
 
-fn found(root: PathBuf, project: PathBuf) -> Result<Found, PlacementError> {
+fn found(root: PathBuf, project: PathBuf) -> Result<DiscoveredProject, PlacementError> {
     let file = ProjectFile::read(&project)?;
-    Ok(Found { root, project, file })
+    Ok(DiscoveredProject { root, project, file })
 }
 
 /// Maps `directory` to the same relative path in the main tree of its git worktree.

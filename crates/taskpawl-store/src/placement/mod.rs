@@ -11,10 +11,10 @@ pub use copy::{CopyChoice, resolve_copy};
 pub use error::PlacementError;
 
 use self::copy::Since;
-use self::discover::Found;
+use self::discover::DiscoveredProject;
 use self::project::{ProjectFile, StateRecord};
 use crate::files;
-use crate::{Door, Location};
+use crate::{Location, PlanSocket};
 
 /// The inputs of the location rules. The command line reads them once; this module never reads the process
 /// environment.
@@ -50,7 +50,7 @@ pub enum Rule {
 
 /// The location of a store, with its project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct StorePlacement {
     /// The location of the store.
     pub location: Location,
     /// The rule that led to it.
@@ -70,9 +70,9 @@ pub struct Place {
     is_back: bool,
 }
 
-impl Place {
+impl StorePlacement {
     /// Returns the place for a process that belongs to a call and works in `directory`.
-    pub fn of_call(door: Door, directory: &Path) -> Self {
+    pub fn of_call(door: PlanSocket, directory: &Path) -> Self {
         // A sandbox may hide parts of the project from the call. Its root is then its working directory.
         let found = discover::find(directory).ok().flatten();
         named_place(Location::Call(door), Rule::Call, found, directory)
@@ -95,7 +95,7 @@ impl Place {
 ///
 /// # Errors
 /// There is neither a project nor a named store, or the project is a copy of another one that still exists.
-pub fn locate(environment: &Environment) -> Result<Place, PlacementError> {
+pub fn locate(environment: &Environment) -> Result<StorePlacement, PlacementError> {
     let directory = discover::real(&environment.directory)?;
     let found = discover::find(&directory);
     let named = [(&environment.store_flag, Rule::Flag), (&environment.store_variable, Rule::Variable)];
@@ -114,15 +114,20 @@ pub fn locate(environment: &Environment) -> Result<Place, PlacementError> {
     }
 }
 
-fn named_place(location: Location, rule: Rule, found: Option<Found>, directory: &Path) -> Place {
+fn named_place(
+    location: Location,
+    rule: Rule,
+    found: Option<DiscoveredProject>,
+    directory: &Path,
+) -> StorePlacement {
     let (root, project, id) = match found {
         Some(found) => (found.root, Some(found.project), Some(found.file.id)),
         None => (directory.to_owned(), None, None),
     };
-    Place { location, rule, root, project, id, moved_from: None, state: None, is_back: false }
+    StorePlacement { location, rule, root, project, id, moved_from: None, state: None, is_back: false }
 }
 
-fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementError> {
+fn place_of(environment: &Environment, found: DiscoveredProject) -> Result<StorePlacement, PlacementError> {
     check_text(&found.project)?;
     if let Some(text) = &found.file.store {
         let location = Location::parse(text, &found.project);
@@ -131,7 +136,7 @@ fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementE
     }
     let state = state_directory(environment)?.join(&found.file.id);
     let Since { moved_from, is_back } = copy::since(&found, &state)?;
-    Ok(Place {
+    Ok(StorePlacement {
         location: Location::Sqlite(state.join("tasks.db")),
         rule: Rule::StateDirectory,
         root: found.root,
@@ -154,7 +159,7 @@ pub fn initialize(
     environment: &Environment,
     fresh_id: &str,
     store: Option<&str>,
-) -> Result<Place, PlacementError> {
+) -> Result<StorePlacement, PlacementError> {
     let directory = discover::real(&environment.directory)?;
     check_text(&directory)?;
     let remembered = remembered_id(environment, &directory);

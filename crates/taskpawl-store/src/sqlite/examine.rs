@@ -5,13 +5,13 @@ use std::path::Path;
 
 use taskpawl_model::{EventKind, Key, Node, PlanRecord, RunRecord, View, ViewResult};
 
-use super::known::Known;
+use super::cache::TransactionCache;
 use super::open::{self, ReadOnly, Setup};
 use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
 use super::{backup, excerpt, rows};
 use crate::StoreError;
-use crate::examine::{Derived, Finding, Findings, Severity, check_nodes, check_rows};
+use crate::examine::{Derived, Diagnostic, Diagnostics, Severity, check_nodes, check_rows};
 use crate::files::{self, LockFile};
 
 /// The check name for rows that cannot be parsed.
@@ -32,7 +32,7 @@ const STRAYS: [(&str, &str); 5] = [
 ];
 
 /// Checks the database at `path`.
-pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
+pub(crate) fn examine(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
     match open::read_only(path, Setup::REAL)? {
         ReadOnly::Absent => Ok(Vec::new()),
         ReadOnly::Shared(session) | ReadOnly::Frozen(session, None) => look(&session),
@@ -40,16 +40,16 @@ pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
     }
 }
 
-fn look(session: &Session) -> Result<Vec<Finding>, StoreError> {
+fn look(session: &Session) -> Result<Vec<Diagnostic>, StoreError> {
     session.execute("BEGIN", [])?;
     let found = all(session).map_err(StoreError::from_view)?;
     session.execute("COMMIT", [])?;
     Ok(found)
 }
 
-fn all(session: &Session) -> ViewResult<Vec<Finding>> {
+fn all(session: &Session) -> ViewResult<Vec<Diagnostic>> {
     let mut found = integrity(session)?;
-    if found.iter().any(|finding| finding.severity == Severity::Damage) {
+    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Damage) {
         // All further faults would be consequences of the damage.
         return Ok(found);
     }
@@ -59,7 +59,7 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
     let keys: Vec<Key> = kept.nodes.keys().copied().collect();
     found.extend(check_rows(session, &keys)?);
     found.extend(numbers(session)?);
-    let has_lost_tasks = found.iter().any(|finding| finding.check == UNREADABLE);
+    let has_lost_tasks = found.iter().any(|diagnostic| diagnostic.check == UNREADABLE);
     found.extend(records(session)?);
     if has_lost_tasks {
         // Deriving the nodes without the lost tasks would open the gates of their dependents. The stored
@@ -72,9 +72,9 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
             found.extend(check_nodes(session, &derived, &kept.nodes)?);
             found.extend(revision(session, counters)?);
         }
-        Err(_) => found.push(Finding::new(
+        Err(_) => found.push(Diagnostic::new(
             "counters",
-            Severity::Mendable,
+            Severity::Repairable,
             session.path.display(),
             "its counters are gone or cannot be read",
             "count anew",
@@ -84,14 +84,14 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
 }
 
 /// Runs the integrity check of SQLite. An index can be rebuilt from its table; all other faults are damage.
-fn integrity(session: &Session) -> ViewResult<Vec<Finding>> {
+fn integrity(session: &Session) -> ViewResult<Vec<Diagnostic>> {
     let lines = session.all("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?;
-    let mut damage = Findings::new("integrity", Severity::Damage, RESTORE);
-    let mut indexes = Findings::new("index", Severity::Mendable, "make the index anew from its table");
+    let mut damage = Diagnostics::new("integrity", Severity::Damage, RESTORE);
+    let mut indexes = Diagnostics::new("index", Severity::Repairable, "make the index anew from its table");
     for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok") {
         let is_index = line.contains("missing from index") || line.contains("entries in index");
-        let findings = if is_index { &mut indexes } else { &mut damage };
-        findings.add(session.path.display(), line);
+        let diagnostics = if is_index { &mut indexes } else { &mut damage };
+        diagnostics.add(session.path.display(), line);
     }
     let mut found = damage.finish();
     found.extend(indexes.finish());
@@ -104,9 +104,9 @@ fn stray_conditions() -> impl Iterator<Item = (&'static str, String)> {
     STRAYS.into_iter().map(|(table, condition)| (table, condition.to_owned())).chain([("calls", calls)])
 }
 
-fn strays(session: &Session) -> ViewResult<Vec<Finding>> {
+fn strays(session: &Session) -> ViewResult<Vec<Diagnostic>> {
     let remedy = "remove them; a copy of the store is kept";
-    let mut found = Findings::new("stray_row", Severity::Mendable, remedy);
+    let mut found = Diagnostics::new("stray_row", Severity::Repairable, remedy);
     for (table, condition) in stray_conditions() {
         let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
         let count: i64 = session.one(&sql, [], |row| row.get(0))?.unwrap_or(0);
@@ -160,8 +160,8 @@ fn parent_in_history(session: &Session, key: Key) -> ViewResult<Option<Key>> {
 }
 
 /// Returns the tasks whose key is out of range.
-fn numbers(session: &Session) -> ViewResult<Vec<Finding>> {
-    let mut found = Findings::new("number", Severity::Damage, RESTORE);
+fn numbers(session: &Session) -> ViewResult<Vec<Diagnostic>> {
+    let mut found = Diagnostics::new("number", Severity::Damage, RESTORE);
     session.each("SELECT key, id FROM tasks WHERE key NOT BETWEEN 0 AND 4294967294", [], |row| {
         let key: i64 = row.get(0)?;
         found.add(format!("task `{}`", rows::text(row, 1)?), format!("its number is {key}"));
@@ -171,8 +171,8 @@ fn numbers(session: &Session) -> ViewResult<Vec<Finding>> {
 }
 
 /// Checks the events, runs and plans.
-fn records(session: &Session) -> ViewResult<Vec<Finding>> {
-    let mut found = Findings::new("unreadable", Severity::Damage, RESTORE);
+fn records(session: &Session) -> ViewResult<Vec<Diagnostic>> {
+    let mut found = Diagnostics::new("unreadable", Severity::Damage, RESTORE);
     session.each(sql::EVENTS, [0, -1], |row| {
         let revision: i64 = row.get(0)?;
         if let Err(error) = rows::event(row) {
@@ -207,9 +207,9 @@ fn next_key(session: &Session) -> ViewResult<u32> {
     Ok(session.one(sql, [], |row| row.get(0))?.unwrap_or(0))
 }
 
-fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Finding>> {
+fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Diagnostic>> {
     let last = last_revision(session)?;
-    let mut found = Findings::new("counters", Severity::Mendable, "count anew");
+    let mut found = Diagnostics::new("counters", Severity::Repairable, "count anew");
     if counters.revision < last {
         let message =
             format!("it says that its last event is {}, but there is one {last}", counters.revision);
@@ -220,15 +220,15 @@ fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Finding>> {
 
 /// Repairs indexes, stray rows, nodes and counters in one transaction. A full copy of the database is kept
 /// before.
-pub(crate) fn mend(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn repair(path: &Path) -> Result<(), StoreError> {
     let lock = LockFile::open(path)?;
     lock.lock()?;
-    let result = open::writing(path, Setup::REAL).and_then(|mut session| mend_locked(&mut session));
+    let result = open::writing(path, Setup::REAL).and_then(|mut session| repair_locked(&mut session));
     lock.unlock();
     result
 }
 
-fn mend_locked(session: &mut Session) -> Result<(), StoreError> {
+fn repair_locked(session: &mut Session) -> Result<(), StoreError> {
     let path = session.path.clone();
     let mut names = (1_u32..).map(|n| files::with_suffix(&path, &format!(".mended-{n}.bak")));
     let kept = names.find(|name| !name.exists()).expect("BUG: there are enough numbers");
@@ -248,7 +248,7 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     for (table, condition) in stray_conditions() {
         session.execute(&format!("DELETE FROM {table} WHERE {condition}"), [])?;
     }
-    excerpt::mend(session)?;
+    excerpt::repair(session)?;
     let kept = Kept::read(session).map_err(StoreError::from_view)?;
     let keys: Vec<Key> = kept.nodes.keys().copied().collect();
     if !check_rows(session, &keys).map_err(StoreError::from_view)?.is_empty() {
@@ -257,7 +257,7 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     let derived = Derived::new(session, &kept.parents).map_err(StoreError::from_view)?;
     let before = session.counters().unwrap_or_default();
     session.execute("INSERT OR REPLACE INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", [])?;
-    session.live = Some(Live::new(Counters::default(), Known::default()));
+    session.live = Some(Live::new(Counters::default(), TransactionCache::default()));
     let is_kept = |node: &&Node| kept.nodes.get(&node.key) == Some(&Some(**node));
     let wrong: Vec<&Node> = derived.nodes.values().filter(|node| !is_kept(node)).collect();
     session.execute_each("DELETE FROM nodes WHERE key = ?1", &wrong, |node, values| {

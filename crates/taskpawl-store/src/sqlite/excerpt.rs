@@ -11,7 +11,7 @@ use taskpawl_model::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec, ViewRes
 use super::rows;
 use super::session::Session;
 use crate::StoreError;
-use crate::examine::{Finding, Findings, Severity};
+use crate::examine::{Diagnostic, Diagnostics, Severity};
 
 /// The values of a task body that have columns of their own.
 #[derive(PartialEq)]
@@ -85,8 +85,8 @@ fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
 }
 
 /// Finds rows whose columns differ from their text.
-pub(super) fn check(session: &Session) -> ViewResult<Vec<Finding>> {
-    let mut found = Findings::new("excerpt", Severity::Mendable, "write what the text beside it says");
+pub(super) fn check(session: &Session) -> ViewResult<Vec<Diagnostic>> {
+    let mut found = Diagnostics::new("excerpt", Severity::Repairable, "write what the text beside it says");
     for excerpts in &ALL {
         let count = excerpts.wrong(session)?.len();
         if count > 0 {
@@ -99,7 +99,7 @@ pub(super) fn check(session: &Session) -> ViewResult<Vec<Finding>> {
 }
 
 /// Rewrites columns that differ from their text.
-pub(super) fn mend(session: &Session) -> Result<(), StoreError> {
+pub(super) fn repair(session: &Session) -> Result<(), StoreError> {
     for excerpts in &ALL {
         for (key, values) in excerpts.wrong(session).map_err(StoreError::from_view)? {
             let params = std::iter::once(Value::from(key)).chain(values);

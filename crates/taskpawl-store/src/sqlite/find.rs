@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use serde::Deserialize;
-use taskpawl_model::{Key, Phase, Query, ViewResult, Work};
+use taskpawl_model::{Key, Query, StatusKind, ViewResult, Work};
 
 use super::rows;
 use super::session::Session;
@@ -26,7 +26,7 @@ enum Driver<'a> {
     Plan(&'a str),
     Assignee(&'a str),
     Label(&'a str),
-    Phase(Phase),
+    StatusKind(StatusKind),
     All,
 }
 
@@ -96,12 +96,12 @@ fn drivers(query: &Query) -> Vec<Driver<'_>> {
     match one {
         Some(driver) => vec![driver],
         None if query.status.is_empty() => vec![Driver::All],
-        None => phases(query).map(Driver::Phase).collect(),
+        None => phases(query).map(Driver::StatusKind).collect(),
     }
 }
 
-fn phases(query: &Query) -> impl Iterator<Item = Phase> + '_ {
-    Phase::ALL.iter().copied().filter(|phase| query.status.contains(&phase.status()))
+fn phases(query: &Query) -> impl Iterator<Item = StatusKind> + '_ {
+    StatusKind::ALL.iter().copied().filter(|phase| query.status.contains(&phase.status()))
 }
 
 /// Builds a statement. Conditions of partial indexes are literals: SQLite does not match a parameter with
@@ -131,7 +131,7 @@ fn statement(driver: Driver<'_>, query: &Query) -> Statement {
             let from = "labels l INDEXED BY labels_by_label CROSS JOIN nodes n ON n.key = l.task";
             (with_task(from, query), "l.task")
         }
-        Driver::Phase(phase) => {
+        Driver::StatusKind(phase) => {
             wheres.push(format!("n.phase = {}", phase.code()));
             (with_task("nodes n INDEXED BY nodes_by_phase", query), "n.key")
         }
@@ -160,7 +160,7 @@ fn with_task(from: &str, query: &Query) -> String {
 
 /// Adds the conditions that the driver does not cover.
 fn restrict(driver: Driver<'_>, query: &Query, wheres: &mut Vec<String>, params: &mut Vec<Value>) {
-    if !query.status.is_empty() && !matches!(driver, Driver::Phase(_)) {
+    if !query.status.is_empty() && !matches!(driver, Driver::StatusKind(_)) {
         wheres.push(format!("n.phase IN ({})", codes(phases(query))));
     }
     if !query.priority.is_empty() {

@@ -20,7 +20,7 @@ const PART: usize = 64 << 10;
 /// No extension beyond this length, where SQLite has checkpointed (after 1,000 frames) and starts again at
 /// the beginning of the log. It also bounds several writers that extend the log in turn because of each
 /// other.
-pub(super) const MOST: u64 = 4 << 20;
+pub(super) const MAX: u64 = 4 << 20;
 
 /// Connections with at most this many commits never extend the log.
 pub(super) const COMMITS: u32 = 8;
@@ -61,7 +61,7 @@ impl Log {
         // to update it again.
         let length = log.seek(SeekFrom::End(0))?;
         let before = self.length.replace(length);
-        if before.is_none_or(|before| length <= before) || length >= MOST {
+        if before.is_none_or(|before| length <= before) || length >= MAX {
             return Ok(());
         }
         let zeros = vec![0; PART];

@@ -1,12 +1,12 @@
 //! The store in a SQLite database, the default.
 
 mod backup;
+mod cache;
 mod examine;
 mod excerpt;
 mod find;
 mod history;
 mod insert;
-mod known;
 mod log;
 mod nodes;
 mod open;
@@ -27,16 +27,16 @@ use std::time::{Duration, SystemTime};
 
 use taskpawl_model::{Changes, View, ViewResult};
 
-pub(crate) use self::examine::{examine, mend};
-use self::known::{DATA_VERSION, Known};
+use self::cache::{DATA_VERSION, TransactionCache};
+pub(crate) use self::examine::{examine, repair};
 use self::log::Log;
 use self::open::{ReadOnly, Setup};
 use self::session::{Counters, Live, Session};
 use crate::StoreError;
 use crate::committer::Backend;
+use crate::file_system::FileSystemKind;
 use crate::files::{self, Identity, LockFile};
 use crate::handle::{Reader, Watch};
-use crate::medium::Medium;
 use crate::memory::State;
 
 /// A log longer than this, in bytes, is truncated when a writer closes. Reading 128 frames costs about as
@@ -79,18 +79,18 @@ struct Writer {
     /// `PRAGMA data_version` at the start of the transaction.
     data_version: i64,
     /// The cache of the last committed transaction.
-    kept: Option<Kept>,
+    kept: Option<CachedState>,
     /// True if every commit succeeded. After a failed sync nothing more is written, not even a checkpoint.
     is_sound: bool,
 }
 
 /// A cache of the file that is valid until another connection commits.
 #[derive(Debug)]
-struct Kept {
+struct CachedState {
     /// `PRAGMA data_version` at the time of the cache.
     data_version: i64,
     counters: Counters,
-    known: Known,
+    known: TransactionCache,
 }
 
 impl SqliteBackend {
@@ -112,7 +112,7 @@ impl SqliteBackend {
         lock.lock()?;
         let session = open::writing(&self.path, self.setup)?;
         let (identity, version) = (files::identity(&self.path)?, self.setup.schema.version());
-        let has_log = self.setup.medium(&self.path) == Medium::Local;
+        let has_log = self.setup.file_system_kind(&self.path) == FileSystemKind::Local;
         self.writer = Some(Writer {
             session,
             lock,
@@ -148,7 +148,7 @@ impl Writer {
             (kept.counters, kept.known)
         } else {
             self.check_version(path)?;
-            (self.session.counters().map_err(StoreError::from_view)?, Known::default())
+            (self.session.counters().map_err(StoreError::from_view)?, TransactionCache::default())
         };
         self.session.live = Some(Live::new(counters, known));
         Ok(())
@@ -214,7 +214,7 @@ impl Writer {
     }
 
     /// Takes the cache, if no other connection has committed since.
-    fn kept(&mut self, data_version: i64) -> Option<Kept> {
+    fn kept(&mut self, data_version: i64) -> Option<CachedState> {
         self.kept.take().filter(|kept| kept.data_version == data_version)
     }
 
@@ -223,7 +223,7 @@ impl Writer {
         self.kept = self.session.live.take().map(|live| {
             let mut known = live.known.into_inner();
             known.trim();
-            Kept { data_version, counters: live.counters.get(), known }
+            CachedState { data_version, counters: live.counters.get(), known }
         });
     }
 
@@ -401,7 +401,7 @@ impl Reader for SqliteReader {
     }
 
     fn warnings(&self) -> Result<Vec<String>, StoreError> {
-        Ok(self.setup.medium(&self.path).warning(&self.path).into_iter().collect())
+        Ok(self.setup.file_system_kind(&self.path).warning(&self.path).into_iter().collect())
     }
 }
 
@@ -422,29 +422,29 @@ const LOOKS: u32 = 8;
 struct DataVersion<'a> {
     reader: &'a SqliteReader,
     session: Option<Session>,
-    last: Option<Seen>,
+    last: Option<ContentVersion>,
     looks: u32,
 }
 
 /// A value that changes with the content of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ContentVersion {
     Version(Option<i64>),
     File(Option<(Identity, u64, Option<SystemTime>)>),
 }
 
 impl DataVersion<'_> {
-    fn look(&mut self) -> Result<Seen, StoreError> {
+    fn look(&mut self) -> Result<ContentVersion, StoreError> {
         if self.session.is_none() {
             self.session = open::watching(&self.reader.path, self.reader.setup)?;
         }
         let Some(session) = &self.session else {
             let data = std::fs::metadata(&self.reader.path).ok();
             let file = data.map(|data| (files::identity_of(&data), data.len(), data.modified().ok()));
-            return Ok(Seen::File(file));
+            return Ok(ContentVersion::File(file));
         };
         let version = session.one(DATA_VERSION, [], |row| row.get(0));
-        version.map(Seen::Version).map_err(StoreError::from_view)
+        version.map(ContentVersion::Version).map_err(StoreError::from_view)
     }
 }
 
@@ -452,7 +452,7 @@ impl Watch for DataVersion<'_> {
     fn has_changed(&mut self) -> Result<bool, StoreError> {
         let now = self.look()?;
         self.looks = (self.looks + 1) % LOOKS;
-        let may_hide = self.looks == 0 && matches!(now, Seen::File(Some(_)));
+        let may_hide = self.looks == 0 && matches!(now, ContentVersion::File(Some(_)));
         Ok(self.last.replace(now) != Some(now) || may_hide)
     }
 }

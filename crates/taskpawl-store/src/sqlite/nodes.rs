@@ -3,8 +3,8 @@
 use rusqlite::params;
 use taskpawl_model::{Changes, Gate, Node, View};
 
+use super::cache::MAX_NODES;
 use super::insert::{Values, one};
-use super::known::MOST_NODES;
 use super::session::Session;
 use super::write::is_new;
 use crate::StoreError;
@@ -45,7 +45,7 @@ enum Part {
     /// The dependency counts and the gate, which the last dependency changes.
     Gate,
     /// Phase and gate, which the start or the end of the task itself changes.
-    Phase,
+    StatusKind,
     /// Dependency counts, gate and phase, if the task starts in the commit that finishes its last dependency.
     Turn,
     /// All columns without an index.
@@ -55,7 +55,7 @@ enum Part {
 
 impl Part {
     const ALL: [Self; 6] =
-        [Self::Dependencies, Self::Gate, Self::Phase, Self::Turn, Self::Counts, Self::Whole];
+        [Self::Dependencies, Self::Gate, Self::StatusKind, Self::Turn, Self::Counts, Self::Whole];
 
     /// Returns the smallest set of columns that turns `old` into `new`, or `None` if they are equal.
     fn between(old: &Node, new: &Node) -> Option<Self> {
@@ -69,7 +69,7 @@ impl Part {
         } else if (Node { gate_state, opens, ..counted }) == *new {
             Some(Self::Gate)
         } else if (Node { phase, gate_state, opens, ..*old }) == *new {
-            Some(Self::Phase)
+            Some(Self::StatusKind)
         } else if (Node { phase, gate_state, opens, ..counted }) == *new {
             Some(Self::Turn)
         } else if has_same_place(old, new) {
@@ -89,7 +89,7 @@ impl Part {
                 "UPDATE nodes SET dependencies_open = ?2, dependencies_done = ?3, dependencies_skipped = ?4, \
                  dependencies_failed = ?5, gate_state = ?6, opens = ?7 WHERE key = ?1"
             }
-            Self::Phase => "UPDATE nodes SET phase = ?2, gate_state = ?3, opens = ?4 WHERE key = ?1",
+            Self::StatusKind => "UPDATE nodes SET phase = ?2, gate_state = ?3, opens = ?4 WHERE key = ?1",
             Self::Turn => {
                 "UPDATE nodes SET dependencies_open = ?2, dependencies_done = ?3, dependencies_skipped = ?4, \
                  dependencies_failed = ?5, gate_state = ?6, opens = ?7, phase = ?8 WHERE key = ?1"
@@ -117,7 +117,7 @@ impl Part {
             Self::Gate => {
                 values.give(params![key, on.open, on.done, on.skipped, on.failed, gate_state, opens])
             }
-            Self::Phase => values.give(params![key, phase, gate_state, opens]),
+            Self::StatusKind => values.give(params![key, phase, gate_state, opens]),
             Self::Turn => {
                 values.give(params![key, on.open, on.done, on.skipped, on.failed, gate_state, opens, phase])
             }
@@ -171,7 +171,7 @@ impl Session {
         }
         // More than fit would be evicted at once. New nodes are not cached yet, so skipping them leaves no
         // stale entry.
-        if new.len() > MOST_NODES {
+        if new.len() > MAX_NODES {
             new.clear();
         }
         new.into_iter()
@@ -211,7 +211,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use taskpawl_model::{Entry, Gate, GateState, Key, Node, Phase, Priority, Trigger, Work};
+    use taskpawl_model::{Entry, Gate, GateState, Key, Node, Priority, StatusKind, Trigger, Work};
 
     use super::Part;
 
@@ -230,9 +230,12 @@ mod tests {
             (old, None),
             (counted, Some(Part::Dependencies)),
             (Node { gate_state: GateState::Block, opens: Entry::Waiting, ..counted }, Some(Part::Gate)),
-            (Node { phase: Phase::Done, ..old }, Some(Part::Phase)),
-            (Node { phase: Phase::InProgress, gate_state: GateState::Ready, ..counted }, Some(Part::Turn)),
-            (Node { phase: Phase::Done, priority: Priority::Low, ..old }, Some(Part::Whole)),
+            (Node { phase: StatusKind::Done, ..old }, Some(Part::StatusKind)),
+            (
+                Node { phase: StatusKind::InProgress, gate_state: GateState::Ready, ..counted },
+                Some(Part::Turn),
+            ),
+            (Node { phase: StatusKind::Done, priority: Priority::Low, ..old }, Some(Part::Whole)),
             (gate(|gate| gate.undecided = true), Some(Part::Counts)),
             (gate(|gate| gate.entry = Entry::Waiting), Some(Part::Counts)),
             (gate(|gate| gate.subtasks.failed = 1), Some(Part::Counts)),

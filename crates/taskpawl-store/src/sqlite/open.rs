@@ -11,8 +11,8 @@ use super::schema::{Kind, Schema};
 use super::session::Session;
 use crate::StoreError;
 use crate::faults::{self, Fault};
+use crate::file_system::FileSystemKind;
 use crate::files::{self, LockFile, with_suffix};
-use crate::medium::Medium;
 
 /// Busy timeout. Only other programs can cause it to pass, because our own processes wait for the lock file
 /// instead.
@@ -23,15 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Setup {
     pub(super) schema: Schema,
     /// The assumed file system kind; `None` asks the system.
-    pub(super) medium: Option<Medium>,
+    pub(super) file_system_kind: Option<FileSystemKind>,
 }
 
 impl Setup {
     /// The setup outside of tests.
-    pub(super) const REAL: Self = Self { schema: Schema::CURRENT, medium: None };
+    pub(super) const REAL: Self = Self { schema: Schema::CURRENT, file_system_kind: None };
 
-    pub(super) fn medium(self, path: &Path) -> Medium {
-        self.medium.unwrap_or_else(|| Medium::of(path))
+    pub(super) fn file_system_kind(self, path: &Path) -> FileSystemKind {
+        self.file_system_kind.unwrap_or_else(|| FileSystemKind::of(path))
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) enum ReadOnly {
 pub(super) fn read_only(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     match usable_length(path)? {
         0 => Ok(ReadOnly::Absent),
-        _ if has_log(path)? && setup.medium(path) == Medium::Local => shared(path, setup),
+        _ if has_log(path)? && setup.file_system_kind(path) == FileSystemKind::Local => shared(path, setup),
         _ => frozen(path, setup),
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn read_only(path: &Path, setup: Setup) -> Result<ReadOnly, StoreErro
 /// Opens the database at `path` to watch for changes. Returns `None` if it does not exist or has no
 /// write-ahead log.
 pub(super) fn watching(path: &Path, setup: Setup) -> Result<Option<Session>, StoreError> {
-    if usable_length(path)? == 0 || !has_log(path)? || setup.medium(path) != Medium::Local {
+    if usable_length(path)? == 0 || !has_log(path)? || setup.file_system_kind(path) != FileSystemKind::Local {
         return Ok(None);
     }
     let session = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, "")?;
@@ -87,7 +87,7 @@ fn newer_copy(session: &Session, setup: Setup, version: i64) -> Result<ReadOnly,
 
 fn frozen(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     let mut lock = lock_shared(path)?;
-    if has_log(path)? && setup.medium(path) == Medium::Local {
+    if has_log(path)? && setup.file_system_kind(path) == FileSystemKind::Local {
         // The writer that held the lock until now has created the log.
         return shared(path, setup);
     }
@@ -142,8 +142,8 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
         setup.schema.identify(&check.connection, path)?;
     }
     let mut session = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, "")?;
-    let medium = setup.medium(path);
-    if medium != Medium::Local {
+    let file_system_kind = setup.file_system_kind(path);
+    if file_system_kind != FileSystemKind::Local {
         // In exclusive mode SQLite reads an existing log without shared memory.
         set(&session, "locking_mode = EXCLUSIVE")?;
     }
@@ -151,7 +151,7 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
         Kind::Empty => 0,
         Kind::Store(version) => version,
     };
-    choose_journal(&session, medium)?;
+    choose_journal(&session, file_system_kind)?;
     if !has_old_log {
         // New directory entries must be as durable as the commits. The bundled SQLite is compiled without
         // directory syncs.
@@ -169,8 +169,8 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
 /// Chooses the journal mode. A write-ahead log needs shared memory, which network file systems do not have.
 /// They get a rollback journal in TRUNCATE mode: the truncation is synced, while a deleted journal could
 /// reappear after a power failure.
-fn choose_journal(session: &Session, medium: Medium) -> Result<(), StoreError> {
-    if medium == Medium::Local {
+fn choose_journal(session: &Session, file_system_kind: FileSystemKind) -> Result<(), StoreError> {
+    if file_system_kind == FileSystemKind::Local {
         return set(session, "journal_mode = WAL");
     }
     set(session, "journal_mode = TRUNCATE")?;

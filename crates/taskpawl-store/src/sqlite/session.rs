@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use taskpawl_model::{Status, ViewResult};
 
-use super::known::Known;
+use super::cache::TransactionCache;
 use crate::StoreError;
 
 /// Counters that each commit maintains, so that no query has to count rows.
@@ -32,13 +32,13 @@ pub(super) struct Live {
     /// The current counters. They are written once, at the end of the transaction.
     pub(super) counters: Cell<Counters>,
     /// The cache. It saves most reads of a write, because the rules read everything before they change it.
-    pub(super) known: RefCell<Known>,
+    pub(super) known: RefCell<TransactionCache>,
     /// True if there are deleted tasks; `None` until the first query.
     pub(super) has_deleted: Cell<Option<bool>>,
 }
 
 impl Live {
-    pub(super) fn new(counters: Counters, known: Known) -> Self {
+    pub(super) fn new(counters: Counters, known: TransactionCache) -> Self {
         let has_deleted = Cell::new(None);
         Self { before: counters, counters: Cell::new(counters), known: RefCell::new(known), has_deleted }
     }

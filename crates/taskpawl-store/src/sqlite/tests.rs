@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use taskpawl_model::{
     ActorKind, Changes, Command, Context, DependencyCounts, EdgeChange, Entry, EventKind, EventQuery,
-    GateState, Key, NewEvent, Node, Origin, Phase, Priority, Query, Request, Status, SubtaskCounts,
+    GateState, Key, NewEvent, Node, Origin, Priority, Query, Request, Status, StatusKind, SubtaskCounts,
     TaskChange, TaskId, TaskRecord, Trigger, View, Work,
 };
 
+use super::cache::MAX_NODES;
 use super::find::statements;
-use super::known::MOST_NODES;
-use super::log::{COMMITS, MOST, STEP};
+use super::log::{COMMITS, MAX, STEP};
 use super::open::Setup;
 use super::schema::Schema;
 use super::view::sql;
@@ -310,8 +310,8 @@ fn alternating_writers_do_not_extend_the_log_without_bound() {
         other.write(&new_task(2 * key + 1, "b")).unwrap();
     }
     let log = length(&crate::files::with_suffix(&path, "-wal"));
-    assert!(log <= MOST + STEP, "{log} bytes");
-    assert!(log > MOST / 2, "positive control: {log} bytes, because both have extended it");
+    assert!(log <= MAX + STEP, "{log} bytes");
+    assert!(log > MAX / 2, "positive control: {log} bytes, because both have extended it");
 }
 
 /// Whichever columns are updated, another connection must read the complete node from the file.
@@ -331,10 +331,11 @@ fn every_changed_column_of_a_node_is_written() {
             node.gate.dependencies = DependencyCounts { open: 31, done: 32, skipped: 33, failed: 34 };
             (node.gate_state, node.opens) = (GateState::Ready, Entry::Open);
         },
-        |node| (node.phase, node.gate_state, node.opens) = (Phase::Done, GateState::Skip, Entry::Shut),
+        |node| (node.phase, node.gate_state, node.opens) = (StatusKind::Done, GateState::Skip, Entry::Shut),
         |node| {
             node.gate.dependencies = DependencyCounts { open: 41, done: 42, skipped: 43, failed: 44 };
-            (node.phase, node.gate_state, node.opens) = (Phase::Failed, GateState::Block, Entry::Waiting);
+            (node.phase, node.gate_state, node.opens) =
+                (StatusKind::Failed, GateState::Block, Entry::Waiting);
         },
         |node| {
             node.gate.dependencies = DependencyCounts { open: 51, done: 52, skipped: 53, failed: 54 };
@@ -345,7 +346,7 @@ fn every_changed_column_of_a_node_is_written() {
         |node| {
             (node.priority, node.work, node.gate.trigger) = (Priority::Low, Work::Manual, Trigger::AnyDone);
         },
-        |node| node.phase = Phase::Todo,
+        |node| node.phase = StatusKind::Todo,
     ];
     for (number, step) in steps.into_iter().enumerate() {
         step(&mut node);
@@ -367,7 +368,7 @@ fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
         kind: ActorKind::Program,
         run: None,
         origin: Origin::Library,
-        gatekeeper: None,
+        policy_hook: None,
     };
     let request = |number: u32| {
         let spec = TaskSpec { name: format!("task {number}"), ..TaskSpec::default() };
@@ -400,7 +401,7 @@ fn gates_left_undecided_by_an_earlier_version_are_decided_by_runs_and_commands()
         kind: ActorKind::Program,
         run: None,
         origin: Origin::Library,
-        gatekeeper: None,
+        policy_hook: None,
     };
     let ready = || {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
@@ -634,7 +635,7 @@ fn unchanged_indexes_are_not_written() {
     assert_eq!(pages_of_update(|record| record.spec.labels.clear()), 7, "plus labels and their index");
 }
 
-fn leased() -> taskpawl_model::TaskState {
+fn leased() -> taskpawl_model::TaskStatus {
     let lease_until = chrono::DateTime::from_timestamp(60, 0);
     let claim = taskpawl_model::Claim {
         run: None,
@@ -643,10 +644,10 @@ fn leased() -> taskpawl_model::TaskState {
         lease_until,
         lease: None,
     };
-    taskpawl_model::TaskState::InProgress { claim }
+    taskpawl_model::TaskStatus::InProgress { claim }
 }
 
-fn held() -> taskpawl_model::TaskState {
+fn held() -> taskpawl_model::TaskStatus {
     let claim = taskpawl_model::Claim {
         run: None,
         actor: "ann".into(),
@@ -654,7 +655,7 @@ fn held() -> taskpawl_model::TaskState {
         lease_until: None,
         lease: None,
     };
-    taskpawl_model::TaskState::InProgress { claim }
+    taskpawl_model::TaskStatus::InProgress { claim }
 }
 
 /// Returns one change that creates the tasks with these keys.
@@ -709,7 +710,7 @@ fn edges_are_added_and_removed_in_order() {
 fn the_cache_matches_the_file_after_a_very_large_plan() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
-    let mut changes = new_tasks(1..u32::try_from(MOST_NODES).unwrap() + 2);
+    let mut changes = new_tasks(1..u32::try_from(MAX_NODES).unwrap() + 2);
     let mut node = Node::new(Key(0), Trigger::AllDone, Work::Manual);
     node.gate.dependencies.open = 7;
     changes.nodes.insert(Key(0), node);

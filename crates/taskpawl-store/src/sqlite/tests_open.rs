@@ -11,20 +11,22 @@ use taskpawl_model::{ActorKind, Command, Context, NewTask, Origin, Request, Stat
 use super::open::Setup;
 use super::open_with;
 use super::schema::Schema;
+use crate::file_system::FileSystemKind;
 use crate::files::with_suffix;
 use crate::handle::Handle;
-use crate::medium::Medium;
 use crate::{Store, StoreError};
 
 /// A schema after the current one.
 const LATER: &str = "CREATE TABLE later (x INTEGER); INSERT INTO later VALUES (7);";
-const NEXT: Setup = Setup { schema: Schema { migrations: &with_later() }, medium: Some(Medium::Local) };
+const NEXT: Setup =
+    Setup { schema: Schema { migrations: &with_later() }, file_system_kind: Some(FileSystemKind::Local) };
 const BAD: Setup = Setup {
     schema: Schema { migrations: &with(["CREATE TABLE later (x); CREATE TABLE tasks (x)"]) },
-    medium: Some(Medium::Local),
+    file_system_kind: Some(FileSystemKind::Local),
 };
-const NOW: Setup = Setup { schema: Schema::CURRENT, medium: Some(Medium::Local) };
-const NETWORK: Setup = Setup { schema: Schema::CURRENT, medium: Some(Medium::Remote("NFS")) };
+const NOW: Setup = Setup { schema: Schema::CURRENT, file_system_kind: Some(FileSystemKind::Local) };
+const NETWORK: Setup =
+    Setup { schema: Schema::CURRENT, file_system_kind: Some(FileSystemKind::Remote("NFS")) };
 
 const CURRENT: usize = Schema::CURRENT.migrations.len();
 
@@ -82,7 +84,7 @@ fn create(store: &Arc<dyn Store>, id: &str) -> Result<(), StoreError> {
         kind: ActorKind::Program,
         run: None,
         origin: Origin::Library,
-        gatekeeper: None,
+        policy_hook: None,
     };
     let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
     let task = NewTask { id: id.into(), spec, ..NewTask::default() };
@@ -126,7 +128,7 @@ fn a_read_of_an_older_database_changes_nothing_and_a_write_keeps_a_copy() {
 fn a_read_of_an_older_database_without_log_changes_nothing() {
     let scene = Scene::new(NETWORK);
     let before = scene.names();
-    let handle = scene.open(Setup { medium: NETWORK.medium, ..NEXT });
+    let handle = scene.open(Setup { file_system_kind: NETWORK.file_system_kind, ..NEXT });
     assert_eq!((count(&handle), count(&handle)), (1, 1));
     assert_eq!(scene.names(), before);
     assert_eq!(handle.wait_change(0, Duration::ZERO).unwrap(), 1);

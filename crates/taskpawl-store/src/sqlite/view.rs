@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord,
-    Query, RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    Actor, CallRecord, DurationSource, Event, EventQuery, Key, KeySpace, Node, Period, PlanRecord, Query,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View,
     ViewResult, Work,
 };
 
+use super::cache::TransactionCache;
 use super::find::Statement;
-use super::known::Known;
 use super::session::Session;
 use super::{history, rows};
 use crate::words::Code as _;
@@ -47,12 +47,12 @@ impl Session {
     }
 
     /// Returns a cached value. Only transactions of the writing connection have a cache.
-    fn of_known<T>(&self, ask: impl FnOnce(&Known) -> Option<T>) -> Option<T> {
+    fn of_known<T>(&self, ask: impl FnOnce(&TransactionCache) -> Option<T>) -> Option<T> {
         self.live.as_ref().and_then(|live| ask(&live.known.borrow()))
     }
 
     /// Adds to the cache, if there is one.
-    fn note(&self, note: impl FnOnce(&mut Known)) {
+    fn note(&self, note: impl FnOnce(&mut TransactionCache)) {
         if let Some(live) = &self.live {
             note(&mut live.known.borrow_mut());
         }
@@ -393,14 +393,14 @@ impl View for Session {
         self.all(sql, params![prefix, end], |row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?)))
     }
 
-    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
+    fn each_undo_snapshot(&self, each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {
         self.each("SELECT revision, image FROM undo WHERE image IS NOT NULL", [], |row| {
             each(rows::number(row, 0)?, rows::json(row, 1)?);
             Ok(())
         })
     }
 
-    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {
+    fn undo_snapshot(&self, revision: u64) -> ViewResult<Option<Arc<UndoSnapshot>>> {
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
         let sql = "SELECT image FROM undo WHERE revision = ?1 AND image IS NOT NULL";
         Ok(self.one(sql, [revision], |row| rows::json(row, 0))?.map(Arc::new))

@@ -6,9 +6,9 @@ use taskpawl_model::{
     TaskChange, TaskId, TaskRecord, View,
 };
 
+use super::cache::MAX_TASKS;
 use super::excerpt::{self, OfBody};
 use super::insert::{Values, one};
-use super::known::MOST_TASKS;
 use super::rows::{Time, to_json};
 use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
@@ -57,7 +57,7 @@ impl Session {
         }
         // Events come before the undo snapshot, whose key is the revision of the last one.
         self.put_events(&changes.events)?;
-        self.put_image(changes)?;
+        self.put_undo_snapshot(changes)?;
         if let Some(done) = &changes.request {
             let sql = "INSERT INTO requests VALUES (?1, ?2, ?3)";
             self.execute(sql, params![done.actor_key(), done.request, self.json(done)?])?;
@@ -86,7 +86,7 @@ impl Session {
         let mut known = self.live().known.borrow_mut();
         // `trim` would drop a large number of new tasks at the end of the transaction, so do not clone them
         // into the cache.
-        let new = new.into_iter().take_while(|_| tasks.len() <= MOST_TASKS);
+        let new = new.into_iter().take_while(|_| tasks.len() <= MAX_TASKS);
         present.into_iter().chain(new).for_each(|(key, change)| known.note_task(key, change.record.clone()));
         Ok(())
     }
@@ -303,14 +303,16 @@ impl Session {
     }
 
     /// Stores the undo snapshot of the command.
-    fn put_image(&self, changes: &Changes) -> Result<(), StoreError> {
-        let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return Ok(()) };
+    fn put_undo_snapshot(&self, changes: &Changes) -> Result<(), StoreError> {
+        let (Some(undo_snapshot), Some(event)) = (&changes.undo_snapshot, changes.events.first()) else {
+            return Ok(());
+        };
         let last = self.live().counters.get().revision;
         let first = integer(last + 1 - changes.events.len() as u64);
         let last = integer(last);
         let undoes = changes.undoes.map(integer);
         let sql = "INSERT INTO undo VALUES (?1, ?2, ?3, ?4, NULL, ?5)";
-        self.execute(sql, params![last, first, event.actor.as_str(), undoes, self.json(image)?])?;
+        self.execute(sql, params![last, first, event.actor.as_str(), undoes, self.json(undo_snapshot)?])?;
         let others = changes.undone_by.iter().map(|(undone, by)| (integer(*undone), by.map(integer)));
         for (undone, by) in undoes.map(|undone| (undone, Some(last))).into_iter().chain(others) {
             self.execute("UPDATE undo SET undone_by = ?2 WHERE revision = ?1", params![undone, by])?;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::{
     ActorKind, Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind,
-    EventQuery, Key, KeyRequest, NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round,
-    RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewError, ViewResult, Work, parse_plan,
+    EventQuery, IdempotentRequest, Key, KeyRequest, NewCall, NewTask, Priority, Prune, Query, Refusal,
+    Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskStatus, View, ViewError, ViewResult,
+    Work, parse_plan,
 };
 use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
@@ -74,7 +75,7 @@ fn events_are_found_by_their_kind(open: Open<'_>) {
             scope: scope.to_owned(),
             items: vec![item],
             cleared,
-            keeper: None,
+            liveness_lock: None,
             kept: false,
         })
     };
@@ -274,7 +275,7 @@ fn an_idempotent_request_is_not_repeated(open: Open<'_>) {
     let once = |name: &str, digest: &str, id: &str| {
         let (request_name, digest) = (name.to_owned(), digest.to_owned());
         let command = Command::Create(Box::new(task(id)));
-        request(Command::Once(Box::new(Once { request: request_name, digest, command })))
+        request(Command::Idempotent(Box::new(IdempotentRequest { request: request_name, digest, command })))
     };
     let store = open();
     let first = accept(&store, once("r", "1", "a"));
@@ -322,8 +323,8 @@ fn an_actor_of_another_kind_has_nothing_to_undo(open: Open<'_>) {
 fn prune_removes_old_requests(open: Open<'_>) {
     let once = |name: &str, second: i64| {
         let command = Command::Create(Box::new(task(name)));
-        let once = Once { request: name.to_owned(), digest: String::new(), command };
-        let mut request = request(Command::Once(Box::new(once)));
+        let once = IdempotentRequest { request: name.to_owned(), digest: String::new(), command };
+        let mut request = request(Command::Idempotent(Box::new(once)));
         request.context.now = at(second);
         request
     };
@@ -555,7 +556,7 @@ fn counts_follow_the_statuses(open: Open<'_>) {
     };
     assert_eq!(counts(&store), [(Status::Blocked, 2), (Status::Done, 1), (Status::Failed, 1)]);
     let reason = store.view(|view| Ok(view.task(key(view, "d")?)?.unwrap().body.state.clone())).unwrap();
-    assert_eq!(reason, TaskState::blocked(BlockedReason::Dependency { ids: vec![] }));
+    assert_eq!(reason, TaskStatus::blocked(BlockedReason::Dependency { ids: vec![] }));
     accept(&store, request(Command::Delete { ids: vec!["d".to_owned()] }));
     assert_eq!(counts(&store), [(Status::Blocked, 1), (Status::Done, 1), (Status::Failed, 1)]);
 }

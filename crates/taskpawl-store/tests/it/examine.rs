@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use taskpawl_model::{ActorKind, Command, Context, NewTask, Origin, TaskId};
-use taskpawl_store::{Finding, Location, Severity, StoreError, examine, open};
+use taskpawl_store::{Diagnostic, Location, Severity, StoreError, examine, open};
 
 use crate::support::{accept, after, at, create, request, task, task_with_call};
 
@@ -55,16 +55,16 @@ impl Scene {
         Connection::open(self.path()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    fn examine(&self, mend: bool) -> Vec<Finding> {
+    fn examine(&self, repair: bool) -> Vec<Diagnostic> {
         let context = Context {
             now: at(0),
             actor: "ann".into(),
             kind: ActorKind::Program,
             run: None,
             origin: Origin::Cli,
-            gatekeeper: None,
+            policy_hook: None,
         };
-        examine(&self.location, mend.then_some(&context)).unwrap()
+        examine(&self.location, repair.then_some(&context)).unwrap()
     }
 
     fn names(&self) -> Vec<String> {
@@ -76,10 +76,10 @@ impl Scene {
     }
 }
 
-fn lines(found: &[Finding], directory: &Path) -> Vec<String> {
+fn lines(found: &[Diagnostic], directory: &Path) -> Vec<String> {
     let directory = format!("{}/", directory.display());
-    let line = |finding: &Finding| {
-        let done = if finding.is_mended { "mended" } else { "open" };
+    let line = |finding: &Diagnostic| {
+        let done = if finding.is_repaired { "mended" } else { "open" };
         let text = format!("{} {done} | {}: {}", finding.check, finding.place, finding.message);
         text.replace(&directory, "")
     };
@@ -136,7 +136,7 @@ fn derived_data_is_repaired() {
         assert_eq!(scene.examine(false), [], "{name}");
         assert_eq!(
             lines(&found, Path::new("x")).len(),
-            mended.iter().filter(|finding| finding.is_mended).count(),
+            mended.iter().filter(|finding| finding.is_repaired).count(),
             "{name}"
         );
         assert!(scene.names().contains(&"tasks.db.mended-1.bak".to_owned()), "{name}: a copy is kept");
@@ -161,7 +161,7 @@ fn a_wrong_index_is_rebuilt() {
          WHERE name = 'nodes_by_phase'; PRAGMA writable_schema = RESET",
     );
     let found = scene.examine(true);
-    assert!(found.iter().any(|finding| finding.check == "index" && finding.is_mended), "{found:?}");
+    assert!(found.iter().any(|finding| finding.check == "index" && finding.is_repaired), "{found:?}");
     assert_eq!(scene.examine(false), []);
 }
 
@@ -205,7 +205,7 @@ fn a_damaged_file_is_found_and_left_alone() {
     fs::write(scene.path(), &bytes).unwrap();
     let _ = fs::remove_file(scene.path().with_extension("db-wal"));
     let found = scene.examine(true);
-    assert!(found.iter().any(|finding| finding.check == "integrity" && !finding.is_mended), "{found:?}");
+    assert!(found.iter().any(|finding| finding.check == "integrity" && !finding.is_repaired), "{found:?}");
     assert!(fs::read(scene.path()).unwrap() == bytes);
     let scene = Scene::json();
     fs::write(scene.path(), "{\"schemaVersion\": 1, \"tasks\"").unwrap();
@@ -236,7 +236,7 @@ fn file_modes_are_narrowed_and_leftovers_removed() {
     let found = scene.examine(false);
     let checks: Vec<_> = found.iter().map(|finding| finding.check).collect();
     assert_eq!(checks, ["mode", "mode", "left_over"]);
-    assert!(scene.examine(true).iter().all(|finding| finding.is_mended));
+    assert!(scene.examine(true).iter().all(|finding| finding.is_repaired));
     assert_eq!(scene.examine(false), []);
     assert!(!left.exists() && foreign.exists());
     assert_eq!(fs::metadata(scene.path()).unwrap().permissions().mode() & 0o777, 0o600);

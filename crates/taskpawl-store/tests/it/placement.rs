@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use taskpawl_store::{
-    CopyChoice, Environment, Location, Place, PlacementError, Rule, initialize, locate, open, resolve_copy,
+    CopyChoice, Environment, Location, PlacementError, Rule, StorePlacement, initialize, locate, open,
+    resolve_copy,
 };
 
 use crate::support::{accept, create, task};
@@ -44,7 +45,7 @@ impl World {
         self.top.join("home/.local/state/taskpawl").join(id)
     }
 
-    fn project(&self, path: &str, id: &str) -> Place {
+    fn project(&self, path: &str, id: &str) -> StorePlacement {
         initialize(&self.at(&self.make(path)), id, None).unwrap()
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn request(command: Command) -> Request {
         kind: ActorKind::Program,
         run: None,
         origin: Origin::Cli,
-        gatekeeper: None,
+        policy_hook: None,
     };
     Request { command, context }
 }

@@ -10,7 +10,7 @@ use super::plan::{Decision, RandomCall, RandomPlan, RandomRetry, RandomTask, Scr
 use crate::random::Random;
 
 /// Largest number of tasks in a random plan, without those that calls create.
-const MOST_TASKS: usize = 25;
+const MAX_TASKS: usize = 25;
 
 /// Paths that tasks write. Some contain others, so that overlaps occur.
 const PATHS: [&str; 4] = ["out", "out/a.txt", "log", "src/*.rs"];
@@ -42,7 +42,7 @@ impl RandomPlan {
     }
 
     fn graph(random: &mut Random) -> Self {
-        let count = 1 + random.below(MOST_TASKS);
+        let count = 1 + random.below(MAX_TASKS);
         // Varies the plans between flat and deep, and between dense and sparse.
         let (below, density) = (random.below(80), 1 + random.below(3));
         let params = [

@@ -15,7 +15,7 @@ use super::items::{Holder, Reference, Stand, Work};
 use crate::random::Random;
 
 /// Number of different task ids. Small, because small graphs exercise every rule sooner.
-const MOST_TASKS: usize = 14;
+const MAX_TASKS: usize = 14;
 
 /// Start of the simulated time, in milliseconds since 1970.
 const EPOCH: i64 = 1_893_456_000_000;
@@ -37,7 +37,7 @@ impl Draw<'_> {
         let kind = if is_of_run { ActorKind::Run } else { ActorKind::Program };
         Request {
             command,
-            context: Context { now, actor, kind, run, origin: Origin::Library, gatekeeper: None },
+            context: Context { now, actor, kind, run, origin: Origin::Library, policy_hook: None },
         }
     }
 
@@ -298,7 +298,7 @@ impl Draw<'_> {
     fn new_task(&mut self) -> NewTask {
         // The ids repeat, so that creating a task is often refused once there are many.
         let letters = ["a", "b", "c"];
-        let number = self.random.below(MOST_TASKS);
+        let number = self.random.below(MAX_TASKS);
         let mut id = format!("{}{number:02}", letters[number % 3]);
         if self.random.chance(2) {
             id.push('/');

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    BlockedReason, Command, EventKind, Key, Query, Request, Status, TaskState, View, ViewResult, Work as Ends,
+    BlockedReason, Command, EventKind, Key, Query, Request, Status, TaskStatus, View, ViewResult,
+    Work as Ends,
 };
 use taskpawl_store::{Committer, Location};
 
@@ -226,10 +227,10 @@ fn item(view: &dyn View, key: Key) -> ViewResult<Option<Item>> {
     }))
 }
 
-fn stand(state: TaskState) -> Stand {
+fn stand(state: TaskStatus) -> Stand {
     match state {
-        TaskState::Todo => Stand::Todo,
-        TaskState::InProgress { claim } => Stand::Held(match (claim.run, claim.lease_until) {
+        TaskStatus::Todo => Stand::Todo,
+        TaskStatus::InProgress { claim } => Stand::Held(match (claim.run, claim.lease_until) {
             (Some(run), _) => Holder::Run(run.to_string()),
             (None, until) => {
                 let lease =
@@ -241,16 +242,16 @@ fn stand(state: TaskState) -> Stand {
                 }
             }
         }),
-        TaskState::Blocked { reason } => match *reason {
+        TaskStatus::Blocked { reason } => match *reason {
             BlockedReason::Dependency { .. } => Stand::BlockedByDependency,
             BlockedReason::Waiting { .. } => Stand::BlockedUntilFinished,
             BlockedReason::MissingTool { .. } => Stand::BlockedForATool,
             BlockedReason::Interrupted { call } => Stand::BlockedByInterruption(call.to_string()),
             BlockedReason::Manual { .. } | BlockedReason::Approval { .. } => Stand::BlockedByHand,
         },
-        TaskState::Done => Stand::Done,
-        TaskState::Failed { .. } => Stand::Failed,
-        TaskState::Cancelled { .. } => Stand::Cancelled,
-        TaskState::Skipped { .. } => Stand::Skipped,
+        TaskStatus::Done => Stand::Done,
+        TaskStatus::Failed { .. } => Stand::Failed,
+        TaskStatus::Cancelled { .. } => Stand::Cancelled,
+        TaskStatus::Skipped { .. } => Stand::Skipped,
     }
 }

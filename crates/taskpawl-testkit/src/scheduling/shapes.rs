@@ -144,14 +144,17 @@ fn in_tree(graph: &mut Instance, random: &mut Random, scale: usize) {
 fn montage(graph: &mut Instance, random: &mut Random, scale: usize) {
     let images = 60 * scale;
     let projected: Vec<usize> = (0..images).map(|_| graph.add(around(random, 173), &[])).collect();
-    let pairs = (0..images).flat_map(|image| (1..=3).map(move |next| (image, (image + next) % images)));
+    let pairs = (0..images)
+        .flat_map(|undo_snapshot| (1..=3).map(move |next| (undo_snapshot, (undo_snapshot + next) % images)));
     let overlaps: Vec<usize> = pairs
         .map(|(one, other)| graph.add(around(random, 66), &[projected[one], projected[other]]))
         .collect();
     let fitted = graph.add(around(random, 14_326), &overlaps);
     let model = graph.add(around(random, 38_449), &[fitted]);
-    let corrected: Vec<usize> =
-        projected.iter().map(|image| graph.add(around(random, 172), &[model, *image])).collect();
+    let corrected: Vec<usize> = projected
+        .iter()
+        .map(|undo_snapshot| graph.add(around(random, 172), &[model, *undo_snapshot]))
+        .collect();
     let mosaics: Vec<usize> = (corrected.chunks(15))
         .map(|tile| {
             let table = graph.add(around(random, 278), tile);

@@ -1,6 +1,6 @@
 //! End of a simulation: all actors have stopped, and undisturbed runs complete the plan.
 
-use taskpawl_model::{CallId, CallStatus, Phase, Query, Status, TaskId, View, ViewResult, Work};
+use taskpawl_model::{CallId, CallStatus, Query, Status, StatusKind, TaskId, View, ViewResult, Work};
 
 use super::tools::is_repeatable;
 use super::world::World;
@@ -149,7 +149,9 @@ fn unsettled_calls(view: &dyn View) -> ViewResult<Vec<String>> {
                 CallStatus::Running => false,
                 CallStatus::Interrupted => !is_repeatable(&call),
                 CallStatus::Skipped => true,
-                CallStatus::Pending | CallStatus::Failed | CallStatus::Cancelled => node.phase != Phase::Done,
+                CallStatus::Pending | CallStatus::Failed | CallStatus::Cancelled => {
+                    node.phase != StatusKind::Done
+                }
             };
             if !is_right {
                 wrong.push(format!("call `{}` of `{}`: {:?}", call.id, task.id, call.body));

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    Answer, BlockedReason, CallId, CallSpec, Command, Key, Map, NewCall, NewTask, Phase, Query, Refusal,
-    Round, Status, TaskId, TaskRecord, TaskSpec, TaskState, View, ViewResult, Work, recovery::open_questions,
+    Answer, BlockedReason, CallId, CallSpec, Command, Key, Map, NewCall, NewTask, Query, Refusal, Round,
+    Status, StatusKind, TaskId, TaskRecord, TaskSpec, TaskStatus, View, ViewResult, Work,
+    recovery::open_questions,
 };
 
 use super::happening::{Happening, Held};
@@ -367,13 +368,13 @@ fn actor(agent: usize) -> String {
 }
 
 fn is_expired(record: &TaskRecord, now: taskpawl_model::Timestamp) -> bool {
-    matches!(&record.body.state, TaskState::InProgress { claim } if claim.is_expired(now))
+    matches!(&record.body.state, TaskStatus::InProgress { claim } if claim.is_expired(now))
 }
 
 fn interrupted(view: &dyn View) -> ViewResult<Vec<Interrupted>> {
     let mut found = Vec::new();
     for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
-        if view.node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+        if view.node(key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
             continue;
         }
         let Some(task) = view.task(key)? else { continue };

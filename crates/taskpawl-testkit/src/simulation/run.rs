@@ -7,7 +7,7 @@ use taskpawl_model::recovery::Plan;
 use taskpawl_model::run_loop::{Input, LoopOptions, RunLimits, RunLoop};
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    Answer, Budget, Command, Map, Period, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskState,
+    Answer, Budget, Command, Map, Period, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskStatus,
 };
 
 use super::happening::Happening;
@@ -41,7 +41,7 @@ pub(super) struct Run {
 }
 
 pub(super) fn holder(task: &TaskRecord) -> Option<&RunId> {
-    if let TaskState::InProgress { claim } = &task.body.state { claim.run.as_ref() } else { None }
+    if let TaskStatus::InProgress { claim } = &task.body.state { claim.run.as_ref() } else { None }
 }
 
 impl World {

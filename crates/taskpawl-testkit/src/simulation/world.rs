@@ -15,7 +15,7 @@ use crate::plans::RandomPlan;
 use crate::random::Random;
 
 /// Step limit. No simulation needs as many steps, so one that exceeds it does not terminate.
-const MOST_STEPS: u64 = 20_000;
+const MAX_STEPS: u64 = 20_000;
 
 /// Start of the simulated time, in milliseconds since 1970.
 const EPOCH: i64 = 1_893_456_000_000;
@@ -143,8 +143,8 @@ impl World {
             self.step += 1;
             self.coverage.add("steps");
             self.happen(happening);
-            if self.step > MOST_STEPS {
-                self.fail(format!("it has not ended after {MOST_STEPS} steps"));
+            if self.step > MAX_STEPS {
+                self.fail(format!("it has not ended after {MAX_STEPS} steps"));
             }
             if self.is_broken() {
                 return;
@@ -200,7 +200,7 @@ impl World {
             kind,
             run,
             origin: Origin::Library,
-            gatekeeper: None,
+            policy_hook: None,
         };
         Request { command, context }
     }

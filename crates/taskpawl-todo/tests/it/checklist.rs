@@ -167,11 +167,11 @@ fn each_accepted_write_is_mirrored_to_the_events_of_the_store() {
     let events = plan.store().events_since(0, 0).unwrap();
     let kinds: Vec<_> = events.into_iter().map(|event| event.kind).collect();
     let EventKind::Checklist(list) = &kinds[0] else { panic!("{kinds:?}") };
-    let keeper = list.keeper.clone();
-    assert!(keeper.is_some());
+    let liveness_lock = list.liveness_lock.clone();
+    assert!(liveness_lock.is_some());
     let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
     let (scope, cleared, kept) = ("s".to_owned(), false, false);
-    let list = ChecklistChanged { scope, items: items.clone(), cleared, keeper, kept };
+    let list = ChecklistChanged { scope, items: items.clone(), cleared, liveness_lock, kept };
     assert_eq!(kinds, [EventKind::Checklist(Box::new(list))]);
     let lists = mirrored_lists(&plan, host.root()).unwrap();
     assert_eq!((lists.len(), &lists[0].items, lists[0].actor.as_str()), (1, &items, "model"));

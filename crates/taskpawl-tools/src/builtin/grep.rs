@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::first::First;
-use super::walk::{Found, Gaps, files, matcher};
+use super::walk::{Gaps, WalkEntry, files, matcher};
 use super::{Blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -167,11 +167,11 @@ impl<'a> Search<'a> {
     }
 
     /// Returns whether a match in this file would still be kept.
-    fn has_room_for(&self, found: &Found) -> bool {
+    fn has_room_for(&self, found: &WalkEntry) -> bool {
         self.matches.has_room_for(&(found.shown.clone(), 0, Line::default()))
     }
 
-    fn file(&mut self, found: Found, file: File) -> io::Result<()> {
+    fn file(&mut self, found: WalkEntry, file: File) -> io::Result<()> {
         let reader = Cancelled { cx: self.cx, file };
         let mut hits = Hits {
             path: found.shown,

@@ -15,7 +15,7 @@ use crate::error::ToolError;
 use crate::root::Root;
 
 /// File from a walk.
-pub(super) struct Found {
+pub(super) struct WalkEntry {
     /// Absolute path.
     pub(super) path: PathBuf,
     /// Path relative to the working directory of the call.
@@ -60,7 +60,7 @@ pub(super) fn files(
     start: &Path,
     dir: &Path,
     gaps: &mut Gaps,
-    mut visit: impl FnMut(Found, &mut Gaps),
+    mut visit: impl FnMut(WalkEntry, &mut Gaps),
 ) -> Result<(), ToolError> {
     // The walker also reads the ignore files of all parent directories.
     if let Some(above) = start
@@ -104,7 +104,7 @@ pub(super) fn files(
         }
         let path = entry.into_path();
         let shown = path.strip_prefix(dir).unwrap_or(&path).to_owned();
-        visit(Found { path, shown }, gaps);
+        visit(WalkEntry { path, shown }, gaps);
     }
     let [unfit, hidden] = &*skipped;
     gaps.unreadable += unfit.load(Ordering::Relaxed);

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::directory::Directory;
 use super::layer::{Layer, LayerKind, Standing};
-use super::rule::{Look, Rule};
+use super::rule::{CallShape, Rule};
 use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
 use crate::files::read_if_there;
 use crate::registry::Registry;
@@ -122,7 +122,7 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
     Ok(layer)
 }
 
-type Place<'a, 'd> = &'a Spanned<DeValue<'d>>;
+type RulePosition<'a, 'd> = &'a Spanned<DeValue<'d>>;
 
 /// Example call for a rule: tool, arguments, and origin if given.
 type Example = (String, Map<String, Value>, Option<CallOrigin>);
@@ -142,7 +142,7 @@ impl Reader<'_> {
         PolicyError::Invalid { path, line, problem: problem.into(), hint }
     }
 
-    fn expected(&self, value: Place<'_, '_>, what: &str, expected: &str) -> PolicyError {
+    fn expected(&self, value: RulePosition<'_, '_>, what: &str, expected: &str) -> PolicyError {
         let shown: String = self.text[value.span()].chars().take(60).collect();
         self.wrong(value.span().start, format!("`{what}` cannot be `{shown}`, expected {expected}"), None)
     }
@@ -151,7 +151,7 @@ impl Reader<'_> {
         self.wrong(at, format!("unknown key `{key}`"), Some(hint(key, known)))
     }
 
-    fn table<'v, 'd>(&self, value: Place<'v, 'd>, what: &str) -> Result<&'v DeTable<'d>, PolicyError> {
+    fn table<'v, 'd>(&self, value: RulePosition<'v, 'd>, what: &str) -> Result<&'v DeTable<'d>, PolicyError> {
         if let DeValue::Table(table) = value.get_ref() {
             Ok(table)
         } else {
@@ -159,13 +159,13 @@ impl Reader<'_> {
         }
     }
 
-    fn text_of<'v>(&self, value: Place<'v, '_>, what: &str) -> Result<&'v str, PolicyError> {
+    fn text_of<'v>(&self, value: RulePosition<'v, '_>, what: &str) -> Result<&'v str, PolicyError> {
         value.get_ref().as_str().ok_or_else(|| self.expected(value, what, "text in quotes"))
     }
 
     fn list<'v, 'd>(
         &self,
-        value: Place<'v, 'd>,
+        value: RulePosition<'v, 'd>,
         what: &str,
     ) -> Result<&'v [Spanned<DeValue<'d>>], PolicyError> {
         if let DeValue::Array(list) = value.get_ref() {
@@ -175,14 +175,14 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&self, value: Place<'_, '_>, what: &str) -> Result<Vec<String>, PolicyError> {
+    fn texts(&self, value: RulePosition<'_, '_>, what: &str) -> Result<Vec<String>, PolicyError> {
         self.list(value, what)?.iter().map(|item| self.text_of(item, what).map(str::to_owned)).collect()
     }
 
     /// Reads one of several words.
     fn word<T>(
         &self,
-        value: Place<'_, '_>,
+        value: RulePosition<'_, '_>,
         what: &str,
         all: &[&str],
         read: impl Fn(&str) -> Option<T>,
@@ -195,11 +195,14 @@ impl Reader<'_> {
         })
     }
 
-    fn origin(&self, value: Place<'_, '_>) -> Result<CallOrigin, PolicyError> {
+    fn origin(&self, value: RulePosition<'_, '_>) -> Result<CallOrigin, PolicyError> {
         self.word(value, "origins", &origin_words(), CallOrigin::from_word)
     }
 
-    fn origins(&self, value: Place<'_, '_>) -> Result<BTreeMap<CallOrigin, (Standing, usize)>, PolicyError> {
+    fn origins(
+        &self,
+        value: RulePosition<'_, '_>,
+    ) -> Result<BTreeMap<CallOrigin, (Standing, usize)>, PolicyError> {
         let all: Vec<&str> = Standing::ALL.iter().map(|standing| standing.as_str()).collect();
         let mut values = BTreeMap::new();
         for (key, value) in self.table(value, "origins")? {
@@ -212,7 +215,7 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    fn forbidden(&self, value: Place<'_, '_>) -> Result<BTreeMap<SandboxLift, usize>, PolicyError> {
+    fn forbidden(&self, value: RulePosition<'_, '_>) -> Result<BTreeMap<SandboxLift, usize>, PolicyError> {
         let ways: Vec<&str> = SandboxLift::ALL.iter().map(|way| way.as_str()).collect();
         let mut values = BTreeMap::new();
         for (key, value) in self.table(value, "sandbox")? {
@@ -229,7 +232,7 @@ impl Reader<'_> {
     }
 
     /// Reads the `decisions` table; returns the line that requires a PIN.
-    fn pin(&self, value: Place<'_, '_>) -> Result<Option<usize>, PolicyError> {
+    fn pin(&self, value: RulePosition<'_, '_>) -> Result<Option<usize>, PolicyError> {
         let mut line = None;
         for (key, value) in self.table(value, "decisions")? {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
@@ -249,7 +252,7 @@ impl Reader<'_> {
 
     // Parsing of rules.
 
-    fn rules(&self, value: Place<'_, '_>) -> Result<Vec<Rule>, PolicyError> {
+    fn rules(&self, value: RulePosition<'_, '_>) -> Result<Vec<Rule>, PolicyError> {
         let mut rules = Vec::new();
         for item in self.list(value, "rules")? {
             rules.push(self.rule(item)?);
@@ -257,7 +260,7 @@ impl Reader<'_> {
         Ok(rules)
     }
 
-    fn rule(&self, value: Place<'_, '_>) -> Result<Rule, PolicyError> {
+    fn rule(&self, value: RulePosition<'_, '_>) -> Result<Rule, PolicyError> {
         let table = self.table(value, "rules")?;
         let at = value.span().start;
         let mut rule = Rule {
@@ -303,7 +306,7 @@ impl Reader<'_> {
         Ok(rule)
     }
 
-    fn decision(&self, value: Place<'_, '_>) -> Result<Decision, PolicyError> {
+    fn decision(&self, value: RulePosition<'_, '_>) -> Result<Decision, PolicyError> {
         let all: Vec<&str> = Decision::ALL.iter().map(|decision| decision.as_str()).collect();
         self.word(value, "decision", &all, Decision::from_word)
     }
@@ -327,7 +330,7 @@ impl Reader<'_> {
         Err(self.wrong(at, problem, None))
     }
 
-    fn origins_of_rule(&self, value: Place<'_, '_>) -> Result<Vec<CallOrigin>, PolicyError> {
+    fn origins_of_rule(&self, value: RulePosition<'_, '_>) -> Result<Vec<CallOrigin>, PolicyError> {
         let list = self.list(value, "origins")?;
         if list.is_empty() {
             return Err(self.expected(value, "origins", "at least one; everybody is meant without it"));
@@ -336,7 +339,7 @@ impl Reader<'_> {
     }
 
     /// Reads patterns of directories relative to the root of the project.
-    fn directories(&self, value: Place<'_, '_>) -> Result<Vec<GlobMatcher>, PolicyError> {
+    fn directories(&self, value: RulePosition<'_, '_>) -> Result<Vec<GlobMatcher>, PolicyError> {
         let pattern = |text: &String| {
             let glob = GlobBuilder::new(Directory::of(text).within()?).literal_separator(true).build();
             glob.ok().map(|glob| glob.compile_matcher())
@@ -349,7 +352,7 @@ impl Reader<'_> {
     }
 
     /// Reads the first words of a command: a text, or a list with one word or several alternatives for each position.
-    fn argv(&self, value: Place<'_, '_>) -> Result<Vec<Vec<String>>, PolicyError> {
+    fn argv(&self, value: RulePosition<'_, '_>) -> Result<Vec<Vec<String>>, PolicyError> {
         let expected = "words such as [\"git\", [\"fetch\", \"pull\"]]";
         let argv: Vec<Vec<String>> = if let Some(text) = value.get_ref().as_str() {
             // Text is split at blanks. A reader could expect quotes and operators to work as in a shell, so that they
@@ -363,7 +366,7 @@ impl Reader<'_> {
             }
             text.split_whitespace().map(|word| vec![word.to_owned()]).collect()
         } else {
-            let place = |item: Place<'_, '_>| {
+            let place = |item: RulePosition<'_, '_>| {
                 let is_list = matches!(item.get_ref(), DeValue::Array(_));
                 if is_list {
                     self.texts(item, "argv")
@@ -378,7 +381,7 @@ impl Reader<'_> {
         if is_empty { Err(self.expected(value, "argv", expected)) } else { Ok(argv) }
     }
 
-    fn sandbox(&self, value: Place<'_, '_>) -> Result<SandboxNeed, PolicyError> {
+    fn sandbox(&self, value: RulePosition<'_, '_>) -> Result<SandboxNeed, PolicyError> {
         let mut need = SandboxNeed::default();
         for (key, value) in self.table(value, "sandbox")? {
             match key.get_ref().as_ref() {
@@ -396,13 +399,19 @@ impl Reader<'_> {
 
     // Examples of rules.
 
-    fn try_examples(&self, rule: &Rule, list: &'static str, value: Place<'_, '_>) -> Result<(), PolicyError> {
+    fn try_examples(
+        &self,
+        rule: &Rule,
+        list: &'static str,
+        value: RulePosition<'_, '_>,
+    ) -> Result<(), PolicyError> {
         for item in self.list(value, list)? {
             let (tool, args, origin) = self.example(rule, list, item)?;
             // An example without an origin must not fail only because the rule is limited to some origins.
             let origin = origin.or_else(|| rule.origins.first().copied()).unwrap_or(CallOrigin::Plan);
             let call = PolicyCall { tool: &tool, args: &args, origin, sandbox: None };
-            if rule.is_about(&Look::at(&call, &Registry::new(), [Path::new(""); 2])) != (list == "match") {
+            if rule.is_about(&CallShape::at(&call, &Registry::new(), [Path::new(""); 2])) != (list == "match")
+            {
                 let (path, line) = (self.path.to_owned(), self.line(item.span().start));
                 let (rule, example) =
                     (rule.to_string(), self.text[item.span()].trim_matches(['"', '\'']).to_owned());
@@ -413,7 +422,7 @@ impl Reader<'_> {
     }
 
     /// Reads an example call: a command line, or the name of a tool if the rule has no words; an argv; or a table.
-    fn example(&self, rule: &Rule, list: &str, value: Place<'_, '_>) -> Result<Example, PolicyError> {
+    fn example(&self, rule: &Rule, list: &str, value: RulePosition<'_, '_>) -> Result<Example, PolicyError> {
         let args = |name: &str, value: Value| Map::from_iter([(name.to_owned(), value)]);
         match value.get_ref() {
             DeValue::String(tool) if rule.argv.is_empty() => Ok((tool.to_string(), Map::new(), None)),
@@ -426,7 +435,7 @@ impl Reader<'_> {
         }
     }
 
-    fn example_call(&self, table: &DeTable<'_>, whole: Place<'_, '_>) -> Result<Example, PolicyError> {
+    fn example_call(&self, table: &DeTable<'_>, whole: RulePosition<'_, '_>) -> Result<Example, PolicyError> {
         let (mut tool, mut args, mut origin) = (None, Map::new(), None);
         for (key, value) in table {
             match key.get_ref().as_ref() {

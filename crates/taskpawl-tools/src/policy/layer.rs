@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::command::Plain;
 use super::near::{NearRule, near_rules};
-use super::rule::{Look, Rule};
+use super::rule::{CallShape, Rule};
 use super::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, Step, words};
 use crate::text::one_line;
 
@@ -119,9 +119,9 @@ impl Layer {
     }
 
     /// Returns the decision of this layer on a call.
-    pub(crate) fn say<'a>(&'a self, look: &Look<'_>, setting: &Setting) -> Said<'a> {
+    pub(crate) fn say<'a>(&'a self, look: &CallShape<'_>, setting: &Setting) -> LayerDecision<'a> {
         let call = look.call;
-        let said = |decision, by| Said { layer: self, decision, by };
+        let said = |decision, by| LayerDecision { layer: self, decision, by };
         let plain = match self.strictest(look) {
             Some(rule) if rule.is_surely_about(look) => said(rule.decision, By::Rule(rule)),
             Some(rule) => said(rule.decision, By::Doubt(rule)),
@@ -131,7 +131,7 @@ impl Layer {
                         call,
                         setting,
                         &rules,
-                        Said { layer: self, decision: Decision::Allow, by: By::Rule(rules[0]) },
+                        LayerDecision { layer: self, decision: Decision::Allow, by: By::Rule(rules[0]) },
                     );
                 }
                 None => self.say_of_origin(call, setting),
@@ -141,13 +141,13 @@ impl Layer {
     }
 
     /// Returns the strictest rule that applies among those that ask or deny; the first one of several.
-    fn strictest(&self, look: &Look<'_>) -> Option<&Rule> {
+    fn strictest(&self, look: &CallShape<'_>) -> Option<&Rule> {
         let about = self.rules.iter().filter(|rule| rule.decision > Decision::Allow && rule.is_about(look));
         about.reduce(|first, next| if next.decision > first.decision { next } else { first })
     }
 
     /// Returns the rules that together allow every command of a call.
-    fn allowing(&self, look: &Look<'_>) -> Option<Vec<&Rule>> {
+    fn allowing(&self, look: &CallShape<'_>) -> Option<Vec<&Rule>> {
         let rules = || self.rules.iter().filter(|rule| rule.decision == Decision::Allow);
         // One rule for the whole call is preferred, so that the reason names a single line.
         let whole = rules().find(|rule| rule.is_about(look));
@@ -163,14 +163,14 @@ impl Layer {
     }
 
     /// Returns the allow rules that match a call except for a missing key.
-    fn near(&self, look: &Look<'_>) -> Vec<NearRule> {
+    fn near(&self, look: &CallShape<'_>) -> Vec<NearRule> {
         let plain = look.commands().and_then(|commands| commands.plain.as_deref());
         let is_asked = |rule: &Rule| rule.allows_commands_of(look.call);
         plain.map_or_else(Vec::new, |plain| near_rules(self, plain, is_asked))
     }
 
-    fn say_of_origin(&self, call: &PolicyCall<'_>, setting: &Setting) -> Said<'_> {
-        let said = |decision, by| Said { layer: self, decision, by };
+    fn say_of_origin(&self, call: &PolicyCall<'_>, setting: &Setting) -> LayerDecision<'_> {
+        let said = |decision, by| LayerDecision { layer: self, decision, by };
         let line = self.origins.get(&call.origin).map(|(_, line)| *line);
         let by = By::Origin { origin: call.origin, line };
         match self.standing(call.origin) {
@@ -197,8 +197,8 @@ impl Layer {
         call: &PolicyCall<'_>,
         setting: &Setting,
         rules: &[&Rule],
-        said: Said<'a>,
-    ) -> Said<'a> {
+        said: LayerDecision<'a>,
+    ) -> LayerDecision<'a> {
         let Some(need) = call.sandbox.filter(|need| **need != SandboxNeed::default()) else { return said };
         let ways = [
             (need.net, SandboxLift::Net),
@@ -207,7 +207,7 @@ impl Layer {
         let asked = ways.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, way)| way);
         for way in asked {
             if let Some(line) = self.forbidden.get(&way) {
-                return Said {
+                return LayerDecision {
                     layer: self,
                     decision: Decision::Deny,
                     by: By::Forbidden { way, line: *line },
@@ -220,7 +220,7 @@ impl Layer {
         if is_free || said.decision >= Decision::Ask {
             return said;
         }
-        Said { layer: self, decision: Decision::Ask, by: By::Wider }
+        LayerDecision { layer: self, decision: Decision::Ask, by: By::Wider }
     }
 }
 
@@ -250,7 +250,7 @@ const MAX_NEAR: usize = 3;
 
 /// Decision of one layer with its reason.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct LayerDecision<'a> {
     layer: &'a Layer,
     pub(crate) decision: Decision,
     by: By<'a>,
@@ -279,16 +279,16 @@ enum By<'a> {
     },
 }
 
-impl Said<'_> {
+impl LayerDecision<'_> {
     /// Returns the allow rules that match a call except for a missing key, if the call needs an approval because no
     /// rule applied.
-    pub(crate) fn near(&self, look: &Look<'_>) -> Vec<NearRule> {
+    pub(crate) fn near(&self, look: &CallShape<'_>) -> Vec<NearRule> {
         let no_rule_decided = matches!(self.by, By::Origin { .. } | By::Unconfined);
         if no_rule_decided && self.decision == Decision::Ask { self.layer.near(look) } else { Vec::new() }
     }
 
     /// Returns the reason why a call does not simply run, with a remedy.
-    pub(crate) fn why(&self, look: &Look<'_>) -> String {
+    pub(crate) fn why(&self, look: &CallShape<'_>) -> String {
         format!("{}{}", self.why_at_all(), self.texts_of_near(&self.near(look)))
     }
 
@@ -373,7 +373,7 @@ impl Said<'_> {
         }
     }
 
-    pub(crate) fn step(&self, look: &Look<'_>) -> Step {
+    pub(crate) fn step(&self, look: &CallShape<'_>) -> Step {
         let (rule, line) = match self.by {
             By::Rule(rule) | By::Doubt(rule) => (Some(rule.to_string()), Some(rule.line)),
             By::Origin { line, .. } => (None, line),

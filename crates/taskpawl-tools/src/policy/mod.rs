@@ -32,8 +32,8 @@ pub use version::content_hash;
 use crate::registry::Registry;
 use crate::root::is_surely_outside;
 use crate::sandbox::{SandboxMode, SandboxSettings};
-use layer::Said;
-use rule::Look;
+use layer::LayerDecision;
+use rule::CallShape;
 
 /// Path of the ceiling, the policy of the machine. No other file and no flag overrides it.
 pub const CEILING: &str = "/etc/taskpawl/policy.toml";
@@ -242,7 +242,7 @@ impl Policy {
                 layers.extend(file::read(path, kind)?);
             }
         }
-        // The user's layer was read first; `judge` relies on the ceiling coming first.
+        // The user's layer was read first; `authorize` relies on the ceiling coming first.
         layers.sort_by_key(Layer::kind);
         Ok(Self::of(layers))
     }
@@ -355,12 +355,12 @@ impl Policy {
         rules.flat_map(|rule| rule.sandbox.write.iter().map(String::as_str))
     }
 
-    fn look<'a>(&'a self, call: &'a PolicyCall<'a>) -> Look<'a> {
-        Look::at(call, &self.tools, [&self.directory, &self.real_directory])
+    fn look<'a>(&'a self, call: &'a PolicyCall<'a>) -> CallShape<'a> {
+        CallShape::at(call, &self.tools, [&self.directory, &self.real_directory])
     }
 
     /// Decides on a call. The reason is given unless the call simply runs.
-    pub fn judge(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
+    pub fn authorize(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
         let (look, setting) = (self.look(call), self.setting());
         let said = self.layers.iter().map(|layer| layer.say(&look, &setting));
         // Of equally strict decisions the first one counts, so that the reason names the ceiling before a project.
@@ -394,7 +394,8 @@ impl Policy {
     /// Returns the decision on a call with the decision of each layer.
     pub fn explain(&self, call: &PolicyCall<'_>) -> Explained {
         let (look, setting) = (self.look(call), self.setting());
-        let said: Vec<Said<'_>> = self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
+        let said: Vec<LayerDecision<'_>> =
+            self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
         let strictest = said.iter().map(|said| said.decision).max().unwrap_or(Decision::Allow);
         let in_vain = if strictest == Decision::Ask { self.in_vain(call) } else { None };
         let decision = if in_vain.is_some() { Decision::Deny } else { strictest };

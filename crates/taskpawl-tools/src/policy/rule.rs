@@ -60,7 +60,7 @@ impl Rule {
     ///
     /// An allow rule applies only to a call that it matches for certain. A rule that asks or denies also applies to a
     /// call that may match it.
-    pub(crate) fn is_about(&self, look: &Look<'_>) -> bool {
+    pub(crate) fn is_about(&self, look: &CallShape<'_>) -> bool {
         let call = look.call;
         if !self.is_for(call) {
             return false;
@@ -135,7 +135,7 @@ impl Rule {
 
     /// Returns whether the rule applies because of the literal words of a call, and not only because an unknown word
     /// may be anything. The reason for a decision depends on this.
-    pub(crate) fn is_surely_about(&self, look: &Look<'_>) -> bool {
+    pub(crate) fn is_surely_about(&self, look: &CallShape<'_>) -> bool {
         // `$` is the name of no program and equals no word of a rule, so that only literal words can match.
         let known = |word: &Word| {
             if word.certainty == Certainty::Literal { word.clone() } else { Word::literal("$") }
@@ -231,7 +231,7 @@ impl fmt::Display for Rule {
 }
 
 /// Call under evaluation. Its commands are parsed on first use, since many rules only look at the tool.
-pub(crate) struct Look<'a> {
+pub(crate) struct CallShape<'a> {
     pub(crate) call: &'a PolicyCall<'a>,
     tools: &'a Registry,
     /// Paths of the root of the project, with and without links; empty if unknown.
@@ -239,7 +239,7 @@ pub(crate) struct Look<'a> {
     commands: OnceCell<Option<Commands>>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> CallShape<'a> {
     pub(crate) fn at(call: &'a PolicyCall<'a>, tools: &'a Registry, roots: [&'a Path; 2]) -> Self {
         Self { call, tools, roots, commands: OnceCell::new() }
     }

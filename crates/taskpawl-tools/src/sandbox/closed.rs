@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::carve::{plain, real};
+use super::excluded_paths::{plain, real};
 use super::made::Watch;
 use super::places::SandboxPlaces;
 use super::tree::Tree;
@@ -165,7 +165,7 @@ impl Unopened {
         let said = closed.map(|path| {
             let real = real(path);
             let shown = path.display();
-            if self.protect.iter().any(|place| real.starts_with(super::carve::real(place))) {
+            if self.protect.iter().any(|place| real.starts_with(super::excluded_paths::real(place))) {
                 return format!(
                     "`{shown}` is not opened to programs: `protect` in `[sandbox]` of the configuration names it"
                 );

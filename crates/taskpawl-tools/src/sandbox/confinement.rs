@@ -9,8 +9,8 @@ use taskpawl_process::{
 };
 use thiserror::Error;
 
-use super::carve::{is_within, open_up, real};
 use super::closed::{ClosedPlaces, Opener, Place, Rules, Unopened};
+use super::excluded_paths::{is_within, open_up, real};
 use super::hard_links::OtherNames;
 use super::links::{Detour, leads_elsewhere, leads_out, links_in};
 use super::made::{Found, Watch};

@@ -5,8 +5,8 @@ use std::fs::{Metadata, read_dir};
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::carve::{is_within, real};
 use super::closed::{Opener, Place, has_other_names};
+use super::excluded_paths::{is_within, real};
 use crate::scan::{ScanBounds, ScanStopped};
 
 /// How many files of a protected directory are looked at, and among how many entries other names are looked for: a program may make as

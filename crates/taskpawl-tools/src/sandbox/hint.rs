@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use taskpawl_process::{Network, Outcome, Profile, Program, Sandbox, SpawnError};
 
-use super::carve::{is_within, plain};
 use super::closed::{ClosedPlaces, Unopened};
+use super::excluded_paths::{is_within, plain};
 use crate::context::CallContext;
 use crate::scan::ScanBounds;
 
@@ -101,7 +101,7 @@ const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net`
 
 /// What holds a program that failed.
 #[derive(Clone, Copy)]
-struct Walls<'a> {
+struct DenialContext<'a> {
     profile: &'a Profile,
     cwd: &'a Path,
     unopened: &'a Unopened,
@@ -116,7 +116,7 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
     if let Some(said) = of_memory(profile, outcome) {
         return Some(said);
     }
-    let walls = Walls { profile, cwd: &program.cwd, unopened: &closed.unopened() };
+    let walls = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
     of_lines(walls, &outcome.stderr.text).or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
@@ -168,7 +168,7 @@ impl Denials {
 
     fn hint_now(&self, said: &str) -> Option<String> {
         let Sandbox::On(profile) = &self.sandbox else { return None };
-        of_lines(Walls { profile, cwd: &self.cwd, unopened: &self.unopened }, said)
+        of_lines(DenialContext { profile, cwd: &self.cwd, unopened: &self.unopened }, said)
     }
 
     /// Returns what of its sandbox keeps the program from being started.
@@ -182,7 +182,7 @@ async fn looked_up(look: impl FnOnce() -> Option<String> + Send + 'static) -> Op
     ScanBounds::default().at_most(MAX_LOOK).run(move |_| Ok(look())).await.ok().flatten()
 }
 
-fn of_lines(walls: Walls<'_>, said: &str) -> Option<String> {
+fn of_lines(walls: DenialContext<'_>, said: &str) -> Option<String> {
     let mut lines = said.lines().rev().take(LINES);
     lines.find_map(|line| of_own(walls, line).or_else(|| of_line(walls, line)))
 }
@@ -215,7 +215,7 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
 }
 
 /// No flag opens what is ours, but there is another way to the plan.
-fn of_own(walls: Walls<'_>, line: &str) -> Option<String> {
+fn of_own(walls: DenialContext<'_>, line: &str) -> Option<String> {
     let is_own =
         || paths(line).iter().any(|path| is_within(&plain(&walls.cwd.join(path)), &walls.unopened.own));
     ((says(line, &DENIED) || says(line, &MISSING)) && is_own()).then(|| {
@@ -236,8 +236,8 @@ fn has_words(text: &str, words: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(is_inner) && !text[at + words.len()..].starts_with(is_inner))
 }
 
-fn of_line(walls: Walls<'_>, line: &str) -> Option<String> {
-    let Walls { profile, cwd, unopened } = walls;
+fn of_line(walls: DenialContext<'_>, line: &str) -> Option<String> {
+    let DenialContext { profile, cwd, unopened } = walls;
     let says = |phrases: &[&str]| says(line, phrases);
     if profile.network == Network::None && says(&UNREACHABLE) {
         return Some(NO_NETWORK.to_owned());
@@ -280,7 +280,7 @@ fn of_line(walls: Walls<'_>, line: &str) -> Option<String> {
 }
 
 /// Returns which place is there and not for the program: what is hidden stands there empty, and what is elsewhere not at all.
-fn unseen(Walls { profile, cwd, unopened }: Walls<'_>, line: &str) -> Option<String> {
+fn unseen(DenialContext { profile, cwd, unopened }: DenialContext<'_>, line: &str) -> Option<String> {
     let is_unseen = |path: &Path| path.exists() && !may_read(profile, path);
     // Who makes a file finds that the directory is missing.
     let is_unseen_above = |path: &Path| !path.exists() && path.parent().is_some_and(is_unseen);
@@ -304,7 +304,11 @@ fn first_path(cwd: &Path, line: &str, is_it: impl Fn(&Path) -> bool) -> Option<P
 }
 
 /// Returns why a path was denied, if the sandbox did it.
-fn denied(Walls { profile, unopened, .. }: Walls<'_>, path: &Path, line: &str) -> Option<String> {
+fn denied(
+    DenialContext { profile, unopened, .. }: DenialContext<'_>,
+    path: &Path,
+    line: &str,
+) -> Option<String> {
     if is_within(path, &profile.hidden) {
         return Some(unreadable(profile, unopened, path));
     }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::carve::real;
+use super::excluded_paths::real;
 
 /// A link that leads a named place away.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde_json::{Map, Value, json};
 
-use super::carve::beside;
 use super::closed::is_opened;
+use super::excluded_paths::beside;
 use super::places::SandboxPlaces;
 use super::repositories::{self, Indexed, Indexes};
 use super::sockets::is_somebodys;
@@ -18,7 +18,7 @@ use crate::error::ToolError;
 use crate::scan::{ScanBounds, ScanStopped};
 
 /// How many of them a result names, and how many a warning.
-const NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 const WARNED: usize = 5;
 
 /// How much is looked at beside one that was named in a protected place: a program may make as much as it likes.
@@ -342,8 +342,8 @@ fn created(
     made.retain(|Obeyed { place, path, .. }| {
         !cx.closed.is_named(place, path) && !is_opened(place, path, named)
     });
-    let shown = made.iter().take(NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
-    CreatedInCall { names: shown, more: made.len().saturating_sub(NAMED), gap }
+    let shown = made.iter().take(MAX_NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
+    CreatedInCall { names: shown, more: made.len().saturating_sub(MAX_NAMED), gap }
 }
 
 impl CreatedInCall {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use taskpawl_process::{Profile, Program, Sandbox};
 
-use super::carve::{is_within, plain};
+use super::excluded_paths::{is_within, plain};
 
 /// How much of a command line is looked at.
 const BYTES: usize = 64 << 10;

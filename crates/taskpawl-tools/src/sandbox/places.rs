@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::carve::plain;
+use super::excluded_paths::plain;
 use super::repositories;
 use super::tree::is_skipped;
 

@@ -13,8 +13,8 @@ use rustix::fs::OFlags;
 
 use self::index::{Entry, EntryKind};
 use self::settings::Led;
-use super::carve::plain;
 use super::dotenv;
+use super::excluded_paths::plain;
 use super::made::Obeyed;
 use super::tree::is_settled;
 
@@ -26,7 +26,7 @@ const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "i
 const DEPTH: usize = 16;
 
 /// How many submodules and worktrees are looked for.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 
 /// How many hooks of one repository are named; git knows 28 kinds.
 const HOOKS: usize = 50;
@@ -172,7 +172,7 @@ impl Indexes {
                         EntryKind::File(hash) if index::is_as_tracked(&path, hash) => {
                             indexed.tracked.insert(path);
                         }
-                        EntryKind::Gitlink if seen.len() < MOST && seen.insert(path.join(".git")) => {
+                        EntryKind::Gitlink if seen.len() < MAX && seen.insert(path.join(".git")) => {
                             waiting.push(path.join(".git"));
                             indexed.gitlinks.push(path.join(".git"));
                         }
@@ -331,7 +331,7 @@ fn directories(git: &Path) -> Vec<Directory> {
     let mut found: Vec<Directory> = std::iter::once(main).chain(submodules).collect();
     let worktrees: Vec<Directory> = found
         .iter()
-        .flat_map(|directory| directories_in(&directory.path.join("worktrees")).take(MOST))
+        .flat_map(|directory| directories_in(&directory.path.join("worktrees")).take(MAX))
         .map(|path| Directory { path, kind: Kind::Worktree })
         .collect();
     found.extend(worktrees);
@@ -340,7 +340,7 @@ fn directories(git: &Path) -> Vec<Directory> {
 
 fn add_submodules(above: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for directory in directories_in(above) {
-        if depth == 0 || found.len() > MOST {
+        if depth == 0 || found.len() > MAX {
             return;
         }
         if directory.join("HEAD").symlink_metadata().is_ok() {

@@ -16,17 +16,17 @@ fn args(value: Value) -> Map<String, Value> {
     map
 }
 
-fn judge(policy: &Policy, tool: &str, with: Value, origin: CallOrigin) -> (Decision, String) {
-    let (decision, why) = policy.judge(&PolicyCall { tool, args: &args(with), origin, sandbox: None });
+fn authorize(policy: &Policy, tool: &str, with: Value, origin: CallOrigin) -> (Decision, String) {
+    let (decision, why) = policy.authorize(&PolicyCall { tool, args: &args(with), origin, sandbox: None });
     (decision, why.unwrap_or_default())
 }
 
 fn shell(policy: &Policy, command: &str, origin: CallOrigin) -> Decision {
-    judge(policy, "shell", json!({ "command": command }), origin).0
+    authorize(policy, "shell", json!({ "command": command }), origin).0
 }
 
 fn exec(policy: &Policy, argv: &[&str], origin: CallOrigin) -> Decision {
-    judge(policy, "exec", json!({ "argv": argv }), origin).0
+    authorize(policy, "exec", json!({ "argv": argv }), origin).0
 }
 
 /// A call that fails in any case is denied without asking. A path that may be beneath the root is asked about.
@@ -39,7 +39,7 @@ fn a_file_outside_of_the_project_is_denied_without_asking() {
     std::os::unix::fs::symlink(&real, &link).unwrap();
     let policy = Policy::default().in_directory(&link).with_tools(Registry::builtin());
     let decided = |policy: &Policy, tool: &str, path: &str| {
-        judge(policy, tool, json!({"path": path, "content": "", "old": "a", "new": "b"}), AGENT)
+        authorize(policy, tool, json!({"path": path, "content": "", "old": "a", "new": "b"}), AGENT)
     };
     let beneath = [&real, &link].map(|directory| directory.join("f").to_str().unwrap().to_owned());
     for tool in ["write_file", "edit_file"] {
@@ -74,11 +74,11 @@ fn a_file_outside_of_the_project_is_denied_without_asking() {
         let args = args(json!({"path": path}));
         let call =
             PolicyCall { tool: "read_file", args: &args, origin: CallOrigin::Cli, sandbox: Some(&need) };
-        policy.judge(&call).0
+        policy.authorize(&call).0
     };
     assert_eq!((wide("../data/f"), wide("data/f")), (Decision::Deny, Decision::Ask));
     assert_eq!(
-        judge(&policy, "read_file", json!({"path": "../f"}), AGENT).0,
+        authorize(&policy, "read_file", json!({"path": "../f"}), AGENT).0,
         Decision::Allow,
         "a call that is allowed anyway fails by itself"
     );
@@ -97,7 +97,8 @@ const AGENT: CallOrigin = CallOrigin::Agent;
 fn without_a_file_people_are_allowed_and_models_are_asked_about() {
     let policy = Policy::default();
     let decisions = |tool: &str, with: Value| {
-        let of = |origin: &CallOrigin| format!("{origin}={}", judge(&policy, tool, with.clone(), *origin).0);
+        let of =
+            |origin: &CallOrigin| format!("{origin}={}", authorize(&policy, tool, with.clone(), *origin).0);
         CallOrigin::ALL.iter().map(of).collect::<Vec<_>>().join(" ")
     };
     let all = "cli=allow library=allow plan=allow mcp=allow agent=allow";
@@ -110,7 +111,7 @@ fn without_a_file_people_are_allowed_and_models_are_asked_about() {
     assert_eq!(decisions("read_file", json!({"path": "src/lib.rs"})), all);
     assert_eq!(decisions("read_file", json!({"path": "a/.env.local"})), asks);
     assert_eq!(decisions("grep", json!({"pattern": "x"})), all);
-    insta::assert_snapshot!(judge(&policy, "exec", json!({"argv": ["ls"]}), AGENT).1, @"calls that agents add ask unless a rule of the user's policy allows them, or `[origins] agent`");
+    insta::assert_snapshot!(authorize(&policy, "exec", json!({"argv": ["ls"]}), AGENT).1, @"calls that agents add ask unless a rule of the user's policy allows them, or `[origins] agent`");
 }
 
 /// The read-only tools are those whose hints say so.
@@ -119,7 +120,7 @@ fn built_in_tools_that_only_read_need_no_approval() {
     let policy = Policy::default();
     for tool in Registry::builtin().iter() {
         let (name, hints) = (tool.spec().name.as_str(), tool.spec().hints);
-        let runs = judge(&policy, name, json!({}), AGENT).0 == Decision::Allow;
+        let runs = authorize(&policy, name, json!({}), AGENT).0 == Decision::Allow;
         let is_harmless = hints.read_only && !hints.open_world;
         assert_eq!(runs, is_harmless, "{name}: {hints:?}");
     }
@@ -134,7 +135,7 @@ fn a_user_may_allow_models_inside_the_sandbox() {
     let bare = policy.confined_by(&SandboxSettings::off());
     assert_eq!(shell(&bare, "make", AGENT), Decision::Ask);
     assert_eq!(shell(&bare, "make", CallOrigin::Mcp), Decision::Allow);
-    assert_eq!(judge(&bare, "write_file", json!({}), AGENT).0, Decision::Allow);
+    assert_eq!(authorize(&bare, "write_file", json!({}), AGENT).0, Decision::Allow);
     assert_eq!(shell(&bare, "make", CallOrigin::Cli), Decision::Allow);
 }
 
@@ -218,8 +219,9 @@ fn an_allow_rule_covers_exactly_its_command() {
     }
     assert_eq!(exec(&policy, &["cargo", "test", "; make"], AGENT), Decision::Allow);
     assert_eq!(exec(&policy, &["cargo test"], AGENT), Decision::Ask);
-    let with_env =
-        |name: &str| judge(&policy, "exec", json!({"argv": ["cargo", "test"], "env": {name: "x"}}), AGENT).0;
+    let with_env = |name: &str| {
+        authorize(&policy, "exec", json!({"argv": ["cargo", "test"], "env": {name: "x"}}), AGENT).0
+    };
     assert_eq!((with_env("RUST_LOG"), with_env("RUSTC_WRAPPER")), (Decision::Allow, Decision::Ask));
 }
 
@@ -229,7 +231,7 @@ fn an_allowed_command_has_no_input_and_runs_at_the_root_unless_the_rule_says_so(
         let policy = policy(&format!("[[rules]]\ndecision = 'allow'\nargv = ['cargo', 'test']\n{keys}\n"));
         let mut args = json!({"argv": ["cargo", "test"]});
         args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        judge(&policy, "exec", args, AGENT).0
+        authorize(&policy, "exec", args, AGENT).0
     };
     let (allow, ask) = (Decision::Allow, Decision::Ask);
     for (keys, more, expected) in [
@@ -319,7 +321,7 @@ fn a_relative_program_depends_on_the_directory() {
         if let Some(cwd) = cwd {
             with["cwd"] = cwd.into();
         }
-        judge(&policy, "exec", with, AGENT).0
+        authorize(&policy, "exec", with, AGENT).0
     };
     assert_eq!((at(None), at(Some("sub"))), (Decision::Allow, Decision::Ask));
 }
@@ -340,12 +342,12 @@ fn ask_and_deny_rules_apply_to_possible_matches() {
     }
     assert_eq!(exec(&policy, &["env", "-i", "rm", "x"], CallOrigin::Plan), Decision::Deny);
     let by_input = json!({"argv": ["sh", "-s"], "stdin": "rm x"});
-    assert_eq!(judge(&policy, "exec", by_input, CallOrigin::Plan).0, Decision::Deny);
-    let why = judge(&policy, "shell", json!({"command": "git push"}), CallOrigin::Plan).1;
+    assert_eq!(authorize(&policy, "exec", by_input, CallOrigin::Plan).0, Decision::Deny);
+    let why = authorize(&policy, "shell", json!({"command": "git push"}), CallOrigin::Plan).1;
     insta::assert_snapshot!(why, @"`user.toml` line 13 asks about `git push`: it is seen by others");
-    let why = judge(&policy, "shell", json!({"command": "rm x"}), CallOrigin::Plan).1;
+    let why = authorize(&policy, "shell", json!({"command": "rm x"}), CallOrigin::Plan).1;
     insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; who wants it to run has to change that there");
-    let why = judge(&policy, "shell", json!({"command": "cat x.sh | sh"}), CallOrigin::Plan).1;
+    let why = authorize(&policy, "shell", json!({"command": "cat x.sh | sh"}), CallOrigin::Plan).1;
     insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; this may be that: what it runs cannot be read from it for certain; write its programs and arguments out in full");
 }
 
@@ -383,7 +385,7 @@ fn rules_can_name_tools_and_origins() {
         "[[rules]]\ndecision = 'allow'\ntool = 'github/get_*'\norigins = ['mcp']\nmatch = ['github/get_issue']\nnotMatch = ['github/create']\n
          [[rules]]\ndecision = 'deny'\ntool = '*/delete_*'\n",
     );
-    let decide = |tool: &str, origin| judge(&policy, tool, json!({}), origin).0;
+    let decide = |tool: &str, origin| authorize(&policy, tool, json!({}), origin).0;
     assert_eq!(decide("github/get_issue", CallOrigin::Mcp), Decision::Allow);
     assert_eq!(decide("github/get_issue", AGENT), Decision::Ask);
     assert_eq!(decide("github/delete_repo", CallOrigin::Cli), Decision::Deny);
@@ -393,26 +395,26 @@ fn rules_can_name_tools_and_origins() {
 fn more_permissions_than_the_sandbox_has_need_an_approval() {
     let text = "[[rules]]\ndecision = 'allow'\nargv = 'cargo fetch'\nsandbox = { net = true }\n";
     let with = args(json!({"command": "cargo fetch"}));
-    let judge = |policy: &Policy, need: SandboxNeed, origin| {
-        policy.judge(&PolicyCall { tool: "shell", args: &with, origin, sandbox: Some(&need) }).0
+    let authorize = |policy: &Policy, need: SandboxNeed, origin| {
+        policy.authorize(&PolicyCall { tool: "shell", args: &with, origin, sandbox: Some(&need) }).0
     };
     let net = || SandboxNeed { net: true, ..SandboxNeed::default() };
     let write = |path: &str| SandboxNeed { write: vec![path.to_owned()], ..SandboxNeed::default() };
     let plain = Policy::default();
-    assert_eq!(judge(&plain, net(), CallOrigin::Cli), Decision::Ask);
-    assert_eq!(judge(&plain, SandboxNeed::default(), CallOrigin::Cli), Decision::Allow);
+    assert_eq!(authorize(&plain, net(), CallOrigin::Cli), Decision::Ask);
+    assert_eq!(authorize(&plain, SandboxNeed::default(), CallOrigin::Cli), Decision::Allow);
     let wide = policy(text);
-    assert_eq!(judge(&wide, net(), AGENT), Decision::Allow);
-    assert_eq!(judge(&wide, write("/srv"), AGENT), Decision::Ask);
+    assert_eq!(authorize(&wide, net(), AGENT), Decision::Allow);
+    assert_eq!(authorize(&wide, write("/srv"), AGENT), Decision::Ask);
     let granted = SandboxSettings { net: true, write: vec!["/srv".into()], ..SandboxSettings::default() };
     let flags = Policy::default().confined_by(&granted);
-    assert_eq!(judge(&flags, net(), CallOrigin::Plan), Decision::Allow);
-    assert_eq!(judge(&flags, write("/srv/a"), CallOrigin::Plan), Decision::Allow);
-    assert_eq!(judge(&flags, write("/srv/../etc"), CallOrigin::Plan), Decision::Ask);
-    assert_eq!(judge(&flags, write("/srvx"), CallOrigin::Plan), Decision::Ask);
+    assert_eq!(authorize(&flags, net(), CallOrigin::Plan), Decision::Allow);
+    assert_eq!(authorize(&flags, write("/srv/a"), CallOrigin::Plan), Decision::Allow);
+    assert_eq!(authorize(&flags, write("/srv/../etc"), CallOrigin::Plan), Decision::Ask);
+    assert_eq!(authorize(&flags, write("/srvx"), CallOrigin::Plan), Decision::Ask);
     let ceiling =
         Policy::parse(&[(LayerKind::Ceiling, "[sandbox]\nnet = 'deny'\n"), (LayerKind::User, text)]).unwrap();
-    assert_eq!(judge(&ceiling, net(), AGENT), Decision::Deny);
+    assert_eq!(authorize(&ceiling, net(), AGENT), Decision::Deny);
     insta::assert_snapshot!(ceiling.forbids(SandboxLift::Net).unwrap(), @"`ceiling.toml` line 2 forbids it (`[sandbox] net`)");
     assert_eq!(ceiling.forbids(SandboxLift::Off), None);
 }
@@ -428,7 +430,7 @@ fn no_other_layer_overrides_the_ceiling() {
         (LayerKind::Ceiling, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\nreason = 'machine'\n"),
     ];
     let policy = Policy::parse(&layers).unwrap();
-    let (decision, why) = judge(&policy, "shell", json!({"command": "git push"}), AGENT);
+    let (decision, why) = authorize(&policy, "shell", json!({"command": "git push"}), AGENT);
     assert_eq!(decision, Decision::Deny);
     insta::assert_snapshot!(why, @"`ceiling.toml` line 1 denies `git push`: machine; nothing below it allows that");
     assert_eq!(shell(&policy, "git status", AGENT), Decision::Allow);
@@ -663,7 +665,7 @@ fn appended_words_may_match_a_rule() {
     }
     assert_eq!(exec(&deny("rm"), &["find", ".", "-exec", "{}", ";"], CallOrigin::Cli), Decision::Deny);
     let with_input = json!({"argv": ["xargs", "git"], "stdin": "push"});
-    assert_eq!(judge(&push, "exec", with_input, CallOrigin::Cli).0, Decision::Deny);
+    assert_eq!(authorize(&push, "exec", with_input, CallOrigin::Cli).0, Decision::Deny);
     assert_eq!(shell(&deny("rm -rf"), "echo -rf x | xargs rm", CallOrigin::Cli), Decision::Deny);
     assert_eq!(shell(&deny("rm"), "ls | xargs rm", CallOrigin::Cli), Decision::Deny);
 }

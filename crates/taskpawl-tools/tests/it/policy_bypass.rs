@@ -6,15 +6,15 @@ use taskpawl_tools::{CallOrigin, Decision, LayerKind, Policy, PolicyCall};
 /// One expected decision and one command line per row.
 const CASES: &str = include_str!("policy/bypass-cases.txt");
 
-fn judge(policy: &Policy, tool: &str, with: Value) -> (Decision, Decision) {
+fn authorize(policy: &Policy, tool: &str, with: Value) -> (Decision, Decision) {
     let Value::Object(args) = with else { panic!("arguments are an object") };
-    judge_args(policy, tool, &args)
+    authorize_args(policy, tool, &args)
 }
 
 /// Returns the decision of a run, and that of `policy check`.
-fn judge_args(policy: &Policy, tool: &str, args: &Map<String, Value>) -> (Decision, Decision) {
+fn authorize_args(policy: &Policy, tool: &str, args: &Map<String, Value>) -> (Decision, Decision) {
     let call = PolicyCall { tool, args, origin: CallOrigin::Plan, sandbox: None };
-    (policy.judge(&call).0, policy.explain(&call).decision)
+    (policy.authorize(&call).0, policy.explain(&call).decision)
 }
 
 fn cases() -> impl Iterator<Item = (Decision, String)> {
@@ -32,8 +32,8 @@ fn bypass_cases_are_denied_and_harmless_lines_are_allowed() {
         let wrong: Vec<String> = cases()
             .filter_map(|(expected, line)| {
                 let expected = if expected == Decision::Allow { expected } else { decision };
-                let judged = judge(&policy, "shell", json!({ "command": line }));
-                (judged != (expected, expected)).then(|| format!("{judged:?} of {line:?}"))
+                let decided = authorize(&policy, "shell", json!({ "command": line }));
+                (decided != (expected, expected)).then(|| format!("{decided:?} of {line:?}"))
             })
             .collect();
         assert!(wrong.is_empty(), "{} lines: {}", wrong.len(), wrong.join("\n"));
@@ -48,13 +48,13 @@ fn a_nested_shell_does_not_bypass_a_rule() {
         Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
     let denied = (Decision::Deny, Decision::Deny);
     for (_, line) in cases().filter(|(expected, _)| *expected == Decision::Deny) {
-        assert_eq!(judge(&policy, "exec", json!({"argv": ["bash", "-c", line]})), denied, "{line}");
+        assert_eq!(authorize(&policy, "exec", json!({"argv": ["bash", "-c", line]})), denied, "{line}");
         assert_eq!(
-            judge(&policy, "exec", json!({"argv": ["timeout", "9", "sh", "-c", line]})),
+            authorize(&policy, "exec", json!({"argv": ["timeout", "9", "sh", "-c", line]})),
             denied,
             "{line}"
         );
-        assert_eq!(judge(&policy, "exec", json!({"argv": ["sh"], "stdin": line})), denied, "{line}");
+        assert_eq!(authorize(&policy, "exec", json!({"argv": ["sh"], "stdin": line})), denied, "{line}");
     }
 }
 
@@ -63,8 +63,8 @@ fn variables_of_a_call_are_handled_like_those_of_its_line() {
     let policy =
         Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
     let with = |env: Value| {
-        let by_argv = judge(&policy, "exec", json!({"argv": ["git", "x"], "env": env}));
-        assert_eq!(judge(&policy, "shell", json!({"command": "git x", "env": env})), by_argv);
+        let by_argv = authorize(&policy, "exec", json!({"argv": ["git", "x"], "env": env}));
+        assert_eq!(authorize(&policy, "shell", json!({"command": "git x", "env": env})), by_argv);
         by_argv.0
     };
     let config = |key: &str, value: &str| {
@@ -84,9 +84,9 @@ fn variables_of_a_call_are_handled_like_those_of_its_line() {
     }
     assert_eq!(with(json!({"ENV": "./x", "IFS": " "})), Decision::Allow);
     let on_line =
-        |command: &str, env: Value| judge(&policy, "shell", json!({"command": command, "env": env})).0;
+        |command: &str, env: Value| authorize(&policy, "shell", json!({"command": command, "env": env})).0;
     let argv = json!({"argv": ["bash", "-c", "ls"], "env": {"BASH_FUNC_ls%%": "() { git push; }"}});
-    assert_eq!(judge(&policy, "exec", argv).0, Decision::Deny);
+    assert_eq!(authorize(&policy, "exec", argv).0, Decision::Deny);
     assert_eq!(on_line("ls", json!({"BASH_FUNC_ls%%": "() { cat x; }"})), Decision::Allow);
     assert_eq!(on_line("sh -ic true", json!({"ENV": "./x"})), Decision::Deny);
     assert_eq!(on_line("ls", json!({"HOME": "./x"})), Decision::Allow);

@@ -120,7 +120,7 @@ fn args(value: &Value) -> Map<String, Value> {
 
 fn decide(policy: &Policy, tool: &str, value: &Value) -> Decision {
     let args = args(value);
-    policy.judge(&PolicyCall { tool, args: &args, origin: CallOrigin::Agent, sandbox: None }).0
+    policy.authorize(&PolicyCall { tool, args: &args, origin: CallOrigin::Agent, sandbox: None }).0
 }
 
 fn near(policy: &Policy, tool: &str, value: &Value) -> Vec<NearRule> {
@@ -271,7 +271,7 @@ fn a_question_names_the_missing_keys_of_a_rule() {
     let why = |keys: &str, tool: &str, value: &Value| {
         let args = args(value);
         let call = PolicyCall { tool, args: &args, origin: CallOrigin::Agent, sandbox: None };
-        let why = policy(keys).judge(&call).1.unwrap();
+        let why = policy(keys).authorize(&call).1.unwrap();
         why.split_once("; ").map(|(_, near)| near.to_owned()).unwrap_or_default()
     };
     let several = json!({"command": "cd a && B=1 cargo test | cargo test", "env": {"A": "x"}});

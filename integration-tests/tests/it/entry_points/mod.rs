@@ -20,7 +20,7 @@ use self::offers::Spoilt;
 use crate::support::{Figures, Home, Random, scale, seed};
 
 /// Maximum size of a refusal in bytes.
-const MOST_BYTES: usize = 2048;
+const MAX_BYTES: usize = 2048;
 
 /// Manual tasks, tasks with succeeding and failing calls, and tasks that wait for dependencies, a decision or a tool.
 fn plan() -> String {
@@ -107,7 +107,7 @@ fn play(seed: u64, steps: usize, rule: Rule, counts: &mut Counts) {
         if let Outcome::Refused(text) = &outcome {
             counts.refused += 1;
             counts.longest = counts.longest.max(text.len());
-            if text.len() > MOST_BYTES {
+            if text.len() > MAX_BYTES {
                 counts.wordy.push(format!(
                     "{place}: {} bytes: {}…",
                     text.len(),
@@ -283,7 +283,7 @@ fn errors_about_a_large_plan_stay_short() {
             let most = longest.entry(way).or_insert(0);
             *most = text.len().max(*most);
             let start = &text[..text.floor_char_boundary(400)];
-            assert!(text.len() <= MOST_BYTES, "{way}, {kind}: {} bytes: {start}…", text.len());
+            assert!(text.len() <= MAX_BYTES, "{way}, {kind}: {} bytes: {start}…", text.len());
         }
         if kind == "changed work that ran" {
             let problems = error["problems"].as_array().map_or(0, Vec::len);

@@ -18,14 +18,14 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, plain};
-use crate::server::misread;
-use crate::server::unread::too_many_objects;
+use crate::server::invalid_request;
+use crate::server::parse_errors::too_many_objects;
 
 /// The largest request: whole plans come so.
-const MOST_REQUEST_BYTES: usize = 8 << 20;
+const MAX_REQUEST_BYTES: usize = 8 << 20;
 
 /// How many sessions there are at a time. Whoever comes then is served without one: it can do everything but subscribe and be asked.
-const MOST_SESSIONS: usize = 32;
+const MAX_SESSIONS: usize = 32;
 
 /// How long a session lives of which nothing is heard: an agent that waits for its person until the next day goes on with it.
 const IDLE: Duration = Duration::from_hours(24);
@@ -73,7 +73,7 @@ impl<H: Served> Eras<H> {
             };
         }
         let (head, body) = request.into_parts();
-        let body = match Limited::new(body, MOST_REQUEST_BYTES).collect().await {
+        let body = match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
                 return plain(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 8 MiB");
@@ -87,7 +87,9 @@ impl<H: Served> Eras<H> {
             }
             None => {}
         }
-        if let Some((id, error)) = misread::without_form(&body).or_else(|| misread::inexact(&body)) {
+        if let Some((id, error)) =
+            invalid_request::without_form(&body).or_else(|| invalid_request::inexact(&body))
+        {
             return refused(id, error);
         }
         let begins = !is_in_session && begins_a_session(&body) && self.has_room().await;
@@ -101,7 +103,7 @@ impl<H: Served> Eras<H> {
     }
 
     async fn has_room(&self) -> bool {
-        self.sessions.sessions.read().await.len() < MOST_SESSIONS
+        self.sessions.sessions.read().await.len() < MAX_SESSIONS
     }
 }
 
@@ -123,7 +125,7 @@ async fn in_words(answer: Answer) -> Answer {
     let Ok(body) = body.collect().await;
     let mut bytes = body.to_bytes();
     if let Ok(TxJsonRpcMessage::<RoleServer>::Error(mut refused)) = serde_json::from_slice(&bytes) {
-        refused.error = misread::in_words(refused.error);
+        refused.error = invalid_request::in_words(refused.error);
         let message = TxJsonRpcMessage::<RoleServer>::Error(refused);
         bytes = serde_json::to_vec(&message).expect("BUG: an error is JSON").into();
         head.headers.remove(CONTENT_LENGTH);
@@ -135,7 +137,7 @@ fn config(stop: &CancellationToken, has_sessions: bool) -> StreamableHttpServerC
     StreamableHttpServerConfig::default()
         .with_legacy_session_mode(has_sessions)
         .with_json_response(true)
-        .with_max_request_body_bytes(MOST_REQUEST_BYTES)
+        .with_max_request_body_bytes(MAX_REQUEST_BYTES)
         .with_cancellation_token(stop.child_token())
         // The guard has looked at both, more strictly.
         .disable_allowed_hosts()

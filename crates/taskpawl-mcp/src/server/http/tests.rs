@@ -25,10 +25,10 @@ impl Site {
 
     async fn of(plans: Taskpawl, is_guarded: bool) -> Self {
         let server = McpServer::new(plans, ServerOptions::default()).unwrap();
-        let door = HttpDoor::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await.unwrap();
-        let (port, token, stop) = (door.address.port(), door.token.clone(), CancellationToken::new());
-        let guard = is_guarded.then(|| Guard::new(door.address, &door.token));
-        let (listener, until) = (door.listener, stop.clone());
+        let listener = HttpListener::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await.unwrap();
+        let (port, token, stop) = (listener.address.port(), listener.token.clone(), CancellationToken::new());
+        let guard = is_guarded.then(|| Guard::new(listener.address, &listener.token));
+        let (listener, until) = (listener.listener, stop.clone());
         let mut serving = JoinSet::new();
         serving.spawn(async move { serve(&server, listener, guard, until).await });
         Self { port, token, stop, serving }
@@ -288,7 +288,7 @@ async fn addresses_that_others_reach_are_refused() {
         ("0.0.0.0:0", true, "0.0.0.0 stands for every address of this machine"),
         ("[::]:0", true, ":: stands for every address of this machine"),
     ] {
-        let refused = HttpDoor::open(address.parse().unwrap(), is_open).await.unwrap_err();
+        let refused = HttpListener::open(address.parse().unwrap(), is_open).await.unwrap_err();
         assert_eq!(refused.to_string(), said);
     }
 }
@@ -296,8 +296,10 @@ async fn addresses_that_others_reach_are_refused() {
 #[tokio::test]
 async fn every_start_has_another_token() {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (one, other) =
-        (HttpDoor::open(address, false).await.unwrap(), HttpDoor::open(address, false).await.unwrap());
+    let (one, other) = (
+        HttpListener::open(address, false).await.unwrap(),
+        HttpListener::open(address, false).await.unwrap(),
+    );
     assert!(one.token().len() >= 32 && one.token() != other.token());
     assert_eq!(one.url(), format!("http://127.0.0.1:{}/mcp", one.address.port()));
 }

@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
-    CallSpec, Judgement, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem, PlanRecord,
-    PlanTask, Refusal, Selector, TaskId, TaskSpec, complete_part, is_own_field, plan_value, read_plan_up_to,
+    CallSpec, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem, PlanRecord, PlanTask,
+    PolicyDecision, Refusal, Selector, TaskId, TaskSpec, complete_part, is_own_field, plan_value,
+    read_plan_up_to,
 };
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
@@ -196,9 +197,9 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
 
 /// Says why the program that a client wrote into a plan will not run.
 fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
-    match notify.judge(manager.gatekeeper().map(|gatekeeper| &**gatekeeper)) {
-        Judgement::Allow => None,
-        Judgement::Ask { why } | Judgement::Deny { why } => Some(format!(
+    match notify.authorize(manager.policy_hook().map(|policy_hook| &**policy_hook)) {
+        PolicyDecision::Allow => None,
+        PolicyDecision::Ask { why } | PolicyDecision::Deny { why } => Some(format!(
             "`notify` is kept and not run: {why}; it runs when a person applies the plan with it"
         )),
     }
@@ -283,7 +284,7 @@ pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCal
     let fields = fields.map(|field| unknown_field("a task", field));
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
     let unknown =
-        unknown.map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).worded(&caller.words()));
+        unknown.map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).format_with(&caller.words()));
     fields.chain(unknown).collect()
 }
 

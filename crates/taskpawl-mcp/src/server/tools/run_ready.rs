@@ -24,19 +24,19 @@ use crate::server::refusal::Refused;
 use crate::server::runs::key_of;
 
 /// The longest that a call waits for a run, in seconds: clients give up after a minute.
-const MOST_WAIT: u64 = 45;
+const MAX_WAIT: u64 = 45;
 
 /// How long a look for changes blocks a thread.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How many tasks that a run works on are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 pub(super) fn definition() -> Definition {
     Definition {
         description: "Runs all that is ready or becomes so; answers at once with run_id. With run_id: how it stands; wait_s waits for its end; cancel starts nothing more, twice ends what runs. only: plan:NAME, label:NAME or id.",
         input: schema(
-            json!({"only": texts(), "jobs": number(), "run_id": text(), "wait_s": {"type": "integer", "maximum": MOST_WAIT}, "cancel": switch()}),
+            json!({"only": texts(), "jobs": number(), "run_id": text(), "wait_s": {"type": "integer", "maximum": MAX_WAIT}, "cancel": switch()}),
             &[],
             true,
         ),
@@ -63,8 +63,8 @@ pub(in crate::server) struct Arguments {
 impl Arguments {
     pub(in crate::server) fn read(arguments: Map<String, Value>) -> Result<Self, Refused> {
         let arguments: Self = arguments::read(arguments)?;
-        if arguments.wait_s > MOST_WAIT {
-            return Err(Refused::argument("wait_s", format!("expected at most {MOST_WAIT}")));
+        if arguments.wait_s > MAX_WAIT {
+            return Err(Refused::argument("wait_s", format!("expected at most {MAX_WAIT}")));
         }
         let is_start = arguments.run_id.is_none();
         let has_start = arguments.jobs.is_some() || !arguments.only.is_empty();
@@ -255,14 +255,14 @@ pub(in crate::server) fn describe(
         .with("counts", brief::counts(&counts))
         .with("running", if state == RunState::Running { json!(running) } else { Value::Null })
         .with("failed", json!(failed.iter().map(brief::task).collect::<Vec<_>>()))
-        .with("onHold", json!(waiting.iter().take(NAMED).map(brief::question).collect::<Vec<_>>()))
+        .with("onHold", json!(waiting.iter().take(MAX_NAMED).map(brief::question).collect::<Vec<_>>()))
         .with("asks", json!(asked.iter().map(key_of).collect::<Vec<_>>()))
         .with("problem", json!(server.runs().problem(id)));
     let mut actions = Vec::new();
     let scope = if run.scope.is_empty() { json!({}) } else { json!({"only": run.scope}) };
     match state {
         RunState::Running => {
-            actions.push(Action::call("run_ready", json!({"run_id": run.id, "wait_s": MOST_WAIT})));
+            actions.push(Action::call("run_ready", json!({"run_id": run.id, "wait_s": MAX_WAIT})));
             let stops = server.runs().stops(id);
             if stops > 0 {
                 answer = answer.with("stopping", json!(stopping(stops)));
@@ -273,7 +273,7 @@ pub(in crate::server) fn describe(
         }
         RunState::Killed => actions.push(Action::call("run_ready", scope)),
         RunState::Finished => {
-            let ready = manager.explain_ready(&only, NAMED, &server.means())?;
+            let ready = manager.explain_ready(&only, MAX_NAMED, &server.means())?;
             let interrupted = interrupted(manager, &only)?;
             if ready.total_by_hand > 0 {
                 actions.push(Action::call("ready_list", json!({"claim": true})));

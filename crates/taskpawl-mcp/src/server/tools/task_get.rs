@@ -19,7 +19,7 @@ use crate::server::refusal::Refused;
 const PAGE: usize = 2_000;
 
 /// How many bytes are answered at most.
-const MOST_PAGE: usize = 50_000;
+const MAX_PAGE: usize = 50_000;
 
 pub(super) fn definition() -> Definition {
     Definition {
@@ -106,7 +106,7 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
 
 /// Returns a piece of one long text of a task.
 fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
-    let limit = arguments.limit.unwrap_or(PAGE).clamp(1, MOST_PAGE);
+    let limit = arguments.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
     let Piece { offset, bytes, total } = match part {
         Part::Result => piece_of(&result_text(task), arguments.offset, limit),
         Part::Description => piece_of(&task.description, arguments.offset, limit),

@@ -7,7 +7,7 @@ use serde_json::{Map as JsonMap, Value, json};
 
 use crate::Key;
 use crate::draft::{Decided, Draft};
-use crate::import::Said;
+use crate::import::SourceValues;
 
 /// JSON member that holds the last values by source. The other members belong to the task's plan.
 const IMPORTED: &str = "imported";
@@ -30,7 +30,7 @@ pub(super) struct Before {
 /// Returns the baseline of a task for one source.
 pub(super) fn of(draft: &Draft<'_>, key: Key, source: &str) -> Decided<Before> {
     let mut kept = kept(draft, key)?;
-    let said = member::<Said>(&mut kept, IMPORTED).remove(source);
+    let said = member::<SourceValues>(&mut kept, IMPORTED).remove(source);
     let apart = member::<Fields>(&mut kept, APART).remove(source).unwrap_or_default();
     Ok(Before { said, apart })
 }
@@ -44,7 +44,7 @@ pub(super) fn note(
     apart: BTreeSet<String>,
 ) -> Decided<()> {
     let mut kept = kept(draft, key)?;
-    let mut all: Said = member(&mut kept, IMPORTED);
+    let mut all: SourceValues = member(&mut kept, IMPORTED);
     all.insert(source.to_owned(), said);
     kept.insert(IMPORTED.to_owned(), json!(all));
     let mut fields: Fields = member(&mut kept, APART);

@@ -9,14 +9,14 @@ use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::import::ImportMode;
 use crate::record::{CallRecord, TaskBody, Work};
-use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskStatus};
 use crate::trust::ValueOrigins;
 use crate::wire::TaskParts;
 use crate::{ActorKind, Key, Outcome};
 
 /// Returns whether a run or a person holds the task, so that this import must not take it.
-fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskState) -> bool {
-    let TaskState::InProgress { claim } = state else { return false };
+fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskStatus) -> bool {
+    let TaskStatus::InProgress { claim } = state else { return false };
     claim.run.is_some() || !claim.may_be_taken_by(draft.context.as_actor(), draft.now())
 }
 
@@ -175,24 +175,24 @@ impl Importing<'_> {
         &mut self,
         draft: &mut Draft<'_>,
         position: usize,
-        state: TaskState,
+        state: TaskStatus,
         calls: Option<&[CallRecord]>,
-    ) -> Decided<TaskState> {
+    ) -> Decided<TaskStatus> {
         let key = self.key(position);
         let interrupted =
             calls.into_iter().flatten().find(|call| call.body.status == CallStatus::Interrupted);
         let interrupted = interrupted.map(|call| BlockedReason::Interrupted { call: call.id.clone() });
         let work = draft.node(key)?.work;
         Ok(match (state, interrupted) {
-            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason)) => {
-                TaskState::blocked(reason)
+            (TaskStatus::InProgress { .. } | TaskStatus::Blocked { .. }, Some(reason)) => {
+                TaskStatus::blocked(reason)
             }
-            (TaskState::Blocked { reason }, None) if matches!(*reason, BlockedReason::Manual { .. }) => {
-                TaskState::Blocked { reason }
+            (TaskStatus::Blocked { reason }, None) if matches!(*reason, BlockedReason::Manual { .. }) => {
+                TaskStatus::Blocked { reason }
             }
-            (TaskState::InProgress { claim }, None) if work == Work::Manual => {
+            (TaskStatus::InProgress { claim }, None) if work == Work::Manual => {
                 let actor = if claim.actor.is_empty() { draft.context.actor.clone() } else { claim.actor };
-                TaskState::InProgress {
+                TaskStatus::InProgress {
                     claim: Claim {
                         run: None,
                         actor,
@@ -202,11 +202,11 @@ impl Importing<'_> {
                     },
                 }
             }
-            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, None) => TaskState::Todo,
-            (TaskState::Done, _) if has_open_subtask(draft, key)? => {
+            (TaskStatus::InProgress { .. } | TaskStatus::Blocked { .. }, None) => TaskStatus::Todo,
+            (TaskStatus::Done, _) if has_open_subtask(draft, key)? => {
                 let why = "it is `done` there; here it is so once everything below it is";
                 self.keep_back(position, "status", why);
-                TaskState::Todo
+                TaskStatus::Todo
             }
             (state, _) => state,
         })
@@ -217,7 +217,7 @@ impl Importing<'_> {
         draft: &Draft<'_>,
         position: usize,
         parts: &TaskParts,
-        state: TaskState,
+        state: TaskStatus,
     ) -> Decided<TaskBody> {
         let record = draft.task(self.key(position))?;
         let there = &parts.record.body;

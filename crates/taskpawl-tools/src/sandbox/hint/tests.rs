@@ -131,7 +131,7 @@ fn names_alone_are_protected_where_only_one_place_can_be_meant() {
     };
     let met = |line: &str| {
         let unopened = Unopened::default();
-        let walls = Walls { profile: &profile, cwd: Path::new("/p"), unopened: &unopened };
+        let walls = DenialContext { profile: &profile, cwd: Path::new("/p"), unopened: &unopened };
         let said = of_lines(walls, line)?;
         Some(said.split('`').nth(1).unwrap_or_default().to_owned())
     };
@@ -299,7 +299,7 @@ fn no_flag_is_named_for_what_no_flag_opens() {
     let top = dir.path().to_str().unwrap();
     let said = |line: &str| {
         let unopened = closed.unopened();
-        let walls = Walls { profile: &profile, cwd: &at("p"), unopened: &unopened };
+        let walls = DenialContext { profile: &profile, cwd: &at("p"), unopened: &unopened };
         of_lines(walls, &line.replace("[]", top)).unwrap_or_default().replace(top, "[]")
     };
     insta::assert_snapshot!(said("sh: 1: cannot create []/home/.config/taskpawl/config.toml: Read-only file system"), @"`[]/home/.config/taskpawl/config.toml` is kept from programs, because it decides about them, and no flag opens it; change it yourself, outside of the run");

@@ -64,8 +64,8 @@ pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
     }
     found.sort();
     found.dedup();
-    if let Some(more) = found.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        found.truncate(NAMED);
+    if let Some(more) = found.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        found.truncate(MAX_NAMED);
         found.push(format!("{more} more"));
     }
     found.iter().map(|name| shortened(name)).collect()
@@ -132,7 +132,7 @@ pub(super) fn shortened(text: &str) -> String {
 }
 
 /// How many settings of a file are named, and how many characters of each.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 const CHARS: usize = 80;
 
 const UNCLEAR: &str = "what is not clear";

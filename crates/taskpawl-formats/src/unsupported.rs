@@ -1,0 +1,73 @@
+//! What a task says and a format has no place for.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use taskpawl_model::{BlockedReason, Map, Task};
+
+use crate::format::LeftOut;
+use crate::states::IMPORTED;
+use crate::tasks::NOT_TAKEN;
+
+/// Fields that are not missed: a state says or implies them, they follow from what happened, or, as a priority, they have a word in
+/// every format or stand in [our own text](crate::own_fields).
+const NOT_MISSED: &[&str] =
+    &["priority", "blockedReason", "errorClass", "createdAt", "updatedAt", "startedAt", "finishedAt"];
+
+/// Lists what tasks say beyond the fields that a format has.
+pub(crate) fn say(tasks: &[Task], fields: &[&str], why: &str, left_out: &mut Vec<LeftOut>) {
+    for task in tasks {
+        let Ok(Value::Object(map)) = serde_json::to_value(task) else { continue };
+        let mut said = said(&map);
+        if is_reason_missed(task, fields) {
+            said.push("blockedReason".to_owned());
+        }
+        let lost = said.into_iter().filter(|field| !fields.contains(&field.as_str()));
+        left_out.extend(lost.map(|field| LeftOut::new(format!("{}: {field}", task.id), why)));
+    }
+    say_plans(tasks, why, left_out);
+}
+
+/// Lists the plans that tasks came with, each once: a plan has many of them.
+pub(crate) fn say_plans(tasks: &[Task], why: &str, left_out: &mut Vec<LeftOut>) {
+    let mut plans: BTreeMap<&str, u64> = BTreeMap::new();
+    for plan in tasks.iter().filter_map(|task| task.plan.as_deref()) {
+        *plans.entry(plan).or_default() += 1;
+    }
+    let said = |(plan, count): (&str, u64)| {
+        let noun = if count == 1 { "task" } else { "tasks" };
+        LeftOut::new(format!("plan: {plan}"), format!("{why}: {count} {noun} came with it"))
+    };
+    left_out.extend(plans.into_iter().map(said));
+}
+
+/// Returns the names of the fields of a task that say something.
+fn said(map: &Map) -> Vec<String> {
+    let is_missed = |field: &str| !NOT_TAKEN.contains(&field) && !NOT_MISSED.contains(&field);
+    let fields = map.iter().filter(|(field, value)| is_missed(field) && !is_empty(value));
+    let mut said: Vec<String> = fields.map(|(field, _)| field.clone()).collect();
+    let metadata = map.get("metadata").and_then(Value::as_object);
+    // Members of other formats among them: what they keep has no place in this one.
+    let members = metadata.into_iter().flatten().filter(|(_, value)| !is_empty(value));
+    said.extend(members.map(|(name, _)| format!("metadata.{name}")));
+    said
+}
+
+/// Returns whether somebody wrote why a task is blocked. What a word or a time of the format says comes back with that.
+fn is_reason_missed(task: &Task, fields: &[&str]) -> bool {
+    let Some(BlockedReason::Manual { text }) = &task.blocked_reason else { return false };
+    let mut kept =
+        fields.iter().filter_map(|field| task.metadata.extra.get(field.strip_prefix("metadata.")?));
+    text != IMPORTED && !kept.any(|kept| kept.get("status").or(kept.get("wait")).is_some())
+}
+
+/// Returns whether a value says nothing.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}

@@ -1,0 +1,267 @@
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
+};
+
+use super::enforce::Refusal;
+use super::mounts::Covered;
+use super::places::{Places, exclude_paths, is_beneath};
+use crate::faults::{self, Fault};
+use crate::profile::NetworkWall;
+
+/// The newest interface whose rules were tried.
+const NEWEST: ABI = ABI::V7;
+
+/// What is never opened as a whole: in it lie devices with all data of the machine, and other processes.
+const SPECIAL: [&str; 2] = ["/dev", "/proc"];
+
+/// Devices that hold nothing of anybody.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// What Landlock shall let through.
+pub(super) struct LandlockRules<'a> {
+    pub(super) places: &'a Places,
+    /// What mounts have done, if there are any.
+    pub(super) covered: Option<Covered>,
+    pub(super) network: NetworkWall,
+}
+
+impl LandlockRules<'_> {
+    /// Puts this process behind the wall; returns the version of the kernel's interface.
+    pub(super) fn raise(&self, gaps: &mut Vec<String>) -> Result<u32, Refusal> {
+        if faults::is_on(Fault::NoLandlock) {
+            return Ok(0);
+        }
+        let status = self
+            .rules()
+            .and_then(RulesetCreated::restrict_self)
+            .map_err(|error| Refusal::step("restricting itself by Landlock", error))?;
+        let advice = "use Linux 5.13 or newer and name `landlock` in the kernel's parameter `lsm=`";
+        let version = match status.landlock {
+            LandlockStatus::NotEnabled => return Err(Refusal::new("Landlock is not switched on", advice)),
+            LandlockStatus::NotImplemented => return Err(Refusal::new("the kernel has no Landlock", advice)),
+            LandlockStatus::Available { effective_abi, kernel_abi } => {
+                kernel_abi.unwrap_or(effective_abi as i32)
+            }
+        };
+        if status.ruleset == RulesetStatus::NotEnforced {
+            return Err(Refusal::new("Landlock is not in force", advice));
+        }
+        let version = version.cast_unsigned();
+        gaps.extend(self.gaps(version));
+        Ok(version)
+    }
+
+    fn gaps(&self, version: u32) -> Vec<String> {
+        let needs = |what: &str, version| format!("{what} (this takes version {version} of Landlock)");
+        let mut gaps = Vec::new();
+        if version < 3 && self.covered.is_none() {
+            gaps.push(needs("files elsewhere can be truncated", 3));
+        }
+        if version < 6 {
+            gaps.push(needs("other programs of the user can be signalled", 6));
+            if self.network == NetworkWall::Open {
+                gaps.push(needs("abstract sockets of other programs can be reached", 6));
+            }
+        }
+        gaps
+    }
+
+    fn rules(&self) -> Result<RulesetCreated, RulesetError> {
+        let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
+        if !faults::is_on(Fault::NoScope) {
+            rules = rules.scope(Scope::from_all(NEWEST))?;
+        }
+        if self.network == NetworkWall::Filter {
+            rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+        }
+        let mut rules = rules.create()?;
+        for (path, access) in self.accesses() {
+            // What has gone meanwhile, or is out of reach of this user, is out of reach of programs as well.
+            let Ok(place) = PathFd::new(&path) else { continue };
+            rules = rules.add_rule(PathBeneath::new(place, for_kind(&path, access)))?;
+        }
+        Ok(rules)
+    }
+
+    /// Returns whether a hidden place needs no other wall than the mounts.
+    fn is_left_to_mounts(&self, hidden: &Path) -> bool {
+        let covered = self.covered.as_ref();
+        let is_covered = covered.is_some_and(|covered| !is_beneath(hidden, &covered.bare));
+        is_covered && self.places.administered.iter().any(|path| path == hidden)
+    }
+
+    /// Returns what is opened, outer places first; none lies in one that opens as much.
+    fn accesses(&self) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+        let special = SPECIAL.map(PathBuf::from);
+        let hidden = self.places.hidden.iter().filter(|path| !self.is_left_to_mounts(path));
+        let holes: Vec<PathBuf> = hidden.chain(&special).cloned().collect();
+        let mut accesses = Vec::new();
+        for root in &self.places.read {
+            let (kept, opened) = if root.starts_with("/dev") {
+                (vec![root.clone()], vec![])
+            } else {
+                exclude_paths(root, &holes)
+            };
+            accesses.extend(kept.into_iter().map(|path| (path, reading())));
+            if self.covered.is_some() {
+                // Listing is inherited by what lies beneath, and that shows nothing.
+                accesses.extend(opened.into_iter().map(|path| (path, AccessFs::ReadDir.into())));
+            }
+        }
+        // What mounts do not cover is taken out, with the directories that it is in: who may make something in one may replace it.
+        let guarded = self.places.guarded.iter().filter(|_| self.covered.is_none());
+        let holes: Vec<PathBuf> = special.iter().chain(guarded).cloned().collect();
+        for root in &self.places.write {
+            let (kept, _) = if root.starts_with("/dev") {
+                (vec![root.clone()], vec![])
+            } else {
+                exclude_paths(root, &holes)
+            };
+            accesses.extend(kept.into_iter().map(|path| (path, reading() | writing())));
+        }
+        accesses.extend([("/proc".into(), reading()), ("/dev".into(), AccessFs::ReadDir.into())]);
+        accesses.extend(DEVICES.map(|path| (path.into(), using_devices())));
+        let own = self.covered.iter().flat_map(|covered| &covered.devices);
+        accesses.extend(own.map(|path| (path.into(), reading() | writing() | using_devices())));
+        without_inner(accesses)
+    }
+}
+
+/// Leaves out what lies in another place that opens as much.
+fn without_inner(accesses: Vec<(PathBuf, BitFlags<AccessFs>)>) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    let mut opened: BTreeMap<PathBuf, BitFlags<AccessFs>> = BTreeMap::new();
+    for (path, access) in accesses {
+        *opened.entry(path).or_default() |= access;
+    }
+    let is_inner = |path: &Path, access: BitFlags<AccessFs>| {
+        let mut above = path.ancestors().skip(1).filter_map(|above| opened.get(above));
+        above.any(|outer| outer.contains(access))
+    };
+    let outer = opened.iter().filter(|(path, access)| !is_inner(path, **access));
+    outer.map(|(path, access)| (path.clone(), *access)).collect()
+}
+
+/// Returns rules that deny nothing to a program which puts itself behind them, but keep all who are not behind the very same ones from
+/// looking into it: the kernel lets nobody trace a process, or see its descriptors and its memory, who is behind other walls and not
+/// before its. `None` where Landlock does not give them.
+pub(super) fn own_room() -> Option<OwnedFd> {
+    if faults::is_on(Fault::NoLandlock) || faults::is_on(Fault::SharedRoom) {
+        return None;
+    }
+    // Rules have to be about something. Nobody makes devices anyway, and without a word about it nothing may be linked or moved to another
+    // directory.
+    let rules = Ruleset::default().handle_access(make_bitflags!(AccessFs::{MakeChar | Refer})).ok()?;
+    let rules = rules.create().ok()?;
+    let everywhere = PathBeneath::new(PathFd::new("/").ok()?, AccessFs::Refer);
+    rules.add_rule(everywhere).ok()?.into()
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST)
+}
+
+/// Devices are made and commanded by nobody.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_write(NEWEST) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev})
+}
+
+fn using_devices() -> BitFlags<AccessFs> {
+    make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev})
+}
+
+/// Leaves out what means nothing for a file.
+fn for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
+    if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::profile::Profile;
+
+    #[test]
+    fn what_lies_in_an_opened_place_takes_no_rule() {
+        let places = |paths: &[(&str, BitFlags<AccessFs>)]| {
+            let accesses = paths.iter().map(|(path, access)| (path.into(), *access)).collect();
+            let left = without_inner(accesses).into_iter();
+            left.map(|(path, access)| (path.to_str().unwrap().to_owned(), access)).collect::<Vec<_>>()
+        };
+        let list = BitFlags::from(AccessFs::ReadDir);
+        let left = places(&[
+            ("/a/b", reading()),
+            ("/a", reading()),
+            ("/ab", list),
+            ("/a/c", writing()),
+            ("/a/c/d", list),
+        ]);
+        assert_eq!(left, [("/a".into(), reading()), ("/a/c".into(), writing()), ("/ab".into(), list)]);
+        let left = places(&[("/a", list), ("/a/b", reading()), ("/a", writing())]);
+        assert_eq!(left, [("/a".into(), list | writing()), ("/a/b".into(), reading())]);
+    }
+
+    #[test]
+    fn only_what_mounts_cover_and_administrators_make_takes_no_hole() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for name in ["home/seen", "system/seen"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let [home, system] = ["home", "system"].map(|name| home.join(name));
+        let (secret, password) = (home.join("secret"), system.join("shadow"));
+        let profile = Profile {
+            read: vec![home.clone(), system.clone()],
+            hidden: vec![secret, password.clone()],
+            administered: vec![password.clone()],
+            ..Profile::default()
+        };
+        let places = Places::of(&profile);
+        let is_open = |covered, path: &Path| {
+            let wall = LandlockRules { places: &places, covered, network: NetworkWall::Open };
+            let reads = |access: BitFlags<AccessFs>| access.contains(AccessFs::ReadFile);
+            wall.accesses().iter().any(|(opened, access)| opened == path && reads(*access))
+        };
+        let covered = || Some(Covered::default());
+        let bare = || Some(Covered { bare: vec![password.clone()], ..Covered::default() });
+        assert!(is_open(covered(), &system) && !is_open(covered(), &home));
+        assert!(!is_open(bare(), &system) && !is_open(None, &system));
+        for covered in [covered(), bare(), None] {
+            assert!(is_open(covered, &home.join("seen")));
+        }
+    }
+
+    #[test]
+    fn what_mounts_do_not_cover_is_not_written_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for name in [".cache", ".state/own", "dots/other", "dots/config/own"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        symlink("dots/config", home.join(".config")).unwrap();
+        let profile = Profile {
+            write: vec![home.clone()],
+            read_only: vec![home.join(".config/own")],
+            guarded: vec![home.join(".config/own"), home.join(".state/own")],
+            ..Profile::default()
+        };
+        let places = Places::of(&profile);
+        let written = |covered| -> Vec<String> {
+            let wall = LandlockRules { places: &places, covered, network: NetworkWall::Open };
+            let paths = wall.accesses().into_iter().filter(|(_, access)| access.contains(AccessFs::MakeReg));
+            let paths = paths.filter_map(|(path, _)| Some(path.strip_prefix(&home).ok()?.to_owned()));
+            paths.map(|path| path.to_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(written(None), [".cache", "dots/other"]);
+        assert_eq!(written(Some(Covered::default())), [""]);
+        let mut gaps = Vec::new();
+        places.describe_uncovered("none", &mut gaps);
+        let gaps = gaps.join("\n").replace(home.to_str().unwrap(), "");
+        insta::assert_snapshot!(gaps, @"nothing can be made beside `/.config`, `/dots/config/own`, `/.state/own`: none");
+    }
+}

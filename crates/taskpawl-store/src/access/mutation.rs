@@ -1,0 +1,162 @@
+//! Additions that a call may make to its plan from inside the run, in their serialized form.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the variants that are not listed, and future ones, are treated alike"
+)]
+#![expect(clippy::result_large_err, reason = "a refusal is rare, and the caller boxes it")]
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use taskpawl_model::{
+    Apply, Command, NewCall, NewTask, Plan, PlanMutation, Refusal, TaskRef, expand_plan, plan_from_json,
+};
+
+/// One addition to a plan. It names neither the actor nor the call: the run that serves the request knows
+/// both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MutationRequest {
+    /// Adds a task.
+    Create(Box<NewTask>),
+    /// Adds the tasks of a plan, sent as the fully expanded JSON form. The receiver parses and validates them
+    /// again.
+    Join(Value),
+    /// Adds a tool call to an existing task.
+    AddCall {
+        /// The task that gets the call.
+        id: TaskRef,
+        /// The call to add, not yet validated.
+        call: Box<NewCall>,
+    },
+    /// Adds a dependency between two tasks.
+    AddDependency {
+        /// The task that waits.
+        id: TaskRef,
+        /// The task that it waits for.
+        on: TaskRef,
+    },
+    /// Adds a note to a task.
+    Note {
+        /// The task that gets the note.
+        id: TaskRef,
+        /// The text of the note.
+        text: String,
+    },
+}
+
+impl MutationRequest {
+    /// Converts a command to an addition. Commands that do more than add, such as `done` or `prune`, are
+    /// refused.
+    pub(crate) fn of(command: &Command) -> Result<Self, Refusal> {
+        Ok(match command {
+            Command::Create(task) => Self::Create(task.clone()),
+            Command::AddCall { id, call } => Self::AddCall { id: id.clone(), call: call.clone() },
+            Command::AddDependency { id, on } => Self::AddDependency { id: id.clone(), on: on.clone() },
+            Command::Note { id, text } => Self::Note { id: id.clone(), text: text.clone() },
+            Command::Apply(apply) => Self::of_plan(apply)?,
+            other => return Err(beyond(format!("`{}` is for neither", word(other)))),
+        })
+    }
+
+    /// Converts `apply` to an addition of tasks. Flags and header fields are refused, because they would
+    /// change the existing plan.
+    fn of_plan(apply: &Apply) -> Result<Self, Refusal> {
+        if let Some(flag) =
+            [("--prune", apply.prune), ("--fresh", apply.fresh)].iter().find(|(_, is_set)| *is_set)
+        {
+            return Err(beyond(format!("`{}` is for neither", flag.0)));
+        }
+        if let Some(field) = header_field(&apply.plan) {
+            let what =
+                format!("the tasks of a plan file join the plan of the call, but its `{field}` cannot");
+            return Err(beyond(what));
+        }
+        Ok(Self::Join(expand_plan(&apply.plan)["tasks"].take()))
+    }
+
+    /// Converts the addition to the command that the rules decide on.
+    ///
+    /// # Errors
+    /// The JSON of [`Join`](Self::Join) is not a valid list of tasks.
+    pub fn into_mutation(self) -> Result<PlanMutation, Refusal> {
+        Ok(match self {
+            Self::Create(task) => PlanMutation::Create(task),
+            Self::AddCall { id, call } => PlanMutation::AddCall { id, call },
+            Self::AddDependency { id, on } => PlanMutation::AddDependency { id, on },
+            Self::Note { id, text } => PlanMutation::Note { id, text },
+            Self::Join(tasks) => PlanMutation::Join(Box::new(joining(&tasks)?)),
+        })
+    }
+}
+
+fn joining(tasks: &Value) -> Result<Plan, Refusal> {
+    let invalid = |problem: String| Refusal::InvalidField { field: "tasks".to_owned(), problem };
+    if !tasks.is_array() {
+        return Err(invalid("expected a list of tasks".to_owned()));
+    }
+    plan_from_json(tasks).map_err(|errors| invalid(errors.to_string().trim().to_owned()))
+}
+
+fn beyond(what: String) -> Refusal {
+    Refusal::BeyondAccess { access: None, what }
+}
+
+/// Returns the first header field of a plan, other than its tasks, that affects the way the tasks run.
+fn header_field(plan: &Plan) -> Option<&'static str> {
+    let fields = [
+        ("params", !plan.params.is_empty()),
+        ("resources", !plan.resources.is_empty()),
+        ("timeout", plan.timeout.is_some()),
+        ("budget", plan.budget.is_some()),
+        ("maxFailures", plan.max_failures.is_some()),
+        ("notify", !plan.notify.is_empty()),
+    ];
+    fields.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field)
+}
+
+/// Returns the command-line name of a command, for refusals.
+fn word(command: &Command) -> &'static str {
+    match command {
+        Command::Create(_) => "create",
+        Command::Update { .. } => "update",
+        Command::Delete { .. } => "delete",
+        Command::Claim { .. } => "claim",
+        Command::Renew { .. } => "renew",
+        Command::Release { .. } => "release",
+        Command::Done { .. } => "done",
+        Command::Fail { .. } => "fail",
+        Command::Skip { .. } => "skip",
+        Command::Block { .. } => "block",
+        Command::Unblock { .. } => "unblock",
+        Command::Retry { .. } => "retry",
+        Command::Reopen { .. } => "reopen",
+        Command::Cancel { .. } => "cancel",
+        Command::AddCall { .. } => "add-tool-call",
+        Command::AddDependency { .. } => "add-dependency",
+        Command::RemoveDependency { .. } => "remove-dependency",
+        Command::Move { .. } => "add-subtask --existing",
+        Command::Note { .. } => "note",
+        Command::Apply(_) => "apply",
+        Command::RenamePlan { .. } => "plan rename",
+        Command::Import(_) => "import",
+        Command::Undo { .. } => "undo",
+        Command::Prune(_) => "prune",
+        Command::RunOne { .. } => "run",
+        Command::Approve { .. } => "approve",
+        Command::Reject { .. } => "reject",
+        Command::StartRun(_)
+        | Command::SettleKeys(_)
+        | Command::FinishRun { .. }
+        | Command::CloseRun { .. }
+        | Command::Round(_)
+        | Command::Report(_)
+        | Command::ToolsKnown { .. }
+        | Command::PolicyKnown { .. }
+        | Command::ReturnExpired { .. }
+        | Command::ExpireApprovals { .. } => "run-all-ready",
+        Command::Idempotent(once) => word(&once.command),
+        Command::Settle => "doctor --fix",
+        _ => "this command",
+    }
+}

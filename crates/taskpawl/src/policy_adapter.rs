@@ -1,0 +1,50 @@
+//! The policy adapter: connects the policy of `taskpawl-tools` to the policy hook of the model.
+//!
+//! The two crates do not know each other, so the conversions between their types are here.
+
+use taskpawl_model::{Map, Origin, PolicyDecision, PolicyHook, ProposedCall, SandboxRequest};
+use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, SandboxNeed};
+
+/// Decides about calls by a policy before they start.
+#[derive(Debug)]
+pub(crate) struct PolicyAdapter(pub(crate) Policy);
+
+impl PolicyHook for PolicyAdapter {
+    fn authorize(&self, call: &ProposedCall<'_>) -> PolicyDecision {
+        let sandbox = call.sandbox.as_ref().map(need);
+        let decided = self.0.authorize(&PolicyCall {
+            tool: call.tool,
+            args: call.args,
+            origin: origin(call.origin),
+            sandbox: sandbox.as_ref(),
+        });
+        match decided {
+            (Decision::Allow, _) => PolicyDecision::Allow,
+            (Decision::Ask, why) => PolicyDecision::Ask { why: why.unwrap_or_default() },
+            (Decision::Deny, why) => PolicyDecision::Deny { why: why.unwrap_or_default() },
+        }
+    }
+
+    fn version(&self) -> &str {
+        self.0.version()
+    }
+
+    fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
+        self.0.is_repeatable(tool, args)
+    }
+}
+
+pub(crate) fn need(request: &SandboxRequest) -> SandboxNeed {
+    let SandboxRequest { net, read, write } = request.clone();
+    SandboxNeed { net, read, write }
+}
+
+pub(crate) fn origin(origin: Origin) -> CallOrigin {
+    match origin {
+        Origin::Cli => CallOrigin::Cli,
+        Origin::Library => CallOrigin::Library,
+        Origin::Plan => CallOrigin::Plan,
+        Origin::Mcp => CallOrigin::Mcp,
+        Origin::Agent => CallOrigin::Agent,
+    }
+}
