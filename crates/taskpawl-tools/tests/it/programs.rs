@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_tools::{Programs, ToolError};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{Project, until};
 
@@ -56,7 +57,7 @@ fn a_directory_that_does_not_answer_holds_up_neither_a_time_out_nor_a_cancellati
     ];
     for (tool, args) in cases {
         on_hung_files(async {
-            project.cx.cancel = Default::default();
+            project.cx.cancel = CancellationToken::new();
             project.cx.deadline = Some(Instant::now() + Duration::from_millis(20));
             let error = project.call(tool, args.clone()).await.unwrap_err();
             assert!(matches!(error, ToolError::Timeout { .. }), "{tool} {args}: {error}");
