@@ -148,12 +148,12 @@ impl Dispatcher {
         // The order matters: recovery, known tools and decisions of the policy may all make tasks ready, and the loop reads ready
         // tasks only once.
         self.engine.recover()?;
-        let tasks = self.manager.read(|view| Ok(self.run_loop.intake().tasks_with_tools(view)?))?;
+        let tasks = self.manager.read(|view| Ok(self.run_loop.run_view().tasks_with_tools(view)?))?;
         if !tasks.is_empty() {
             self.manager.command(Command::ToolsKnown { tasks })?;
         }
         self.engine.ask_by_policy()?;
-        for selector in self.run_loop.intake().selectors() {
+        for selector in self.run_loop.run_view().selectors() {
             if let Selector::Plan(plan) = selector {
                 self.reporter.notifier.note_plan(plan);
             }

@@ -289,9 +289,9 @@ impl Owners {
 
 fn starts(view: &dyn View, task: &TaskId) -> ViewResult<Option<Starts>> {
     let Some(key) = view.key(task.as_str())? else { return Ok(None) };
-    let phase = view.node(key)?.map(|node| node.phase);
+    let status_kind = view.node(key)?.map(|node| node.status_kind);
     let is_over = matches!(
-        phase,
+        status_kind,
         Some(StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped)
     );
     let mut runs = BTreeMap::new();

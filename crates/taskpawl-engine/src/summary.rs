@@ -238,7 +238,7 @@ impl Summarizer {
         let mut counts = BTreeMap::new();
         for key in scope {
             if let Some(node) = view.node(*key)? {
-                *counts.entry(node.phase.status().as_str().to_owned()).or_default() += 1;
+                *counts.entry(node.status_kind.status().as_str().to_owned()).or_default() += 1;
             }
         }
         Ok(counts)
@@ -439,7 +439,7 @@ fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> Vi
     while let Some(key) = queue.pop() {
         let parent = view.node(key)?.and_then(|node| node.parent);
         for behind in view.dependents(key)?.into_iter().chain(view.subtasks(key)?).chain(parent) {
-            if view.node(behind)?.is_some_and(|node| node.phase == StatusKind::BlockedDependency)
+            if view.node(behind)?.is_some_and(|node| node.status_kind == StatusKind::BlockedDependency)
                 && seen.insert(behind)
             {
                 queue.push(behind);
@@ -506,7 +506,7 @@ fn unfinished_outside(view: &dyn View, key: Key, scope: &BTreeSet<Key>) -> ViewR
     while let Some(task) = at {
         for on in view.dependencies(task)? {
             let Some(node) = view.node(on)?.filter(|_| !scope.contains(&on)) else { continue };
-            if !matches!(node.phase.status(), Status::Done | Status::Skipped) {
+            if !matches!(node.status_kind.status(), Status::Done | Status::Skipped) {
                 outside.extend(view.id(on)?);
             }
         }

@@ -126,7 +126,7 @@ struct Item {
     record: Record,
     body: String,
     id: TaskId,
-    ours: OwnFields,
+    own_fields: OwnFields,
     theirs: String,
 }
 
@@ -141,15 +141,15 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         }
         let (mut record, body) = head(file, text)?;
         let theirs = record.id("id")?;
-        let (body, ours) = body::take_ours(&body);
+        let (body, own_fields) = body::take_ours(&body);
         let own = own_id(&theirs, options);
-        let known = ours.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
+        let known = own_fields.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
         let Some(id) = ids.add(&theirs.to_uppercase(), Some(known)) else {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("id", problem, "`backlog doctor` mends that"));
         };
-        let ours = ours.settle(&id);
-        items.push(Item { record, body: body.to_owned(), id, ours, theirs });
+        let own_fields = own_fields.settle(&id);
+        items.push(Item { record, body: body.to_owned(), id, own_fields, theirs });
     }
     let places: Vec<Position> = items.iter().map(|item| item.record.place.clone()).collect();
     for item in items {
@@ -193,13 +193,13 @@ fn head(file: &str, text: &str) -> Read<(Record, String)> {
 }
 
 fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, body, id, ours, theirs } = item;
+    let Item { mut record, body, id, own_fields, theirs } = item;
     if let Some(title) = record.map.get_mut("title").filter(|title| title.is_number() || title.is_boolean()) {
         *title = json!(title.to_string());
     }
     let mut task = blank(id, record.title("title")?, options.now);
     let mut kept = Map::new();
-    if ours.id.is_none() && task.id.as_str() != theirs {
+    if own_fields.id.is_none() && task.id.as_str() != theirs {
         kept.insert("id".to_owned(), json!(theirs));
     }
     read_people(&mut record, &mut task, &mut kept)?;
@@ -207,12 +207,12 @@ fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut 
     set_option(&mut task, "labels", labels);
     let word = record.text("status")?.unwrap_or_else(|| words.first.clone());
     let mut status = words.status(&word);
-    if let Some(own) = ours.status.filter(|own| words.word(*own).eq_ignore_ascii_case(&word)) {
+    if let Some(own) = own_fields.status.filter(|own| words.word(*own).eq_ignore_ascii_case(&word)) {
         status = own;
     }
     states::set(&mut task, status, None);
     keep_word(&mut kept, "status", &word, &words.word(status), status);
-    read_priority(&mut record, &mut task, &ours, &mut kept)?;
+    read_priority(&mut record, &mut task, &own_fields, &mut kept)?;
     read_times(&mut record, &mut task, &mut kept)?;
     read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     task.description = body::description(&body);
@@ -243,10 +243,11 @@ fn people(name: Option<&str>) -> Vec<String> {
     name.map(|name| format!("@{}", name.trim_start_matches('@'))).into_iter().collect()
 }
 
-fn read_priority(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
+fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, kept: &mut Map) -> Read<()> {
     let Some(word) = record.text("priority")? else { return Ok(()) };
     task.priority = priority_of(&word);
-    if let Some(priority) = ours.priority.filter(|priority| priority_of(word_for(*priority)) == task.priority)
+    if let Some(priority) =
+        own_fields.priority.filter(|priority| priority_of(word_for(*priority)) == task.priority)
     {
         task.priority = priority;
     }
@@ -341,8 +342,8 @@ fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
     };
     let mut ids = BTreeMap::new();
     // The first one has it, as in reading.
-    for (ours, theirs) in tasks.filter_map(id) {
-        ids.entry(ours).or_insert(theirs);
+    for (own_fields, theirs) in tasks.filter_map(id) {
+        ids.entry(own_fields).or_insert(theirs);
     }
     ids
 }

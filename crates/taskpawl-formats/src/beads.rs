@@ -75,16 +75,16 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     for (line, place, value) in lines(file, text)? {
         let Some(mut record) = issue(value, place, &mut reading.left_out)? else { continue };
         let theirs = record.id("id")?;
-        let ours = take_ours(&mut record);
-        let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
+        let own_fields = take_ours(&mut record);
+        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
             let problem = format!("issue `{theirs}` is there twice, the second time in line {line}");
             return Err(record.place.error("id", problem, "remove one of the two lines"));
         };
-        let ours = ours.settle(&id);
-        records.push((record, theirs, id, ours));
+        let own_fields = own_fields.settle(&id);
+        records.push((record, theirs, id, own_fields));
     }
-    for (record, theirs, id, ours) in records {
-        reading.tasks.push(task(record, &theirs, id, &ours, &ids, options, &mut reading.left_out)?);
+    for (record, theirs, id, own_fields) in records {
+        reading.tasks.push(task(record, &theirs, id, &own_fields, &ids, options, &mut reading.left_out)?);
         reading.names.push(theirs);
     }
     Ok(reading)
@@ -143,14 +143,14 @@ fn task(
     mut record: Record,
     theirs: &str,
     id: TaskId,
-    ours: &OwnFields,
+    own_fields: &OwnFields,
     ids: &Ids,
     options: &Options,
     left_out: &mut Vec<LeftOut>,
 ) -> Read<Task> {
     let mut task = blank(id, record.title("title")?, options.now);
     let mut kept = Map::new();
-    if task.id.as_str() != theirs && ours.id.is_none() {
+    if task.id.as_str() != theirs && own_fields.id.is_none() {
         kept.insert("id".to_owned(), json!(theirs));
     }
     for field in DERIVED {
@@ -158,9 +158,9 @@ fn task(
     }
     task.description = record.text("description")?.unwrap_or_default();
     read_texts(&mut record, &mut task)?;
-    read_priority(&mut record, &mut task, ours, &mut kept)?;
+    read_priority(&mut record, &mut task, own_fields, &mut kept)?;
     record.times(&TIMES, &mut task, &mut kept)?;
-    read_status(&mut record, &mut task, ours, options.now, &mut kept)?;
+    read_status(&mut record, &mut task, own_fields, options.now, &mut kept)?;
     read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     read_comments(&mut record, &mut task, &mut kept)?;
     let kind = record.text("issue_type")?.unwrap_or_else(|| "task".to_owned());
@@ -191,12 +191,12 @@ fn read_texts(record: &mut Record, task: &mut Task) -> Read<()> {
     Ok(())
 }
 
-fn read_priority(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
+fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, kept: &mut Map) -> Read<()> {
     let value = record.map.remove("priority").unwrap_or(json!(2));
     let number = value.as_u64().filter(|number| *number <= 4);
     let Some(number) = number else { return Err(record.wrong("priority", "a number from 0 to 4", &value)) };
     task.priority = priority_of(number);
-    if let Some(priority) = ours.priority.filter(|priority| number_of(*priority) == number) {
+    if let Some(priority) = own_fields.priority.filter(|priority| number_of(*priority) == number) {
         task.priority = priority;
     }
     keep_if_other(kept, "priority", value, &json!(number_of(task.priority)));
@@ -224,14 +224,14 @@ fn number_of(priority: Priority) -> u64 {
 fn read_status(
     record: &mut Record,
     task: &mut Task,
-    ours: &OwnFields,
+    own_fields: &OwnFields,
     now: Timestamp,
     kept: &mut Map,
 ) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "open".to_owned());
     let reason = record.text("close_reason")?;
     let (mut status, mut why) = status_of(&word, reason.as_deref());
-    if let Some(own) = ours.status.filter(|own| word_of(*own) == word) {
+    if let Some(own) = own_fields.status.filter(|own| word_of(*own) == word) {
         status = own;
     }
     if let Some(until) = deferred(&record.map).filter(|until| status == Status::Todo && *until > now) {

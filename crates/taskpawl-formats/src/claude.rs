@@ -61,7 +61,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 struct Item {
     record: Record,
     id: TaskId,
-    ours: OwnFields,
+    own_fields: OwnFields,
     theirs: String,
 }
 
@@ -74,13 +74,13 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
             reading.left_out.push(LeftOut::new(theirs, "it was deleted there"));
             continue;
         }
-        let ours = take_ours(&mut record);
-        let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
+        let own_fields = take_ours(&mut record);
+        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("id", problem, "remove one of the two files"));
         };
-        let ours = ours.settle(&id);
-        items.push(Item { record, id, ours, theirs });
+        let own_fields = own_fields.settle(&id);
+        items.push(Item { record, id, own_fields, theirs });
     }
     let mut blocks = Vec::new();
     for item in items {
@@ -108,17 +108,17 @@ fn task(
     blocks: &mut Vec<(TaskId, String)>,
     left_out: &mut Vec<LeftOut>,
 ) -> Read<Task> {
-    let Item { mut record, id, ours, theirs } = item;
+    let Item { mut record, id, own_fields, theirs } = item;
     let mut task = blank(id, record.title("subject")?, options.now);
     let mut kept = Map::new();
-    if ours.id.is_none() && task.id.as_str() != theirs {
+    if own_fields.id.is_none() && task.id.as_str() != theirs {
         kept.insert("id".to_owned(), json!(theirs));
     }
     task.description = record.text("description")?.unwrap_or_default();
     if let Some(owner) = record.text("owner")? {
         set_option(&mut task, "assignee", owner);
     }
-    read_status(&mut record, &mut task, &ours, &mut kept)?;
+    read_status(&mut record, &mut task, &own_fields, &mut kept)?;
     read_form(&mut record, &mut task, &mut kept)?;
     let (on, away) = present(record.texts("blockedBy")?, ids);
     for on in on.iter().filter_map(|on| ids.get(on)) {
@@ -143,13 +143,13 @@ fn present(list: Vec<String>, ids: &Ids) -> (Vec<String>, Vec<String>) {
     list.into_iter().partition(|id| ids.get(id).is_some())
 }
 
-fn read_status(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
+fn read_status(record: &mut Record, task: &mut Task, own_fields: &OwnFields, kept: &mut Map) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
     let status = status_of(&word)
         .ok_or_else(|| record.wrong("status", "one of pending, in_progress, completed", &json!(word)))?;
-    let status = ours.status.filter(|own| word_of(*own) == word_of(status)).unwrap_or(status);
+    let status = own_fields.status.filter(|own| word_of(*own) == word_of(status)).unwrap_or(status);
     states::set(task, status, None);
-    task.priority = ours.priority.unwrap_or_default();
+    task.priority = own_fields.priority.unwrap_or_default();
     keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
     Ok(())
 }
@@ -190,13 +190,13 @@ fn read_todos(list: Vec<Value>, place: &Position, options: &Options) -> Read<Rea
     for (number, value) in (1..).zip(list) {
         let mut record =
             Record::whole(value, Position { record: format!("to-do {number}"), ..place.clone() })?;
-        let ours = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
+        let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
         let content = record.title("content")?;
         let theirs = name_of(&content, &mut names);
-        let id = ids.add(&theirs, ours.id.as_deref()).expect("BUG: every to-do has a name of its own");
+        let id = ids.add(&theirs, own_fields.id.as_deref()).expect("BUG: every to-do has a name of its own");
         let mut task = blank(id, content, options.now);
         let mut kept = Map::new();
-        read_status(&mut record, &mut task, &ours, &mut kept)?;
+        read_status(&mut record, &mut task, &own_fields, &mut kept)?;
         read_form(&mut record, &mut task, &mut kept)?;
         record.map = apart(record.map);
         // As a file of its own it has to be read again.
@@ -212,31 +212,31 @@ fn read_todos(list: Vec<Value>, place: &Position, options: &Options) -> Read<Rea
 const KINDS: Kinds =
     Kinds { made: "", changed: "", of_state: &[], links: &["blocks", "blockedBy"], repeats: &["activeForm"] };
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let (name, text) = there.files.first();
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
     let is_list = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_array());
-    if is_list && there.files.iter().nth(1).is_none() {
-        return write_todos(tasks, name, text, there);
+    if is_list && document.files.iter().nth(1).is_none() {
+        return write_todos(tasks, name, text, document);
     }
-    let (mut present, mut ours) = (BTreeMap::new(), BTreeMap::new());
-    for (file, text) in there.files.iter() {
+    let (mut present, mut own_fields) = (BTreeMap::new(), BTreeMap::new());
+    for (file, text) in document.files.iter() {
         let Some((id, own)) = ids_of(text) else { continue };
         if let Some(own) = own {
-            ours.entry(own).or_insert_with(|| id.clone());
+            own_fields.entry(own).or_insert_with(|| id.clone());
         }
         present.insert(id, file.to_owned());
     }
-    let theirs = names(tasks, &present, &ours, there);
+    let theirs = names(tasks, &present, &own_fields, document);
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
-    let records = records(&there.in_order(tasks), &theirs, &mut written.left_out);
-    let before: Vec<&Task> = there.tasks.iter().collect();
-    let said = records_of_before(&before, there);
+    let records = records(&document.in_order(tasks), &theirs, &mut written.left_out);
+    let before: Vec<&Task> = document.tasks.iter().collect();
+    let said = records_of_before(&before, document);
     for (id, now) in records {
         let name = &theirs[id];
         let file = present.get(name).cloned().unwrap_or_else(|| format!("{name}.json"));
-        let text = there.files.get(&file).unwrap_or_default();
-        let said = said.get(id).filter(|_| there.name(id) == Some(name.as_str()));
+        let text = document.files.get(&file).unwrap_or_default();
+        let said = said.get(id).filter(|_| document.name(id) == Some(name.as_str()));
         let out = match (serde_json::from_str(text), said) {
             (Ok(Value::Object(raw)), Some(said)) => existing_document::over(&raw, said, &now, &KINDS),
             _ => now,
@@ -268,8 +268,8 @@ fn records<'t>(
 }
 
 /// Returns what is written for tasks as they are read.
-fn records_of_before<'t>(tasks: &[&'t Task], there: &ExistingDocument<'_>) -> BTreeMap<&'t TaskId, Map> {
-    let name = |task: &&'t Task| Some((&task.id, there.name(&task.id)?.to_owned()));
+fn records_of_before<'t>(tasks: &[&'t Task], document: &ExistingDocument<'_>) -> BTreeMap<&'t TaskId, Map> {
+    let name = |task: &&'t Task| Some((&task.id, document.name(&task.id)?.to_owned()));
     let theirs = tasks.iter().filter_map(name).collect();
     records(tasks, &theirs, &mut Vec::new()).into_iter().collect()
 }
@@ -290,13 +290,13 @@ fn ids_of(text: &str) -> Option<(String, Option<String>)> {
 fn names<'t>(
     tasks: &'t [Task],
     present: &BTreeMap<String, String>,
-    ours: &BTreeMap<String, String>,
-    there: &ExistingDocument<'_>,
+    own_fields: &BTreeMap<String, String>,
+    document: &ExistingDocument<'_>,
 ) -> BTreeMap<&'t TaskId, String> {
     let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for task in tasks {
         let kept = kept(task, FORMAT);
-        let known = there.name(&task.id).or(ours.get(task.id.as_str()).map(String::as_str));
+        let known = document.name(&task.id).or(own_fields.get(task.id.as_str()).map(String::as_str));
         let own = kept.get("id").and_then(Value::as_str).or(known);
         let own = own.filter(|id| is_file_name(id) || present.contains_key(*id));
         let id = task.id.as_str();
@@ -305,7 +305,7 @@ fn names<'t>(
             names.insert(&task.id, own.to_owned());
         }
     }
-    let mut next = last_number(tasks, &taken, present, there) + 1;
+    let mut next = last_number(tasks, &taken, present, document) + 1;
     for task in tasks {
         names.entry(&task.id).or_insert_with(|| {
             next += 1;
@@ -320,10 +320,10 @@ fn last_number(
     tasks: &[Task],
     taken: &BTreeSet<String>,
     present: &BTreeMap<String, String>,
-    there: &ExistingDocument<'_>,
+    document: &ExistingDocument<'_>,
 ) -> u64 {
     let files = present.values().map(|file| file.trim_end_matches(".json"));
-    let ids = taken.iter().chain(present.keys()).chain(there.names).map(String::as_str);
+    let ids = taken.iter().chain(present.keys()).chain(document.names).map(String::as_str);
     let links = tasks.iter().flat_map(|task| {
         let mut kept = kept(task, FORMAT);
         ["blockedBy", "blocks"].map(|field| take_away(&mut kept, field)).concat()
@@ -370,8 +370,8 @@ fn record_of(
     blocks.extend(take_away(&mut kept, "blocks"));
     out.insert("blocks".to_owned(), json!(blocks));
     out.insert("blockedBy".to_owned(), json!(by));
-    let ours = OwnFields::of(task, known || task.id.as_str() == name, plain(own), Priority::Medium);
-    if let Some(text) = ours.text() {
+    let own_fields = OwnFields::of(task, known || task.id.as_str() == name, plain(own), Priority::Medium);
+    if let Some(text) = own_fields.text() {
         put_text(&mut kept, text);
     }
     // What was kept of a to-do may have names that mean something here.
@@ -396,22 +396,22 @@ fn apart(map: Map) -> Map {
     rest
 }
 
-fn write_todos(tasks: &[Task], name: &str, text: &str, there: &ExistingDocument<'_>) -> Written {
+fn write_todos(tasks: &[Task], name: &str, text: &str, document: &ExistingDocument<'_>) -> Written {
     let mut written = Written::default();
     unsupported::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
     let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let places: BTreeMap<&TaskId, usize> =
-        (0..).zip(there.tasks).map(|(place, task)| (&task.id, place)).collect();
+        (0..).zip(document.tasks).map(|(place, task)| (&task.id, place)).collect();
     let (mut list, mut names) = (Vec::new(), BTreeSet::new());
-    for task in there.in_order(tasks) {
+    for task in document.in_order(tasks) {
         let name = name_of(&task.name, &mut names);
-        let own = there.name(&task.id).unwrap_or(task.id.as_str());
+        let own = document.name(&task.id).unwrap_or(task.id.as_str());
         let before = places.get(&task.id).and_then(|place| Some((raw.get(*place)?.as_object()?, *place)));
         let is_marked = before.is_some_and(|(raw, _)| is_marked(raw, &task.id));
         let now = todo_of(task, !is_marked && own == name);
         list.push(Value::Object(match before {
             Some((raw, place)) => {
-                existing_document::over(raw, &todo_of(&there.tasks[place], !is_marked), &now, &KINDS)
+                existing_document::over(raw, &todo_of(&document.tasks[place], !is_marked), &now, &KINDS)
             }
             None => now,
         }));

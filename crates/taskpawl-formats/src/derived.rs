@@ -18,9 +18,9 @@ const OF_THE_STATE: &[&str] =
 ///
 /// Returns those that are written in another way than the file says, though what the file says did not follow from what is below
 /// there either.
-pub fn keep_states(tasks: &mut [Task], there: &Reading) -> Vec<TaskId> {
-    let changed = changed_below(tasks, &there.tasks);
-    let by_id: BTreeMap<&TaskId, &Task> = there.tasks.iter().map(|task| (&task.id, task)).collect();
+pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
+    let changed = changed_below(tasks, &document.tasks);
+    let by_id: BTreeMap<&TaskId, &Task> = document.tasks.iter().map(|task| (&task.id, task)).collect();
     let mut overwritten = Vec::new();
     for task in tasks.iter_mut().filter(|task| is_derived(task)) {
         let Some(file) = by_id.get(&task.id).filter(|file| is_word_of_progress(file.status)) else {
@@ -33,8 +33,8 @@ pub fn keep_states(tasks: &mut [Task], there: &Reading) -> Vec<TaskId> {
             continue;
         }
         if !changed.contains(&task.id) {
-            take_state(task, file, &there.fields);
-        } else if is_over(own(task)) != is_over(file.status) && !follows(file, &there.tasks) {
+            take_state(task, file, &document.fields);
+        } else if is_over(own(task)) != is_over(file.status) && !follows(file, &document.tasks) {
             overwritten.push(task.id.clone());
         }
     }
@@ -57,15 +57,15 @@ fn is_over(status: Status) -> bool {
 }
 
 /// Returns whether the state that a file says of a task is that of what is below it there.
-fn follows(file: &Task, there: &[Task]) -> bool {
-    let mut below = there.iter().filter(|task| task.parent.as_ref() == Some(&file.id)).peekable();
+fn follows(file: &Task, document: &[Task]) -> bool {
+    let mut below = document.iter().filter(|task| task.parent.as_ref() == Some(&file.id)).peekable();
     below.peek().is_none() || below.all(|task| is_over(task.status)) == is_over(file.status)
 }
 
 /// Returns the tasks with something below them that is not as in a file: another state, or in another place.
-fn changed_below(tasks: &[Task], there: &[Task]) -> BTreeSet<TaskId> {
+fn changed_below(tasks: &[Task], document: &[Task]) -> BTreeSet<TaskId> {
     let here_by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
-    let there_by_id: BTreeMap<&TaskId, &Task> = there.iter().map(|task| (&task.id, task)).collect();
+    let there_by_id: BTreeMap<&TaskId, &Task> = document.iter().map(|task| (&task.id, task)).collect();
     let mut changed = BTreeSet::new();
     let mut mark = |parent: &Option<TaskId>| {
         let mut above = parent.as_ref();
@@ -83,7 +83,7 @@ fn changed_below(tasks: &[Task], there: &[Task]) -> BTreeSet<TaskId> {
             mark(&file.parent);
         }
     }
-    there.iter().filter(|file| !here_by_id.contains_key(&file.id)).for_each(|file| mark(&file.parent));
+    document.iter().filter(|file| !here_by_id.contains_key(&file.id)).for_each(|file| mark(&file.parent));
     changed
 }
 

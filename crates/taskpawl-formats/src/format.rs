@@ -177,15 +177,15 @@ pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written 
 /// stays there as it is, in its order and its words.
 pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Reading) -> Written {
     let bare = before.unmarked();
-    let there = ExistingDocument::of(&bare, reading);
+    let document = ExistingDocument::of(&bare, reading);
     let written = match format {
-        Format::Beads => beads::write(tasks, &there),
-        Format::Taskmaster => taskmaster::write(tasks, &there),
-        Format::Claude => claude::write(tasks, &there),
-        Format::Taskwarrior => taskwarrior::write(tasks, &there),
-        Format::Backlog => backlog::write(tasks, &there),
-        Format::Markdown => markdown::write(tasks, &there),
-        Format::Tasks => tasks::write(tasks, &there),
+        Format::Beads => beads::write(tasks, &document),
+        Format::Taskmaster => taskmaster::write(tasks, &document),
+        Format::Claude => claude::write(tasks, &document),
+        Format::Taskwarrior => taskwarrior::write(tasks, &document),
+        Format::Backlog => backlog::write(tasks, &document),
+        Format::Markdown => markdown::write(tasks, &document),
+        Format::Tasks => tasks::write(tasks, &document),
     };
     Written { files: written.files.marked_as(before), ..written }
 }

@@ -11,7 +11,7 @@ const NAME_CHARS: usize = 48;
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     prefix: Option<String>,
-    ours: BTreeMap<String, TaskId>,
+    own_fields: BTreeMap<String, TaskId>,
     taken: BTreeSet<TaskId>,
 }
 
@@ -23,7 +23,7 @@ impl Ids {
     /// Gives a record of the other program its id: `known` where it was written by us, else its own as far as that can be.
     /// `None` where the record is there twice.
     pub(crate) fn add(&mut self, theirs: &str, known: Option<&str>) -> Option<TaskId> {
-        if self.ours.contains_key(theirs) {
+        if self.own_fields.contains_key(theirs) {
             return None;
         }
         let wanted = known.filter(|known| check_id(known).is_ok()).map(TaskId::from);
@@ -32,7 +32,7 @@ impl Ids {
             None => self.fitting(theirs),
         };
         self.taken.insert(id.clone());
-        self.ours.insert(theirs.to_owned(), id.clone());
+        self.own_fields.insert(theirs.to_owned(), id.clone());
         Some(id)
     }
 
@@ -43,7 +43,7 @@ impl Ids {
 
     /// Returns the id of a record that was added.
     pub(crate) fn get(&self, theirs: &str) -> Option<&TaskId> {
-        self.ours.get(theirs)
+        self.own_fields.get(theirs)
     }
 
     fn fitting(&self, theirs: &str) -> TaskId {

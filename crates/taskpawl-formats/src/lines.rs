@@ -8,7 +8,7 @@ pub(crate) struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    pub(crate) fn there(text: impl Into<String>, end: &'t str) -> Self {
+    pub(crate) fn document(text: impl Into<String>, end: &'t str) -> Self {
         Self { text: text.into(), end: Some(end) }
     }
 
@@ -52,11 +52,11 @@ mod tests {
     fn lines_keep_their_ends() {
         for text in ["", "\n", "a", "a\r", "a\r\nb\n\nc", "\r\r\n", "a\nb\r\n"] {
             assert!(parts(text).map(|(line, _)| line).eq(text.lines()), "{text:?}");
-            let lines: Vec<Line<'_>> = parts(text).map(|(line, end)| Line::there(line, end)).collect();
+            let lines: Vec<Line<'_>> = parts(text).map(|(line, end)| Line::document(line, end)).collect();
             assert_eq!(joined(&lines, text), text);
         }
         let with_new = |text| {
-            let lines = parts(text).map(|(line, end)| Line::there(line, end)).chain([Line::new("z")]);
+            let lines = parts(text).map(|(line, end)| Line::document(line, end)).chain([Line::new("z")]);
             joined(&lines.collect::<Vec<_>>(), text)
         };
         assert_eq!(["", "a\r\n", "a\r\nb"].map(with_new), ["z\n", "a\r\nz\r\n", "a\r\nb\r\nz"]);

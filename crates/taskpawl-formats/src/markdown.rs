@@ -44,7 +44,7 @@ struct Item<'t> {
     lead: &'t str,
     mark: char,
     text: String,
-    ours: OwnFields,
+    own_fields: OwnFields,
     /// The item above, by position.
     above: Option<usize>,
     section: String,
@@ -60,16 +60,17 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let own: Vec<TaskId> = items
         .iter()
         .map(|item| {
-            ids.add(&item.theirs, item.ours.id.as_deref()).expect("BUG: every item has a name of its own")
+            ids.add(&item.theirs, item.own_fields.id.as_deref())
+                .expect("BUG: every item has a name of its own")
         })
         .collect();
     for (item, id) in items.iter().zip(&own) {
-        let is_ours = item.ours.id.as_deref() == Some(id.as_str());
+        let is_ours = item.own_fields.id.as_deref() == Some(id.as_str());
         let mut task = blank(id.clone(), item.text.clone(), options.now);
         let status = status_of(item.mark);
-        let status = item.ours.status.filter(|own| mark_of(*own) == mark_of(status)).unwrap_or(status);
+        let status = item.own_fields.status.filter(|own| mark_of(*own) == mark_of(status)).unwrap_or(status);
         states::set(&mut task, status, None);
-        task.priority = item.ours.priority.unwrap_or_default();
+        task.priority = item.own_fields.priority.unwrap_or_default();
         task.parent = item.above.map(|above| own[above].clone());
         let mut kept = Map::new();
         if !is_ours && id.as_str() != item.theirs {
@@ -129,13 +130,13 @@ fn items(text: &str) -> Vec<Item<'_>> {
             open.pop();
         }
         let above = open.last().map(|(_, position)| *position);
-        let (text, ours) = take_ours(&one_line(rest));
+        let (text, own_fields) = take_ours(&one_line(rest));
         let text = if text.is_empty() { "(empty)".to_owned() } else { text };
         let theirs = name_of(&text, &mut names);
         if open.len() < MAX_NESTING {
             open.push((depth, items.len()));
         }
-        items.push(Item { line, lead, mark, text, ours, above, section: section.clone(), theirs });
+        items.push(Item { line, lead, mark, text, own_fields, above, section: section.clone(), theirs });
     }
     items
 }
@@ -246,17 +247,17 @@ fn take_ours(text: &str) -> (String, OwnFields) {
     }
 }
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let (name, text) = there.files.first();
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
-    let said = layout::lines(there.tasks, text, there.names);
-    let mut said = rendered(&said, true).into_iter().zip(&said).filter(|(_, line)| line.there.is_some());
-    let (lines, mut out) = (layout::lines(tasks, text, there.names), Vec::new());
+    let said = layout::lines(document.tasks, text, document.names);
+    let mut said = rendered(&said, true).into_iter().zip(&said).filter(|(_, line)| line.document.is_some());
+    let (lines, mut out) = (layout::lines(tasks, text, document.names), Vec::new());
     for (line, now) in lines.iter().zip(rendered(&lines, false)) {
-        out.push(match line.there.zip(line.there.and_then(|_| said.next())) {
-            Some(((raw, end), (said, _))) => lines::Line::there(as_there(raw, &said, now), end),
+        out.push(match line.document.zip(line.document.and_then(|_| said.next())) {
+            Some(((raw, end), (said, _))) => lines::Line::document(as_there(raw, &said, now), end),
             None => lines::Line::new(now),
         });
     }
@@ -293,12 +294,12 @@ fn as_there(raw: &str, said: &str, now: String) -> String {
 struct Line<'t> {
     what: What<'t>,
     /// The line that stands there, with its end.
-    there: Option<(&'t str, &'t str)>,
+    document: Option<(&'t str, &'t str)>,
 }
 
 impl Line<'_> {
     fn text(text: impl Into<String>) -> Self {
-        Self { what: What::Text(text.into()), there: None }
+        Self { what: What::Text(text.into()), document: None }
     }
 }
 
@@ -361,7 +362,7 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     let name = one_line(&task.name);
     // A name that ends as our words do is told from them by these after it.
     let has_id = has_id && take_ours(&name).0 == name;
-    let ours = OwnFields::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
-    let ours = ours.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
-    format!("{lead}[{mark}] {name}{ours}")
+    let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
+    let own_fields = own_fields.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
+    format!("{lead}[{mark}] {name}{own_fields}")
 }

@@ -26,16 +26,16 @@ pub(crate) struct OwnFields {
 impl OwnFields {
     /// Reads `id=… status=… priority=…`; what is not understood is nothing.
     pub(crate) fn parse(text: &str) -> Self {
-        let mut ours = Self::default();
+        let mut own_fields = Self::default();
         for word in text.split_whitespace() {
             match word.split_once('=') {
-                Some(("id", id)) => ours.id = Some(id.to_owned()),
-                Some(("status", word)) => ours.status = Status::from_word(word),
-                Some(("priority", word)) => ours.priority = Priority::from_word(word),
+                Some(("id", id)) => own_fields.id = Some(id.to_owned()),
+                Some(("status", word)) => own_fields.status = Status::from_word(word),
+                Some(("priority", word)) => own_fields.priority = Priority::from_word(word),
                 _ => {}
             }
         }
-        ours
+        own_fields
     }
 
     /// Forgets an id that the task could not get: it is none, or another record has it.

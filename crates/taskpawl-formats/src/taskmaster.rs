@@ -61,7 +61,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 struct Item {
     record: Record,
     id: TaskId,
-    ours: OwnFields,
+    own_fields: OwnFields,
     tag: String,
     /// The number of the task above.
     above: Option<String>,
@@ -177,14 +177,22 @@ fn push(
     ids: &mut Ids,
     items: &mut Vec<Item>,
 ) -> Read<()> {
-    let ours = take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default();
+    let own_fields = take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default();
     let theirs = whole(tag, &number);
-    let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
+    let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
         let problem = format!("number `{number}` is there twice in the tag `{tag}`");
         return Err(record.place.error("id", problem, "give one of the two another number"));
     };
-    let ours = ours.settle(&id);
-    items.push(Item { record, id, ours, tag: tag.to_owned(), above, theirs: number, of_tag: Map::new() });
+    let own_fields = own_fields.settle(&id);
+    items.push(Item {
+        record,
+        id,
+        own_fields,
+        tag: tag.to_owned(),
+        above,
+        theirs: number,
+        of_tag: Map::new(),
+    });
     Ok(())
 }
 
@@ -193,10 +201,10 @@ fn whole(tag: &str, number: &str) -> String {
 }
 
 fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, id, ours, tag, above, theirs, of_tag } = item;
+    let Item { mut record, id, own_fields, tag, above, theirs, of_tag } = item;
     let mut task = blank(id, record.title("title")?, options.now);
     let mut kept = Map::new();
-    if ours.id.is_none() && task.id.as_str() != theirs {
+    if own_fields.id.is_none() && task.id.as_str() != theirs {
         kept.insert("id".to_owned(), json!(theirs));
     }
     keep_if_other(&mut kept, "tag", json!(tag), &json!(MASTER));
@@ -213,7 +221,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     if task.updated_at < task.created_at {
         task.created_at = task.updated_at;
     }
-    read_words(&mut record, &mut task, &ours, above.is_some(), &mut kept)?;
+    read_words(&mut record, &mut task, &own_fields, above.is_some(), &mut kept)?;
     let numbers = record.map.get("dependencies").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut away = Vec::new();
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
@@ -252,7 +260,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
 fn read_words(
     record: &mut Record,
     task: &mut Task,
-    ours: &OwnFields,
+    own_fields: &OwnFields,
     is_below: bool,
     kept: &mut Map,
 ) -> Read<()> {
@@ -261,7 +269,7 @@ fn read_words(
         let all: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
         return Err(record.wrong("status", &format!("one of {}", all.join(", ")), &json!(word)));
     };
-    let status = ours.status.filter(|own| word_of(*own) == word).unwrap_or(*status);
+    let status = own_fields.status.filter(|own| word_of(*own) == word).unwrap_or(*status);
     let why = (word == "deferred").then_some("`deferred` in Task Master");
     states::set(task, status, why);
     keep_word(kept, "status", &word, word_of(status), status);

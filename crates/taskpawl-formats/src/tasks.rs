@@ -279,24 +279,24 @@ const KINDS: Kinds = Kinds {
     repeats: &[],
 };
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let (name, text) = there.files.first();
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
     let name = if name.is_empty() { "tasks.json" } else { name };
     let before = serde_json::from_str::<Value>(text).unwrap_or_default();
     let mut written = Written::default();
     let record = |raw: &'_ Value| Some((text_of(raw.get("id")?), raw.as_object()?.clone()));
     let raw: BTreeMap<String, Map> = list(&before).into_iter().flatten().filter_map(record).collect();
-    let (objects, said) = (Objects::of(tasks), Objects::of(there.tasks));
+    let (objects, said) = (Objects::of(tasks), Objects::of(document.tasks));
     let mut list = Vec::new();
-    for task in there.in_order(tasks) {
-        let raw = there.name(&task.id).and_then(|name| raw.get(name));
+    for task in document.in_order(tasks) {
+        let raw = document.name(&task.id).and_then(|name| raw.get(name));
         let keeps = |field: &str| raw.is_some_and(|raw| raw.contains_key(field));
         let mut now = objects.object(task, keeps, &mut written.left_out);
-        let before = there.task(&task.id).map(|task| said.object(task, keeps, &mut Vec::new()));
+        let before = document.task(&task.id).map(|task| said.object(task, keeps, &mut Vec::new()));
         list.push(Value::Object(match raw.zip(before) {
             Some((raw, mut before)) => {
                 for field in KINDS.links {
-                    let away = links_away(raw, field, there);
+                    let away = links_away(raw, field, document);
                     add_links(&mut before, field, &away);
                     add_links(&mut now, field, &away);
                 }
@@ -320,9 +320,9 @@ pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
 }
 
 /// Returns the links of a record that lead out of the file.
-fn links_away(raw: &Map, field: &str, there: &ExistingDocument<'_>) -> Vec<Value> {
+fn links_away(raw: &Map, field: &str, document: &ExistingDocument<'_>) -> Vec<Value> {
     let links = raw.get(field).and_then(Value::as_array).into_iter().flatten();
-    links.filter(|link| !there.names.contains(&text_of(link))).cloned().collect()
+    links.filter(|link| !document.names.contains(&text_of(link))).cloned().collect()
 }
 
 fn add_links(object: &mut Map, field: &str, links: &[Value]) {

@@ -66,7 +66,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 struct Item {
     record: Record,
     id: TaskId,
-    ours: OwnFields,
+    own_fields: OwnFields,
     theirs: String,
 }
 
@@ -76,13 +76,13 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
     for mut record in records(file, text)? {
         let theirs = record.id("uuid")?;
-        let ours = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
-        let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
+        let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
+        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("uuid", problem, "remove one of the two"));
         };
-        let ours = ours.settle(&id);
-        items.push(Item { record, id, ours, theirs });
+        let own_fields = own_fields.settle(&id);
+        items.push(Item { record, id, own_fields, theirs });
     }
     for item in items {
         reading.names.push(item.theirs.clone());
@@ -122,18 +122,18 @@ fn records(file: &str, text: &str) -> Read<Vec<Record>> {
 }
 
 fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, id, ours, theirs } = item;
+    let Item { mut record, id, own_fields, theirs } = item;
     let mut task = blank(id, record.title("description")?, options.now);
     let mut kept = Map::new();
-    if ours.id.is_none() && task.id.as_str() != theirs {
+    if own_fields.id.is_none() && task.id.as_str() != theirs {
         kept.insert("uuid".to_owned(), json!(theirs));
     }
     // A number in a list of the moment, and a figure that changes with the time of day.
     record.map.remove("id");
     record.map.remove("urgency");
     record.times(&TIMES, &mut task, &mut kept)?;
-    read_status(&mut record, &mut task, &ours, options.now, &mut kept)?;
-    read_priority(&mut record, &mut task, &ours, &mut kept)?;
+    read_status(&mut record, &mut task, &own_fields, options.now, &mut kept)?;
+    read_priority(&mut record, &mut task, &own_fields, &mut kept)?;
     let tags = match record.map.get("tags") {
         Some(Value::String(_)) => vec![record.text("tags")?.unwrap_or_default()],
         _ => record.texts("tags")?,
@@ -180,7 +180,7 @@ fn depends(record: &mut Record) -> Read<Vec<String>> {
 fn read_status(
     record: &mut Record,
     task: &mut Task,
-    ours: &OwnFields,
+    own_fields: &OwnFields,
     now: Timestamp,
     kept: &mut Map,
 ) -> Read<()> {
@@ -190,7 +190,7 @@ fn read_status(
         let known = "one of pending, waiting, completed, deleted, recurring";
         return Err(record.wrong("status", known, &json!(word)));
     };
-    let status = ours.status.filter(|own| plain(*own, is_started) == status).unwrap_or(status);
+    let status = own_fields.status.filter(|own| plain(*own, is_started) == status).unwrap_or(status);
     if let Some(until) = wait(&record.map).filter(|until| status == Status::Todo && *until > now) {
         // It is no work that is ready.
         states::set(task, Status::Blocked, Some(&states::put_off(until, PROGRAM)));
@@ -230,11 +230,11 @@ fn plain(status: Status, is_started: bool) -> Status {
     status_of(word_of(status), is_started).unwrap_or(Status::Todo)
 }
 
-fn read_priority(record: &mut Record, task: &mut Task, ours: &OwnFields, kept: &mut Map) -> Read<()> {
+fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, kept: &mut Map) -> Read<()> {
     let word = record.text("priority")?;
     task.priority = priority_of(word.as_deref());
     if let Some(priority) =
-        ours.priority.filter(|priority| priority_of(letter_of(*priority)) == task.priority)
+        own_fields.priority.filter(|priority| priority_of(letter_of(*priority)) == task.priority)
     {
         task.priority = priority;
     }
@@ -260,20 +260,20 @@ fn letter_of(priority: Priority) -> Option<&'static str> {
     }
 }
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let (name, text) = there.files.first();
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
     let name = if name.is_empty() { "taskwarrior.json" } else { name };
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
     let uuids = |tasks: &'_ [Task]| -> BTreeMap<TaskId, String> {
-        tasks.iter().map(|task| (task.id.clone(), uuid_of(task, there))).collect()
+        tasks.iter().map(|task| (task.id.clone(), uuid_of(task, document))).collect()
     };
-    let (theirs, said) = (uuids(tasks), uuids(there.tasks));
+    let (theirs, said) = (uuids(tasks), uuids(document.tasks));
     let raw = raw_records(name, text);
     let mut list = Vec::new();
-    for task in there.in_order(tasks) {
+    for task in document.in_order(tasks) {
         let now = record_of(task, &theirs, &mut written.left_out);
-        let before = there.task(&task.id).map(|task| record_of(task, &said, &mut Vec::new()));
+        let before = document.task(&task.id).map(|task| record_of(task, &said, &mut Vec::new()));
         let uuid = &theirs[&task.id];
         let record = match raw.get(uuid).zip(before) {
             Some((raw, before)) => existing_document::over(raw, &before, &now, &KINDS),
@@ -314,7 +314,7 @@ fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
             }
             None => Some(line.to_owned()),
         };
-        lines.extend(record.map(|record| Line::there(record, end)));
+        lines.extend(record.map(|record| Line::document(record, end)));
     }
     for (_, record) in list.into_iter().filter(|(uuid, _)| left.contains_key(uuid)) {
         if let Some(last) = lines.last_mut().filter(|last| has_commas && !last.text.trim_end().ends_with(','))
@@ -327,8 +327,8 @@ fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
 }
 
 /// Returns the id that a task has there; one of ours that is none gets one that is always the same.
-fn uuid_of(task: &Task, there: &ExistingDocument<'_>) -> String {
-    if let Some(name) = there.name(&task.id) {
+fn uuid_of(task: &Task, document: &ExistingDocument<'_>) -> String {
+    if let Some(name) = document.name(&task.id) {
         return name.to_owned();
     }
     let kept = kept(task, FORMAT);
@@ -386,8 +386,8 @@ fn record_of(task: &Task, theirs: &BTreeMap<TaskId, String>, left_out: &mut Vec<
     let shown = priority_of(letter);
     let said = out.get("status").and_then(Value::as_str).and_then(|word| status_of(word, is_started));
     let said = said.filter(|_| !states::is_put_off(task, wait(&kept), PROGRAM)).unwrap_or(own);
-    let ours = OwnFields::of(task, known || task.id.as_str() == uuid, said, shown);
-    if let Some(text) = ours.text() {
+    let own_fields = OwnFields::of(task, known || task.id.as_str() == uuid, said, shown);
+    if let Some(text) = own_fields.text() {
         out.insert(NAME.to_owned(), json!(text));
     }
     put_rest(&mut out, kept);

@@ -219,18 +219,18 @@ mod tests {
     const NONE: [u32; 0] = [];
 
     /// Returns the tasks that were granted since the last call.
-    fn granted(allocation: &mut ResourceAllocator) -> Vec<u32> {
-        allocation.take_granted().map(|key| key.0).collect()
+    fn granted(allocator: &mut ResourceAllocator) -> Vec<u32> {
+        allocator.take_granted().map(|key| key.0).collect()
     }
 
-    fn ask(allocation: &mut ResourceAllocator, key: u32, needs: &Needs) -> Vec<u32> {
-        allocation.request(Key(key), needs, Priority::Medium);
-        granted(allocation)
+    fn ask(allocator: &mut ResourceAllocator, key: u32, needs: &Needs) -> Vec<u32> {
+        allocator.request(Key(key), needs, Priority::Medium);
+        granted(allocator)
     }
 
-    fn give_back(allocation: &mut ResourceAllocator, key: u32) -> Vec<u32> {
-        allocation.release(Key(key));
-        granted(allocation)
+    fn give_back(allocator: &mut ResourceAllocator, key: u32) -> Vec<u32> {
+        allocator.release(Key(key));
+        granted(allocator)
     }
 
     #[test]

@@ -459,7 +459,7 @@ impl<'a> Draft<'a> {
     /// Discards the decided conditions and approvals of a task that has not started: they were made for its previous
     /// work.
     fn close_unstarted(&mut self, key: Key) -> Decided<()> {
-        match self.node(key)?.phase.status() {
+        match self.node(key)?.status_kind.status() {
             Status::Todo | Status::Blocked => self.close(key)?,
             Status::InProgress | Status::Done | Status::Failed | Status::Cancelled | Status::Skipped => {}
         }
@@ -472,7 +472,7 @@ impl<'a> Draft<'a> {
         // A new parent has no approval yet. Its own parents were checked when it was put below them.
         while let Some(parent) = above.filter(|parent| !self.is_new(*parent)) {
             let node = self.node(parent)?;
-            let is_open = node.phase == StatusKind::Todo && !node.gate.undecided;
+            let is_open = node.status_kind == StatusKind::Todo && !node.gate.undecided;
             let record = self.task(parent)?;
             // If only the policy asks about a list, each of its calls carries an approval of its own, so changed work
             // cannot use it.
@@ -558,7 +558,7 @@ impl<'a> Draft<'a> {
 
     /// Adds an edge that the store does not have. Adding one that the draft already added does nothing.
     pub(crate) fn add_edge(&mut self, task: Key, on: Key) -> Decided<()> {
-        let outcome = self.node(on)?.phase.outcome();
+        let outcome = self.node(on)?.status_kind.outcome();
         // An edge that this command removed earlier is still in the view. Dropping the removal restores it.
         if !self.edges.removed.remove(task, on) {
             if !self.edges.dependencies.insert(task, on) {
@@ -573,7 +573,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn remove_edge(&mut self, task: Key, on: Key) -> Decided<()> {
-        let outcome = self.node(on)?.phase.outcome();
+        let outcome = self.node(on)?.status_kind.outcome();
         if self.edges.dependencies.remove(task, on) {
             self.edges.dependents.remove(on, task);
         } else {
@@ -595,7 +595,7 @@ impl<'a> Draft<'a> {
             if !self.edges.subtasks.remove(old, key) {
                 self.edges.moved_away.insert(old, key);
             }
-            self.count_subtask(old, node.phase, -1)?;
+            self.count_subtask(old, node.status_kind, -1)?;
             self.refresh_node(old)?;
         }
         let mut entry = crate::Entry::Open;
@@ -603,7 +603,7 @@ impl<'a> Draft<'a> {
             if !self.edges.moved_away.remove(new, key) {
                 self.edges.subtasks.insert(new, key);
             }
-            self.count_subtask(new, node.phase, 1)?;
+            self.count_subtask(new, node.status_kind, 1)?;
             self.refresh_node(new)?;
             entry = self.node(new)?.opens;
         }
@@ -631,9 +631,9 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn count_subtask(&mut self, parent: Key, phase: StatusKind, by: i32) -> Decided<()> {
+    fn count_subtask(&mut self, parent: Key, status_kind: StatusKind, by: i32) -> Decided<()> {
         self.update_node(parent, |node| {
-            let count = subtask_count(node, phase);
+            let count = subtask_count(node, status_kind);
             *count = count.checked_add_signed(by).expect("BUG: a subtask was not counted");
         })?;
         self.queue(parent);
@@ -654,7 +654,7 @@ impl<'a> Draft<'a> {
         if check_transition(from, reason, to.status(), cause).is_err() {
             return Err(self.transition_refusal(key, &record, to.status(), cause.as_str())?.into());
         }
-        let (phase, now) = (StatusKind::of(&to), self.now());
+        let (status_kind, now) = (StatusKind::of(&to), self.now());
         let event = status_event(&record, &to, cause, text);
         let took = self.running_time(key, &record, &to, cause)?;
         let is_by_hand = to.status().is_finished() && self.context.run.is_none();
@@ -667,7 +667,7 @@ impl<'a> Draft<'a> {
             }
         })?;
         self.emit(Some(key), event)?;
-        self.change_phase(key, phase)
+        self.change_status_kind(key, status_kind)
     }
 
     /// Returns the running time of a task that finished because its work is done; `None` for every other transition.
@@ -724,7 +724,7 @@ impl<'a> Draft<'a> {
         calls: Option<Vec<CallRecord>>,
     ) -> Decided<()> {
         body.attempt = body.attempt.max(self.task(key)?.body.attempt);
-        let phase = StatusKind::of(&body.state);
+        let status_kind = StatusKind::of(&body.state);
         if let Some(calls) = calls {
             self.replace_calls(key, calls)?;
         }
@@ -736,17 +736,21 @@ impl<'a> Draft<'a> {
             record.body = body.into();
         })?;
         self.refresh_node(key)?;
-        if self.node(key)?.phase == phase { Ok(()) } else { self.change_phase(key, phase) }
+        if self.node(key)?.status_kind == status_kind {
+            Ok(())
+        } else {
+            self.change_status_kind(key, status_kind)
+        }
     }
 
     fn full_reason(&self, key: Key, reason: &BlockedReason) -> Decided<BlockedReason> {
         crate::read::full_reason(&DraftEdges(self), key, reason)
     }
 
-    fn change_phase(&mut self, key: Key, phase: StatusKind) -> Decided<()> {
+    fn change_status_kind(&mut self, key: Key, status_kind: StatusKind) -> Decided<()> {
         let before = self.node(key)?;
-        self.update_node(key, |node| node.phase = phase)?;
-        let (old, new) = (before.phase.outcome(), phase.outcome());
+        self.update_node(key, |node| node.status_kind = status_kind)?;
+        let (old, new) = (before.status_kind.outcome(), status_kind.outcome());
         if old != new {
             for dependent in self.dependents(key)? {
                 self.update_node(dependent, |node| {
@@ -756,25 +760,25 @@ impl<'a> Draft<'a> {
                 self.queue(dependent);
             }
         }
-        if let Some(parent) = before.parent.filter(|_| before.phase == StatusKind::InProgress) {
+        if let Some(parent) = before.parent.filter(|_| before.status_kind == StatusKind::InProgress) {
             // The task may be an item of a list that had to end before the list could replace it.
             self.queue(parent);
         }
         if let Some(parent) = before.parent
-            && before.phase.outcome_above() != phase.outcome_above()
+            && before.status_kind.outcome_above() != status_kind.outcome_above()
         {
-            self.count_subtask(parent, before.phase, -1)?;
-            self.count_subtask(parent, phase, 1)?;
+            self.count_subtask(parent, before.status_kind, -1)?;
+            self.count_subtask(parent, status_kind, 1)?;
         }
         self.queue(key);
-        if phase.outcome() != crate::Outcome::Open || phase == StatusKind::Cancelled {
-            self.note_end(key, phase);
+        if status_kind.outcome() != crate::Outcome::Open || status_kind == StatusKind::Cancelled {
+            self.note_end(key, status_kind);
         }
         Ok(())
     }
 
-    fn note_end(&mut self, key: Key, phase: StatusKind) {
-        let status = match phase {
+    fn note_end(&mut self, key: Key, status_kind: StatusKind) {
+        let status = match status_kind {
             StatusKind::Done => Status::Done,
             StatusKind::Failed => Status::Failed,
             StatusKind::Cancelled => Status::Cancelled,
@@ -858,9 +862,9 @@ fn enter(record: &mut TaskRecord, to: TaskStatus, now: Timestamp) {
     body.state = to;
 }
 
-pub(crate) fn subtask_count(node: &mut Node, phase: StatusKind) -> &mut u32 {
+pub(crate) fn subtask_count(node: &mut Node, status_kind: StatusKind) -> &mut u32 {
     let counts = &mut node.gate.subtasks;
-    match phase.outcome_above() {
+    match status_kind.outcome_above() {
         crate::Outcome::Open => &mut counts.open,
         crate::Outcome::Done | crate::Outcome::Skipped => &mut counts.finished,
         crate::Outcome::Failed => &mut counts.failed,

@@ -204,15 +204,15 @@ pub fn rebuild_nodes<'a>(
     nodes: &mut BTreeMap<Key, Node>,
     dependencies: impl IntoIterator<Item = &'a (Key, Key)>,
 ) {
-    let phases: BTreeMap<Key, _> = nodes.iter().map(|(key, node)| (*key, node.phase)).collect();
+    let status_kinds: BTreeMap<Key, _> = nodes.iter().map(|(key, node)| (*key, node.status_kind)).collect();
     for node in nodes.values_mut() {
         node.gate.dependencies = crate::DependencyCounts::default();
         node.gate.subtasks = crate::SubtaskCounts::default();
         node.gate.entry = Entry::Open;
     }
     for (task, on) in dependencies {
-        if let (Some(node), Some(phase)) = (nodes.get_mut(task), phases.get(on)) {
-            *node.gate.dependencies.of(phase.outcome()) += 1;
+        if let (Some(node), Some(status_kind)) = (nodes.get_mut(task), status_kinds.get(on)) {
+            *node.gate.dependencies.of(status_kind.outcome()) += 1;
         }
     }
     let mut below: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
@@ -220,7 +220,7 @@ pub fn rebuild_nodes<'a>(
     for (key, parent) in parents {
         below.entry(parent).or_default().push(key);
         if let Some(node) = nodes.get_mut(&parent) {
-            *crate::draft::subtask_count(node, phases[&key]) += 1;
+            *crate::draft::subtask_count(node, status_kinds[&key]) += 1;
         }
     }
     let mut queue: Vec<Key> =

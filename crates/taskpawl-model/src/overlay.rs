@@ -45,7 +45,7 @@ impl<'a> Overlay<'a> {
 
     fn is_match(&self, node: &Node, query: &Query) -> ViewResult<bool> {
         let is_ready = |works: &Vec<crate::Work>| node.is_ready() && works.contains(&node.work);
-        let has_status = query.status.is_empty() || query.status.contains(&node.phase.status());
+        let has_status = query.status.is_empty() || query.status.contains(&node.status_kind.status());
         if !has_status || !query.ready.as_ref().is_none_or(is_ready) {
             return Ok(false);
         }
@@ -238,7 +238,7 @@ impl View for Overlay<'_> {
 
     fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
         let mut counts = BTreeMap::new();
-        self.each_node(&mut |node| *counts.entry(node.phase.status()).or_default() += 1)?;
+        self.each_node(&mut |node| *counts.entry(node.status_kind.status()).or_default() += 1)?;
         Ok(counts)
     }
 

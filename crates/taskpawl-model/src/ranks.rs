@@ -32,7 +32,7 @@ impl Lengths {
     pub(crate) fn load(view: &dyn View, durations: &Durations, taker: &RunnerLimits) -> ViewResult<Self> {
         let turns = RefCell::new(BTreeMap::new());
         let weigh = |node: &Node| {
-            if node.phase.status().is_finished() {
+            if node.status_kind.status().is_finished() {
                 return Some(0);
             }
             let turn = taker.turn(node);

@@ -98,12 +98,12 @@ pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>
         Outcome::Open | Outcome::Done => false,
     };
     for other in above.into_iter().chain(edges.dependencies(key)?) {
-        if Some(other) == above || is_in_the_way(edges.node(other)?.phase.outcome()) {
+        if Some(other) == above || is_in_the_way(edges.node(other)?.status_kind.outcome()) {
             ids.push(edges.id(other)?);
         }
     }
     for subtask in edges.subtasks(key)? {
-        if edges.node(subtask)?.phase.outcome_above() == Outcome::Failed {
+        if edges.node(subtask)?.status_kind.outcome_above() == Outcome::Failed {
             ids.push(edges.id(subtask)?);
         }
     }
@@ -116,7 +116,7 @@ pub(crate) fn waiting_for<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, 
     let above = node.parent.filter(|_| node.gate.entry == Entry::Waiting);
     let mut ids = Vec::new();
     for other in above.into_iter().chain(edges.dependencies(key)?).chain(edges.subtasks(key)?) {
-        if edges.node(other)?.phase.outcome_above() == Outcome::Open {
+        if edges.node(other)?.status_kind.outcome_above() == Outcome::Open {
             ids.push(edges.id(other)?);
         }
     }

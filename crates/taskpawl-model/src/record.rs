@@ -389,14 +389,14 @@ pub struct Node {
     /// The parent.
     pub parent: Option<Key>,
     /// The status, as gates see it.
-    pub phase: StatusKind,
+    pub status_kind: StatusKind,
     /// The actor that ends it.
     pub work: Work,
     /// The counts of dependencies and subtasks.
     pub gate: Gate,
     /// The state of the gate, derived from `gate`.
     pub gate_state: GateState,
-    /// The entry that its subtasks see, which lets them start or not. Derived from `gate` and `phase`.
+    /// The entry that its subtasks see, which lets them start or not. Derived from `gate` and `status_kind`.
     pub opens: Entry,
     /// The priority.
     pub priority: Priority,
@@ -430,7 +430,7 @@ impl Node {
         Self {
             key,
             parent: None,
-            phase: StatusKind::Todo,
+            status_kind: StatusKind::Todo,
             work,
             gate,
             gate_state: gate.state(),
@@ -465,12 +465,12 @@ impl Node {
 
     /// Returns whether the task may be claimed now. This is derived and never set.
     pub fn is_ready(&self) -> bool {
-        self.phase == StatusKind::Todo && self.gate_state == GateState::Ready
+        self.status_kind == StatusKind::Todo && self.gate_state == GateState::Ready
     }
 
     /// Returns whether the subtasks may start, from the gate and the status of the task.
     pub fn derive_opens(&self) -> Entry {
-        match self.phase {
+        match self.status_kind {
             StatusKind::BlockedOther | StatusKind::Cancelled | StatusKind::Skipped => Entry::Waiting,
             StatusKind::Todo
             | StatusKind::InProgress

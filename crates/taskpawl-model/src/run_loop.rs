@@ -165,7 +165,7 @@ pub struct LoopOptions {
 /// One run, from its first snapshot to its end.
 #[derive(Debug)]
 pub struct RunLoop {
-    intake: RunView,
+    run_view: RunView,
     state: State,
     ledger: Ledger,
     questions: Questions,
@@ -222,7 +222,7 @@ impl RunLoop {
         let LoopOptions { only, jobs, tools, rules, limits, tool_limits, waits_for_agents, has_approver } =
             options;
         Self {
-            intake: RunView::new(run, only, tools).with_rules(rules),
+            run_view: RunView::new(run, only, tools).with_rules(rules),
             state: State::new(jobs, KeyMap::default()),
             ledger: Ledger::new(limits, now),
             questions: Questions::new(has_approver),
@@ -242,8 +242,8 @@ impl RunLoop {
     }
 
     /// Returns the tasks, the order, and the tools that the run knows of the store.
-    pub fn intake(&self) -> &RunView {
-        &self.intake
+    pub fn run_view(&self) -> &RunView {
+        &self.run_view
     }
 
     /// Returns whether the run was asked to stop.
@@ -274,10 +274,10 @@ impl RunLoop {
     /// A selector names no task, or the store cannot be read.
     pub fn begin<H: Host>(&mut self, host: &mut H) -> Result<Vec<Output>, H::Error> {
         let jobs = self.state.jobs();
-        let (intake, questions) = (&mut self.intake, &mut self.questions);
+        let (run_view, questions) = (&mut self.run_view, &mut self.questions);
         let (beginning, asked, plans) = host.read(|view| {
-            let beginning = intake.begin(view, jobs)?;
-            Ok((beginning, questions.begin(view, intake.scope())?, view.plans()?))
+            let beginning = run_view.begin(view, jobs)?;
+            Ok((beginning, questions.begin(view, run_view.scope())?, view.plans()?))
         })?;
         self.ledger.take_plans(plans);
         let limits = Limits { tools: self.tool_limits.clone(), ..self.ledger.limits() };
@@ -345,10 +345,10 @@ impl RunLoop {
         let (ended_early, spent) = self.ledger.close_books();
         RunReport {
             ended: self.ended,
-            scope: self.intake.scope().cloned(),
-            only: self.intake.selectors().to_vec(),
-            missing_tools: self.intake.missing_tools().clone(),
-            never_fits: self.intake.never_fits().clone(),
+            scope: self.run_view.scope().cloned(),
+            only: self.run_view.selectors().to_vec(),
+            missing_tools: self.run_view.missing_tools().clone(),
+            never_fits: self.run_view.never_fits().clone(),
             unmet: self.state.held_up_by_others().map(|(key, needs)| (key, needs.clone())).collect(),
             ended_early,
             spent,
@@ -359,7 +359,7 @@ impl RunLoop {
     fn step(&mut self, event: Event, outputs: &mut Vec<Output>) {
         for action in step(&mut self.state, event) {
             outputs.push(match action {
-                Action::Commit(commit) => Output::Commit(Box::new(self.intake.round(*commit))),
+                Action::Commit(commit) => Output::Commit(Box::new(self.run_view.round(*commit))),
                 Action::Start(call) => {
                     self.ledger.note_start(&call);
                     let deadline = self.ledger.deadline(call.plan.as_deref());
@@ -400,7 +400,7 @@ impl RunLoop {
         let missing: Vec<String> = answer.missing_tools.iter().map(|(_, name)| name.clone()).collect();
         // A search may have ended while the commit was under way. Its tools are not missing any more, and no further search reports
         // them.
-        let is_found = missing.iter().any(|name| self.intake.has_tool(name));
+        let is_found = missing.iter().any(|name| self.run_view.has_tool(name));
         outputs.extend(self.lookup.look_for(host, missing));
         self.take_in(host, answer, outputs)?;
         if is_found {
@@ -417,10 +417,10 @@ impl RunLoop {
     ) -> Result<(), H::Error> {
         // The plain path needs no read of the store. It applies if no other process committed in between and all ready tasks are
         // known.
-        let events = if self.intake.is_plain(&answer) {
-            vec![self.intake.take_plain(answer)]
+        let events = if self.run_view.is_plain(&answer) {
+            vec![self.run_view.take_plain(answer)]
         } else {
-            host.read(|view| self.intake.take_answer(view, answer))?
+            host.read(|view| self.run_view.take_answer(view, answer))?
         };
         self.step_all(events, outputs);
         Ok(())
@@ -458,7 +458,7 @@ impl RunLoop {
         names: Vec<String>,
         outputs: &mut Vec<Output>,
     ) -> Result<(), H::Error> {
-        let events = host.read(|view| Ok(self.intake.take_tools(view, names)?))?;
+        let events = host.read(|view| Ok(self.run_view.take_tools(view, names)?))?;
         self.step_all(events, outputs);
         Ok(())
     }
@@ -468,12 +468,12 @@ impl RunLoop {
         let expired = self.questions.expired(host.now());
         let has_expired = !expired.is_empty();
         outputs.extend(has_expired.then_some(Output::Expire(expired)));
-        let revision = host.revision(self.intake.seen())?;
+        let revision = host.revision(self.run_view.seen())?;
         if self.ignores_others {
             return Ok(());
         }
-        if revision > self.intake.seen() {
-            let events = host.read(|view| self.intake.take_foreign(view, revision))?;
+        if revision > self.run_view.seen() {
+            let events = host.read(|view| self.run_view.take_foreign(view, revision))?;
             self.step_all(events, outputs);
             self.check_questions(host, Vec::new(), outputs)?;
             self.pause = FIRST_PAUSE;
@@ -493,11 +493,11 @@ impl RunLoop {
         mut changed: Vec<Key>,
         outputs: &mut Vec<Output>,
     ) -> Result<(), H::Error> {
-        changed.extend(self.intake.take_changed());
+        changed.extend(self.run_view.take_changed());
         if changed.is_empty() {
             return Ok(());
         }
-        let (questions, scope) = (&mut self.questions, self.intake.scope());
+        let (questions, scope) = (&mut self.questions, self.run_view.scope());
         outputs.extend(host.read(|view| Ok(questions.update(view, scope, &changed)?))?);
         Ok(())
     }
@@ -508,14 +508,14 @@ impl RunLoop {
         if self.state.stop() != Stop::No {
             return Ok(false);
         }
-        let (intake, waits_for_agents) = (&self.intake, self.waits_for_agents);
+        let (run_view, waits_for_agents) = (&self.run_view, self.waits_for_agents);
         // Resources and paths are also given back by tasks outside the scope.
         let is_anywhere = self.state.waits_for_others();
         let prospects = host.read(|view| {
             let prospects = if is_anywhere {
-                intake.prospects_anywhere(view, waits_for_agents)
+                run_view.prospects_anywhere(view, waits_for_agents)
             } else {
-                intake.prospects(view, waits_for_agents)
+                run_view.prospects(view, waits_for_agents)
             };
             Ok(prospects?)
         })?;

@@ -26,7 +26,7 @@ pub struct State {
     late_ranks: KeyMap<u64>,
     ready: BTreeSet<Order>,
     waiting: BTreeMap<Key, Order>,
-    parking: WaitingSet,
+    waiting_set: WaitingSet,
     /// Calls that the store has recorded as started and that have no free slot yet.
     started: VecDeque<StartedCall>,
     /// Tasks with at least one running call.
@@ -192,7 +192,7 @@ impl State {
             late_ranks: KeyMap::default(),
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            parking: WaitingSet::default(),
+            waiting_set: WaitingSet::default(),
             started: VecDeque::new(),
             running: BTreeMap::new(),
             running_calls: 0,
@@ -212,7 +212,7 @@ impl State {
     /// Sets the limits. Call this before the first step: it resets the waiting set.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.parking = WaitingSet::new(limits.tools);
+        self.waiting_set = WaitingSet::new(limits.tools);
         self.calls_left = limits.calls;
         self.plan_calls_left = limits.plan_calls;
         self
@@ -235,17 +235,17 @@ impl State {
 
     /// Returns the time at which the first pause ends; the dispatcher then sends [`Event::Due`].
     pub fn next_alarm(&self) -> Option<Timestamp> {
-        self.parking.next_alarm()
+        self.waiting_set.next_alarm()
     }
 
     /// Returns whether tasks wait for resources that other runs or agents hold.
     pub fn waits_for_others(&self) -> bool {
-        self.parking.waits_for_others()
+        self.waiting_set.waits_for_others()
     }
 
     /// Returns the tasks that wait for resources held outside this run, with their needs.
     pub fn held_up_by_others(&self) -> impl Iterator<Item = (Key, &Needs)> {
-        self.parking.held_up_by_others()
+        self.waiting_set.held_up_by_others()
     }
 
     /// Returns whether the run has no work left, unless others make tasks ready.
@@ -257,12 +257,13 @@ impl State {
         let is_stopping = self.stop != Stop::No;
         // A stopping run still waits for paused tasks to be released. It does not wait for inquiries: their tasks are
         // unclaimed.
-        let is_parking_idle = if is_stopping { !self.parking.has_paused() } else { !self.parking.is_busy() };
-        self.commit.is_none() && self.running_calls == 0 && self.started.is_empty() && is_parking_idle
+        let is_waiting_set_idle =
+            if is_stopping { !self.waiting_set.has_paused() } else { !self.waiting_set.is_busy() };
+        self.commit.is_none() && self.running_calls == 0 && self.started.is_empty() && is_waiting_set_idle
     }
 
     fn has_nothing_to_claim(&self) -> bool {
-        self.ready.is_empty() && !self.parking.has_claimable()
+        self.ready.is_empty() && !self.waiting_set.has_claimable()
     }
 
     fn add_ready(&mut self, nodes: Vec<Node>) {

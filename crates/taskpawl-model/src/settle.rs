@@ -115,7 +115,7 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
         return Some(Consequence::End);
     }
     let is_to_be_opened = node.gate.is_to_be_opened();
-    match (node.phase, node.gate_state) {
+    match (node.status_kind, node.gate_state) {
         (StatusKind::Todo, _) if is_to_be_opened => Some(Consequence::Open),
         (StatusKind::Todo | StatusKind::BlockedWaiting, GateState::Block) => Some(Consequence::Block),
         (StatusKind::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
@@ -138,7 +138,7 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
 /// A task with phase `BlockedOther` counts as open, because its node does not record whether it was open when it was
 /// blocked.
 pub(crate) fn has_closed(node: &Node) -> bool {
-    (node.opens == Entry::Open || node.phase == StatusKind::BlockedOther)
+    (node.opens == Entry::Open || node.status_kind == StatusKind::BlockedOther)
         && !node.gate.undecided
         && node.gate.before_subtasks() != GateState::Ready
 }

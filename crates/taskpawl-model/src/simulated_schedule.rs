@@ -56,14 +56,14 @@ impl Graph {
     /// The cost is that of a few plays, each of which costs about as much as sorting the tasks. Above a million tasks
     /// nothing is played.
     pub fn rehearsed_ranks(&self, jobs: usize, turns: &BTreeMap<Key, Turn>) -> KeyMap<u64> {
-        let Some(course) = FlatGraph::of(self, turns) else { return KeyMap::default() };
-        let points = SimulatedSchedule::new(&course, jobs.max(1)).best_ranks();
-        course.by_key(&points)
+        let Some(flat) = FlatGraph::of(self, turns) else { return KeyMap::default() };
+        let points = SimulatedSchedule::new(&flat, jobs.max(1)).best_ranks();
+        flat.by_key(&points)
     }
 }
 
 struct SimulatedSchedule<'c> {
-    course: &'c FlatGraph,
+    flat: &'c FlatGraph,
     jobs: usize,
     plays_left: usize,
     /// A lower bound for the length of a run: the longest way, or the whole work divided by the slots.
@@ -73,28 +73,28 @@ struct SimulatedSchedule<'c> {
 }
 
 impl<'c> SimulatedSchedule<'c> {
-    fn new(course: &'c FlatGraph, jobs: usize) -> Self {
-        let ways = course.ways(course.weights());
-        let bound = ways.iter().copied().max().unwrap_or(0).max(course.work().div_ceil(jobs as u64));
-        let plays_left = (3 * ROUNDS).min(TASKS_PLAYED / course.weights().len().max(1));
-        Self { course, jobs, plays_left, bound, best: (u64::MAX, ways) }
+    fn new(flat: &'c FlatGraph, jobs: usize) -> Self {
+        let ways = flat.ways(flat.weights());
+        let bound = ways.iter().copied().max().unwrap_or(0).max(flat.work().div_ceil(jobs as u64));
+        let plays_left = (3 * ROUNDS).min(TASKS_PLAYED / flat.weights().len().max(1));
+        Self { flat, jobs, plays_left, bound, best: (u64::MAX, ways) }
     }
 
     fn best_ranks(mut self) -> Vec<u64> {
         let mut ranks = self.best.1.clone();
-        let mut waits = vec![0_u64; self.course.weights().len()];
+        let mut waits = vec![0_u64; self.flat.weights().len()];
         while let Some(played) = self.play(&ranks) {
             if self.turn_round(&played).is_none() {
                 break;
             }
             // The mean with the old value damps the correction, so that an overshoot does not swing to the opposite
             // mistake.
-            for (wait, waited) in waits.iter_mut().zip(self.course.waits(&played)) {
+            for (wait, waited) in waits.iter_mut().zip(self.flat.waits(&played)) {
                 *wait = wait.midpoint(waited);
             }
-            let weights = self.course.weights().iter().zip(&waits);
+            let weights = self.flat.weights().iter().zip(&waits);
             let weights: Vec<u64> = weights.map(|(weight, wait)| weight.saturating_add(*wait)).collect();
-            ranks = self.course.ways(&weights);
+            ranks = self.flat.ways(&weights);
         }
         self.best.1
     }
@@ -106,7 +106,7 @@ impl<'c> SimulatedSchedule<'c> {
             return None;
         }
         self.plays_left -= 1;
-        let played = self.course.play(self.jobs, ranks);
+        let played = self.flat.play(self.jobs, ranks);
         if played.length < self.best.0 {
             self.best = (played.length, ranks.to_vec());
         }
@@ -117,7 +117,7 @@ impl<'c> SimulatedSchedule<'c> {
     fn turn_round(&mut self, played: &SimulatedRun) -> Option<SimulatedRun> {
         // The backwards play is counted here, the forwards one inside `play`.
         self.plays_left = self.plays_left.checked_sub(2)? + 1;
-        let ranks = self.course.play_backwards(self.jobs, played);
+        let ranks = self.flat.play_backwards(self.jobs, played);
         self.play(&ranks)
     }
 }
@@ -138,9 +138,9 @@ mod tests {
     }
 
     fn length(graph: &Graph, jobs: usize, turns: &BTreeMap<Key, Turn>, ranks: &KeyMap<u64>) -> u64 {
-        let course = FlatGraph::of(graph, turns).unwrap();
+        let flat = FlatGraph::of(graph, turns).unwrap();
         let points: Vec<u64> = graph.keys().iter().flat_map(|key| [ranks[key]; 2]).collect();
-        course.play(jobs, &points).length
+        flat.play(jobs, &points).length
     }
 
     /// The longest way first runs both long tasks at once, and then the short one and its dependent, with a slot free.
@@ -179,9 +179,9 @@ mod tests {
     fn without_plays_left_the_longest_way_stays() {
         let graph = graph(&[3, 3, 2, 2, 2], &[]);
         let turns = BTreeMap::new();
-        let course = FlatGraph::of(&graph, &turns).unwrap();
-        let mut rehearsal = SimulatedSchedule::new(&course, 2);
-        rehearsal.plays_left = 0;
-        assert_eq!(course.by_key(&rehearsal.best_ranks()), graph.ranks());
+        let flat = FlatGraph::of(&graph, &turns).unwrap();
+        let mut schedule = SimulatedSchedule::new(&flat, 2);
+        schedule.plays_left = 0;
+        assert_eq!(flat.by_key(&schedule.best_ranks()), graph.ranks());
     }
 }

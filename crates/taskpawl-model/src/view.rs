@@ -118,7 +118,7 @@ pub trait View {
             if limit > 0 && keys.len() == limit {
                 break;
             }
-            if self.node(key)?.is_some_and(|node| node.phase == StatusKind::BlockedOther) {
+            if self.node(key)?.is_some_and(|node| node.status_kind == StatusKind::BlockedOther) {
                 keys.push(key);
             }
         }
@@ -181,7 +181,7 @@ pub trait View {
     fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
         self.each_node(&mut |node| {
-            if node.phase == StatusKind::Todo && node.gate.is_to_be_opened() {
+            if node.status_kind == StatusKind::Todo && node.gate.is_to_be_opened() {
                 keys.push(node.key);
             }
         })?;

@@ -11,7 +11,7 @@ use crate::spec::Timestamp;
 /// Tasks that wait for something other than a slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitingSet {
-    allocation: ResourceAllocator,
+    allocator: ResourceAllocator,
     /// Tasks with limits that are held or wait to be claimed.
     limited: BTreeMap<Key, Limited>,
     /// Tasks with an unanswered inquiry.
@@ -186,7 +186,7 @@ impl WaitingSet {
         limited.needs = needs;
         if inquiry != Inquiry::default() {
             // Nothing is held while the inquiry runs, so that a slow one blocks no other task.
-            self.allocation.release(key);
+            self.allocator.release(key);
             self.looking.insert(key);
             return Some(inquiry);
         }
@@ -199,9 +199,9 @@ impl WaitingSet {
     }
 
     fn ask_again(&mut self, key: Key) {
-        if !self.allocation.has(key) {
+        if !self.allocator.has(key) {
             self.request(key);
-        } else if !self.allocation.ask_again(key) {
+        } else if !self.allocator.ask_again(key) {
             // The task of this run that held it has released it since.
             self.may_go_on(key);
         }
@@ -210,7 +210,7 @@ impl WaitingSet {
     fn request(&mut self, key: Key) {
         if let Some(limited) = self.limited.get_mut(&key) {
             limited.is_let_go = false;
-            self.allocation.request(key, &limited.needs, limited.order.priority);
+            self.allocator.request(key, &limited.needs, limited.order.priority);
         }
     }
 
@@ -249,7 +249,7 @@ impl WaitingSet {
 
     /// Moves tasks that got all their resources to the claimable or resumable ones.
     pub(crate) fn sweep(&mut self) {
-        for key in self.allocation.take_granted() {
+        for key in self.allocator.take_granted() {
             self.may_go_on(key);
         }
     }
@@ -262,7 +262,7 @@ impl WaitingSet {
         // store answers, or it would have to queue for them between any two calls.
         if let Some(limited) = self.limited.get_mut(&key).filter(|limited| !limited.has_gone_on) {
             limited.is_let_go = true;
-            self.allocation.release(key);
+            self.allocator.release(key);
         }
     }
 
@@ -271,8 +271,8 @@ impl WaitingSet {
         let Some(limited) = self.limited.get_mut(&key) else { return };
         limited.has_gone_on = true;
         // It may have requested again before the store answered that it goes on.
-        if std::mem::take(&mut limited.is_let_go) || !self.allocation.has_all(key) {
-            self.allocation.hold(key, &limited.needs);
+        if std::mem::take(&mut limited.is_let_go) || !self.allocator.has_all(key) {
+            self.allocator.hold(key, &limited.needs);
         }
     }
 
@@ -282,7 +282,7 @@ impl WaitingSet {
         self.looking.remove(&key);
         if let Some(limited) = self.limited.remove(&key) {
             self.claimable.remove(&limited.order);
-            self.allocation.release(key);
+            self.allocator.release(key);
         }
         self.unpause(key);
     }
@@ -295,7 +295,7 @@ impl WaitingSet {
         if let Some(limited) = self.limited.get_mut(&key).filter(|_| !has_calls) {
             limited.is_let_go = true;
             limited.has_gone_on = false;
-            self.allocation.release(key);
+            self.allocator.release(key);
         }
         self.alarms.extend(paused.until.map(|until| (until, key)));
         let waits_for_one = paused.tools.len() == 1 && paused.until.is_none();

@@ -65,8 +65,8 @@ impl Capture {
 
     /// Registers the pipes with the runtime, which then reports output.
     pub(crate) fn watch(&mut self) -> io::Result<()> {
-        self.stdout.inlet.watch()?;
-        self.stderr.inlet.watch()
+        self.stdout.pipe_reader.watch()?;
+        self.stderr.pipe_reader.watch()
     }
 
     /// Waits until the program prints something. Never completes before [`Capture::watch`].
@@ -75,8 +75,8 @@ impl Capture {
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn readable(&self) {
         tokio::select! {
-            () = self.stdout.inlet.readable() => {}
-            () = self.stderr.inlet.readable() => {}
+            () = self.stdout.pipe_reader.readable() => {}
+            () = self.stderr.pipe_reader.readable() => {}
         }
     }
 
@@ -123,7 +123,7 @@ impl Capture {
 /// One output stream: its pipe and its file.
 #[derive(Debug)]
 struct OutputReader {
-    inlet: PipeReader,
+    pipe_reader: PipeReader,
     stream: Stream,
     /// Bytes received so far.
     bytes: u64,
@@ -131,22 +131,22 @@ struct OutputReader {
 
 impl OutputReader {
     fn begin(path: &Path) -> Result<Self, SpawnError> {
-        Ok(Self { inlet: PipeReader::default(), stream: Stream::begin(path)?, bytes: 0 })
+        Ok(Self { pipe_reader: PipeReader::default(), stream: Stream::begin(path)?, bytes: 0 })
     }
 
     /// Opens the pipe and returns the end for the program.
     fn end(&mut self) -> Result<OwnedFd, SpawnError> {
         let opened = PipeReader::open();
-        let (inlet, end) =
+        let (pipe_reader, end) =
             opened.map_err(|source| SpawnError::File { path: Path::new("pipe").to_owned(), source })?;
-        self.inlet = inlet;
+        self.pipe_reader = pipe_reader;
         Ok(end)
     }
 
     /// Moves output from the pipe to the file until the pipe is empty, with at most `pieces` reads.
     fn take(&mut self, pieces: usize, piece: &mut [u8]) -> io::Result<()> {
         for _ in 0..pieces {
-            let read = self.inlet.read(piece)?;
+            let read = self.pipe_reader.read(piece)?;
             if read == 0 {
                 break;
             }
@@ -157,10 +157,10 @@ impl OutputReader {
     }
 
     fn take_rest(&mut self, piece: &mut [u8]) -> io::Result<()> {
-        self.inlet.unwatch()?;
+        self.pipe_reader.unwatch()?;
         self.take(MAX_PIECES, piece)?;
         // Closes the pipe: a surviving process that still writes gets SIGPIPE from now on.
-        self.inlet = PipeReader::Over;
+        self.pipe_reader = PipeReader::Over;
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
 /// Returns an error for a node whose gate has not taken effect. Gates take effect in the commit that changes them.
 fn unsettled(node: &Node) -> Option<String> {
     use taskpawl_model::{GateState as G, Work};
-    let is_settled = match (node.phase, node.gate_state) {
+    let is_settled = match (node.status_kind, node.gate_state) {
         (StatusKind::Todo, G::Block | G::Skip) => false,
         (StatusKind::Todo, G::Ready) => node.work != Work::Automatic,
         (StatusKind::BlockedDependency, state) => state == G::Block,
@@ -45,8 +45,8 @@ fn wrong_states(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<
             broken.push(format!("no task {key:?}"));
             continue;
         };
-        if StatusKind::of(&task.body.state) != node.phase {
-            broken.push(format!("`{}` is {:?}, its node {}", task.id, task.body.state, node.phase));
+        if StatusKind::of(&task.body.state) != node.status_kind {
+            broken.push(format!("`{}` is {:?}, its node {}", task.id, task.body.state, node.status_kind));
         }
         if let TaskStatus::InProgress { claim } = &task.body.state
             && claim.lease_until.is_some()

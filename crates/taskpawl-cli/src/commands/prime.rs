@@ -40,7 +40,7 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     match digest(app) {
         Ok(digest) if out.is_json => out.data(&digest),
         Ok(digest) => out.print(text(&digest, &out.line)),
-        Err(error) => unread(&out, &error),
+        Err(error) => read_error(&out, &error),
     }
 }
 
@@ -56,7 +56,7 @@ fn digest(app: &App) -> Result<Digest, CliError> {
 }
 
 /// Says that the plan cannot be read, where the model and its user see it.
-fn unread(out: &Output, error: &CliError) -> Result<ExitCode, CliError> {
+fn read_error(out: &Output, error: &CliError) -> Result<ExitCode, CliError> {
     let line = format!("taskpawl: the plan cannot be read now: {}", error.message());
     if out.is_json {
         say(clean_block(&line));

@@ -19,7 +19,9 @@ const SHOWN_ID: usize = 8;
 pub(super) fn task(app: &App, id: &TaskId) -> Result<ExitCode, CliError> {
     let task = match app.manager()?.get(id.as_str()) {
         Ok(task) => task,
-        Err(error) => return unread(app, std::slice::from_ref(id), &json!({ "id": id }), &error.into()),
+        Err(error) => {
+            return saved_but_unread(app, std::slice::from_ref(id), &json!({ "id": id }), &error.into());
+        }
     };
     let out = app.out();
     if out.is_json {
@@ -34,7 +36,7 @@ pub(super) fn tasks(app: &App, ids: &[TaskId]) -> Result<ExitCode, CliError> {
         Ok(tasks) => tasks,
         Err(error) => {
             let shown = ids.iter().map(|id| json!({ "id": id })).collect();
-            return unread(app, ids, &shown, &error);
+            return saved_but_unread(app, ids, &shown, &error);
         }
     };
     let out = app.out();
@@ -46,7 +48,7 @@ pub(super) fn tasks(app: &App, ids: &[TaskId]) -> Result<ExitCode, CliError> {
 
 /// Prints the ids of tasks that cannot be read back, or with `--json` the data `shown`. What the command did is durable by now:
 /// an exit code of failure would invite to do it again. What is missing is only its picture, and a warning says so.
-pub(super) fn unread(
+pub(super) fn saved_but_unread(
     app: &App,
     ids: &[TaskId],
     shown: &Value,

@@ -125,7 +125,7 @@ fn of(app: &App, lists: &Lists, dialect: Dialect, scope: Option<String>) -> Resu
         Dialect::Conversation => scope.ok_or_else(|| missing("conversation"))?,
         Dialect::Queue => scope.ok_or_else(|| missing("agent"))?,
     };
-    let items = lists.items(dialect, &scope).map_err(|error| unread(&error))?;
+    let items = lists.items(dialect, &scope).map_err(|error| read_error(&error))?;
     Ok(Found { dialect, scope, items })
 }
 
@@ -165,10 +165,10 @@ fn items_if_any(lists: &Lists, dialect: Dialect, scope: &str) -> Result<Vec<Item
     if matches!(items, Err(ListError::Scope { .. } | ListError::NoFolder)) {
         return Ok(Vec::new());
     }
-    items.map_err(|error| unread(&error))
+    items.map_err(|error| read_error(&error))
 }
 
-fn unread(error: &ListError) -> CliError {
+fn read_error(error: &ListError) -> CliError {
     match std::error::Error::source(error) {
         Some(source) => CliError::usage(format!("{error}: {source}")),
         None => CliError::usage(error.to_string()),

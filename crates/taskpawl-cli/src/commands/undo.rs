@@ -65,7 +65,9 @@ fn report(app: &App, manager: &Manager, undone: &Undone) -> Result<ExitCode, Cli
     }
     match story(&out, manager, undone) {
         Ok(text) => out.print(text),
-        Err(error) => print::unread(app, &ids().cloned().collect::<Vec<_>>(), &json!(undone), &error),
+        Err(error) => {
+            print::saved_but_unread(app, &ids().cloned().collect::<Vec<_>>(), &json!(undone), &error)
+        }
     }
 }
 

@@ -91,7 +91,7 @@ fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, 
 }
 
 /// What can happen.
-enum Happening {
+enum WatchEvent {
     /// The plan changed, or could not be read.
     Plan(Result<Sheet, taskpawl::Error>),
     /// Somebody pressed a key, or changed the size of the terminal.
@@ -164,17 +164,17 @@ impl Sources {
     }
 
     /// Waits for what happens next.
-    async fn next(&mut self, is_moving: bool) -> Happening {
+    async fn next(&mut self, is_moving: bool) -> WatchEvent {
         tokio::select! {
             // Nothing comes any more only where that thread has panicked: what is drawn would stay as it is for ever.
             sheet = self.plan.recv() => {
-                Happening::Plan(sheet.expect("BUG: whoever follows the store has ended without a word"))
+                WatchEvent::Plan(sheet.expect("BUG: whoever follows the store has ended without a word"))
             }
-            Some(event) = self.terminal.recv() => Happening::Terminal(event),
-            _ = self.turns.tick(), if is_moving => Happening::Turn,
-            _ = self.interrupt.recv() => Happening::Signal(130),
-            _ = self.terminate.recv() => Happening::Signal(143),
-            _ = self.hang_up.recv() => Happening::Signal(129),
+            Some(event) = self.terminal.recv() => WatchEvent::Terminal(event),
+            _ = self.turns.tick(), if is_moving => WatchEvent::Turn,
+            _ = self.interrupt.recv() => WatchEvent::Signal(130),
+            _ = self.terminate.recv() => WatchEvent::Signal(143),
+            _ = self.hang_up.recv() => WatchEvent::Signal(129),
         }
     }
 }
@@ -256,16 +256,16 @@ struct Drawing {
 
 impl Drawing {
     /// Takes note of what happened, and returns the exit code where it is the end.
-    fn handle(&mut self, happening: Happening, screen: &mut Screen) -> Result<Option<u8>, CliError> {
-        match happening {
-            Happening::Plan(sheet) => self.sheet = Some(sheet?),
-            Happening::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+    fn handle(&mut self, event: WatchEvent, screen: &mut Screen) -> Result<Option<u8>, CliError> {
+        match event {
+            WatchEvent::Plan(sheet) => self.sheet = Some(sheet?),
+            WatchEvent::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 return Ok(self.press(key));
             }
-            Happening::Terminal(Event::Resize(..)) => screen.forget(),
-            Happening::Terminal(_) => {}
-            Happening::Turn => self.view.turn += 1,
-            Happening::Signal(exit) => return Ok(Some(exit)),
+            WatchEvent::Terminal(Event::Resize(..)) => screen.forget(),
+            WatchEvent::Terminal(_) => {}
+            WatchEvent::Turn => self.view.turn += 1,
+            WatchEvent::Signal(exit) => return Ok(Some(exit)),
         }
         Ok(None)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use taskpawl_todo::{Dialect, Lists, ScopeRule, guide};
 
 use crate::harness::Cli;
-use crate::mcp_server::{Agent, Door, said};
+use crate::mcp_server::{Agent, HttpServer, said};
 
 const TALK: &str = "0B2F6C1E-9a4d-4c55-8a39-2f6f0f5f7f10";
 const FILE: &str = "work/.agents/tasks/0b2f6c1e9a4d4c558a392f6f0f5f7f10.json";
@@ -222,33 +222,33 @@ fn a_session_is_a_server_or_what_calls_say() {
 fn by_http_nobody_shares_a_list_without_saying_so() {
     let cli = project();
     let all = ["--dialect", "conversation", "--dialect", "checklist", "--dialect", "session"];
-    let door = Door::open(&cli, &all);
+    let server = HttpServer::open(&cli, &all);
     for tool in ["todowrite", "todoread"] {
         assert_eq!(
-            door.call(tool, &json!({"todos": todo("a")})),
+            server.call(tool, &json!({"todos": todo("a")})),
             (r#"{"error":"session_id is required"}"#.to_owned(), true)
         );
     }
     let list = json!({"taskList": checklist(&["completed"])});
     let refused = r#"{"success":false,"error":"session_id is required"}"#;
-    assert_eq!(door.call("manage_tasks", &list).0, refused);
-    assert_eq!(door.call("manage_tasks", &json!({"operation": "read"})).0, refused);
-    assert_eq!(door.call("ListTasks", &json!({})), (NO_TALK.to_owned(), true));
+    assert_eq!(server.call("manage_tasks", &list).0, refused);
+    assert_eq!(server.call("manage_tasks", &json!({"operation": "read"})).0, refused);
+    assert_eq!(server.call("ListTasks", &json!({})), (NO_TALK.to_owned(), true));
     // Two requests of one session, of two clients as far as the server knows.
-    door.call("todowrite", &json!({"todos": todo("a"), "session_id": "s"}));
-    assert!(door.call("todoread", &json!({"session_id": "s"})).0.starts_with(r#"{"title":"1 todos""#));
-    assert!(door.call("todoread", &json!({"session_id": "t"})).0.starts_with(r#"{"title":"0 todos""#));
-    door.call("AddTask", &json!({"title": "a", "conversation_id": TALK}));
+    server.call("todowrite", &json!({"todos": todo("a"), "session_id": "s"}));
+    assert!(server.call("todoread", &json!({"session_id": "s"})).0.starts_with(r#"{"title":"1 todos""#));
+    assert!(server.call("todoread", &json!({"session_id": "t"})).0.starts_with(r#"{"title":"0 todos""#));
+    server.call("AddTask", &json!({"title": "a", "conversation_id": TALK}));
     assert!(cli.path(FILE).exists());
-    door.close();
+    server.close();
     let fixed: Vec<&str> = all.into_iter().chain(["--scope", "s"]).collect();
-    let door = Door::open(&cli, &fixed);
+    let server = HttpServer::open(&cli, &fixed);
     assert_eq!(
-        door.call("manage_tasks", &list).0,
+        server.call("manage_tasks", &list).0,
         r#"{"success":true,"message":"Task list updated: 1/1 completed"}"#
     );
-    assert!(door.call("manage_tasks", &json!({})).0.contains("\"t1\""));
-    door.close();
+    assert!(server.call("manage_tasks", &json!({})).0.contains("\"t1\""));
+    server.close();
 }
 
 #[test]

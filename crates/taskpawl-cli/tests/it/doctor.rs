@@ -14,8 +14,12 @@ fn a_sound_store_is_well() {
     let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
     // What this machine can enforce is no finding about the store.
     assert_eq!(found.as_array().unwrap().len(), 2, "{found}");
-    for finding in found.as_array().unwrap() {
-        assert_eq!((&finding["check"], &finding["severity"]), (&"sandbox".into(), &"note".into()), "{found}");
+    for diagnostic in found.as_array().unwrap() {
+        assert_eq!(
+            (&diagnostic["check"], &diagnostic["severity"]),
+            (&"sandbox".into(), &"note".into()),
+            "{found}"
+        );
     }
     assert!(found[0]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
     assert!(found[1]["message"].as_str().unwrap().starts_with("`--sandbox strict` is "), "{found}");
@@ -59,7 +63,7 @@ fn what_the_machine_can_enforce_is_told_before_there_is_a_project() {
     let cli = Cli::without_store();
     let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
     let checks: Vec<&str> =
-        found.as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
+        found.as_array().unwrap().iter().map(|diagnostic| diagnostic["check"].as_str().unwrap()).collect();
     assert_eq!(checks, ["project", "sandbox", "sandbox"]);
     assert!(found[1]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
     assert!(!cli.run(&["doctor"]).ok().stdout.contains("all is well"));

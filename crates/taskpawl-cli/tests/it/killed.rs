@@ -104,8 +104,9 @@ fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
 }
 
 /// Returns the checks that found something, mended or not.
-fn checks(findings: &Value, is_repaired: bool) -> Vec<String> {
-    let findings = findings.as_array().unwrap().iter();
-    let findings = findings.filter(|finding| finding["isMended"].as_bool().unwrap_or(false) == is_repaired);
-    findings.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect()
+fn checks(diagnostics: &Value, is_repaired: bool) -> Vec<String> {
+    let diagnostics = diagnostics.as_array().unwrap().iter();
+    let diagnostics =
+        diagnostics.filter(|diagnostic| diagnostic["isMended"].as_bool().unwrap_or(false) == is_repaired);
+    diagnostics.map(|diagnostic| diagnostic["check"].as_str().unwrap().to_owned()).collect()
 }

@@ -220,21 +220,21 @@ fn what_cannot_be_served_is_said_to_people() {
 }
 
 /// A server by HTTP.
-pub(crate) struct Door {
+pub(crate) struct HttpServer {
     child: Child,
     host: String,
     token: String,
 }
 
-impl Door {
+impl HttpServer {
     pub(crate) fn open(cli: &Cli, options: &[&str]) -> Self {
         let args: Vec<&str> = ["mcp", "--http", "--json"].iter().chain(options).copied().collect();
         let mut command = cli.command(&cli.path("work"), &args);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let door: Value = serde_json::from_str(&line).unwrap();
-        let text = |name: &str| door["data"][name].as_str().unwrap().to_owned();
+        let server: Value = serde_json::from_str(&line).unwrap();
+        let text = |name: &str| server["data"][name].as_str().unwrap().to_owned();
         let url = text("url");
         let host = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
         Self { child, host, token: text("token") }
@@ -275,13 +275,13 @@ impl Door {
 #[test]
 fn by_http_only_who_has_the_token_is_served() {
     let cli = Cli::new().with_clock();
-    let door = Door::open(&cli, &[]);
+    let server = HttpServer::open(&cli, &[]);
     let status = |token: &str| {
-        let answer = door.post(token, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        let answer = server.post(token, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
         answer.split(' ').nth(1).unwrap().to_owned()
     };
-    let answers = (status(&door.token), status("wrong"));
-    door.close();
+    let answers = (status(&server.token), status("wrong"));
+    server.close();
     assert_eq!(answers, ("200".to_owned(), "401".to_owned()));
 }
 

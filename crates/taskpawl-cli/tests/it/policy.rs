@@ -279,9 +279,10 @@ fn doctor_lists_the_rules_that_lately_lacked_a_key() {
     assert_eq!(cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]).code, Some(3));
     let found = || {
         let all = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
-        let all = all.as_array().unwrap().iter().filter(|finding| finding["check"] == "rules");
-        let text = |finding: &serde_json::Value, field: &str| finding[field].as_str().unwrap().to_owned();
-        all.map(|finding| format!("{} / {}", text(finding, "message"), text(finding, "remedy")))
+        let all = all.as_array().unwrap().iter().filter(|diagnostic| diagnostic["check"] == "rules");
+        let text =
+            |diagnostic: &serde_json::Value, field: &str| diagnostic[field].as_str().unwrap().to_owned();
+        all.map(|diagnostic| format!("{} / {}", text(diagnostic, "message"), text(diagnostic, "remedy")))
             .collect::<Vec<_>>()
     };
     let [said] = &found()[..] else { panic!("one rule lacks keys: {:?}", found()) };

@@ -15,12 +15,12 @@ use crate::terminal::terminal;
 const TALK: &str = "0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10";
 
 /// A process that keeps a checklist and tells the store of it.
-struct Keeper {
+struct ChecklistOwner {
     lists: Lists,
     cli_store: Taskpawl,
 }
 
-impl Keeper {
+impl ChecklistOwner {
     fn of(cli: &Cli, scope: &str) -> Self {
         let cli_store = Taskpawl::open(cli.path("tasks.db").to_str().unwrap()).unwrap();
         let lists = Lists::builder().scope(ScopeRule::fixed(scope)).keep(true).build();
@@ -153,8 +153,8 @@ fn plans_call_the_tools_and_watchers_hear_of_checklists() {
 #[test]
 fn another_process_reads_a_checklist_and_clears_it() {
     let cli = Cli::new();
-    let keeper = Keeper::of(&cli, "talk");
-    keeper.write();
+    let owner = ChecklistOwner::of(&cli, "talk");
+    owner.write();
     insta::assert_snapshot!(cli.session(&[
         &["todo", "prompt"],
         &["todo", "prompt", "--scope", "other"],
@@ -163,15 +163,15 @@ fn another_process_reads_a_checklist_and_clears_it() {
         &["todo", "clear"],
         &["todo", "prompt"],
     ]));
-    assert_eq!(keeper.call(json!({})), r#"{"success":true,"taskList":[]}"#);
-    assert_eq!(keeper.cli_store.manager().store().events_since(0, 0).unwrap().len(), 2);
+    assert_eq!(owner.call(json!({})), r#"{"success":true,"taskList":[]}"#);
+    assert_eq!(owner.cli_store.manager().store().events_since(0, 0).unwrap().len(), 2);
 }
 
 #[test]
 fn items_become_tasks_when_somebody_says_so() {
     let cli = Cli::new();
-    let keeper = Keeper::of(&cli, "talk");
-    keeper.write();
+    let owner = ChecklistOwner::of(&cli, "talk");
+    owner.write();
     let lines: &[&[&str]] = &[
         &["todo", "promote"],
         &["todo", "promote", "--dry-run"],

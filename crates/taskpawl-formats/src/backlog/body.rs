@@ -25,9 +25,9 @@ pub(super) fn take_ours(body: &str) -> (&str, OwnFields) {
 }
 
 /// Returns a body with what only taskpawl knows. A text whose own last line looks like our comment is told from it by one behind it.
-pub(super) fn with_ours(body: String, ours: &OwnFields, id: &TaskId) -> String {
+pub(super) fn with_ours(body: String, own_fields: &OwnFields, id: &TaskId) -> String {
     let is_alike = ours_in(last_line(body.trim())).is_some();
-    match ours.text().or_else(|| is_alike.then(|| format!("id={id}"))) {
+    match own_fields.text().or_else(|| is_alike.then(|| format!("id={id}"))) {
         Some(text) if body.is_empty() => comment(&text),
         Some(text) => format!("{body}\n\n{}", comment(&text)),
         None => body,

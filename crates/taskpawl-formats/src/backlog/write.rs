@@ -40,26 +40,26 @@ const ORDER: &[&str] = &[
     "ordinal",
 ];
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let before = there.files;
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let before = document.files;
     let Ok(words) = Words::read(before).or_else(|_| Words::read(&Files::default())) else {
         return Written::default();
     };
     let present = files_by_id(before);
     let theirs = numbers(tasks, &present, &ids_by_ours(before), &words);
-    let name = |task: &Task| Some((task.id.clone(), there.name(&task.id)?.to_owned()));
-    let said: BTreeMap<TaskId, String> = there.tasks.iter().filter_map(name).collect();
+    let name = |task: &Task| Some((task.id.clone(), document.name(&task.id)?.to_owned()));
+    let said: BTreeMap<TaskId, String> = document.tasks.iter().filter_map(name).collect();
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
     if before.get(super::CONFIG).is_none() {
         written.files.insert(super::CONFIG, config(&words));
     }
     let below = below(tasks, &theirs);
-    let below_before = self::below(there.tasks, &said);
+    let below_before = self::below(document.tasks, &said);
     for task in tasks {
         let id = &theirs[&task.id];
         let (head, body) = parts(task, &words, &theirs, &mut written.left_out);
-        let was = there.task(&task.id).map(|task| parts(task, &words, &said, &mut Vec::new()));
+        let was = document.task(&task.id).map(|task| parts(task, &words, &said, &mut Vec::new()));
         let head = was.as_ref().map_or_else(|| head.clone(), |(was, _)| with_links_of(was, head.clone()));
         let name = present
             .get(&id.to_uppercase())
@@ -127,12 +127,12 @@ fn config(words: &Words) -> String {
 fn numbers(
     tasks: &[Task],
     present: &BTreeMap<String, &str>,
-    ours: &BTreeMap<String, String>,
+    own_fields: &BTreeMap<String, String>,
     words: &Words,
 ) -> BTreeMap<TaskId, String> {
     let own = |task: &Task| {
         let kept = kept(task, FORMAT);
-        let known = ours.get(task.id.as_str()).map(String::as_str);
+        let known = own_fields.get(task.id.as_str()).map(String::as_str);
         let id = kept.get("id").and_then(Value::as_str).or(known).unwrap_or(task.id.as_str()).to_owned();
         // An id of another form stays where a file has it, and is never given to a new one.
         (is_number(&id) || present.contains_key(&id.to_uppercase())).then_some(id)
@@ -244,12 +244,12 @@ fn parts(
         raw.as_str().map(priority_of) == Some(task.priority)
     });
     let shown = usual.map_or(Priority::Medium, priority_of);
-    let ours = OwnFields::of(task, known || task.id.as_str() == id, words.status(&word), shown);
+    let own_fields = OwnFields::of(task, known || task.id.as_str() == id, words.status(&word), shown);
     let body = match kept.remove("body") {
         Some(Value::String(body)) => body::updated(body, task),
         _ => body::of(task),
     };
-    let body = body::with_ours(body, &ours, &task.id);
+    let body = body::with_ours(body, &own_fields, &task.id);
     put_rest(&mut head, kept);
     (head, body)
 }

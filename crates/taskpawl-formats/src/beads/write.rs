@@ -28,16 +28,16 @@ const KINDS: Kinds = Kinds {
     repeats: &[],
 };
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let (name, text) = there.files.first();
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
     let name = if name.is_empty() { "issues.jsonl" } else { name };
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
-    let mut issues = Issues::of(tasks, there);
+    let mut issues = Issues::of(tasks, document);
     let list: Vec<(String, Map)> =
         tasks.iter().map(|task| (issues.id(task), issues.issue(task, &mut written.left_out))).collect();
-    let mut said = Issues::of(there.tasks, there);
-    let known = there.tasks.iter().map(|task| (said.id(task), said.issue(task, &mut Vec::new())));
+    let mut said = Issues::of(document.tasks, document);
+    let known = document.tasks.iter().map(|task| (said.id(task), said.issue(task, &mut Vec::new())));
     written.files.insert(name, text_of(&list, &known.collect(), text));
     written
 }
@@ -49,7 +49,7 @@ fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -
     let recount = Recount::of(said, &left);
     for (line, end) in lines::parts(text) {
         if is_other(line) {
-            lines.push(Line::there(line, end));
+            lines.push(Line::document(line, end));
         } else if let Some((id, raw)) = known_issue(line)
             && let Some(issue) = left.remove(id.as_str())
         {
@@ -57,7 +57,7 @@ fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -
                 Some(said) => recount.apply(&id, existing_document::over(&raw, said, issue, &KINDS)),
                 None => with_kind_of(&raw, issue),
             };
-            lines.push(Line::there(json_text::over(line, &Value::Object(out)), end));
+            lines.push(Line::document(json_text::over(line, &Value::Object(out)), end));
             last = Some(lines.len());
         }
     }
@@ -102,15 +102,15 @@ struct Issues<'t> {
 }
 
 impl<'t> Issues<'t> {
-    fn of(tasks: &'t [Task], there: &ExistingDocument<'_>) -> Self {
-        let id = |task: &Task| match there.name(&task.id) {
+    fn of(tasks: &'t [Task], document: &ExistingDocument<'_>) -> Self {
+        let id = |task: &Task| match document.name(&task.id) {
             Some(name) => name.to_owned(),
             None => {
                 kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
             }
         };
         let theirs = tasks.iter().map(|task| (&task.id, id(task))).collect();
-        Self { theirs, comments: Comments::of(tasks, there.files.first().1) }
+        Self { theirs, comments: Comments::of(tasks, document.files.first().1) }
     }
 
     fn id(&self, task: &Task) -> String {
@@ -234,7 +234,7 @@ fn write_links(
     let mut written: BTreeSet<usize> = BTreeSet::new();
     for map in raw {
         let (on, kind) = (text(&map, "depends_on_id"), text(&map, "type"));
-        let place = wanted.iter().position(|(id, ours)| *id == on && same_kind(ours, &kind));
+        let place = wanted.iter().position(|(id, own_fields)| *id == on && same_kind(own_fields, &kind));
         written.extend(place);
         // What is above it waits for it anyway, here without a link of its own.
         let is_said_by_parent = above == Some(&on) && same_kind("blocks", &kind);
@@ -251,10 +251,10 @@ fn write_links(
     }
 }
 
-fn same_kind(ours: &str, theirs: &str) -> bool {
-    ours == theirs
-        || (ours == "blocks" && matches!(theirs, "waits-for" | ""))
-        || (ours == "relates-to" && theirs == "related")
+fn same_kind(own_fields: &str, theirs: &str) -> bool {
+    own_fields == theirs
+        || (own_fields == "blocks" && matches!(theirs, "waits-for" | ""))
+        || (own_fields == "relates-to" && theirs == "related")
 }
 
 fn is_mapped(kind: &str) -> bool {
@@ -277,11 +277,11 @@ fn write_comments(
         raw["text"].as_str().unwrap_or_default() == note.text && at == note.at
     };
     // What an export wrote is in the file, and known here by an import alone.
-    let there = all.there.get(&theirs[&task.id]).into_iter().flatten();
+    let document = all.document.get(&theirs[&task.id]).into_iter().flatten();
     let mut comments: Vec<Value> = Vec::new();
     let is_ours = |raw: &&Value| task.notes.iter().any(|note| is_same(raw, note));
     let says = |raw: &Value| (raw["text"].clone(), raw["created_at"].clone());
-    for comment in raw.iter().chain(there).filter(is_ours) {
+    for comment in raw.iter().chain(document).filter(is_ours) {
         if !comments.iter().any(|known| says(known) == says(comment)) {
             comments.push(comment.clone());
         }
@@ -303,7 +303,7 @@ fn write_comments(
 
 /// The comments that are in the file, by their issues, and the number that no comment has: neither of the tasks, nor of the file.
 struct Comments {
-    there: BTreeMap<String, Vec<Value>>,
+    document: BTreeMap<String, Vec<Value>>,
     next: i64,
     /// Numbers are written as texts, as others are.
     is_text: bool,
@@ -314,16 +314,16 @@ impl Comments {
         let list = |list: Option<&Value>| list.and_then(Value::as_array).cloned().unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         let of_line = |line: Value| Some((line["id"].as_str()?.to_owned(), list(line.get("comments"))));
-        let there: BTreeMap<String, Vec<Value>> = lines.filter_map(of_line).collect();
+        let document: BTreeMap<String, Vec<Value>> = lines.filter_map(of_line).collect();
         let here = tasks.iter().flat_map(|task| list(kept(task, FORMAT).get("comments")));
         let (mut most, mut is_text) = (0, false);
-        for comment in there.values().flatten().cloned().chain(here) {
+        for comment in document.values().flatten().cloned().chain(here) {
             let id = comment.get("id");
             is_text |= id.is_some_and(Value::is_string);
             let number = id.and_then(|id| id.as_i64().or_else(|| id.as_str()?.parse().ok()));
             most = most.max(number.unwrap_or(0));
         }
-        Self { next: most.saturating_add(1), is_text, there }
+        Self { next: most.saturating_add(1), is_text, document }
     }
 
     fn next_id(&mut self) -> Value {

@@ -54,7 +54,8 @@ pub(super) fn without(text: &str, is_out: &[bool]) -> String {
         goes[item.line..page.end_of(item.line)].fill(*is_out);
     }
     let lines = parts(text).zip(goes).filter(|(_, goes)| !goes);
-    let lines: Vec<lines::Line<'_>> = lines.map(|((line, end), _)| lines::Line::there(line, end)).collect();
+    let lines: Vec<lines::Line<'_>> =
+        lines.map(|((line, end), _)| lines::Line::document(line, end)).collect();
     lines::joined(&lines, text)
 }
 
@@ -64,23 +65,23 @@ fn in_place<'t>(
     text: &'t str,
     items: &[Item<'_>],
 ) -> (Vec<Line<'t>>, BTreeMap<&'t TaskId, usize>) {
-    let line = |there: (&'t str, &'t str)| Line { there: Some(there), ..Line::text(there.0) };
+    let line = |document: (&'t str, &'t str)| Line { document: Some(document), ..Line::text(document.0) };
     let mut lines: Vec<Line<'t>> = parts(text).map(line).collect();
     let by_name: BTreeMap<String, &Task> = tasks.iter().map(|task| (own_name(task), task)).collect();
     let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut shown: BTreeMap<&TaskId, usize> = BTreeMap::new();
     for (position, item) in items.iter().enumerate() {
         // An id that is none, or that an item before has, counts as little as in reading.
-        let ours = item.ours.id.as_deref().and_then(|id| with_id.get(id)).copied();
-        let ours = ours.filter(|task| !shown.contains_key(&task.id));
-        let task = ours.or_else(|| by_name.get(&item.theirs).copied());
+        let own_fields = item.own_fields.id.as_deref().and_then(|id| with_id.get(id)).copied();
+        let own_fields = own_fields.filter(|task| !shown.contains_key(&task.id));
+        let task = own_fields.or_else(|| by_name.get(&item.theirs).copied());
         let line = &mut lines[item.line].what;
         let Some(task) = task.filter(|task| !shown.contains_key(&task.id)) else {
             let What::Text(whole) = line else { continue };
             *line = What::Other { line: std::mem::take(whole), text: item.text.clone() };
             continue;
         };
-        let known_by = if ours.is_some() { KnownBy::Comment } else { KnownBy::Text };
+        let known_by = if own_fields.is_some() { KnownBy::Comment } else { KnownBy::Text };
         *line = What::Task { task, lead: item.lead.to_owned(), known_by };
         shown.insert(&task.id, position);
     }
@@ -146,7 +147,7 @@ impl<'t> Forest<'t> {
             };
             number += u64::from(depth == 0);
             let what = What::Task { task, lead, known_by: KnownBy::Nothing };
-            lines.push(Line { what, there: None });
+            lines.push(Line { what, document: None });
             let below = self.below.remove(&task.id);
             open.extend(below.into_iter().flatten().rev().map(|task| (task, depth + 1)));
         }
@@ -278,13 +279,13 @@ impl<'t> Added<'t> {
         if lead.follows_text {
             lines.insert(0, Line::text(""));
         }
-        let there = self.by_line.entry(at).or_default();
+        let document = self.by_line.entry(at).or_default();
         // What is set in further belongs to what stands before it.
         let depth = width(&lead.blank);
         let is_deeper =
             |line: &Line<'_>| matches!(&line.what, What::Task { lead, .. } if width(lead) > depth);
-        let place = there.iter().take_while(|line| is_deeper(line)).count();
-        there.splice(place..place, lines);
+        let place = document.iter().take_while(|line| is_deeper(line)).count();
+        document.splice(place..place, lines);
     }
 
     fn with_lines(&mut self, lines: Vec<Line<'t>>) -> Vec<Line<'t>> {

@@ -37,13 +37,13 @@ impl Spot {
     }
 }
 
-pub(crate) fn write(tasks: &[Task], there: &ExistingDocument<'_>) -> Written {
-    let (name, text) = there.files.first();
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
     let name = if name.is_empty() { "tasks.json" } else { name };
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Task Master has no place for it", &mut written.left_out);
-    let tasks = there.in_order(tasks);
-    let records = Records::of(&tasks, there, &mut written.left_out);
+    let tasks = document.in_order(tasks);
+    let records = Records::of(&tasks, document, &mut written.left_out);
     let mut lists = records.lists(&mut written.left_out);
     let text = match envelope(text) {
         Some(mut file) if is_without_tags(&file) && lists.keys().all(|tag| tag == MASTER) => {
@@ -95,7 +95,7 @@ fn envelope(text: &str) -> Option<Map> {
 /// The records that tasks are, and those that are there.
 struct Records<'t> {
     tasks: &'t [&'t Task],
-    there: &'t ExistingDocument<'t>,
+    document: &'t ExistingDocument<'t>,
     spots: BTreeMap<TaskId, Spot>,
     /// Where the tasks of the file stand.
     said: BTreeMap<TaskId, Spot>,
@@ -104,11 +104,11 @@ struct Records<'t> {
 }
 
 impl<'t> Records<'t> {
-    fn of(tasks: &'t [&'t Task], there: &'t ExistingDocument<'t>, left_out: &mut Vec<LeftOut>) -> Self {
-        let before: Vec<&Task> = there.tasks.iter().collect();
-        let said = spots(&before, there, &mut Vec::new());
-        let spots = spots(tasks, there, left_out);
-        Self { tasks, there, spots, said, raw: raw_records(there.files.first().1) }
+    fn of(tasks: &'t [&'t Task], document: &'t ExistingDocument<'t>, left_out: &mut Vec<LeftOut>) -> Self {
+        let before: Vec<&Task> = document.tasks.iter().collect();
+        let said = spots(&before, document, &mut Vec::new());
+        let spots = spots(tasks, document, left_out);
+        Self { tasks, document, spots, said, raw: raw_records(document.files.first().1) }
     }
 
     /// Returns the tasks of each tag, with what is below them.
@@ -141,14 +141,14 @@ impl<'t> Records<'t> {
 
     /// Returns the record of a task as it stands in the file.
     fn raw(&self, task: &Task) -> Option<&Map> {
-        let (there, name) = (self.there.task(&task.id)?, self.there.name(&task.id)?);
-        self.raw.get(&(tag_of(there), name.to_owned()))
+        let (document, name) = (self.document.task(&task.id)?, self.document.name(&task.id)?);
+        self.raw.get(&(tag_of(document), name.to_owned()))
     }
 
     fn record(&self, task: &Task, left_out: &mut Vec<LeftOut>) -> Map {
         let now = record_of(task, &self.spots, left_out);
-        let Some((raw, there)) = self.raw(task).zip(self.there.task(&task.id)) else { return now };
-        let said = record_of(there, &self.said, &mut Vec::new());
+        let Some((raw, document)) = self.raw(task).zip(self.document.task(&task.id)) else { return now };
+        let said = record_of(document, &self.said, &mut Vec::new());
         let mut out = existing_document::over(raw, &said, &now, &KINDS);
         let is_moved = self.spots[&task.id] != self.said[&task.id];
         let (before, links) = (said.get("dependencies"), now.get("dependencies"));
@@ -156,7 +156,7 @@ impl<'t> Records<'t> {
             && (is_moved || !KINDS.is_same("dependencies", before, Some(links)))
         {
             // From another place a number would lead elsewhere.
-            let links = if is_moved { links.clone() } else { self.spelled(raw, there, links) };
+            let links = if is_moved { links.clone() } else { self.spelled(raw, document, links) };
             out.insert("dependencies".to_owned(), links);
         }
         out
@@ -164,7 +164,7 @@ impl<'t> Records<'t> {
 
     /// Returns links as they are spelled in the record of a task.
     fn spelled(&self, raw: &Map, task: &Task, links: &Value) -> Value {
-        let (tag, name) = (tag_of(task), self.there.name(&task.id).unwrap_or_default());
+        let (tag, name) = (tag_of(task), self.document.name(&task.id).unwrap_or_default());
         let above = name.rsplit_once('.').map(|(above, _)| above);
         let is_there = |number: &str| self.raw.contains_key(&(tag.clone(), number.to_owned()));
         as_spelled(raw.get("dependencies"), links, |link| number_of_link(link, name, above, is_there))
@@ -212,11 +212,11 @@ fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
 /// Gives every task its number: the one that it has, else the next free one. Task Master goes one level deep.
 fn spots(
     tasks: &[&Task],
-    there: &ExistingDocument<'_>,
+    document: &ExistingDocument<'_>,
     left_out: &mut Vec<LeftOut>,
 ) -> BTreeMap<TaskId, Spot> {
     let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, *task)).collect();
-    let mut numbers = Numbers { there: Some(there), ..Numbers::default() };
+    let mut numbers = Numbers { document: Some(document), ..Numbers::default() };
     let tops: BTreeMap<&TaskId, &TaskId> =
         tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
     for task in tasks {
@@ -261,9 +261,10 @@ fn tag_of(task: &Task) -> String {
 }
 
 /// The number that a task has there, or would have by its own id.
-fn number_of(task: &Task, there: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
+fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
     let kept = kept(task, FORMAT);
-    let known = there.and_then(|there| there.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
+    let known =
+        document.and_then(|document| document.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
     let text = known.unwrap_or(task.id.as_str()).to_owned();
     let (top, below) = match text.split_once('.') {
         Some((top, below)) => (top, Some(below.parse().ok()?)),
@@ -282,7 +283,7 @@ fn links_away(task: &Task) -> Vec<String> {
 /// Numbers that are taken, by tag and by task at the top.
 #[derive(Default)]
 struct Numbers<'t> {
-    there: Option<&'t ExistingDocument<'t>>,
+    document: Option<&'t ExistingDocument<'t>>,
     given: BTreeSet<(String, u64)>,
     reserved: BTreeSet<(String, u64)>,
     reserved_below: BTreeSet<(String, u64, u64)>,
@@ -293,7 +294,7 @@ struct Numbers<'t> {
 
 impl Numbers<'_> {
     fn reserve(&mut self, task: &Task, tag: &str, is_top: bool) {
-        if let (true, Some((number, None))) = (is_top, number_of(task, self.there)) {
+        if let (true, Some((number, None))) = (is_top, number_of(task, self.document)) {
             self.reserved.insert((tag.to_owned(), number));
         }
         // What links lead to that is not there is no number for another task.
@@ -316,7 +317,7 @@ impl Numbers<'_> {
     }
 
     fn top(&mut self, task: &Task, tag: &str) -> u64 {
-        if let Some((number, None)) = number_of(task, self.there)
+        if let Some((number, None)) = number_of(task, self.document)
             && self.given.insert((tag.to_owned(), number))
         {
             return number;
@@ -334,7 +335,7 @@ impl Numbers<'_> {
     }
 
     fn below(&mut self, task: &Task, above: &Spot) -> u64 {
-        if let Some((top, Some(number))) = number_of(task, self.there)
+        if let Some((top, Some(number))) = number_of(task, self.document)
             && top == above.top
             && self.below.insert((above.tag.clone(), top, number))
         {

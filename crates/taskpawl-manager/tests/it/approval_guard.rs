@@ -9,7 +9,7 @@ use taskpawl_model::{
 };
 use taskpawl_testkit::Random;
 
-use crate::support::{Desk, error_text, fields, ids};
+use crate::support::{Fixture, error_text, fields, ids};
 
 /// A task that needs an approval, tasks that wait for it in every way, and one that does not.
 const PLAN: &str = "
@@ -41,17 +41,17 @@ tasks:
 /// The tasks that start only after the approval.
 const HELD: &[&str] = &["between", "deploy", "last", "after", "either", "part", "parent", "behind", "end"];
 
-fn desk() -> Desk {
-    let desk = Desk::new();
-    desk.apply(PLAN);
-    desk
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.apply(PLAN);
+    fixture
 }
 
 /// Returns managers for all kinds of actors that may not decide.
-fn kept(desk: &Desk) -> Vec<Manager> {
+fn kept(fixture: &Fixture) -> Vec<Manager> {
     let mut managers: Vec<Manager> =
-        [Origin::Mcp, Origin::Agent].map(|origin| desk.manager.clone().with_origin(origin)).into();
-    managers.push(desk.manager.clone().with_run(RunId::from("r1")));
+        [Origin::Mcp, Origin::Agent].map(|origin| fixture.manager.clone().with_origin(origin)).into();
+    managers.push(fixture.manager.clone().with_run(RunId::from("r1")));
     managers
 }
 
@@ -61,13 +61,13 @@ type Tried = Result<(), Error>;
 /// accepted from a person.
 #[track_caller]
 fn is_for_people(command: impl Fn(&Manager) -> Tried, about: &str) {
-    let desk = desk();
-    for manager in kept(&desk) {
-        let text = desk.refuse(|_| command(&manager));
+    let fixture = fixture();
+    for manager in kept(&fixture) {
+        let text = fixture.refuse(|_| command(&manager));
         assert!(text.contains("is for people and approvers to decide"), "{text}");
         assert!(text.contains(about), "{text}");
     }
-    desk.accept(command(&desk.manager));
+    fixture.accept(command(&fixture.manager));
 }
 
 fn none<T>(result: Result<T, Error>) -> Tried {
@@ -99,25 +99,25 @@ fn a_task_with_an_approval_is_not_skipped() {
     is_for_people(|manager| none(manager.skip(&ids(&["between"]), None)), "task `last`");
     is_for_people(|manager| none(manager.skip(&ids(&["parent"]), None)), "task `check`");
     // No task waits for `last`, and nobody is asked about it.
-    let desk = desk();
-    desk.accept(desk.manager.clone().with_origin(Origin::Agent).skip(&ids(&["last"]), None));
+    let fixture = fixture();
+    fixture.accept(fixture.manager.clone().with_origin(Origin::Agent).skip(&ids(&["last"]), None));
 }
 
 #[test]
 fn cancelling_never_starts_a_task_that_waits_for_an_approval() {
     is_for_people(|manager| none(manager.cancel(&ids(&["check"]), None)), "task `parent`");
     is_for_people(|manager| none(manager.cancel(&ids(&["behind"]), None)), "task `parent`");
-    let desk = desk();
-    let agent = desk.manager.clone().with_origin(Origin::Agent);
+    let fixture = fixture();
+    let agent = fixture.manager.clone().with_origin(Origin::Agent);
     for id in ["gate", "parent", "whole"] {
-        desk.accept(agent.cancel(&ids(&[id]), None));
+        fixture.accept(agent.cancel(&ids(&[id]), None));
     }
-    let waits = desk.refuse(|_| agent.remove_dependency("deploy", "gate"));
+    let waits = fixture.refuse(|_| agent.remove_dependency("deploy", "gate"));
     assert!(waits.contains("`deploy` would no longer wait for the approval of task `gate`"), "{waits}");
-    let gone = desk.refuse(|_| agent.delete(&ids(&["whole", "part"])));
+    let gone = fixture.refuse(|_| agent.delete(&ids(&["whole", "part"])));
     assert!(gone.contains("would go or change"), "{gone}");
-    desk.accept(agent.retry(&ids(&["parent"]), false));
-    assert_eq!(desk.task("check").status, Status::Blocked, "the task asks again");
+    fixture.accept(agent.retry(&ids(&["parent"]), false));
+    assert_eq!(fixture.task("check").status, Status::Blocked, "the task asks again");
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn a_condition_cannot_skip_a_task_with_an_approval() {
     is_for_people(|manager| update(manager, "loop", json!({"forEach": {"in": []}})), "task `loop`");
     is_for_people(|manager| update(manager, "parent", json!({"when": "${{ false }}"})), "task `parent`");
     // Its dependency is decided first, so the condition of the task cannot bypass the approval.
-    let desk = desk();
-    let agent = desk.manager.clone().with_origin(Origin::Agent);
-    desk.accept(update(&agent, "deploy", json!({"when": "${{ false }}"})));
+    let fixture = fixture();
+    let agent = fixture.manager.clone().with_origin(Origin::Agent);
+    fixture.accept(update(&agent, "deploy", json!({"when": "${{ false }}"})));
 }
 
 #[test]
@@ -180,12 +180,12 @@ fn a_plan_cannot_remove_an_approval() {
     for (plan, about) in &plans {
         is_for_people(|manager| apply(manager, plan, true), about);
     }
-    let desk = desk();
+    let fixture = fixture();
     let within = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
-    desk.refuse(|manager| manager.apply(parse_plan(&plans[1].0).unwrap(), "p", within));
+    fixture.refuse(|manager| manager.apply(parse_plan(&plans[1].0).unwrap(), "p", within));
     // Adding an approval is not a decision.
-    desk.accept(apply(
-        &desk.manager.clone().with_origin(Origin::Mcp),
+    fixture.accept(apply(
+        &fixture.manager.clone().with_origin(Origin::Mcp),
         &without("- {id: free}", "- {id: free, approval: required}"),
         true,
     ));
@@ -194,42 +194,42 @@ fn a_plan_cannot_remove_an_approval() {
 #[test]
 fn answers_cannot_be_forged_and_decisions_cannot_be_restored() {
     is_for_people(|manager| update(manager, "gate", json!({"context": {"approval": "yes"}})), "task `gate`");
-    let desk = desk();
-    let agent = desk.manager.clone().with_origin(Origin::Agent).with_actor("bot");
-    desk.accept(desk.manager.approve(&ids(&["gate"]), Approving::default()));
-    let forged = desk.refuse(|_| update(&agent, "gate", json!({"context": {"approval": "green"}})));
+    let fixture = fixture();
+    let agent = fixture.manager.clone().with_origin(Origin::Agent).with_actor("bot");
+    fixture.accept(fixture.manager.approve(&ids(&["gate"]), Approving::default()));
+    let forged = fixture.refuse(|_| update(&agent, "gate", json!({"context": {"approval": "green"}})));
     assert!(forged.contains("task `gate`"), "{forged}");
-    desk.accept(desk.manager.undo(None));
-    let back = desk.manager.history(None, 0, 0).unwrap();
+    fixture.accept(fixture.manager.undo(None));
+    let back = fixture.manager.history(None, 0, 0).unwrap();
     let undone = back.iter().rev().find(|event| matches!(event.kind, EventKind::Undone { .. })).unwrap();
-    let text = desk.refuse(|_| agent.undo(Some(undone.revision)));
+    let text = fixture.refuse(|_| agent.undo(Some(undone.revision)));
     assert!(text.contains("would go or change"), "{text}");
     // A dependency added by a person cannot be removed either.
-    desk.accept(desk.manager.add_dependency("free", "gate"));
-    let added = desk.revision();
-    let text = desk.refuse(|_| agent.undo(Some(added)));
+    fixture.accept(fixture.manager.add_dependency("free", "gate"));
+    let added = fixture.revision();
+    let text = fixture.refuse(|_| agent.undo(Some(added)));
     assert!(text.contains("`free` would no longer wait"), "{text}");
 }
 
 #[test]
 fn approved_tasks_are_not_protected() {
-    let desk = desk();
-    let agent = desk.manager.clone().with_origin(Origin::Agent);
-    desk.accept(desk.manager.approve(&ids(&["gate", "whole"]), Approving::default()));
-    desk.accept(agent.skip(&ids(&["gate"]), None));
-    desk.accept(agent.remove_dependency("deploy", "gate"));
-    desk.accept(agent.delete(&ids(&["whole", "part"])));
+    let fixture = fixture();
+    let agent = fixture.manager.clone().with_origin(Origin::Agent);
+    fixture.accept(fixture.manager.approve(&ids(&["gate", "whole"]), Approving::default()));
+    fixture.accept(agent.skip(&ids(&["gate"]), None));
+    fixture.accept(agent.remove_dependency("deploy", "gate"));
+    fixture.accept(agent.delete(&ids(&["whole", "part"])));
 }
 
 #[test]
 fn calls_that_only_the_policy_asks_about_may_be_skipped() {
-    let desk = Desk::new().judged_by(Arc::new(Asking));
-    desk.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, needs: [a], calls: [{toolName: u}]}]");
-    desk.start(&["a"]);
-    assert_eq!(desk.states(), "a=blocked{approval} b=todo");
+    let fixture = Fixture::new().judged_by(Arc::new(Asking));
+    fixture.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, needs: [a], calls: [{toolName: u}]}]");
+    fixture.start(&["a"]);
+    assert_eq!(fixture.states(), "a=blocked{approval} b=todo");
     // The policy decides on the calls of the dependent separately.
-    desk.accept(desk.manager.clone().with_origin(Origin::Agent).skip(&ids(&["a"]), None));
-    assert_eq!(desk.states(), "a=skipped b=todo");
+    fixture.accept(fixture.manager.clone().with_origin(Origin::Agent).skip(&ids(&["a"]), None));
+    assert_eq!(fixture.states(), "a=skipped b=todo");
 }
 
 #[derive(Debug)]
@@ -247,20 +247,20 @@ impl PolicyHook for Asking {
 
 #[test]
 fn an_emitted_task_keeps_an_approval_added_by_a_person() {
-    let desk = Desk::new();
-    desk.apply(
+    let fixture = Fixture::new();
+    fixture.apply(
         "tasks: [{id: a, calls: [{id: c, toolName: t, emit: true}, {id: d, toolName: t, emit: true}]}]",
     );
     let emit = |call: &str| {
         let tasks = json!({"tasks": [{"id": "x", "toolCalls": [{"toolName": "t"}]}]});
-        desk.try_report("a", call, taskpawl_model::CallEnd::Succeeded(tasks), true)
+        fixture.try_report("a", call, taskpawl_model::CallEnd::Succeeded(tasks), true)
     };
-    desk.start(&["a"]);
-    desk.accept(emit("c"));
-    desk.accept(desk.manager.update("x", fields(json!({"approval": "required"})), None));
-    desk.accept(emit("d"));
-    assert_eq!(desk.task("x").status, Status::Blocked);
-    let call = &desk.task("a").metadata.tool_calls[1];
+    fixture.start(&["a"]);
+    fixture.accept(emit("c"));
+    fixture.accept(fixture.manager.update("x", fields(json!({"approval": "required"})), None));
+    fixture.accept(emit("d"));
+    assert_eq!(fixture.task("x").status, Status::Blocked);
+    let call = &fixture.task("a").metadata.tool_calls[1];
     let error = call.error.clone().unwrap_or_default();
     assert!(error.contains("the approval that task `x` waits for would go or change"), "{error}");
 }
@@ -311,22 +311,22 @@ fn any_command(manager: &Manager, random: &mut Random) -> Tried {
 
 /// Runs random commands of `origin`. Returns a task that they started without its approval, if any.
 fn let_start(origin: Origin, seed: u64) -> Option<String> {
-    let desk = desk();
-    let manager = desk.manager.clone().with_origin(origin);
+    let fixture = fixture();
+    let manager = fixture.manager.clone().with_origin(origin);
     let mut random = Random::new(seed);
     let mut tried = Vec::new();
     for _ in 0..40 {
-        let before = desk.revision();
+        let before = fixture.revision();
         if let Err(error @ (Error::Store(_) | Error::Decide(_))) = any_command(&manager, &mut random) {
             panic!("{}", error_text(&error));
         }
-        if desk.revision() == before {
+        if fixture.revision() == before {
             continue;
         }
-        tried.extend(desk.events(before));
-        let ready = desk.ready();
+        tried.extend(fixture.events(before));
+        let ready = fixture.ready();
         let is_over = |id: &&&str| {
-            let task = desk.manager.get(id);
+            let task = fixture.manager.get(id);
             task.is_ok_and(|task| matches!(task.status, Status::Done | Status::InProgress))
         };
         let held = HELD.iter().find(|id| ready.contains(&(**id).to_owned()) || is_over(id));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{NewTask, Selector, parse_call};
 
-use crate::support::{Desk, LEASE, fields, ids, new_task, refusal};
+use crate::support::{Fixture, LEASE, fields, ids, new_task, refusal};
 
 fn update(
     manager: &Manager,
@@ -16,7 +16,7 @@ fn update(
 
 #[test]
 fn every_field_can_be_set_and_removed() {
-    let desk = Desk::with(&["a", "x"]);
+    let fixture = Fixture::with(&["a", "x"]);
     let values = json!({
         "name": "new name", "description": "text", "priority": "high", "dueDate": "2030-01-02", "assignee": "bob",
         "labels": ["l1", "l2"], "links": {"relatesTo": ["x"]}, "trigger": "all_finished", "when": "attempt > 0",
@@ -25,22 +25,22 @@ fn every_field_can_be_set_and_removed() {
         "sandbox": {"net": true}, "approval": "required", "cache": {"inputs": ["src/**"]}, "estimate": "1h",
         "milestone": true, "x-own": {"deep": [1, null]}, "dependencies": ["x"],
     });
-    let version = desk.task("a").version;
-    desk.accept(update(&desk.manager, "a", values.clone()));
-    let task = serde_json::to_value(desk.task("a")).unwrap();
+    let version = fixture.task("a").version;
+    fixture.accept(update(&fixture.manager, "a", values.clone()));
+    let task = serde_json::to_value(fixture.task("a")).unwrap();
     assert_eq!(task["version"], version + 1);
     for (field, value) in fields(values.clone()) {
         let wanted = if field == "dueDate" { json!("2030-01-02T00:00:00Z") } else { value };
         assert_eq!(task[&field], wanted, "{field}");
     }
-    let before = desk.revision();
-    desk.accept(update(&desk.manager, "a", values.clone()));
-    assert_eq!(desk.revision(), before, "repeating the update changes nothing");
+    let before = fixture.revision();
+    fixture.accept(update(&fixture.manager, "a", values.clone()));
+    assert_eq!(fixture.revision(), before, "repeating the update changes nothing");
     let mut away = fields(values);
     away.remove("name");
     away.values_mut().for_each(|value| *value = Value::Null);
-    desk.accept(desk.manager.update("a", away.clone(), None));
-    let task = serde_json::to_value(desk.task("a")).unwrap();
+    fixture.accept(fixture.manager.update("a", away.clone(), None));
+    let task = serde_json::to_value(fixture.task("a")).unwrap();
     for (field, _) in away {
         let default = match field.as_str() {
             "description" => json!(""),
@@ -54,8 +54,8 @@ fn every_field_can_be_set_and_removed() {
 
 #[test]
 fn meaningless_values_are_refused_as_in_plan_files() {
-    let desk = Desk::with(&["a"]);
-    let revision = desk.revision();
+    let fixture = Fixture::with(&["a"]);
+    let revision = fixture.revision();
     for (fields, expected) in [
         (json!({"writes": ["./o", "/etc"]}), "`/etc` is no path beneath the project"),
         (json!({"cache": {"inputs": ["../x"]}}), "`../x` is no path beneath the project"),
@@ -63,34 +63,38 @@ fn meaningless_values_are_refused_as_in_plan_files() {
         (json!({"retry": {"attempts": 2, "retryOn": ["timout"]}}), "did you mean `timeout`?"),
         (json!({"retry": {"attempts": 2, "retryOn": [300]}}), "an exit code from 1 to 255"),
     ] {
-        let refused = update(&desk.manager, "a", fields).unwrap_err().to_string();
+        let refused = update(&fixture.manager, "a", fields).unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
     let call = parse_call("{exec: {argv: [make]}}").unwrap();
     let retry = serde_json::from_value(json!({"attempts": 2, "retryOn": ["foo"]})).unwrap();
     let spec = taskpawl_model::CallSpec { retry, ..call.spec.into_inner() };
     let call = taskpawl_model::NewCall { id: call.id, spec: spec.into() };
-    let refused = desk.manager.add_tool_call("a", call).unwrap_err().to_string();
+    let refused = fixture.manager.add_tool_call("a", call).unwrap_err().to_string();
     assert!(refused.contains("unknown class of errors `foo`"), "{refused}");
-    assert_eq!(desk.revision(), revision);
+    assert_eq!(fixture.revision(), revision);
 }
 
 #[test]
 fn context_and_metadata_merge() {
-    let desk = Desk::with(&["a"]);
-    desk.accept(update(&desk.manager, "a", json!({"context": {"x": 1, "y": 2}, "metadata": {"owner": "q"}})));
-    desk.accept(update(
-        &desk.manager,
+    let fixture = Fixture::with(&["a"]);
+    fixture.accept(update(
+        &fixture.manager,
+        "a",
+        json!({"context": {"x": 1, "y": 2}, "metadata": {"owner": "q"}}),
+    ));
+    fixture.accept(update(
+        &fixture.manager,
         "a",
         json!({"metadata": {"context": {"x": null, "z": 3}, "more": [1]}}),
     ));
-    let metadata = serde_json::to_value(desk.task("a").metadata).unwrap();
+    let metadata = serde_json::to_value(fixture.task("a").metadata).unwrap();
     assert_eq!(metadata, json!({"toolCalls": [], "context": {"y": 2, "z": 3}, "owner": "q", "more": [1]}));
 }
 
 #[test]
 fn derived_fields_cannot_be_written() {
-    let desk = Desk::with(&["a"]);
+    let fixture = Fixture::with(&["a"]);
     for field in [
         "id",
         "status",
@@ -110,7 +114,7 @@ fn derived_fields_cannot_be_written() {
         "claim",
         "generation",
     ] {
-        let refused = desk.refuse(|m| update(m, "a", json!({"name": "n", (field): "x"})));
+        let refused = fixture.refuse(|m| update(m, "a", json!({"name": "n", (field): "x"})));
         let is_told = ["has no place in a change of a task's fields", "is state"];
         assert!(
             is_told.iter().any(|told| refused.starts_with(&format!("{field}: `{field}` {told}"))),
@@ -121,7 +125,7 @@ fn derived_fields_cannot_be_written() {
 
 #[test]
 fn invalid_values_are_refused_with_their_field() {
-    let desk = Desk::with(&["a", "tool calls=1"]);
+    let fixture = Fixture::with(&["a", "tool calls=1"]);
     let mut lines = Vec::new();
     for value in [
         json!({"name": " "}),
@@ -139,19 +143,19 @@ fn invalid_values_are_refused_with_their_field() {
         json!({"context": []}),
         json!({"trigger": "any_done"}),
     ] {
-        let refused = desk.refuse(|m| update(m, "a", value.clone()));
+        let refused = fixture.refuse(|m| update(m, "a", value.clone()));
         lines.push(format!("{value}: {}", refused.replace('\n', ";")));
     }
-    lines.push(desk.refuse(|m| update(m, "tool", json!({"milestone": true}))));
+    lines.push(fixture.refuse(|m| update(m, "tool", json!({"milestone": true}))));
     insta::assert_snapshot!(lines.join("\n"));
 }
 
 #[test]
 fn if_version_detects_concurrent_changes() {
-    let desk = Desk::with(&["a", "b"]);
-    let version = desk.task("a").version;
-    desk.accept(desk.manager.update("a", fields(json!({"dependencies": ["b"]})), Some(version)));
-    let refused = desk.refuse(|m| m.update("a", fields(json!({"name": "n"})), Some(version)));
+    let fixture = Fixture::with(&["a", "b"]);
+    let version = fixture.task("a").version;
+    fixture.accept(fixture.manager.update("a", fields(json!({"dependencies": ["b"]})), Some(version)));
+    let refused = fixture.refuse(|m| m.update("a", fields(json!({"name": "n"})), Some(version)));
     insta::assert_snapshot!(refused, @"
     task `a` has version 2, not 1
       hint: read it again with `taskpawl show a`, then decide again
@@ -160,72 +164,76 @@ fn if_version_detects_concurrent_changes() {
 
 #[test]
 fn the_work_of_a_running_or_done_task_cannot_change() {
-    let desk = Desk::with(&["a", "b", "other"]);
-    desk.done("a");
-    desk.accept(desk.manager.claim("b", LEASE));
-    desk.accept(update(&desk.manager, "a", json!({"name": "open", "priority": "low", "labels": ["x"]})));
+    let fixture = Fixture::with(&["a", "b", "other"]);
+    fixture.done("a");
+    fixture.accept(fixture.manager.claim("b", LEASE));
+    fixture.accept(update(
+        &fixture.manager,
+        "a",
+        json!({"name": "open", "priority": "low", "labels": ["x"]}),
+    ));
     let call = || parse_call(r#"{"toolName": "t"}"#).unwrap();
     let lines = [
-        desk.refuse(|m| update(m, "a", json!({"mode": "parallel"}))),
-        desk.refuse(|m| update(m, "b", json!({"timeout": "5m"}))),
-        desk.refuse(|m| update(m, "a", json!({"dependencies": ["other"]}))),
-        desk.refuse(|m| m.add_dependency("b", "other")),
-        desk.refuse(|m| m.remove_dependency("a", "other")),
-        desk.refuse(|m| m.add_tool_call("b", call())),
-        desk.refuse(|m| m.move_task("a", Some("other"))),
-        desk.refuse(|m| m.move_task("other", Some("a"))),
+        fixture.refuse(|m| update(m, "a", json!({"mode": "parallel"}))),
+        fixture.refuse(|m| update(m, "b", json!({"timeout": "5m"}))),
+        fixture.refuse(|m| update(m, "a", json!({"dependencies": ["other"]}))),
+        fixture.refuse(|m| m.add_dependency("b", "other")),
+        fixture.refuse(|m| m.remove_dependency("a", "other")),
+        fixture.refuse(|m| m.add_tool_call("b", call())),
+        fixture.refuse(|m| m.move_task("a", Some("other"))),
+        fixture.refuse(|m| m.move_task("other", Some("a"))),
     ];
     insta::assert_snapshot!(lines.join("\n"));
-    let error = desk.try_create("below in=a").unwrap_err();
+    let error = fixture.try_create("below in=a").unwrap_err();
     assert_eq!(error.to_string(), "task `a` is `done`: its subtasks cannot change any more");
 }
 
 #[test]
 fn ids_are_valid_unique_and_never_reused() {
-    let desk = Desk::with(&["a", "b needs=a"]);
+    let fixture = Fixture::with(&["a", "b needs=a"]);
     let lines = [
-        desk.refuse(|m| m.create(crate::support::new_task("a"))),
-        desk.refuse(|m| m.create(crate::support::new_task("a/b"))),
-        desk.refuse(|m| m.create(crate::support::new_task(&"x".repeat(65)))),
-        desk.refuse(|m| m.delete(&ids(&["a"]))),
+        fixture.refuse(|m| m.create(crate::support::new_task("a"))),
+        fixture.refuse(|m| m.create(crate::support::new_task("a/b"))),
+        fixture.refuse(|m| m.create(crate::support::new_task(&"x".repeat(65)))),
+        fixture.refuse(|m| m.delete(&ids(&["a"]))),
         {
-            desk.accept(desk.manager.delete(&ids(&["b"])));
-            desk.refuse(|m| m.create(crate::support::new_task("b")))
+            fixture.accept(fixture.manager.delete(&ids(&["b"])));
+            fixture.refuse(|m| m.create(crate::support::new_task("b")))
         },
-        desk.refuse(|m| m.delete(&ids(&["b"]))),
+        fixture.refuse(|m| m.delete(&ids(&["b"]))),
     ];
     insta::assert_snapshot!(lines.join("\n"));
-    desk.accept(desk.manager.delete(&ids(&["a"])));
-    assert_eq!(desk.states(), "");
+    fixture.accept(fixture.manager.delete(&ids(&["a"])));
+    assert_eq!(fixture.states(), "");
 }
 
 #[test]
 fn tasks_can_be_deleted_with_their_dependents_in_any_order() {
-    let desk = Desk::with(&["x", "p milestone needs=x", "s in=p", "y needs=s", "z", "stays needs=z"]);
-    desk.done("x");
-    desk.refuse(|m| m.delete(&ids(&["s", "p"])));
-    let before = desk.revision();
-    desk.accept(desk.manager.delete(&ids(&["s", "p", "y"])));
+    let fixture = Fixture::with(&["x", "p milestone needs=x", "s in=p", "y needs=s", "z", "stays needs=z"]);
+    fixture.done("x");
+    fixture.refuse(|m| m.delete(&ids(&["s", "p"])));
+    let before = fixture.revision();
+    fixture.accept(fixture.manager.delete(&ids(&["s", "p", "y"])));
     assert_eq!(
-        desk.events(before),
+        fixture.events(before),
         ["deleted s", "deleted p", "deleted y"],
         "deleted tasks get no further events"
     );
-    assert_eq!(desk.states(), "x=done z=todo stays=todo");
+    assert_eq!(fixture.states(), "x=done z=todo stays=todo");
 }
 
 #[test]
 fn a_task_becomes_manual_when_its_last_subtask_is_deleted() {
-    let desk = Desk::with(&["p", "s in=p"]);
-    desk.accept(desk.manager.delete(&ids(&["s"])));
-    assert_eq!(desk.ready(), ["p"]);
+    let fixture = Fixture::with(&["p", "s in=p"]);
+    fixture.accept(fixture.manager.delete(&ids(&["s"])));
+    assert_eq!(fixture.ready(), ["p"]);
 }
 
 #[test]
 fn a_task_in_progress_cannot_be_deleted() {
-    let desk = Desk::with(&["a"]);
-    desk.accept(desk.manager.claim("a", LEASE));
-    insta::assert_snapshot!(desk.refuse(|m| m.delete(&ids(&["a"]))), @"
+    let fixture = Fixture::with(&["a"]);
+    fixture.accept(fixture.manager.claim("a", LEASE));
+    insta::assert_snapshot!(fixture.refuse(|m| m.delete(&ids(&["a"]))), @"
     `a` is in progress
       hint: wait until it has ended; if it is not needed, `taskpawl cancel a` first
     ");
@@ -233,90 +241,90 @@ fn a_task_in_progress_cannot_be_deleted() {
 
 #[test]
 fn call_ids_are_numbered_and_unique() {
-    let desk = Desk::with(&["a calls=1"]);
+    let fixture = Fixture::with(&["a calls=1"]);
     let add = |m: &Manager, text: &str| m.add_tool_call("a", parse_call(text).unwrap());
-    desk.accept(add(&desk.manager, r#"{"id": "c3", "toolName": "t"}"#));
-    desk.accept(add(&desk.manager, r#"{"toolName": "t"}"#));
-    desk.accept(add(&desk.manager, r#"{"toolName": "t"}"#));
-    assert_eq!(desk.calls("a"), "c1=pending/0 c3=pending/0 c4=pending/0 c5=pending/0");
-    let refused = desk.refuse(|m| add(m, r#"{"id": "c3", "toolName": "t"}"#));
+    fixture.accept(add(&fixture.manager, r#"{"id": "c3", "toolName": "t"}"#));
+    fixture.accept(add(&fixture.manager, r#"{"toolName": "t"}"#));
+    fixture.accept(add(&fixture.manager, r#"{"toolName": "t"}"#));
+    assert_eq!(fixture.calls("a"), "c1=pending/0 c3=pending/0 c4=pending/0 c5=pending/0");
+    let refused = fixture.refuse(|m| add(m, r#"{"id": "c3", "toolName": "t"}"#));
     insta::assert_snapshot!(refused, @"field `toolCalls`: call id `c3` is taken in this task");
 }
 
 #[test]
 fn dependencies_can_be_added_and_removed() {
-    let desk = Desk::with(&["a", "b", "c needs=a,b trigger=any_done"]);
-    insta::assert_snapshot!(desk.refuse(|m| m.add_dependency("c", "a")), @"task `c` already depends on `a`");
-    desk.accept(desk.manager.remove_dependency("c", "a"));
-    insta::assert_snapshot!(desk.refuse(|m| m.remove_dependency("c", "a")), @"task `c` does not depend on `a`");
-    insta::assert_snapshot!(desk.refuse(|m| m.remove_dependency("c", "b")), @"
+    let fixture = Fixture::with(&["a", "b", "c needs=a,b trigger=any_done"]);
+    insta::assert_snapshot!(fixture.refuse(|m| m.add_dependency("c", "a")), @"task `c` already depends on `a`");
+    fixture.accept(fixture.manager.remove_dependency("c", "a"));
+    insta::assert_snapshot!(fixture.refuse(|m| m.remove_dependency("c", "a")), @"task `c` does not depend on `a`");
+    insta::assert_snapshot!(fixture.refuse(|m| m.remove_dependency("c", "b")), @"
     task `c` has the trigger `any_done` and no dependency that could fire it
       hint: give it a dependency with `--needs`, or another trigger
     ");
-    desk.done("b");
-    assert_eq!(desk.ready(), ["a", "c"]);
-    desk.accept(desk.manager.add_dependency("a", "b"));
-    assert_eq!(desk.task("a").dependencies[0].as_str(), "b");
+    fixture.done("b");
+    assert_eq!(fixture.ready(), ["a", "c"]);
+    fixture.accept(fixture.manager.add_dependency("a", "b"));
+    assert_eq!(fixture.task("a").dependencies[0].as_str(), "b");
 }
 
 #[test]
 fn a_moved_task_keeps_its_subtasks() {
-    let desk = Desk::with(&["x", "p needs=x", "q", "s in=q", "deep in=s"]);
-    assert_eq!(desk.ready(), ["x", "deep"]);
-    desk.accept(desk.manager.move_task("s", Some("p")));
-    assert_eq!(desk.ready(), ["x", "q"], "the moved subtree waits, and `q` is a manual task now");
-    desk.accept(desk.manager.move_task("s", None));
-    assert_eq!(desk.ready(), ["x", "q", "deep"]);
-    let before = desk.revision();
-    desk.accept(desk.manager.move_task("s", None));
-    assert_eq!(desk.revision(), before);
+    let fixture = Fixture::with(&["x", "p needs=x", "q", "s in=q", "deep in=s"]);
+    assert_eq!(fixture.ready(), ["x", "deep"]);
+    fixture.accept(fixture.manager.move_task("s", Some("p")));
+    assert_eq!(fixture.ready(), ["x", "q"], "the moved subtree waits, and `q` is a manual task now");
+    fixture.accept(fixture.manager.move_task("s", None));
+    assert_eq!(fixture.ready(), ["x", "q", "deep"]);
+    let before = fixture.revision();
+    fixture.accept(fixture.manager.move_task("s", None));
+    assert_eq!(fixture.revision(), before);
 }
 
 #[test]
 fn tasks_are_found_by_prefix_and_similar_ids_are_suggested() {
-    let desk = Desk::with(&["build-lib", "build-cli", "build", "test"]);
+    let fixture = Fixture::with(&["build-lib", "build-cli", "build", "test"]);
     let lines = [
-        desk.refuse(|m| m.note("build-", "x")),
-        desk.refuse(|m| m.note("biuld-lib", "x")),
-        desk.refuse(|m| m.note("zzzzzz", "x")),
-        desk.refuse(|m| m.note("", "x")),
-        desk.refuse(|m| m.note("test", " ")),
+        fixture.refuse(|m| m.note("build-", "x")),
+        fixture.refuse(|m| m.note("biuld-lib", "x")),
+        fixture.refuse(|m| m.note("zzzzzz", "x")),
+        fixture.refuse(|m| m.note("", "x")),
+        fixture.refuse(|m| m.note("test", " ")),
     ];
     insta::assert_snapshot!(lines.join("\n"));
-    desk.accept(desk.manager.note("build", "the exact id wins"));
-    desk.accept(desk.manager.note("te", "a prefix will do"));
-    assert_eq!(desk.task("test").notes.len(), 1);
-    let error = desk.manager.note("build-", "x").unwrap_err();
+    fixture.accept(fixture.manager.note("build", "the exact id wins"));
+    fixture.accept(fixture.manager.note("te", "a prefix will do"));
+    assert_eq!(fixture.task("test").notes.len(), 1);
+    let error = fixture.manager.note("build-", "x").unwrap_err();
     assert!(refusal(error).is_about_ids());
 }
 
 #[test]
 fn a_task_joins_a_plan_by_its_name_or_below_one_of_its_tasks() {
-    let desk = Desk::new();
-    desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]");
-    let plan_of = |id: &str| desk.task(id).plan;
-    desk.accept(desk.manager.create(NewTask { plan: Some("p".to_owned()), ..new_task("d") }));
-    desk.create("e in=b");
-    desk.create("f");
+    let fixture = Fixture::new();
+    fixture.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]");
+    let plan_of = |id: &str| fixture.task(id).plan;
+    fixture.accept(fixture.manager.create(NewTask { plan: Some("p".to_owned()), ..new_task("d") }));
+    fixture.create("e in=b");
+    fixture.create("f");
     assert_eq!(
         [plan_of("d"), plan_of("e"), plan_of("f")],
         [Some("p".to_owned()), Some("p".to_owned()), None]
     );
-    desk.create("g in=f");
-    desk.accept(desk.manager.move_task("f", Some("b")));
+    fixture.create("g in=f");
+    fixture.accept(fixture.manager.move_task("f", Some("b")));
     assert_eq!(plan_of("f"), None, "a top-level task stays without a plan");
-    let of_plan = desk.manager.select(&[Selector::Plan("p".to_owned())], &[]).unwrap();
+    let of_plan = fixture.manager.select(&[Selector::Plan("p".to_owned())], &[]).unwrap();
     assert_eq!(of_plan, ["a", "b", "c", "d", "e", "f", "g"]);
     let refused =
-        desk.refuse(|manager| manager.create(NewTask { plan: Some("q".to_owned()), ..new_task("h") }));
+        fixture.refuse(|manager| manager.create(NewTask { plan: Some("q".to_owned()), ..new_task("h") }));
     assert!(refused.contains("`plan:q` selects no task"), "{refused}");
     // The task was never in the file, so it is not missing from it.
-    assert!(desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]").gone.is_empty());
+    assert!(fixture.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]").gone.is_empty());
 }
 
 #[test]
 fn a_date_without_a_time_is_due_at_the_end_of_its_day() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (id, due) in [
         ("day", "2030-01-31"),
         ("next", "2030-02-01T00:00:01Z"),
@@ -324,10 +332,10 @@ fn a_date_without_a_time_is_due_at_the_end_of_its_day() {
         ("evening", "2030-01-31T23:59:59Z"),
         ("before", "2030-01-30"),
     ] {
-        desk.create(id);
+        fixture.create(id);
         let due = fields(json!({"dueDate": due}));
-        desk.manager.update(id, due, None).unwrap();
+        fixture.manager.update(id, due, None).unwrap();
     }
-    assert_eq!(desk.ready(), ["before", "morning", "evening", "day", "next"]);
-    assert_eq!(desk.task("day").options["dueDate"], "2030-01-31T00:00:00Z", "the original text is kept");
+    assert_eq!(fixture.ready(), ["before", "morning", "evening", "day", "next"]);
+    assert_eq!(fixture.task("day").options["dueDate"], "2030-01-31T00:00:00Z", "the original text is kept");
 }

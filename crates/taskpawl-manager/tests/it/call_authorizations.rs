@@ -10,7 +10,7 @@ use taskpawl_model::{
     approval_request, recovery,
 };
 
-use crate::support::{Desk, fields, ids};
+use crate::support::{Fixture, fields, ids};
 
 /// Asks if the arguments contain `ask`, denies if they contain `deny`, and asks for additional sandbox
 /// permissions.
@@ -61,14 +61,14 @@ impl PolicyHook for Counting {
     }
 }
 
-fn desk(plan: &str) -> Desk {
-    let desk = Desk::new().judged_by(Arc::new(Words("v1")));
-    desk.apply(plan);
-    desk
+fn fixture(plan: &str) -> Fixture {
+    let fixture = Fixture::new().judged_by(Arc::new(Words("v1")));
+    fixture.apply(plan);
+    fixture
 }
 
-fn approve(desk: &Desk, id: &str) {
-    desk.accept(desk.manager.approve(&ids(&[id]), Approving::default()));
+fn approve(fixture: &Fixture, id: &str) {
+    fixture.accept(fixture.manager.approve(&ids(&[id]), Approving::default()));
 }
 
 fn started(answer: &Answer) -> Vec<String> {
@@ -77,12 +77,12 @@ fn started(answer: &Answer) -> Vec<String> {
     answer.started.iter().map(call).collect()
 }
 
-fn reason(desk: &Desk, id: &str) -> BlockedReason {
-    desk.task(id).blocked_reason.expect("the task is not blocked")
+fn reason(fixture: &Fixture, id: &str) -> BlockedReason {
+    fixture.task(id).blocked_reason.expect("the task is not blocked")
 }
 
-fn why(desk: &Desk, id: &str) -> Option<String> {
-    let BlockedReason::Approval { why, .. } = reason(desk, id) else {
+fn why(fixture: &Fixture, id: &str) -> Option<String> {
+    let BlockedReason::Approval { why, .. } = reason(fixture, id) else {
         panic!("the task does not wait for an approval")
     };
     why
@@ -90,103 +90,113 @@ fn why(desk: &Desk, id: &str) -> Option<String> {
 
 #[test]
 fn a_call_that_the_policy_asks_about_waits_with_a_reason() {
-    let desk = desk("tasks: [{id: a, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {n: ask}}]}]");
-    assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":1}"#]);
-    desk.report("a", "c1", "ok");
-    assert_eq!(desk.states(), "a=blocked{approval}");
-    assert_eq!(why(&desk, "a").as_deref(), Some("rule 1 asks"));
-    let request = desk.manager.approval_request("a").unwrap().unwrap();
+    let fixture =
+        fixture("tasks: [{id: a, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {n: ask}}]}]");
+    assert_eq!(started(&fixture.start(&["a"])), [r#"a {"n":1}"#]);
+    fixture.report("a", "c1", "ok");
+    assert_eq!(fixture.states(), "a=blocked{approval}");
+    assert_eq!(why(&fixture, "a").as_deref(), Some("rule 1 asks"));
+    let request = fixture.manager.approval_request("a").unwrap().unwrap();
     assert_eq!(request.why.as_deref(), Some("rule 1 asks"));
-    let explained = desk.manager.explain("a", &Means::default()).unwrap();
+    let explained = fixture.manager.explain("a", &Means::default()).unwrap();
     insta::assert_snapshot!(explained.first_cause.text, @"call `c2` waits for an approval: rule 1 asks");
-    approve(&desk, "a");
-    assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":"ask"}"#]);
+    approve(&fixture, "a");
+    assert_eq!(started(&fixture.start(&["a"])), [r#"a {"n":"ask"}"#]);
 }
 
 #[test]
 fn the_policy_is_evaluated_once_per_start() {
     let counting = Arc::new(Counting::default());
-    let desk = Desk::new().judged_by(Arc::clone(&counting) as Arc<dyn PolicyHook>);
-    desk.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, mode: parallel, calls: [{toolName: t}, {toolName: t}]}]");
-    assert_eq!(started(&desk.start(&["a"])).len(), 1);
+    let fixture = Fixture::new().judged_by(Arc::clone(&counting) as Arc<dyn PolicyHook>);
+    fixture.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, mode: parallel, calls: [{toolName: t}, {toolName: t}]}]");
+    assert_eq!(started(&fixture.start(&["a"])).len(), 1);
     assert_eq!(counting.0.load(Ordering::Relaxed), 1);
-    assert_eq!(started(&desk.start(&["b"])).len(), 2);
+    assert_eq!(started(&fixture.start(&["b"])).len(), 2);
     assert_eq!(counting.0.load(Ordering::Relaxed), 3);
 }
 
 #[test]
 fn a_denied_call_fails_without_a_retry() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: a, retry: {attempts: 3}, calls: [{toolName: t, args: {n: deny}, approval: required}]}]",
     );
-    assert!(started(&desk.start(&["a"])).is_empty());
-    assert_eq!((desk.states().as_str(), desk.calls("a").as_str()), ("a=failed", "c1=failed/0"));
-    let call = &desk.task("a").metadata.tool_calls[0];
+    assert!(started(&fixture.start(&["a"])).is_empty());
+    assert_eq!((fixture.states().as_str(), fixture.calls("a").as_str()), ("a=failed", "c1=failed/0"));
+    let call = &fixture.task("a").metadata.tool_calls[0];
     assert_eq!(call.error_class.as_deref(), Some("denied"));
     assert_eq!(call.error.as_deref(), Some("rule 2 denies it"));
 }
 
 #[test]
 fn requested_sandbox_permissions_are_part_of_an_approval() {
-    let desk = desk("tasks: [{id: a, sandbox: {net: true}, calls: [{toolName: t}]}]");
-    desk.start(&["a"]);
-    let request = desk.manager.approval_request("a").unwrap().unwrap();
+    let fixture = fixture("tasks: [{id: a, sandbox: {net: true}, calls: [{toolName: t}]}]");
+    fixture.start(&["a"]);
+    let request = fixture.manager.approval_request("a").unwrap().unwrap();
     assert!(request.calls[0].sandbox.as_ref().is_some_and(|sandbox| sandbox.net));
-    approve(&desk, "a");
-    desk.accept(desk.manager.update("a", fields(json!({"sandbox": {"net": true, "write": ["/"]}})), None));
-    assert!(started(&desk.start(&["a"])).is_empty());
-    assert_eq!(desk.states(), "a=blocked{approval}");
-    approve(&desk, "a");
-    assert_eq!(started(&desk.start(&["a"])).len(), 1);
+    approve(&fixture, "a");
+    fixture.accept(fixture.manager.update(
+        "a",
+        fields(json!({"sandbox": {"net": true, "write": ["/"]}})),
+        None,
+    ));
+    assert!(started(&fixture.start(&["a"])).is_empty());
+    assert_eq!(fixture.states(), "a=blocked{approval}");
+    approve(&fixture, "a");
+    assert_eq!(started(&fixture.start(&["a"])).len(), 1);
 }
 
 #[test]
 fn a_list_is_approved_once_for_all_elements() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: each, forEach: {in: [1, ask, 3]}, calls: [{toolName: t, args: {n: '${{ item }}'}}, {toolName: t, args: {m: '${{ context.c1 }}'}}]}]",
     );
-    assert_eq!(desk.states(), "each=blocked{approval}");
-    let request = desk.manager.approval_request("each").unwrap().unwrap();
+    assert_eq!(fixture.states(), "each=blocked{approval}");
+    let request = fixture.manager.approval_request("each").unwrap().unwrap();
     assert_eq!((request.items.map(|items| items.len()), request.calls.len()), (Some(3), 2));
-    approve(&desk, "each");
-    assert_eq!(desk.states(), "each=todo each.0=todo each.1=todo each.2=todo");
-    let answer = desk.start(&["each.0", "each.1", "each.2"]);
+    approve(&fixture, "each");
+    assert_eq!(fixture.states(), "each=todo each.0=todo each.1=todo each.2=todo");
+    let answer = fixture.start(&["each.0", "each.1", "each.2"]);
     assert_eq!(started(&answer), [r#"each.0 {"n":1}"#, r#"each.1 {"n":"ask"}"#, r#"each.2 {"n":3}"#]);
     // An argument that was unknown at the list approval is decided when it is known.
-    desk.accept(desk.try_report("each.1", "c1", taskpawl_model::CallEnd::Succeeded(json!("ask")), true));
-    assert_eq!(why(&desk, "each.1").as_deref(), Some("rule 1 asks"));
+    fixture.accept(fixture.try_report(
+        "each.1",
+        "c1",
+        taskpawl_model::CallEnd::Succeeded(json!("ask")),
+        true,
+    ));
+    assert_eq!(why(&fixture, "each.1").as_deref(), Some("rule 1 asks"));
 }
 
 #[test]
 fn changed_elements_need_a_new_approval() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: find}, {id: each, needs: find, forEach: {in: '${{ tasks.find.result }}'}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]",
     );
     let end = |result: Value| {
         let ending = taskpawl_manager::Ending { result: Some(result), ..Default::default() };
-        desk.accept(desk.manager.done(&ids(&["find"]), ending));
+        fixture.accept(fixture.manager.done(&ids(&["find"]), ending));
     };
     end(json!(["ask 1"]));
-    approve(&desk, "each");
-    desk.accept(desk.manager.reopen(&ids(&["find"]), true));
+    approve(&fixture, "each");
+    fixture.accept(fixture.manager.reopen(&ids(&["find"]), true));
     end(json!(["ask 1"]));
-    assert_eq!(desk.states(), "find=done each=todo each.0=todo");
-    desk.accept(desk.manager.reopen(&ids(&["find"]), true));
+    assert_eq!(fixture.states(), "find=done each=todo each.0=todo");
+    fixture.accept(fixture.manager.reopen(&ids(&["find"]), true));
     end(json!(["ask 1", "ask 2"]));
-    assert_eq!(reason(&desk, "each").kind(), "approval");
+    assert_eq!(reason(&fixture, "each").kind(), "approval");
 }
 
 #[test]
 fn a_list_needs_another_approval_under_a_changed_policy() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: each, forEach: {in: [ask 0, ask 1, ask 2, ask 3]}, calls: [{toolName: t, args: {n: '${{ item }}'}}, {toolName: t, args: {n: 'ask ${{ index }}'}}]}]",
     );
-    approve(&desk, "each");
-    assert_eq!(started(&desk.start(&["each.0", "each.1"])).len(), 2);
-    desk.report("each.0", "c1", "ok");
-    desk.report("each.0", "c2", "ok");
+    approve(&fixture, "each");
+    assert_eq!(started(&fixture.start(&["each.0", "each.1"])).len(), 2);
+    fixture.report("each.0", "c1", "ok");
+    fixture.report("each.0", "c2", "ok");
 
-    let later = desk.judged_by(Arc::new(Words("v2")));
+    let later = fixture.judged_by(Arc::new(Words("v2")));
     assert!(started(&later.start(&["each.2", "each.3"])).is_empty());
     assert_eq!(
         later.states(),
@@ -208,22 +218,22 @@ fn a_list_needs_another_approval_under_a_changed_policy() {
 
 #[test]
 fn changed_items_ask_individually_under_a_changed_policy() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: each, forEach: {in: [ask 0, ask 1]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]",
     );
-    approve(&desk, "each");
-    desk.accept(desk.manager.update("each.1", fields(json!({"sandbox": {"net": true}})), None));
-    let later = desk.judged_by(Arc::new(Words("v2")));
+    approve(&fixture, "each");
+    fixture.accept(fixture.manager.update("each.1", fields(json!({"sandbox": {"net": true}})), None));
+    let later = fixture.judged_by(Arc::new(Words("v2")));
     assert!(started(&later.start(&["each.0"])).is_empty());
     assert_eq!(later.states(), "each=todo each.0=blocked{approval} each.1=todo");
 }
 
 #[test]
 fn arguments_unknown_in_the_list_approval_ask_when_known_under_a_changed_policy() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: each, forEach: {in: [ask, 1]}, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {m: '${{ context.c1 }}'}}]}]",
     );
-    let later = desk.judged_by(Arc::new(Words("v2")));
+    let later = fixture.judged_by(Arc::new(Words("v2")));
     later.start(&["each.0"]);
     later.accept(later.try_report("each.0", "c1", taskpawl_model::CallEnd::Succeeded(json!("ask")), true));
     assert_eq!(later.states(), "each=todo each.0=blocked{approval} each.1=todo");
@@ -231,49 +241,50 @@ fn arguments_unknown_in_the_list_approval_ask_when_known_under_a_changed_policy(
 
 #[test]
 fn an_item_changed_after_the_list_approval_asks_individually() {
-    let desk =
-        desk("tasks: [{id: each, forEach: {in: [ask]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]");
-    approve(&desk, "each");
+    let fixture = fixture(
+        "tasks: [{id: each, forEach: {in: [ask]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]",
+    );
+    approve(&fixture, "each");
     let more = fields(json!({"sandbox": {"net": true}}));
-    desk.accept(desk.manager.update("each.0", more, None));
-    assert!(started(&desk.start(&["each.0"])).is_empty());
-    assert_eq!(reason(&desk, "each.0").kind(), "approval");
+    fixture.accept(fixture.manager.update("each.0", more, None));
+    assert!(started(&fixture.start(&["each.0"])).is_empty());
+    assert_eq!(reason(&fixture, "each.0").kind(), "approval");
 }
 
 #[test]
 fn the_approval_of_a_task_covers_only_the_calls_it_showed() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: a, approval: required, calls: [{toolName: t, args: {n: ask}}], subtasks: [{id: b, calls: [{toolName: t, args: {n: ask}}]}]}]",
     );
-    approve(&desk, "a");
-    assert_eq!(started(&desk.start(&["b"])), [r#"b {"n":"ask"}"#]);
-    desk.report("b", "c1", "ok");
-    assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":"ask"}"#]);
+    approve(&fixture, "a");
+    assert_eq!(started(&fixture.start(&["b"])), [r#"b {"n":"ask"}"#]);
+    fixture.report("b", "c1", "ok");
+    assert_eq!(started(&fixture.start(&["a"])), [r#"a {"n":"ask"}"#]);
 }
 
 #[test]
 fn expiry_never_approves_calls_that_the_policy_asks_about() {
     let ask = "approval: {ask: Go?, expires: 10s, onExpiry: approve}";
-    let desk = desk(&format!(
+    let fixture = fixture(&format!(
         "tasks: [{{id: call, calls: [{{toolName: t, args: {{n: ask}}, {ask}}}]}}, {{id: task, {ask}, calls: [{{toolName: t, args: {{n: ask}}}}]}}, {{id: mild, calls: [{{toolName: t, {ask}}}]}}]"
     ));
-    desk.start(&["call", "mild"]);
-    desk.pass(20);
-    let tasks = ["call", "task", "mild"].map(|id| desk.key(id)).into();
-    desk.accept(desk.manager.command(Command::ExpireApprovals { tasks }));
-    assert_eq!(desk.states(), "call=cancelled task=todo mild=todo");
+    fixture.start(&["call", "mild"]);
+    fixture.pass(20);
+    let tasks = ["call", "task", "mild"].map(|id| fixture.key(id)).into();
+    fixture.accept(fixture.manager.command(Command::ExpireApprovals { tasks }));
+    assert_eq!(fixture.states(), "call=cancelled task=todo mild=todo");
     // The task may start, but its call has no approval.
-    assert!(started(&desk.start(&["task"])).is_empty());
-    assert_eq!(why(&desk, "task").as_deref(), Some("rule 1 asks"));
-    assert_eq!(started(&desk.start(&["mild"])), ["mild {}"]);
+    assert!(started(&fixture.start(&["task"])).is_empty());
+    assert_eq!(why(&fixture, "task").as_deref(), Some("rule 1 asks"));
+    assert_eq!(started(&fixture.start(&["mild"])), ["mild {}"]);
 }
 
 #[test]
 fn an_approval_ends_with_the_policy_version() {
-    let desk = desk("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
-    desk.start(&["a"]);
-    approve(&desk, "a");
-    let later = desk.judged_by(Arc::new(Words("v2")));
+    let fixture = fixture("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
+    fixture.start(&["a"]);
+    approve(&fixture, "a");
+    let later = fixture.judged_by(Arc::new(Words("v2")));
     assert!(started(&later.start(&["a"])).is_empty());
     assert_eq!(later.states(), "a=blocked{approval}");
     approve(&later, "a");
@@ -282,29 +293,29 @@ fn an_approval_ends_with_the_policy_version() {
 
 #[test]
 fn a_changed_policy_decides_waiting_calls_again() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}, {id: b, approval: required, calls: [{toolName: t}]}]",
     );
-    desk.start(&["a"]);
-    assert_eq!(desk.states(), "a=blocked{approval} b=blocked{approval}");
+    fixture.start(&["a"]);
+    assert_eq!(fixture.states(), "a=blocked{approval} b=blocked{approval}");
     let waiting = |version: &str| {
-        desk.manager.store().view(|view| recovery::questions_of_policy(view, version)).unwrap()
+        fixture.manager.store().view(|view| recovery::questions_of_policy(view, version)).unwrap()
     };
     // The policy does not decide questions that the author asked.
-    assert_eq!(waiting("v1"), [desk.key("a")]);
+    assert_eq!(waiting("v1"), [fixture.key("a")]);
     let tasks = waiting("open");
     assert_eq!(tasks.len(), 2);
-    let open = desk.judged_by(Arc::new(Open));
+    let open = fixture.judged_by(Arc::new(Open));
     open.accept(open.manager.command(Command::PolicyKnown { tasks }));
     assert_eq!(open.states(), "a=todo b=blocked{approval}");
     assert!(
-        desk.manager.store().view(|view| recovery::questions_of_policy(view, "open")).unwrap().is_empty()
+        fixture.manager.store().view(|view| recovery::questions_of_policy(view, "open")).unwrap().is_empty()
     );
 }
 
 #[test]
 fn actors_without_the_policy_keep_its_questions() {
-    let plain = Desk::new();
+    let plain = Fixture::new();
     let judged = plain.judged_by(Arc::new(Words("v1")));
     judged.apply("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
     judged.start(&["a"]);
@@ -316,49 +327,50 @@ fn actors_without_the_policy_keep_its_questions() {
 
 #[test]
 fn replacement_arguments_are_checked_by_the_policy() {
-    let desk = desk("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
-    desk.start(&["a"]);
+    let fixture = fixture("tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}]");
+    fixture.start(&["a"]);
     let with = |word: &str| Approving { args: Some(fields(json!({ "n": word }))), ..Approving::default() };
-    desk.accept(desk.manager.approve(&ids(&["a"]), with("ask for less")));
-    assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":"ask for less"}"#]);
-    desk.report("a", "c1", "bad");
-    desk.accept(desk.manager.retry(&ids(&["a"]), false));
-    desk.start(&["a"]);
-    desk.accept(desk.manager.approve(&ids(&["a"]), with("deny")));
-    assert!(started(&desk.start(&["a"])).is_empty());
-    assert_eq!(desk.states(), "a=failed");
+    fixture.accept(fixture.manager.approve(&ids(&["a"]), with("ask for less")));
+    assert_eq!(started(&fixture.start(&["a"])), [r#"a {"n":"ask for less"}"#]);
+    fixture.report("a", "c1", "bad");
+    fixture.accept(fixture.manager.retry(&ids(&["a"]), false));
+    fixture.start(&["a"]);
+    fixture.accept(fixture.manager.approve(&ids(&["a"]), with("deny")));
+    assert!(started(&fixture.start(&["a"])).is_empty());
+    assert_eq!(fixture.states(), "a=failed");
 }
 
 #[test]
 fn emitted_tasks_have_origin_agent() {
-    let desk = desk("tasks: [{id: a, calls: [{toolName: t, emit: true}]}]");
-    desk.start(&["a"]);
+    let fixture = fixture("tasks: [{id: a, calls: [{toolName: t, emit: true}]}]");
+    fixture.start(&["a"]);
     let result = json!({"tasks": [{"id": "new", "calls": [{"toolName": "t"}]}]});
-    desk.accept(desk.try_report("a", "c1", taskpawl_model::CallEnd::Succeeded(result), true));
-    assert!(started(&desk.start(&["new"])).is_empty());
-    assert_eq!(why(&desk, "new").as_deref(), Some("rule 1 asks"));
-    let key = desk.key("new");
-    let request = desk.manager.store().view(|view| Ok(approval_request(view, key).unwrap())).unwrap();
+    fixture.accept(fixture.try_report("a", "c1", taskpawl_model::CallEnd::Succeeded(result), true));
+    assert!(started(&fixture.start(&["new"])).is_empty());
+    assert_eq!(why(&fixture, "new").as_deref(), Some("rule 1 asks"));
+    let key = fixture.key("new");
+    let request = fixture.manager.store().view(|view| Ok(approval_request(view, key).unwrap())).unwrap();
     assert_eq!(request.unwrap().calls[0].origin, Origin::Agent);
 }
 
 #[test]
 fn a_parallel_call_asks_after_the_running_ones_have_ended() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: a, mode: parallel, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {n: ask}}]}]",
     );
-    assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":1}"#]);
-    assert_eq!(desk.states(), "a=in_progress");
-    desk.report("a", "c1", "ok");
-    assert_eq!(desk.states(), "a=blocked{approval}");
+    assert_eq!(started(&fixture.start(&["a"])), [r#"a {"n":1}"#]);
+    assert_eq!(fixture.states(), "a=in_progress");
+    fixture.report("a", "c1", "ok");
+    assert_eq!(fixture.states(), "a=blocked{approval}");
 }
 
 #[test]
 fn a_forecast_predicts_approvals_and_denials() {
-    let desk = desk(
+    let fixture = fixture(
         "tasks: [{id: a, calls: [{toolName: t, args: {n: ask}}]}, {id: b, calls: [{toolName: t, args: {n: deny}}]}, {id: c, needs: b, calls: [{toolName: t}]}, {id: d, calls: [{toolName: t}]}]",
     );
-    let forecast = desk.manager.forecast(&ForecastOptions { jobs: 2, ..ForecastOptions::default() }).unwrap();
+    let forecast =
+        fixture.manager.forecast(&ForecastOptions { jobs: 2, ..ForecastOptions::default() }).unwrap();
     assert_eq!(forecast.exit, 1);
     insta::assert_snapshot!(format!("{:#}", json!([forecast.approvals, forecast.failures])), @r#"
     [

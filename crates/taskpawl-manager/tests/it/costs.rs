@@ -13,7 +13,7 @@ use taskpawl_model::{
 };
 
 use crate::flow::with_plan;
-use crate::support::{Desk, end};
+use crate::support::{Fixture, end};
 
 /// Counts of the rows read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +110,8 @@ pub(crate) fn reads(manager: &Manager, command: Command) -> (Decision, Reads) {
 }
 
 /// Returns a round of the run `r1` that claims these tasks.
-fn round(desk: &Desk, claims: &[&str]) -> Round {
-    let claims: Vec<Key> = claims.iter().map(|id| desk.key(id)).collect();
+fn round(fixture: &Fixture, claims: &[&str]) -> Round {
+    let claims: Vec<Key> = claims.iter().map(|id| fixture.key(id)).collect();
     let grants = claims.iter().map(|key| (*key, Grant::default())).collect();
     let capacities = [("pool".to_owned(), 5_000)].into();
     let rules = Arc::new(RunRules { capacities, ..RunRules::default() });
@@ -124,14 +124,14 @@ fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
     let tasks: Vec<_> = (0..=pausing)
         .map(|n| json!({"id": format!("t{n}"), "call": {"t": {}}, "resources": ["pool"], "retry": {"attempts": 2, "delay": "1h"}}))
         .collect();
-    let desk = with_plan(&json!({ "tasks": tasks }).to_string());
+    let fixture = with_plan(&json!({ "tasks": tasks }).to_string());
     let ids: Vec<String> = (1..=pausing).map(|n| format!("t{n}")).collect();
-    let run = desk.manager.clone().with_run(RunId::from("r1"));
+    let run = fixture.manager.clone().with_run(RunId::from("r1"));
     let send = |round: Round| run.command(Command::Round(Box::new(round))).unwrap();
-    let answer = send(round(&desk, &ids.iter().map(String::as_str).collect::<Vec<_>>()));
+    let answer = send(round(&fixture, &ids.iter().map(String::as_str).collect::<Vec<_>>()));
     assert_eq!(answer.started.len(), pausing);
     let report = |task: &TaskId| Report {
-        task: desk.key(task.as_str()),
+        task: fixture.key(task.as_str()),
         attempt: 1,
         call: "c1".into(),
         end: end("bad"),
@@ -144,7 +144,7 @@ fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
     };
     let reports = answer.started.iter().map(|call| report(&call.task)).collect();
     assert_eq!(send(Round { reports, ..Round::default() }).paused.len(), pausing);
-    let (decision, reads) = reads(&run, Command::Round(Box::new(round(&desk, &["t0"]))));
+    let (decision, reads) = reads(&run, Command::Round(Box::new(round(&fixture, &["t0"]))));
     assert_eq!(decision.answer.started.len(), 1);
     (decision.changes, reads)
 }
@@ -159,13 +159,13 @@ fn a_claim_reads_resource_holders_but_not_paused_tasks() {
 /// Returns the reads for the end of a loop over `items`, and the status of a later task with this condition.
 fn reads_of_a_condition_on(items: usize, condition: &str) -> Reads {
     let list: Vec<usize> = (0..items).collect();
-    let desk = with_plan(&format!(
+    let fixture = with_plan(&format!(
         "tasks: [{{id: each, name: each, forEach: {{in: {list:?}}}}}, {{id: after, needs: each, when: {condition}}}]"
     ));
     let ids: Vec<String> = (1..items).map(|n| format!("each.{n}")).collect();
-    desk.manager.done(&ids, Ending::default()).unwrap();
+    fixture.manager.done(&ids, Ending::default()).unwrap();
     let end_last = Command::Done { ids: vec!["each.0".to_owned()], result: None, note: None, attempt: None };
-    reads(&desk.manager, end_last).1
+    reads(&fixture.manager, end_last).1
 }
 
 #[test]
@@ -182,15 +182,15 @@ fn a_condition_on_the_status_of_a_loop_reads_no_items() {
 #[test]
 fn results_beyond_the_expression_limit_are_an_error() {
     let list: Vec<usize> = (0..200).collect();
-    let desk = with_plan(&format!(
+    let fixture = with_plan(&format!(
         "tasks: [{{id: each, name: each, forEach: {{in: {list:?}}}}}, {{id: after, needs: each, when: tasks.each.results | length > 0}}]"
     ));
     let result = Some(json!("long ".repeat(40_000)));
     for n in list {
         let ending = Ending { result: result.clone(), ..Ending::default() };
-        desk.manager.done(&[format!("each.{n}")], ending).unwrap();
+        fixture.manager.done(&[format!("each.{n}")], ending).unwrap();
     }
-    let error = desk.task("after").error.unwrap();
+    let error = fixture.task("after").error.unwrap();
     assert!(error.contains("walks or copies more than 33554432 bytes"), "{error}");
 }
 
@@ -199,11 +199,11 @@ fn results_beyond_the_expression_limit_are_an_error() {
 fn reads_of_a_start_beside(waiting: usize) -> Reads {
     let mut tasks = vec![json!({"id": "first"})];
     tasks.extend((0..waiting).map(|n| json!({"id": format!("t{n}"), "needs": "first", "when": "true"})));
-    let desk = with_plan(&json!({ "tasks": tasks }).to_string());
+    let fixture = with_plan(&json!({ "tasks": tasks }).to_string());
     let run =
         json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": "2025-06-15T15:06:40Z"});
     let start = Command::start_run(serde_json::from_value(run).unwrap());
-    reads(&desk.manager, start).1
+    reads(&fixture.manager, start).1
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use taskpawl_manager::{Error, Liveness, Manager};
 use taskpawl_model::{Explanation, Grant, Key, Means, Round, RunId, RunRules, Selector};
 
-use crate::support::{Desk, error_text, ids};
+use crate::support::{Fixture, error_text, ids};
 
 /// Returns the chain as text, followed by the suggested commands.
-fn explained(desk: &Desk, id: &str) -> String {
-    shown(&desk.manager.explain(id, &Means::default()).unwrap())
+fn explained(fixture: &Fixture, id: &str) -> String {
+    shown(&fixture.manager.explain(id, &Means::default()).unwrap())
 }
 
 fn shown(explanation: &Explanation) -> String {
@@ -20,14 +20,14 @@ fn shown(explanation: &Explanation) -> String {
 
 #[test]
 fn a_subtask_of_a_waiting_task_names_the_real_cause() {
-    let desk = Desk::with(&[
+    let fixture = Fixture::with(&[
         "review",
         "build calls=1 needs=review",
         "parent needs=build",
         "mid in=parent",
         "leaf calls=1 in=mid",
     ]);
-    insta::assert_snapshot!(explained(&desk, "leaf"), @r"
+    insta::assert_snapshot!(explained(&fixture, "leaf"), @r"
     leaf [todo] waits for the task above it, `mid`
     mid [todo] waits for the task above it, `parent`
     parent [todo] waits for `build`
@@ -36,7 +36,7 @@ fn a_subtask_of_a_waiting_task_names_the_real_cause() {
       taskpawl claim review
       taskpawl done review
     ");
-    insta::assert_snapshot!(explained(&desk, "parent"), @r"
+    insta::assert_snapshot!(explained(&fixture, "parent"), @r"
     parent [todo] waits for `build`
     build [todo] waits for `review`
     review [todo] ready, a task for an agent or a person, and nobody has claimed it
@@ -47,10 +47,11 @@ fn a_subtask_of_a_waiting_task_names_the_real_cause() {
 
 #[test]
 fn a_failure_is_named_through_a_chain_of_blocked_tasks() {
-    let desk = Desk::with(&["a calls=1", "b calls=1 needs=a", "c needs=b", "d in=c calls=1", "e needs=c,b"]);
-    desk.start(&["a"]);
-    desk.report("a", "c1", "bad");
-    insta::assert_snapshot!(explained(&desk, "d"), @r"
+    let fixture =
+        Fixture::with(&["a calls=1", "b calls=1 needs=a", "c needs=b", "d in=c calls=1", "e needs=c,b"]);
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "bad");
+    insta::assert_snapshot!(explained(&fixture, "d"), @r"
     d [blocked] cannot start because of the task above it, `c`
     c [blocked] cannot start because of `b`
     b [blocked] cannot start because of `a`
@@ -59,7 +60,7 @@ fn a_failure_is_named_through_a_chain_of_blocked_tasks() {
       taskpawl retry a && taskpawl run-all-ready
       taskpawl skip a
     ");
-    insta::assert_snapshot!(explained(&desk, "e"), @r"
+    insta::assert_snapshot!(explained(&fixture, "e"), @r"
     e [blocked] cannot start because of `b` and 1 more
     b [blocked] cannot start because of `a`
     a [failed] failed: call `c1` (t): boom
@@ -67,7 +68,7 @@ fn a_failure_is_named_through_a_chain_of_blocked_tasks() {
       taskpawl retry a && taskpawl run-all-ready
       taskpawl skip a
     ");
-    insta::assert_snapshot!(explained(&desk, "a"), @r"
+    insta::assert_snapshot!(explained(&fixture, "a"), @r"
     a [failed] failed: call `c1` (t): boom
       taskpawl logs a
       taskpawl retry a && taskpawl run-all-ready
@@ -77,22 +78,22 @@ fn a_failure_is_named_through_a_chain_of_blocked_tasks() {
 
 #[test]
 fn among_several_causes_the_one_that_needs_an_action_is_named() {
-    let desk = Desk::with(&[
+    let fixture = Fixture::with(&[
         "run calls=1",
         "late calls=1 needs=run",
         "hand",
         "mid calls=1 needs=hand",
         "end calls=1 needs=run,late,mid",
     ]);
-    desk.start(&["run"]);
-    insta::assert_snapshot!(explained(&desk, "end"), @r"
+    fixture.start(&["run"]);
+    insta::assert_snapshot!(explained(&fixture, "end"), @r"
     end [todo] waits for `mid` and 2 more
     mid [todo] waits for `hand`
     hand [todo] ready, a task for an agent or a person, and nobody has claimed it
       taskpawl claim hand
       taskpawl done hand
     ");
-    insta::assert_snapshot!(explained(&desk, "late"), @r"
+    insta::assert_snapshot!(explained(&fixture, "late"), @r"
     late [todo] waits for `run`
     run [in_progress] run `r1` works on it since 2025-06-15T15:06:40Z: call `c1`
       taskpawl logs run
@@ -101,12 +102,13 @@ fn among_several_causes_the_one_that_needs_an_action_is_named() {
 
 #[test]
 fn every_status_is_explained() {
-    let desk = Desk::with(&["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"]);
+    let fixture =
+        Fixture::with(&["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"]);
     for state in ["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"] {
-        desk.set_state(state, state);
+        fixture.set_state(state, state);
     }
     let all = ["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"];
-    let text: Vec<String> = all.iter().map(|id| explained(&desk, id)).collect();
+    let text: Vec<String> = all.iter().map(|id| explained(&fixture, id)).collect();
     insta::assert_snapshot!(text.join("\n"), @r"
     done [done] done at 2025-06-15T15:06:40Z, in 0ms
       taskpawl show done
@@ -133,23 +135,23 @@ fn every_status_is_explained() {
 
 #[test]
 fn an_expired_lease_and_an_interrupted_call_are_first_causes() {
-    let desk = Desk::with(&["hand", "after calls=1 needs=hand", "call calls=2", "behind needs=call"]);
-    desk.set_state("hand", "in_progress");
-    insta::assert_snapshot!(explained(&desk, "after"), @r"
+    let fixture = Fixture::with(&["hand", "after calls=1 needs=hand", "call calls=2", "behind needs=call"]);
+    fixture.set_state("hand", "in_progress");
+    insta::assert_snapshot!(explained(&fixture, "after"), @r"
     after [todo] waits for `hand`
     hand [in_progress] held by ann until 2025-06-15T15:07:40Z
       taskpawl show hand
       taskpawl run-all-ready --wait
     ");
-    desk.pass(61);
-    insta::assert_snapshot!(explained(&desk, "after"), @r"
+    fixture.pass(61);
+    insta::assert_snapshot!(explained(&fixture, "after"), @r"
     after [todo] waits for `hand`
     hand [in_progress] was held by ann until 2025-06-15T15:07:40Z, which is over: who claims it gets it
       taskpawl claim hand
     ");
-    desk.start(&["call"]);
-    desk.report("call", "c1", "lost");
-    insta::assert_snapshot!(explained(&desk, "behind"), @r"
+    fixture.start(&["call"]);
+    fixture.report("call", "c1", "lost");
+    insta::assert_snapshot!(explained(&fixture, "behind"), @r"
     behind [todo] waits for `call`
     call [blocked] call `c1` was stopped while it ran and nobody knows how far it came: look, then say `done` or `fail`, or `unblock` to start it again
       taskpawl logs call
@@ -176,14 +178,14 @@ impl Liveness for AllDead {
 
 #[test]
 fn a_dead_run_is_a_first_cause() {
-    let desk = Desk::with(&["a calls=1", "b calls=1 needs=a"]);
-    desk.start(&["a"]);
-    insta::assert_snapshot!(explained(&desk, "b"), @r"
+    let fixture = Fixture::with(&["a calls=1", "b calls=1 needs=a"]);
+    fixture.start(&["a"]);
+    insta::assert_snapshot!(explained(&fixture, "b"), @r"
     b [todo] waits for `a`
     a [in_progress] run `r1` works on it since 2025-06-15T15:06:40Z: call `c1`
       taskpawl logs a
     ");
-    let manager = desk.manager.clone().with_liveness(Arc::new(AllDead));
+    let manager = fixture.manager.clone().with_liveness(Arc::new(AllDead));
     insta::assert_snapshot!(shown(&manager.explain("b", &Means::default()).unwrap()), @r"
     b [todo] waits for `a`
     a [in_progress] run `r1`, which held it, ended without finishing; the next run takes it back
@@ -194,8 +196,8 @@ fn a_dead_run_is_a_first_cause() {
 
 #[test]
 fn the_holders_of_an_exhausted_resource_are_named() {
-    let desk = Desk::new();
-    desk.apply(
+    let fixture = Fixture::new();
+    fixture.apply(
         "name: p\nresources: {gpu: 2}\ntasks:\n- {id: a, resources: {gpu: 1}, call: {t: {}}}\n\
          - {id: b, resources: {gpu: 1}, call: {t: {}}}\n- {id: c, resources: {gpu: 2}, call: {t: {}}}\n\
          - {id: d, writes: [out/x], call: {t: {}}}\n- {id: e, writes: [out], call: {t: {}}}",
@@ -203,11 +205,11 @@ fn the_holders_of_an_exhausted_resource_are_named() {
     for id in ["a", "d"] {
         let capacities = [("gpu".to_owned(), 2)].into();
         let rules = Arc::new(RunRules { capacities, ..RunRules::default() });
-        let (claims, tools) = (vec![desk.key(id)], Arc::new(["t".to_owned()].into()));
-        let grants = [(desk.key(id), Grant::default())].into();
-        desk.round(Round { claims, tools, rules, grants, ..Round::default() });
+        let (claims, tools) = (vec![fixture.key(id)], Arc::new(["t".to_owned()].into()));
+        let grants = [(fixture.key(id), Grant::default())].into();
+        fixture.round(Round { claims, tools, rules, grants, ..Round::default() });
     }
-    let text = ["b", "c", "e"].map(|id| explained(&desk, id)).join("\n");
+    let text = ["b", "c", "e"].map(|id| explained(&fixture, id)).join("\n");
     insta::assert_snapshot!(text, @r"
     b [todo] ready: the next run takes it
       taskpawl run-all-ready --only b
@@ -221,26 +223,26 @@ fn the_holders_of_an_exhausted_resource_are_named() {
 
 #[test]
 fn triggers_and_skipped_tasks_are_explained() {
-    let desk = Desk::with(&[
+    let fixture = Fixture::with(&[
         "a calls=1",
         "b calls=1",
         "any calls=1 needs=a,b trigger=any_done",
         "saver calls=1 needs=a trigger=any_failed",
     ]);
-    desk.set_state("a", "skipped");
-    insta::assert_snapshot!(explained(&desk, "any"), @r"
+    fixture.set_state("a", "skipped");
+    insta::assert_snapshot!(explained(&fixture, "any"), @r"
     any [todo] waits for `b`
     b [todo] ready: the next run takes it
       taskpawl run-all-ready --only b
       taskpawl run b
     ");
-    insta::assert_snapshot!(explained(&desk, "saver"), @r"
+    insta::assert_snapshot!(explained(&fixture, "saver"), @r"
     saver [skipped] skipped: nothing that it waited for has failed
       taskpawl history saver
       taskpawl retry saver
     ");
-    desk.set_state("b", "skipped");
-    insta::assert_snapshot!(explained(&desk, "any"), @r"
+    fixture.set_state("b", "skipped");
+    insta::assert_snapshot!(explained(&fixture, "any"), @r"
     any [blocked] cannot start because of `a` and 1 more
     a [skipped] skipped
       taskpawl history a
@@ -250,13 +252,13 @@ fn triggers_and_skipped_tasks_are_explained() {
 
 #[test]
 fn a_refused_claim_names_the_first_cause() {
-    let desk = Desk::with(&["first", "second needs=first", "third needs=second", "fourth needs=first"]);
-    let refused = desk.manager.claim("third", crate::support::LEASE).unwrap_err();
+    let fixture = Fixture::with(&["first", "second needs=first", "third needs=second", "fourth needs=first"]);
+    let refused = fixture.manager.claim("third", crate::support::LEASE).unwrap_err();
     insta::assert_snapshot!(error_text(&refused), @r"
     task `third` is not ready: it waits for `second`; the first cause is `first`: ready, a task for an agent or a person, and nobody has claimed it
       hint: `taskpawl explain third` shows the chain of causes and the commands that clear it
     ");
-    let refused = desk.manager.claim("fourth", crate::support::LEASE).unwrap_err();
+    let refused = fixture.manager.claim("fourth", crate::support::LEASE).unwrap_err();
     insta::assert_snapshot!(error_text(&refused), @r"
     task `fourth` is not ready: it waits for `first`: ready, a task for an agent or a person, and nobody has claimed it
       hint: `taskpawl explain fourth` shows the chain of causes and the commands that clear it
@@ -265,7 +267,7 @@ fn a_refused_claim_names_the_first_cause() {
 
 #[test]
 fn a_long_chain_is_followed_and_shown_with_both_ends() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let tasks: Vec<String> = (0..3_000)
         .map(|n| {
             if n == 0 {
@@ -275,27 +277,27 @@ fn a_long_chain_is_followed_and_shown_with_both_ends() {
             }
         })
         .collect();
-    desk.apply(&format!("tasks: [{}]", tasks.join(", ")));
-    let explanation = desk.manager.explain("t2999", &Means::default()).unwrap();
+    fixture.apply(&format!("tasks: [{}]", tasks.join(", ")));
+    let explanation = fixture.manager.explain("t2999", &Means::default()).unwrap();
     assert_eq!(explanation.first_cause.task.as_str(), "t0");
     assert_eq!((explanation.chain.len(), explanation.omitted), (41, 2959));
 }
 
 #[test]
 fn the_search_of_a_wide_join_is_bounded() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let mut tasks: Vec<String> = (0..3_000).map(|n| format!("{{id: t{n}, run: 'true'}}")).collect();
     let needs: Vec<String> = (0..3_000).map(|n| format!("t{n}")).collect();
     tasks.push(format!("{{id: join, needs: [{}], run: 'true'}}", needs.join(", ")));
-    desk.apply(&format!("tasks: [{}]", tasks.join(", ")));
-    let explanation = desk.manager.explain("join", &Means::default()).unwrap();
+    fixture.apply(&format!("tasks: [{}]", tasks.join(", ")));
+    let explanation = fixture.manager.explain("join", &Means::default()).unwrap();
     assert_eq!(explanation.first_cause.text, "ready: the next run takes it");
     assert_eq!(explanation.chain[0].text, "waits for `t0` and 2999 more");
 }
 
 #[test]
 fn ready_tasks_are_listed_in_run_order_with_the_reason() {
-    let desk = Desk::with(&[
+    let fixture = Fixture::with(&[
         "short calls=1",
         "long calls=1",
         "behind calls=1 needs=long",
@@ -303,7 +305,7 @@ fn ready_tasks_are_listed_in_run_order_with_the_reason() {
         "hand",
         "hand-low priority=low",
     ]);
-    let list = desk.manager.explain_ready(&[], 0, &Means::default()).unwrap();
+    let list = fixture.manager.explain_ready(&[], 0, &Means::default()).unwrap();
     let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
     let lines: Vec<String> = list.for_runs.iter().chain(&list.by_hand).map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -315,7 +317,7 @@ fn ready_tasks_are_listed_in_run_order_with_the_reason() {
     ");
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready", "taskpawl claim hand"]));
     let only = [Selector::Task("long".to_owned())];
-    let list = desk.manager.explain_ready(&only, 0, &Means::default()).unwrap();
+    let list = fixture.manager.explain_ready(&only, 0, &Means::default()).unwrap();
     assert_eq!((list.total_for_runs, list.total_by_hand), (1, 0));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
 }
@@ -324,14 +326,14 @@ fn ready_tasks_are_listed_in_run_order_with_the_reason() {
 /// start early.
 #[test]
 fn with_known_durations_the_order_is_that_of_a_simulated_schedule() {
-    let desk = Desk::with(&[
+    let fixture = Fixture::with(&[
         "long calls=1 estimate=5s",
         "long-too calls=1 estimate=5s",
         "short calls=1 estimate=2s",
         "behind calls=1 estimate=1s needs=short",
     ]);
     let listed = |jobs| {
-        let list = desk.manager.explain_ready(&[], 0, &Means { jobs, ..Means::default() }).unwrap();
+        let list = fixture.manager.explain_ready(&[], 0, &Means { jobs, ..Means::default() }).unwrap();
         let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
         list.for_runs.iter().map(line).collect::<Vec<_>>().join("\n")
     };
@@ -347,34 +349,34 @@ fn with_known_durations_the_order_is_that_of_a_simulated_schedule() {
     ");
     let forecast = |jobs| {
         let options = taskpawl_model::ForecastOptions { jobs, ..taskpawl_model::ForecastOptions::default() };
-        desk.manager.forecast(&options).unwrap().duration.unwrap().to_string()
+        fixture.manager.forecast(&options).unwrap().duration.unwrap().to_string()
     };
     assert_eq!([forecast(1), forecast(2)], ["13s", "7s"]);
 }
 
 #[test]
 fn tasks_that_no_run_can_take_are_not_reported_as_next() {
-    let desk = Desk::new();
-    desk.apply(
+    let fixture = Fixture::new();
+    fixture.apply(
         "resources: {gpu: 3}
 tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, run: echo}, {id: c, run: echo}]",
     );
     let capacities = [("lock".to_owned(), 2), ("gpu".to_owned(), 2)].into();
     let means = Means { tools: Some(["exec".to_owned()].into()), capacities, ..Means::default() };
-    insta::assert_snapshot!(shown(&desk.manager.explain("a", &Means::default()).unwrap()), @r"
+    insta::assert_snapshot!(shown(&fixture.manager.explain("a", &Means::default()).unwrap()), @r"
     a [todo] no run takes it: it needs 3 of resource `lock`, and there is 1
       taskpawl show a
       taskpawl skip a
     ");
-    let means_of = |id| desk.manager.explain(id, &means).unwrap().first_cause.text;
+    let means_of = |id| fixture.manager.explain(id, &means).unwrap().first_cause.text;
     assert_eq!(means_of("c"), "needs the tool `shell`, which is not known where it is to run");
     let with_shell = Means { tools: None, ..means.clone() };
-    let text = |id| desk.manager.explain(id, &with_shell).unwrap().first_cause.text;
+    let text = |id| fixture.manager.explain(id, &with_shell).unwrap().first_cause.text;
     assert_eq!(text("a"), "no run takes it: it needs 3 of resource `lock`, and there is 2");
     assert_eq!(text("b"), "no run takes it: it needs 3 of resource `gpu`, and there is 2");
     assert_eq!(text("c"), "ready: the next run takes it");
 
-    let list = desk.manager.explain_ready(&[], 0, &with_shell).unwrap();
+    let list = fixture.manager.explain_ready(&[], 0, &with_shell).unwrap();
     let lines: Vec<String> =
         list.for_nobody.iter().map(|task| format!("{}: {}", task.task, task.because)).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -383,12 +385,12 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     ");
     assert_eq!((list.for_runs.len(), list.total_for_nobody), (1, 2));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready"]));
-    let list = desk.manager.explain_ready(&[], 1, &means).unwrap();
+    let list = fixture.manager.explain_ready(&[], 1, &means).unwrap();
     assert_eq!((list.for_runs.len(), list.for_nobody.len(), list.total_for_nobody), (0, 1, 3));
     assert_eq!(list.next_actions, ids(&["taskpawl explain a"]));
     // A listed task can really be taken, no matter how many others come before it.
     let ready = |limit, offset, means: &Means| {
-        let ready = desk.manager.ready(limit, offset, means).unwrap();
+        let ready = fixture.manager.ready(limit, offset, means).unwrap();
         let page: Vec<String> = ready.page.tasks.iter().map(|task| task.id.to_string()).collect();
         let nobody: Vec<String> = ready.for_nobody.iter().map(|task| task.task.to_string()).collect();
         (page, nobody, ready.page.truncated)
@@ -402,17 +404,17 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
 
 #[test]
 fn tasks_without_their_tool_are_listed_after_any_number_of_ready_tasks() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let mut tasks: Vec<_> =
         (0..100).map(|n| serde_json::json!({"id": format!("t{n}"), "run": "echo"})).collect();
     for (id, tool) in [("x", "gone"), ("y", "lost"), ("z", "lost")] {
         tasks.push(serde_json::json!({"id": id, "call": {tool: {}}, "priority": "low"}));
     }
     tasks.push(serde_json::json!({"id": "waits", "call": {"lost": {}}, "needs": "t0"}));
-    desk.apply(&serde_json::json!({ "tasks": tasks }).to_string());
+    fixture.apply(&serde_json::json!({ "tasks": tasks }).to_string());
     let means = Means { tools: Some(["shell".to_owned()].into()), ..Means::default() };
     let nobody = |limit, means: &Means| {
-        let ready = desk.manager.ready(limit, 0, means).unwrap();
+        let ready = fixture.manager.ready(limit, 0, means).unwrap();
         assert_eq!(ready.page.tasks.len(), if limit == 0 { 100 } else { limit });
         ready.for_nobody.into_iter().map(|task| task.task.to_string()).collect::<Vec<_>>()
     };

@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use taskpawl_manager::ApplyOptions;
 use taskpawl_model::{Answer, CallEnd, Status};
 
-use crate::support::{Desk, ids};
+use crate::support::{Fixture, ids};
 
-pub(crate) fn with_plan(text: &str) -> Desk {
-    let desk = Desk::new();
-    desk.apply(text);
-    desk
+pub(crate) fn with_plan(text: &str) -> Fixture {
+    let fixture = Fixture::new();
+    fixture.apply(text);
+    fixture
 }
 
 /// Reports the success of a call of a run.
 #[track_caller]
-pub(crate) fn succeed(desk: &Desk, id: &str, call: &str, result: Value) -> Answer {
-    desk.accept(desk.try_report(id, call, CallEnd::Succeeded(result), true))
+pub(crate) fn succeed(fixture: &Fixture, id: &str, call: &str, result: Value) -> Answer {
+    fixture.accept(fixture.try_report(id, call, CallEnd::Succeeded(result), true))
 }
 
 /// Returns the started calls of an answer, with their arguments.
@@ -30,7 +30,7 @@ pub(crate) fn started(answer: &Answer) -> Vec<String> {
 
 #[test]
 fn arguments_are_evaluated_when_the_call_starts() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "
         tasks:
           - id: a
@@ -41,37 +41,37 @@ fn arguments_are_evaluated_when_the_call_starts() {
           - {id: b, needs: [a], call: {t: {first: \"${{ tasks.a.context.found.items[0] }}\", of: '${{ tasks.a.result }}', n: '${{ attempt }}'}}}
         ",
     );
-    assert_eq!(started(&desk.start(&["a"])), [r#"a.c1 {"cost":"${{ 1 }}","where":"eu"}"#]);
-    let next = succeed(&desk, "a", "c1", json!({"items": [1, 2], "n": 2}));
+    assert_eq!(started(&fixture.start(&["a"])), [r#"a.c1 {"cost":"${{ 1 }}","where":"eu"}"#]);
+    let next = succeed(&fixture, "a", "c1", json!({"items": [1, 2], "n": 2}));
     assert_eq!(started(&next), [r#"a.c2 {"list":[1,2],"text":"n=2"}"#]);
-    succeed(&desk, "a", "c2", json!(true));
-    assert_eq!(started(&desk.start(&["b"])), [r#"b.c1 {"first":1,"n":1,"of":true}"#]);
-    let call = &desk.task("b").metadata.tool_calls[0];
+    succeed(&fixture, "a", "c2", json!(true));
+    assert_eq!(started(&fixture.start(&["b"])), [r#"b.c1 {"first":1,"n":1,"of":true}"#]);
+    let call = &fixture.task("b").metadata.tool_calls[0];
     assert_eq!(call.args["n"], json!("${{ attempt }}"), "the original arguments are kept");
     assert_eq!(call.evaluated_args.as_ref().unwrap()["n"], json!(1));
 }
 
 #[test]
 fn an_argument_without_a_value_fails_the_call_with_the_missing_path() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "tasks: [{id: a, call: {t: {}}}, {id: b, needs: [a], call: {t: {x: '${{ tasks.a.result.jsn }}'}}}]",
     );
-    desk.start(&["a"]);
-    succeed(&desk, "a", "c1", json!({"json": 1}));
-    assert_eq!(started(&desk.start(&["b"])), Vec::<String>::new());
-    let task = desk.task("b");
+    fixture.start(&["a"]);
+    succeed(&fixture, "a", "c1", json!({"json": 1}));
+    assert_eq!(started(&fixture.start(&["b"])), Vec::<String>::new());
+    let task = fixture.task("b");
     assert_eq!(
         (task.status, task.metadata.tool_calls[0].error_class.as_deref()),
         (Status::Failed, Some("expression"))
     );
     assert!(task.error.as_deref().unwrap().contains("tasks.a.result.jsn"), "{:?}", task.error);
-    assert_eq!(desk.calls("b"), "c1=failed/0", "it never started");
-    assert_eq!(desk.events(desk.revision() - 3), ["status b", "call_ended b", "status b"]);
+    assert_eq!(fixture.calls("b"), "c1=failed/0", "it never started");
+    assert_eq!(fixture.events(fixture.revision() - 3), ["status b", "call_ended b", "status b"]);
 }
 
 #[test]
 fn a_false_condition_skips_a_task_with_its_subtasks() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "
         tasks:
           - {id: a}
@@ -79,11 +79,11 @@ fn a_false_condition_skips_a_task_with_its_subtasks() {
           - {id: c, needs: [b]}
         ",
     );
-    assert_eq!(desk.states(), "a=todo b=todo b1=todo b2=todo c=todo");
-    desk.accept(desk.manager.done(&ids(&["a"]), ending(json!({"deploy": false}))));
-    assert_eq!(desk.states(), "a=done b=skipped b1=skipped b2=skipped c=todo");
-    assert_eq!(desk.task("b").error.unwrap(), "its condition does not hold: ${{ tasks.a.result.deploy }}");
-    assert_eq!(desk.ready(), ["c"]);
+    assert_eq!(fixture.states(), "a=todo b=todo b1=todo b2=todo c=todo");
+    fixture.accept(fixture.manager.done(&ids(&["a"]), ending(json!({"deploy": false}))));
+    assert_eq!(fixture.states(), "a=done b=skipped b1=skipped b2=skipped c=todo");
+    assert_eq!(fixture.task("b").error.unwrap(), "its condition does not hold: ${{ tasks.a.result.deploy }}");
+    assert_eq!(fixture.ready(), ["c"]);
 }
 
 fn ending(result: Value) -> taskpawl_manager::Ending {
@@ -92,41 +92,45 @@ fn ending(result: Value) -> taskpawl_manager::Ending {
 
 #[test]
 fn a_condition_is_evaluated_each_time_the_gate_opens() {
-    let desk = with_plan("tasks: [{id: a}, {id: b, needs: [a], when: tasks.a.result > 1}]");
+    let fixture = with_plan("tasks: [{id: a}, {id: b, needs: [a], when: tasks.a.result > 1}]");
     let (a, b) = (ids(&["a"]), ids(&["b"]));
-    desk.accept(desk.manager.done(&a, ending(json!(2))));
-    assert_eq!(desk.ready(), ["b"]);
-    assert!(desk.task("b").progress.opened);
-    desk.accept(desk.manager.reopen(&a, false));
-    assert!(!desk.task("b").progress.opened);
-    desk.accept(desk.manager.done(&a, ending(json!(1))));
-    assert_eq!(desk.states(), "a=done b=skipped");
+    fixture.accept(fixture.manager.done(&a, ending(json!(2))));
+    assert_eq!(fixture.ready(), ["b"]);
+    assert!(fixture.task("b").progress.opened);
+    fixture.accept(fixture.manager.reopen(&a, false));
+    assert!(!fixture.task("b").progress.opened);
+    fixture.accept(fixture.manager.done(&a, ending(json!(1))));
+    assert_eq!(fixture.states(), "a=done b=skipped");
     // The inputs are unchanged, so the condition has the same result.
-    desk.accept(desk.manager.retry(&b, false));
-    assert_eq!(desk.states(), "a=done b=skipped");
+    fixture.accept(fixture.manager.retry(&b, false));
+    assert_eq!(fixture.states(), "a=done b=skipped");
     // Reopening the task behind the condition also reopens its dependents.
-    desk.accept(desk.manager.reopen(&a, true));
-    assert_eq!(desk.states(), "a=todo b=todo");
-    desk.accept(desk.manager.done(&a, ending(json!(3))));
-    assert_eq!(desk.ready(), ["b"]);
+    fixture.accept(fixture.manager.reopen(&a, true));
+    assert_eq!(fixture.states(), "a=todo b=todo");
+    fixture.accept(fixture.manager.done(&a, ending(json!(3))));
+    assert_eq!(fixture.ready(), ["b"]);
 }
 
 #[test]
 fn a_condition_that_cannot_be_evaluated_fails_the_task() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "tasks: [{id: a}, {id: b, needs: [a], when: tasks.a.result.ok, subtasks: [{id: b1}]}, {id: c, needs: [b]}]",
     );
-    desk.accept(desk.manager.done(&ids(&["a"]), ending(json!({"no": 1}))));
-    assert_eq!(desk.states(), "a=done b=failed b1=todo c=blocked{dependency b}");
-    assert!(desk.task("b").error.unwrap().starts_with("`when`: "));
-    desk.accept(desk.manager.update("b", crate::support::fields(json!({"when": "tasks.a.result.no"})), None));
-    desk.accept(desk.manager.retry(&ids(&["b"]), false));
-    assert_eq!((desk.states().as_str(), desk.ready()), ("a=done b=todo b1=todo c=todo", ids(&["b1"])));
+    fixture.accept(fixture.manager.done(&ids(&["a"]), ending(json!({"no": 1}))));
+    assert_eq!(fixture.states(), "a=done b=failed b1=todo c=blocked{dependency b}");
+    assert!(fixture.task("b").error.unwrap().starts_with("`when`: "));
+    fixture.accept(fixture.manager.update(
+        "b",
+        crate::support::fields(json!({"when": "tasks.a.result.no"})),
+        None,
+    ));
+    fixture.accept(fixture.manager.retry(&ids(&["b"]), false));
+    assert_eq!((fixture.states().as_str(), fixture.ready()), ("a=done b=todo b1=todo c=todo", ids(&["b1"])));
 }
 
 #[test]
 fn a_call_with_a_false_condition_is_skipped() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "
         tasks:
           - id: a
@@ -137,12 +141,12 @@ fn a_call_with_a_false_condition_is_skipped() {
               - {id: c4, toolName: t, when: 'false'}
         ",
     );
-    desk.start(&["a"]);
-    let next = desk.report("a", "c1", "ok");
+    fixture.start(&["a"]);
+    let next = fixture.report("a", "c1", "ok");
     assert_eq!(started(&next), [r#"a.c3 {"was":null}"#]);
-    desk.report("a", "c3", "ok");
-    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=skipped/0 c3=succeeded/1 c4=skipped/0");
-    assert_eq!(desk.task("a").status, Status::Done);
+    fixture.report("a", "c3", "ok");
+    assert_eq!(fixture.calls("a"), "c1=succeeded/1 c2=skipped/0 c3=succeeded/1 c4=skipped/0");
+    assert_eq!(fixture.task("a").status, Status::Done);
 }
 
 /// The status of a dependent with each trigger, for each end of its dependency. The value in brackets is the
@@ -170,42 +174,42 @@ fn triggers_and_conditions_handle_every_end_of_a_dependency() {
             )
         });
         let seen = "  - {id: seen, needs: [p], trigger: all_finished, call: {t: {s: '${{ tasks.p.status }}', r: '${{ tasks.p.result }}', rs: '${{ tasks.p.results }}'}}}";
-        let desk = with_plan(&format!("tasks:\n  - {producer}\n{}{seen}", consumers.concat()));
-        end_producer(&desk, how);
-        let states = desk.states().replace("{dependency p}", "");
+        let fixture = with_plan(&format!("tasks:\n  - {producer}\n{}{seen}", consumers.concat()));
+        end_producer(&fixture, how);
+        let states = fixture.states().replace("{dependency p}", "");
         let states: Vec<&str> =
             states.split(' ').filter(|state| !state.starts_with('p') && !state.starts_with("seen")).collect();
-        let seen = started(&desk.start(&["seen"])).concat();
+        let seen = started(&fixture.start(&["seen"])).concat();
         let _ = writeln!(table, "{how}\n  {}\n  {seen}", states.join(" "));
     }
     insta::assert_snapshot!(table);
 }
 
-fn end_producer(desk: &Desk, how: &str) {
+fn end_producer(fixture: &Fixture, how: &str) {
     let p = ids(&["p"]);
     match how {
-        "done" => desk.run("p"),
+        "done" => fixture.run("p"),
         "failed" => {
-            desk.start(&["p"]);
-            desk.report("p", "c1", "bad");
+            fixture.start(&["p"]);
+            fixture.report("p", "c1", "bad");
         }
-        "cancelled" => drop(desk.accept(desk.manager.cancel(&p, None))),
-        "skipped by hand" => drop(desk.accept(desk.manager.skip(&p, None))),
-        "a forEach whose items are done" => desk.run("p.0"),
+        "cancelled" => drop(fixture.accept(fixture.manager.cancel(&p, None))),
+        "skipped by hand" => drop(fixture.accept(fixture.manager.skip(&p, None))),
+        "a forEach whose items are done" => fixture.run("p.0"),
         "a forEach with a failed item" => {
-            desk.start(&["p.0"]);
-            desk.report("p.0", "c1", "bad");
+            fixture.start(&["p.0"]);
+            fixture.report("p.0", "c1", "bad");
         }
-        "a forEach with a skipped item" => drop(desk.accept(desk.manager.skip(&ids(&["p.0"]), None))),
+        "a forEach with a skipped item" => drop(fixture.accept(fixture.manager.skip(&ids(&["p.0"]), None))),
         _ => {}
     }
 }
 
 #[test]
 fn reapplying_a_plan_changes_conditions() {
-    let desk = with_plan("tasks: [{id: a, when: 'false'}, {id: b, when: 'true', call: {t: {}}}]");
-    assert_eq!(desk.states(), "a=skipped b=todo");
+    let fixture = with_plan("tasks: [{id: a, when: 'false'}, {id: b, when: 'true', call: {t: {}}}]");
+    assert_eq!(fixture.states(), "a=skipped b=todo");
     let plan = "tasks: [{id: a, when: 'false'}, {id: b, when: 'false', call: {t: {}}}]";
-    desk.accept(desk.try_apply(plan, ApplyOptions::default()));
-    assert_eq!(desk.states(), "a=skipped b=skipped");
+    fixture.accept(fixture.try_apply(plan, ApplyOptions::default()));
+    assert_eq!(fixture.states(), "a=skipped b=skipped");
 }

@@ -3,12 +3,12 @@
 
 use taskpawl_model::{Forecast, ForecastOptions, Means};
 
-use crate::support::Desk;
+use crate::support::Fixture;
 
-fn desk_of(plan: &str) -> Desk {
-    let desk = Desk::new();
-    desk.apply(plan);
-    desk
+fn desk_of(plan: &str) -> Fixture {
+    let fixture = Fixture::new();
+    fixture.apply(plan);
+    fixture
 }
 
 fn options(what_if: &[&str]) -> ForecastOptions {
@@ -23,10 +23,10 @@ fn failures(forecast: &Forecast) -> Vec<String> {
 #[test]
 fn an_unknown_list_is_open_with_and_without_braces() {
     for list in ["tasks.l.result.json", "'${{ tasks.l.result.json }}'", "['${{ tasks.l.result.json }}']"] {
-        let desk = desk_of(&format!(
+        let fixture = desk_of(&format!(
             "tasks: [{{id: l, run: echo}}, {{id: f, needs: l, forEach: {{in: {list}}}, run: 'echo'}}]"
         ));
-        let forecast = desk.manager.forecast(&options(&[])).unwrap();
+        let forecast = fixture.manager.forecast(&options(&[])).unwrap();
         assert_eq!((forecast.exit, forecast.failures.len()), (0, 0), "{list}: {forecast:#?}");
         assert_eq!((forecast.open[0].task.as_str(), forecast.open[0].field), ("f", "forEach"), "{list}");
     }
@@ -34,12 +34,12 @@ fn an_unknown_list_is_open_with_and_without_braces() {
 
 #[test]
 fn every_predicted_failure_has_a_reason() {
-    let desk = desk_of(
+    let fixture = desk_of(
         "tasks: [{id: a, run: echo}, {id: b, needs: e, forEach: {in: \"${{ 'text' }}\"}, run: echo}, {id: c},
           {id: d, needs: c, run: echo}, {id: e, run: echo}]",
     );
-    desk.fail("c");
-    let forecast = desk.manager.forecast(&options(&["fail:a"])).unwrap();
+    fixture.fail("c");
+    let forecast = fixture.manager.forecast(&options(&["fail:a"])).unwrap();
     assert_eq!(forecast.exit, 1);
     assert_eq!(
         failures(&forecast),
@@ -53,22 +53,22 @@ fn every_predicted_failure_has_a_reason() {
 
 #[test]
 fn contradicting_assumptions_about_a_task_are_refused() {
-    let desk = Desk::with(&["build calls=1"]);
-    let refused = desk.refuse(|manager| manager.forecast(&options(&["done:build", "fail:bui"])));
+    let fixture = Fixture::with(&["build calls=1"]);
+    let refused = fixture.refuse(|manager| manager.forecast(&options(&["done:build", "fail:bui"])));
     assert!(refused.contains("`done:build` and `fail:bui` contradict each other"), "{refused}");
-    assert!(desk.manager.forecast(&options(&["done:build", "done:bui"])).is_ok());
+    assert!(fixture.manager.forecast(&options(&["done:build", "done:bui"])).is_ok());
 }
 
 #[test]
 fn missing_tools_and_resources_make_the_predicted_run_fail() {
-    let desk = Desk::new();
-    desk.apply("tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: f, resources: {lock: 2}, forEach: {in: [1]}, run: echo}]");
+    let fixture = Fixture::new();
+    fixture.apply("tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: f, resources: {lock: 2}, forEach: {in: [1]}, run: echo}]");
     let told = |lock: Option<u32>| {
         let means = Means {
             capacities: lock.map(|lock| ("lock".to_owned(), lock)).into_iter().collect(),
             ..Means::default()
         };
-        let forecast = desk.manager.forecast(&ForecastOptions { means, ..options(&[]) }).unwrap();
+        let forecast = fixture.manager.forecast(&ForecastOptions { means, ..options(&[]) }).unwrap();
         (forecast.exit, forecast.left.first().map(|left| left.reason.clone()))
     };
     assert_eq!(told(None), (4, Some("it needs 3 of resource `lock`, and there is 1".to_owned())));

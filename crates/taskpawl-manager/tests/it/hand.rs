@@ -2,7 +2,7 @@
 
 use taskpawl_manager::Ending;
 
-use crate::support::{Desk, LEASE, ids};
+use crate::support::{Fixture, LEASE, ids};
 
 fn ending(note: &str) -> Ending {
     Ending { note: Some(note.to_owned()), ..Ending::default() }
@@ -10,40 +10,40 @@ fn ending(note: &str) -> Ending {
 
 #[test]
 fn one_command_can_end_several_tasks_even_if_one_opens_the_next() {
-    let desk = Desk::with(&["a", "b needs=a", "c needs=b"]);
-    desk.accept(desk.manager.done(&ids(&["a", "b", "c"]), Ending::default()));
-    assert_eq!(desk.states(), "a=done b=done c=done");
+    let fixture = Fixture::with(&["a", "b needs=a", "c needs=b"]);
+    fixture.accept(fixture.manager.done(&ids(&["a", "b", "c"]), Ending::default()));
+    assert_eq!(fixture.states(), "a=done b=done c=done");
 }
 
 #[test]
 fn ending_several_tasks_is_all_or_nothing() {
-    let desk = Desk::with(&["a", "b", "c needs=b"]);
-    let refused = desk.refuse(|m| m.done(&ids(&["a", "c"]), ending("done both")));
+    let fixture = Fixture::with(&["a", "b", "c needs=b"]);
+    let refused = fixture.refuse(|m| m.done(&ids(&["a", "c"]), ending("done both")));
     insta::assert_snapshot!(refused, @r"
     task `c` is not ready: it waits for `b`
       hint: `taskpawl explain c` shows the chain of causes and the commands that clear it
     ");
-    desk.refuse(|m| m.skip(&ids(&["a", "b", "nobody"]), None));
-    desk.refuse(|m| m.block(&ids(&["a", "a2"]), "x"));
+    fixture.refuse(|m| m.skip(&ids(&["a", "b", "nobody"]), None));
+    fixture.refuse(|m| m.block(&ids(&["a", "a2"]), "x"));
 }
 
 #[test]
 fn only_manual_tasks_can_be_marked_as_ended() {
-    let desk = Desk::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
-    insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
+    let fixture = Fixture::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
+    insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` has tool calls, so `done` is not for it
       hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
-    insta::assert_snapshot!(desk.refuse(|m| m.fail(&ids(&["m"]), Ending::default())), @"
+    insta::assert_snapshot!(fixture.refuse(|m| m.fail(&ids(&["m"]), Ending::default())), @"
     task `m` is a milestone, so `fail` is not for it
       hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
-    insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["p"]), Ending::default())), @"
+    insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["p"]), Ending::default())), @"
     task `p` ends with its subtasks, so `done` is not for it
       hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
-    desk.start(&["tool"]);
-    insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
+    fixture.start(&["tool"]);
+    insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` is held by run `r1`
       hint: it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back
     ");
@@ -51,44 +51,44 @@ fn only_manual_tasks_can_be_marked_as_ended() {
 
 #[test]
 fn reporting_the_end_of_an_interrupted_call_resumes_the_task() {
-    let desk = Desk::with(&["a calls=3", "b needs=a"]);
-    desk.start(&["a"]);
-    desk.report("a", "c1", "ok");
-    desk.report("a", "c2", "lost");
-    assert_eq!(desk.states(), "a=blocked{interrupted} b=todo", "it does not spread");
-    desk.done("a");
-    assert_eq!(desk.states(), "a=todo b=todo");
-    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=succeeded/1 c3=pending/0");
-    assert_eq!(desk.start(&["a"]).started[0].call.id.as_str(), "c3");
-    desk.report("a", "c3", "lost");
-    desk.done("a");
-    assert_eq!(desk.states(), "a=done b=todo");
+    let fixture = Fixture::with(&["a calls=3", "b needs=a"]);
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "ok");
+    fixture.report("a", "c2", "lost");
+    assert_eq!(fixture.states(), "a=blocked{interrupted} b=todo", "it does not spread");
+    fixture.done("a");
+    assert_eq!(fixture.states(), "a=todo b=todo");
+    assert_eq!(fixture.calls("a"), "c1=succeeded/1 c2=succeeded/1 c3=pending/0");
+    assert_eq!(fixture.start(&["a"]).started[0].call.id.as_str(), "c3");
+    fixture.report("a", "c3", "lost");
+    fixture.done("a");
+    assert_eq!(fixture.states(), "a=done b=todo");
 }
 
 #[test]
 fn an_interrupted_task_may_also_fail_or_start_the_call_again() {
-    let desk = Desk::with(&["a calls=2", "b calls=2"]);
-    desk.start(&["a", "b"]);
-    desk.report("a", "c1", "lost");
-    desk.report("b", "c1", "lost");
-    desk.fail("a");
-    assert_eq!(desk.states(), "a=failed b=blocked{interrupted}");
-    assert_eq!(desk.calls("a"), "c1=failed/1 c2=pending/0");
-    desk.accept(desk.manager.unblock(&ids(&["b"])));
-    assert_eq!(desk.calls("b"), "c1=pending/1 c2=pending/0");
-    desk.run("b");
-    assert_eq!(desk.calls("b"), "c1=succeeded/2 c2=succeeded/1");
+    let fixture = Fixture::with(&["a calls=2", "b calls=2"]);
+    fixture.start(&["a", "b"]);
+    fixture.report("a", "c1", "lost");
+    fixture.report("b", "c1", "lost");
+    fixture.fail("a");
+    assert_eq!(fixture.states(), "a=failed b=blocked{interrupted}");
+    assert_eq!(fixture.calls("a"), "c1=failed/1 c2=pending/0");
+    fixture.accept(fixture.manager.unblock(&ids(&["b"])));
+    assert_eq!(fixture.calls("b"), "c1=pending/1 c2=pending/0");
+    fixture.run("b");
+    assert_eq!(fixture.calls("b"), "c1=succeeded/2 c2=succeeded/1");
 }
 
 #[test]
 fn a_report_about_an_interrupted_task_of_an_old_attempt_is_refused() {
-    let desk = Desk::with(&["a calls=1"]);
-    desk.start(&["a"]);
-    desk.give_back("a");
-    desk.start(&["a"]);
-    desk.report("a", "c1", "lost");
+    let fixture = Fixture::with(&["a calls=1"]);
+    fixture.start(&["a"]);
+    fixture.give_back("a");
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "lost");
     let late = Ending { attempt: Some(1), ..Ending::default() };
-    let refused = desk.refuse(|m| m.done(&ids(&["a"]), late));
+    let refused = fixture.refuse(|m| m.done(&ids(&["a"]), late));
     assert!(
         refused.starts_with("the report is about attempt 1 of task `a`, which is at attempt 2"),
         "{refused}"
@@ -98,45 +98,45 @@ fn a_report_about_an_interrupted_task_of_an_old_attempt_is_refused() {
 /// Two parallel calls were interrupted, and each needs its own decision.
 #[test]
 fn interrupted_parallel_calls_are_settled_one_by_one() {
-    let desk = Desk::with(&["a calls=3 parallel"]);
-    desk.start(&["a"]);
-    desk.report("a", "c1", "lost");
-    desk.report("a", "c2", "lost");
-    desk.report("a", "c3", "ok");
-    desk.done("a");
-    assert_eq!(desk.states(), "a=blocked{interrupted}");
-    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=interrupted/1 c3=succeeded/1");
-    desk.done("a");
-    assert_eq!(desk.states(), "a=done");
+    let fixture = Fixture::with(&["a calls=3 parallel"]);
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "lost");
+    fixture.report("a", "c2", "lost");
+    fixture.report("a", "c3", "ok");
+    fixture.done("a");
+    assert_eq!(fixture.states(), "a=blocked{interrupted}");
+    assert_eq!(fixture.calls("a"), "c1=succeeded/1 c2=interrupted/1 c3=succeeded/1");
+    fixture.done("a");
+    assert_eq!(fixture.states(), "a=done");
 }
 
 /// A call that failed for good next to the interrupted one is not started again.
 #[test]
 fn a_failed_call_beside_an_interrupted_one_stays_failed() {
-    let desk = Desk::with(&["a calls=2 parallel"]);
-    desk.start(&["a"]);
-    desk.report("a", "c1", "bad");
-    desk.report("a", "c2", "lost");
-    assert_eq!(desk.states(), "a=blocked{interrupted}");
-    desk.done("a");
-    assert_eq!(desk.states(), "a=failed");
-    assert_eq!(desk.calls("a"), "c1=failed/1 c2=succeeded/1");
+    let fixture = Fixture::with(&["a calls=2 parallel"]);
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "bad");
+    fixture.report("a", "c2", "lost");
+    assert_eq!(fixture.states(), "a=blocked{interrupted}");
+    fixture.done("a");
+    assert_eq!(fixture.states(), "a=failed");
+    assert_eq!(fixture.calls("a"), "c1=failed/1 c2=succeeded/1");
 }
 
 #[test]
 fn a_released_task_keeps_the_failure_of_a_parallel_call() {
-    let desk = Desk::with(&["a calls=2 parallel", "b calls=2"]);
-    desk.start(&["a", "b"]);
-    desk.report("a", "c1", "bad");
-    desk.give_back("a");
-    desk.give_back("b");
-    assert_eq!(desk.states(), "a=failed b=todo");
-    assert_eq!(desk.calls("a"), "c1=failed/1 c2=pending/1");
+    let fixture = Fixture::with(&["a calls=2 parallel", "b calls=2"]);
+    fixture.start(&["a", "b"]);
+    fixture.report("a", "c1", "bad");
+    fixture.give_back("a");
+    fixture.give_back("b");
+    assert_eq!(fixture.states(), "a=failed b=todo");
+    assert_eq!(fixture.calls("a"), "c1=failed/1 c2=pending/1");
 }
 
 #[test]
 fn skip_and_cancel_include_subtasks() {
-    let desk = Desk::with(&[
+    let fixture = Fixture::with(&[
         "p",
         "s1 in=p",
         "s2 in=p calls=1",
@@ -146,17 +146,17 @@ fn skip_and_cancel_include_subtasks() {
         "t2 in=q calls=1",
         "b",
     ]);
-    desk.done("s1");
-    desk.accept(desk.manager.skip(&ids(&["p"]), Some("not now".to_owned())));
-    assert_eq!(desk.task("deep").error.unwrap(), "not now");
-    desk.start(&["t2"]);
-    desk.accept(desk.manager.cancel(&ids(&["q"]), None));
+    fixture.done("s1");
+    fixture.accept(fixture.manager.skip(&ids(&["p"]), Some("not now".to_owned())));
+    assert_eq!(fixture.task("deep").error.unwrap(), "not now");
+    fixture.start(&["t2"]);
+    fixture.accept(fixture.manager.cancel(&ids(&["q"]), None));
     assert_eq!(
-        desk.states(),
+        fixture.states(),
         "p=skipped s1=done s2=skipped deep=skipped q=cancelled t1=cancelled t2=cancelled b=todo"
     );
-    assert_eq!(desk.calls("t2"), "c1=cancelled/1");
-    let late = desk.try_report("t2", "c1", crate::support::end("ok"), true).unwrap_err();
+    assert_eq!(fixture.calls("t2"), "c1=cancelled/1");
+    let late = fixture.try_report("t2", "c1", crate::support::end("ok"), true).unwrap_err();
     insta::assert_snapshot!(crate::support::error_text(&late), @"
     the report is about attempt 1 of task `t2`, which is at attempt 1 and `cancelled`
       hint: `taskpawl history t2` shows what happened since; the report was not recorded
@@ -165,28 +165,28 @@ fn skip_and_cancel_include_subtasks() {
 
 #[test]
 fn one_command_may_name_a_task_and_its_subtasks() {
-    let desk = Desk::with(&["p", "s in=p", "deep in=s", "q", "t in=q"]);
-    desk.accept(desk.manager.skip(&ids(&["deep", "p", "s"]), None));
-    desk.accept(desk.manager.cancel(&ids(&["q", "t"]), None));
-    assert_eq!(desk.states(), "p=skipped s=skipped deep=skipped q=cancelled t=cancelled");
-    desk.accept(desk.manager.retry(&ids(&["p", "s"]), false));
-    assert_eq!(desk.states(), "p=todo s=todo deep=todo q=cancelled t=cancelled");
+    let fixture = Fixture::with(&["p", "s in=p", "deep in=s", "q", "t in=q"]);
+    fixture.accept(fixture.manager.skip(&ids(&["deep", "p", "s"]), None));
+    fixture.accept(fixture.manager.cancel(&ids(&["q", "t"]), None));
+    assert_eq!(fixture.states(), "p=skipped s=skipped deep=skipped q=cancelled t=cancelled");
+    fixture.accept(fixture.manager.retry(&ids(&["p", "s"]), false));
+    assert_eq!(fixture.states(), "p=todo s=todo deep=todo q=cancelled t=cancelled");
 }
 
 #[test]
 fn a_task_in_progress_can_be_cancelled_but_not_skipped() {
-    let desk = Desk::with(&["p", "s in=p"]);
-    desk.accept(desk.manager.claim("s", LEASE));
-    insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["p"]), None)), @"
+    let fixture = Fixture::with(&["p", "s in=p"]);
+    fixture.accept(fixture.manager.claim("s", LEASE));
+    insta::assert_snapshot!(fixture.refuse(|m| m.skip(&ids(&["p"]), None)), @"
     `s` is in progress
       hint: wait until it has ended; if it is not needed, `taskpawl cancel s` first
     ");
-    insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["s"]), None)), @"
+    insta::assert_snapshot!(fixture.refuse(|m| m.skip(&ids(&["s"]), None)), @"
     task `s` is `in_progress` and cannot become `skipped` by `skip`
       hint: from `in_progress` it allows: done, fail, release, cancel
     ");
-    desk.accept(desk.manager.cancel(&ids(&["s"]), Some("enough".to_owned())));
-    assert_eq!(desk.states(), "p=done s=cancelled");
+    fixture.accept(fixture.manager.cancel(&ids(&["s"]), Some("enough".to_owned())));
+    assert_eq!(fixture.states(), "p=done s=cancelled");
 }
 
 /// The result of each manual command in each status, or its refusal.
@@ -202,22 +202,22 @@ fn every_manual_command_in_every_status() {
             "claim", "renew", "release", "done", "fail", "skip", "block", "unblock", "retry", "reopen",
             "cancel",
         ] {
-            let desk = match state {
-                "interrupted" => Desk::with(&["a calls=1"]),
-                "shut" => Desk::with(&["x", "a needs=x"]),
-                _ => Desk::with(&["a"]),
+            let fixture = match state {
+                "interrupted" => Fixture::with(&["a calls=1"]),
+                "shut" => Fixture::with(&["x", "a needs=x"]),
+                _ => Fixture::with(&["a"]),
             };
             match state {
                 "interrupted" => {
-                    desk.start(&["a"]);
-                    desk.report("a", "c1", "lost");
+                    fixture.start(&["a"]);
+                    fixture.report("a", "c1", "lost");
                 }
-                "shut" => desk.fail("x"),
-                _ => desk.set_state("a", state),
+                "shut" => fixture.fail("x"),
+                _ => fixture.set_state("a", state),
             }
-            let before = desk.dump();
+            let before = fixture.dump();
             let one = ids(&["a"]);
-            let m = &desk.manager;
+            let m = &fixture.manager;
             let result = match command {
                 "claim" => m.claim("a", LEASE).map(drop),
                 "renew" => m.renew("a", LEASE).map(drop),
@@ -233,11 +233,11 @@ fn every_manual_command_in_every_status() {
             };
             let comes_to = match result {
                 Ok(()) => {
-                    desk.check();
-                    desk.task("a").status.to_string()
+                    fixture.check();
+                    fixture.task("a").status.to_string()
                 }
                 Err(error) => {
-                    assert_eq!(desk.dump(), before);
+                    assert_eq!(fixture.dump(), before);
                     format!("! {}", crate::support::error_text(&error).replace('\n', ";"))
                 }
             };

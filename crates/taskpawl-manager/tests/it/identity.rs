@@ -176,47 +176,47 @@ fn the_matrix_detects_claims_that_compare_only_names() {
 
 #[test]
 fn an_agent_may_claim_a_task_after_the_lease_of_a_person_expired() {
-    let desk = crate::support::Desk::with(&["a"]);
-    let person = desk.manager.clone().with_kind(ActorKind::Person);
-    let agent = desk.manager.clone().with_actor("bot").with_kind(ActorKind::Agent);
-    desk.accept(person.claim("a", LEASE));
-    desk.pass(61);
-    desk.accept(agent.cancel(&ids(&["a"]), None));
+    let fixture = crate::support::Fixture::with(&["a"]);
+    let person = fixture.manager.clone().with_kind(ActorKind::Person);
+    let agent = fixture.manager.clone().with_actor("bot").with_kind(ActorKind::Agent);
+    fixture.accept(person.claim("a", LEASE));
+    fixture.pass(61);
+    fixture.accept(agent.cancel(&ids(&["a"]), None));
 }
 
 #[test]
 fn a_refusal_to_an_actor_of_the_same_name_says_which_kind_holds_the_task() {
-    let desk = crate::support::Desk::with(&["a"]);
-    desk.accept(desk.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
-    let agent = desk.manager.clone().with_kind(ActorKind::Agent);
+    let fixture = crate::support::Fixture::with(&["a"]);
+    fixture.accept(fixture.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
+    let agent = fixture.manager.clone().with_kind(ActorKind::Agent);
     let refused = agent.done(&ids(&["a"]), Ending::default()).unwrap_err().to_string();
     assert!(refused.starts_with("task `a` is held by the person `ann` until"), "{refused}");
 }
 
 #[test]
 fn commands_of_an_agent_renew_no_lease_of_a_person_with_its_name() {
-    let desk = crate::support::Desk::with(&["a", "b"]);
-    desk.accept(desk.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
-    let until = desk.task("a").claim.unwrap().lease_until;
-    desk.pass(40);
-    desk.accept(desk.manager.clone().with_kind(ActorKind::Agent).note("b", "at work"));
-    assert_eq!(desk.task("a").claim.unwrap().lease_until, until);
-    desk.accept(desk.manager.clone().with_kind(ActorKind::Person).note("b", "at work"));
-    assert_ne!(desk.task("a").claim.unwrap().lease_until, until);
+    let fixture = crate::support::Fixture::with(&["a", "b"]);
+    fixture.accept(fixture.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
+    let until = fixture.task("a").claim.unwrap().lease_until;
+    fixture.pass(40);
+    fixture.accept(fixture.manager.clone().with_kind(ActorKind::Agent).note("b", "at work"));
+    assert_eq!(fixture.task("a").claim.unwrap().lease_until, until);
+    fixture.accept(fixture.manager.clone().with_kind(ActorKind::Person).note("b", "at work"));
+    assert_ne!(fixture.task("a").claim.unwrap().lease_until, until);
 }
 
 #[test]
 fn events_and_claims_record_the_kind_of_their_actor() {
-    let desk = crate::support::Desk::with(&["a"]);
-    let person = desk.manager.clone().with_kind(ActorKind::Person);
-    desk.accept(person.claim("a", LEASE));
-    let last = desk.manager.read(|view| Ok(view.events(0, None, 0)?)).unwrap().pop().unwrap();
+    let fixture = crate::support::Fixture::with(&["a"]);
+    let person = fixture.manager.clone().with_kind(ActorKind::Person);
+    fixture.accept(person.claim("a", LEASE));
+    let last = fixture.manager.read(|view| Ok(view.events(0, None, 0)?)).unwrap().pop().unwrap();
     assert!(matches!(last.kind, EventKind::Status { to: Status::InProgress, .. }));
     assert_eq!(
         (last.kind_of_actor(), serde_json::to_value(&last).unwrap()["actorKind"].clone()),
         (ActorKind::Person, serde_json::json!("person"))
     );
-    let claim = desk.task("a").claim.unwrap();
+    let claim = fixture.task("a").claim.unwrap();
     assert!(claim.is_of(Actor { kind: ActorKind::Person, name: "ann" }));
     assert!(!claim.is_of(Actor { kind: ActorKind::Agent, name: "ann" }));
 }

@@ -4,14 +4,14 @@ use serde_json::Value;
 use taskpawl_manager::{Ending, Error};
 use taskpawl_model::{CallEnd, Command, Map, Refusal, Report, Round, RunId, Selector, Status};
 
-use crate::support::Desk;
+use crate::support::Fixture;
 
 #[test]
 fn a_selector_without_matches_is_refused() {
-    let desk = Desk::with(&["a"]);
+    let fixture = Fixture::with(&["a"]);
     let labels = Map::from_iter([("labels".to_owned(), serde_json::json!(["x"]))]);
-    desk.manager.update("a", labels, None).unwrap();
-    let select = |text: &str| desk.manager.select(&[text.parse::<Selector>().unwrap()], &[]);
+    fixture.manager.update("a", labels, None).unwrap();
+    let select = |text: &str| fixture.manager.select(&[text.parse::<Selector>().unwrap()], &[]);
     assert_eq!(select("label:x").unwrap(), ["a"]);
     for text in ["label:y", "plan:nope"] {
         let error = select(text).unwrap_err();
@@ -21,28 +21,28 @@ fn a_selector_without_matches_is_refused() {
 
 #[test]
 fn a_too_deeply_nested_value_is_refused() {
-    let desk = Desk::with(&["a"]);
+    let fixture = Fixture::with(&["a"]);
     let nested = |depth: usize| (0..depth).fold(Value::Null, |value, _| Value::Array(vec![value]));
     let done = |depth| {
         let ending = Ending { result: Some(nested(depth)), ..Ending::default() };
-        desk.manager.done(&["a".to_owned()], ending)
+        fixture.manager.done(&["a".to_owned()], ending)
     };
     let error = done(100).unwrap_err();
     assert!(matches!(&error, Error::Refused(refusal) if matches!(**refusal, Refusal::InvalidField { .. })));
     done(60).unwrap();
-    assert_eq!(desk.manager.get("a").unwrap().status, Status::Done);
+    assert_eq!(fixture.manager.get("a").unwrap().status, Status::Done);
 }
 
 #[test]
 fn a_report_on_a_deleted_task_does_not_affect_others() {
-    let desk = Desk::with(&["a calls=1", "b calls=1"]);
-    let manager = desk.manager.clone().with_run(RunId::from("r"));
+    let fixture = Fixture::with(&["a calls=1", "b calls=1"]);
+    let manager = fixture.manager.clone().with_run(RunId::from("r"));
     let tools = std::sync::Arc::new(["t".to_owned()].into());
     let ready = manager.read(|view| Ok(vec![view.key("a")?.unwrap(), view.key("b")?.unwrap()])).unwrap();
     let claim = Round { claims: ready, tools, ..Round::default() };
     let started = manager.command(Command::Round(Box::new(claim))).unwrap().started;
-    desk.manager.cancel(&["a".to_owned()], None).unwrap();
-    desk.manager.delete(&["a".to_owned()]).unwrap();
+    fixture.manager.cancel(&["a".to_owned()], None).unwrap();
+    fixture.manager.delete(&["a".to_owned()]).unwrap();
     let reports = started.iter().map(|started| Report {
         task: started.key,
         attempt: started.attempt,
@@ -57,5 +57,5 @@ fn a_report_on_a_deleted_task_does_not_affect_others() {
     });
     let round = Round { reports: reports.collect(), ..Round::default() };
     manager.command(Command::Round(Box::new(round))).unwrap();
-    assert_eq!(desk.manager.get("b").unwrap().status, Status::Done);
+    assert_eq!(fixture.manager.get("b").unwrap().status, Status::Done);
 }

@@ -10,7 +10,7 @@ use taskpawl_model::{
 };
 use taskpawl_store::{Location, open};
 
-use crate::support::{Desk, LEASE, end, ids};
+use crate::support::{Fixture, LEASE, end, ids};
 
 /// Recovers everything, or the named tasks, as if the runs in `dead` were dead. Only the tool `safe` is
 /// repeatable.
@@ -28,14 +28,14 @@ pub(crate) fn recover(manager: &Manager, tasks: Option<&[Key]>, dead: &[&str]) -
     plan
 }
 
-pub(crate) fn start_run(desk: &Desk, id: &str) {
+pub(crate) fn start_run(fixture: &Fixture, id: &str) {
     let record = RunRecord {
         id: RunId::from(id),
         scope: Vec::new(),
         params: Map::new(),
         actor: "ann".to_owned(),
         host: "here".to_owned(),
-        started_at: desk.manager.source().now(),
+        started_at: fixture.manager.source().now(),
         finished_at: None,
         exit: None,
         recovered_at: None,
@@ -43,33 +43,33 @@ pub(crate) fn start_run(desk: &Desk, id: &str) {
         counts: BTreeMap::new(),
         ending: BTreeMap::new(),
     };
-    desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::start_run(record)));
+    fixture.accept(fixture.manager.clone().with_run(RunId::from(id)).command(Command::start_run(record)));
 }
 
 /// Returns a task with two calls of these tools in these states: `.` not started, `r` running, `s` succeeded,
 /// `f` failed.
-fn with_calls(mode: &str, tools: [&str; 2], states: &str) -> Desk {
-    let desk = Desk::new();
-    desk.apply(&format!(
+fn with_calls(mode: &str, tools: [&str; 2], states: &str) -> Fixture {
+    let fixture = Fixture::new();
+    fixture.apply(&format!(
         "tasks: [{{id: a, mode: {mode}, metadata: {{toolCalls: [{{id: c1, toolName: {}}}, {{id: c2, toolName: {}}}]}}}}]",
         tools[0], tools[1]
     ));
-    start_run(&desk, "r1");
+    start_run(&fixture, "r1");
     let tools = Arc::new(["t".to_owned(), "safe".to_owned()].into());
-    desk.round(Round { claims: vec![desk.key("a")], tools, ..Round::default() });
+    fixture.round(Round { claims: vec![fixture.key("a")], tools, ..Round::default() });
     for (call, state) in ["c1", "c2"].into_iter().zip(states.chars()) {
         match state {
-            's' => drop(desk.report("a", call, "ok")),
-            'f' => drop(desk.report("a", call, "bad")),
+            's' => drop(fixture.report("a", call, "ok")),
+            'f' => drop(fixture.report("a", call, "bad")),
             _ => {}
         }
     }
-    desk
+    fixture
 }
 
-fn outcome(desk: &Desk) -> String {
-    let calls = desk.calls("a");
-    format!("{}, {calls}", desk.states())
+fn outcome(fixture: &Fixture) -> String {
+    let calls = fixture.calls("a");
+    format!("{}, {calls}", fixture.states())
 }
 
 #[test]
@@ -84,21 +84,24 @@ fn the_status_after_recovery_follows_from_the_calls() {
         ("parallel", "rf"),
     ] {
         for tools in [["t", "t"], ["safe", "t"], ["t", "safe"], ["safe", "safe"]] {
-            let desk = with_calls(mode, tools, states);
-            let held = outcome(&desk);
-            assert!(recover(&desk.manager, None, &["other"]).is_empty(), "a living run keeps its tasks");
-            assert_eq!(outcome(&desk), held);
-            let plan = recover(&desk.manager, None, &["r1"]);
-            desk.check();
-            let line = format!("{mode:<10} {:<9} {states}  {}\n", tools.join(","), outcome(&desk));
+            let fixture = with_calls(mode, tools, states);
+            let held = outcome(&fixture);
+            assert!(recover(&fixture.manager, None, &["other"]).is_empty(), "a living run keeps its tasks");
+            assert_eq!(outcome(&fixture), held);
+            let plan = recover(&fixture.manager, None, &["r1"]);
+            fixture.check();
+            let line = format!("{mode:<10} {:<9} {states}  {}\n", tools.join(","), outcome(&fixture));
             table.push_str(&line);
             let summary = plan.summary();
-            let is_lost = desk.states().contains("interrupted");
+            let is_lost = fixture.states().contains("interrupted");
             assert_eq!(
                 (summary.interrupted.len(), summary.returned.len()),
                 (usize::from(is_lost), usize::from(!is_lost))
             );
-            assert!(recover(&desk.manager, None, &["r1"]).is_empty(), "a second recovery has nothing to do");
+            assert!(
+                recover(&fixture.manager, None, &["r1"]).is_empty(),
+                "a second recovery has nothing to do"
+            );
         }
     }
     insta::assert_snapshot!(table);
@@ -106,33 +109,33 @@ fn the_status_after_recovery_follows_from_the_calls() {
 
 #[test]
 fn the_author_setting_of_a_call_overrides_its_tool() {
-    let desk = Desk::new();
-    desk.apply(
+    let fixture = Fixture::new();
+    fixture.apply(
         "tasks:
           - {id: a, metadata: {toolCalls: [{toolName: t, idempotent: true}]}}
           - {id: b, metadata: {toolCalls: [{toolName: safe, idempotent: false}]}}",
     );
     let tools = Arc::new(["t".to_owned(), "safe".to_owned()].into());
-    desk.round(Round { claims: vec![desk.key("a"), desk.key("b")], tools, ..Round::default() });
-    recover(&desk.manager, None, &["r1"]);
-    assert_eq!(desk.states(), "a=todo b=blocked{interrupted}");
+    fixture.round(Round { claims: vec![fixture.key("a"), fixture.key("b")], tools, ..Round::default() });
+    recover(&fixture.manager, None, &["r1"]);
+    assert_eq!(fixture.states(), "a=todo b=blocked{interrupted}");
 }
 
 #[test]
 fn leases_expire_by_time_and_runs_by_their_locks() {
-    let desk = Desk::with(&["mine", "late", "run calls=1"]);
-    desk.accept(desk.manager.claim("late", LEASE));
-    desk.pass(30);
-    desk.accept(desk.manager.claim("mine", LEASE));
-    desk.start(&["run"]);
-    desk.pass(30);
-    let plan = recover(&desk.manager, None, &[]);
-    assert_eq!(desk.states(), "mine=in_progress late=todo run=in_progress");
+    let fixture = Fixture::with(&["mine", "late", "run calls=1"]);
+    fixture.accept(fixture.manager.claim("late", LEASE));
+    fixture.pass(30);
+    fixture.accept(fixture.manager.claim("mine", LEASE));
+    fixture.start(&["run"]);
+    fixture.pass(30);
+    let plan = recover(&fixture.manager, None, &[]);
+    assert_eq!(fixture.states(), "mine=in_progress late=todo run=in_progress");
     assert_eq!(plan.summary().expired.len(), 1);
-    desk.pass(3600);
-    recover(&desk.manager, Some(&[desk.key("run")]), &[]);
+    fixture.pass(3600);
+    recover(&fixture.manager, Some(&[fixture.key("run")]), &[]);
     assert_eq!(
-        desk.states(),
+        fixture.states(),
         "mine=in_progress late=todo run=in_progress",
         "only the named tasks are examined"
     );
@@ -140,46 +143,47 @@ fn leases_expire_by_time_and_runs_by_their_locks() {
 
 #[test]
 fn only_a_full_recovery_closes_the_record_of_a_dead_run() {
-    let desk = Desk::with(&["a calls=1", "b calls=1"]);
-    start_run(&desk, "r1");
-    desk.start(&["a", "b"]);
-    recover(&desk.manager, Some(&[desk.key("a")]), &["r1"]);
-    assert_eq!(desk.states(), "a=blocked{interrupted} b=in_progress");
-    let record = |desk: &Desk| desk.manager.runs(&RunFilter::default()).unwrap().remove(0);
-    assert!(record(&desk).is_open());
-    desk.pass(5);
-    let plan = recover(&desk.manager, None, &["r1"]);
+    let fixture = Fixture::with(&["a calls=1", "b calls=1"]);
+    start_run(&fixture, "r1");
+    fixture.start(&["a", "b"]);
+    recover(&fixture.manager, Some(&[fixture.key("a")]), &["r1"]);
+    assert_eq!(fixture.states(), "a=blocked{interrupted} b=in_progress");
+    let record = |fixture: &Fixture| fixture.manager.runs(&RunFilter::default()).unwrap().remove(0);
+    assert!(record(&fixture).is_open());
+    fixture.pass(5);
+    let plan = recover(&fixture.manager, None, &["r1"]);
     assert_eq!(plan.summary().runs, [RunId::from("r1")]);
-    let closed = record(&desk);
+    let closed = record(&fixture);
     assert_eq!((closed.exit, closed.finished_at), (None, None), "time and result of the end are unknown");
-    assert_eq!(closed.recovered_at, Some(desk.manager.source().now()));
-    assert_eq!(desk.manager.run_state(&closed), RunState::Killed);
-    assert!(recover(&desk.manager, None, &["r1"]).is_empty());
+    assert_eq!(closed.recovered_at, Some(fixture.manager.source().now()));
+    assert_eq!(fixture.manager.run_state(&closed), RunState::Killed);
+    assert!(recover(&fixture.manager, None, &["r1"]).is_empty());
 }
 
 #[test]
 fn concurrent_recoveries_of_the_same_tasks_are_harmless() {
-    let desk = Desk::with(&["a calls=1", "b parallel calls=2"]);
-    start_run(&desk, "r1");
-    desk.start(&["a", "b"]);
+    let fixture = Fixture::with(&["a calls=1", "b parallel calls=2"]);
+    start_run(&fixture, "r1");
+    fixture.start(&["a", "b"]);
     let plan = || {
-        let now = desk.manager.source().now();
-        desk.manager.read(|view| Ok(Plan::new(view, None, &|_| false, &|_| true, now)?)).unwrap()
+        let now = fixture.manager.source().now();
+        fixture.manager.read(|view| Ok(Plan::new(view, None, &|_| false, &|_| true, now)?)).unwrap()
     };
     let (first, second) = (plan(), plan());
     let carry_out = |plan: &Plan| {
         for (run, command) in plan.commands() {
-            desk.accept(desk.manager.clone().with_run(run.unwrap()).command(command));
+            fixture.accept(fixture.manager.clone().with_run(run.unwrap()).command(command));
         }
     };
     carry_out(&first);
     // In the meantime another run has claimed one of them.
     let tools = Arc::new(["t".to_owned()].into());
-    let round = Round { claims: vec![desk.key("a")], tools, ..Round::default() };
-    desk.accept(desk.manager.clone().with_run(RunId::from("r2")).command(Command::Round(Box::new(round))));
-    let before = desk.dump();
+    let round = Round { claims: vec![fixture.key("a")], tools, ..Round::default() };
+    fixture
+        .accept(fixture.manager.clone().with_run(RunId::from("r2")).command(Command::Round(Box::new(round))));
+    let before = fixture.dump();
     carry_out(&second);
-    assert_eq!(desk.dump(), before);
+    assert_eq!(fixture.dump(), before);
 }
 
 #[test]
@@ -226,21 +230,21 @@ impl Liveness for Dead {
 #[test]
 fn a_command_recovers_the_named_tasks_of_a_dead_run() {
     let dead = Arc::new(Dead::default());
-    let desk = Desk::with(&["a calls=1", "b calls=1", "p", "s calls=1 in=p"]);
-    let manager = desk.manager.clone().with_liveness(dead.clone());
-    desk.start(&["a", "b", "s"]);
+    let fixture = Fixture::with(&["a calls=1", "b calls=1", "p", "s calls=1 in=p"]);
+    let manager = fixture.manager.clone().with_liveness(dead.clone());
+    fixture.start(&["a", "b", "s"]);
     assert_eq!(
         manager.get("a").unwrap().claim_ended.unwrap().as_str(),
         "killed",
         "a read shows the dead run"
     );
-    desk.accept(manager.note("a", "hm"));
+    fixture.accept(manager.note("a", "hm"));
     assert_eq!(*dead.0.lock().unwrap(), 0, "an accepted command needs no recovery");
-    desk.accept(manager.done(&ids(&["a"]), Ending::default()));
-    assert_eq!(desk.states(), "a=done b=in_progress p=todo s=in_progress");
-    desk.accept(manager.skip(&ids(&["p"]), None));
+    fixture.accept(manager.done(&ids(&["a"]), Ending::default()));
+    assert_eq!(fixture.states(), "a=done b=in_progress p=todo s=in_progress");
+    fixture.accept(manager.skip(&ids(&["p"]), None));
     assert_eq!(
-        desk.states(),
+        fixture.states(),
         "a=done b=in_progress p=skipped s=skipped",
         "subtasks of the named task are recovered, too"
     );
@@ -262,8 +266,8 @@ type Starts = BTreeMap<(String, String), u32>;
 
 /// Runs the ready tasks as the run `id`, and dies after `commits` commits. A call counts as started once that
 /// is recorded.
-fn run(desk: &Desk, id: &str, starts: &mut Starts, mut commits: usize) {
-    let manager = desk.manager.clone().with_run(RunId::from(id));
+fn run(fixture: &Fixture, id: &str, starts: &mut Starts, mut commits: usize) {
+    let manager = fixture.manager.clone().with_run(RunId::from(id));
     let tools: Arc<_> = Arc::new(["t".to_owned(), "safe".to_owned()].into());
     let mut running: Vec<StartedCall> = Vec::new();
     let mut give = |round: Round, running: &mut Vec<StartedCall>| {
@@ -315,11 +319,11 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
 }
 
 /// Acts as a person who reports that interrupted calls have succeeded.
-fn resolve_interrupted(desk: &Desk, starts: &Starts) {
+fn resolve_interrupted(fixture: &Fixture, starts: &Starts) {
     let blocked =
         || {
             let query = Query { status: vec![Status::Blocked], ..Query::default() };
-            desk.manager.list(&query).unwrap().tasks.into_iter().find(|task| {
+            fixture.manager.list(&query).unwrap().tasks.into_iter().find(|task| {
                 task.blocked_reason.as_ref().is_some_and(|reason| reason.kind() == "interrupted")
             })
         };
@@ -331,28 +335,29 @@ fn resolve_interrupted(desk: &Desk, starts: &Starts) {
         assert_eq!(starts[&at], 1, "{at:?} was started");
         let tool = task.metadata.tool_calls.iter().find(|other| other.id == *call).unwrap();
         assert_eq!(tool.tool_name, "t", "repeatable calls need no person");
-        desk.manager.done(&[task.id.to_string()], Ending::default()).unwrap();
+        fixture.manager.done(&[task.id.to_string()], Ending::default()).unwrap();
     }
 }
 
 /// Ends a first run after `first` commits and a second one after `second`, lets a third one finish, and
 /// checks the invariants. Returns whether the first run ended early.
 fn cut(first: usize, second: usize) -> bool {
-    let desk = Desk::new();
-    desk.apply(PLAN);
+    let fixture = Fixture::new();
+    fixture.apply(PLAN);
     let mut starts = Starts::new();
     let mut was_cut = false;
     for (id, commits) in [("r1", first), ("r2", second), ("r3", usize::MAX)] {
-        run(&desk, id, &mut starts, commits);
-        was_cut |= id == "r1" && desk.states().contains("=todo") | desk.states().contains("=in_progress");
-        recover(&desk.manager, None, &["r1", "r2", "r3"]);
-        desk.check();
-        assert!(!desk.states().contains("in_progress"), "{first}, {second}: {}", desk.states());
-        resolve_interrupted(&desk, &starts);
+        run(&fixture, id, &mut starts, commits);
+        was_cut |=
+            id == "r1" && fixture.states().contains("=todo") | fixture.states().contains("=in_progress");
+        recover(&fixture.manager, None, &["r1", "r2", "r3"]);
+        fixture.check();
+        assert!(!fixture.states().contains("in_progress"), "{first}, {second}: {}", fixture.states());
+        resolve_interrupted(&fixture, &starts);
     }
-    assert_eq!(desk.states(), "seq=done par=done one=done all=done", "{first}, {second}");
+    assert_eq!(fixture.states(), "seq=done par=done one=done all=done", "{first}, {second}");
     for ((task, call), count) in &starts {
-        let tool = desk.task(task).metadata.tool_calls.into_iter().find(|other| other.id.as_str() == call);
+        let tool = fixture.task(task).metadata.tool_calls.into_iter().find(|other| other.id.as_str() == call);
         let is_once = tool.unwrap().tool_name == "t";
         assert!(!is_once || *count == 1, "{first}, {second}: {task}/{call} was started {count} times");
     }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use taskpawl_model::{Command, RunId};
 
-use crate::support::{Desk, error_text};
+use crate::support::{Fixture, error_text};
 
 #[test]
 fn an_unknown_run_is_refused() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let finish = Command::FinishRun { id: RunId::from("r9"), exit: 0, counts: BTreeMap::new() };
-    insta::assert_snapshot!(desk.refuse(|m| m.command(finish)), @"
+    insta::assert_snapshot!(fixture.refuse(|m| m.command(finish)), @"
     no run `r9`
       hint: `taskpawl runs` shows the runs
     ");
-    insta::assert_snapshot!(error_text(&desk.manager.run(&RunId::from("r9")).unwrap_err()), @"
+    insta::assert_snapshot!(error_text(&fixture.manager.run(&RunId::from("r9")).unwrap_err()), @"
     no run `r9`
       hint: `taskpawl runs` shows the runs
     ");
@@ -22,12 +22,12 @@ fn an_unknown_run_is_refused() {
 
 #[test]
 fn a_report_on_a_call_that_is_not_running_is_refused() {
-    let desk = Desk::with(&["a calls=2"]);
-    desk.start(&["a"]);
+    let fixture = Fixture::with(&["a calls=2"]);
+    fixture.start(&["a"]);
     for (call, status) in [("c2", "pending"), ("c9", "unknown")] {
-        let before = desk.dump();
-        let error = desk.try_report("a", call, crate::support::end("ok"), true).unwrap_err();
-        assert_eq!(desk.dump(), before);
+        let before = fixture.dump();
+        let error = fixture.try_report("a", call, crate::support::end("ok"), true).unwrap_err();
+        assert_eq!(fixture.dump(), before);
         let wanted = format!(
             "call `{call}` of task `a` is `{status}`, not `running`\n  hint: `taskpawl show a` shows its calls"
         );
@@ -37,39 +37,43 @@ fn a_report_on_a_call_that_is_not_running_is_refused() {
 
 #[test]
 fn run_one_waits_for_dependencies_and_tools() {
-    let desk = Desk::with(&["x", "a calls=1 needs=x", "by-hand"]);
+    let fixture = Fixture::with(&["x", "a calls=1 needs=x", "by-hand"]);
     let run = |id: &str, missing: Option<&str>| Command::RunOne {
         id: id.to_owned(),
         missing_tool: missing.map(str::to_owned),
     };
-    desk.accept(desk.manager.command(run("a", None)));
-    assert_eq!(desk.states(), "x=todo a=blocked{waiting x} by-hand=todo");
-    let before = desk.revision();
-    desk.accept(desk.manager.command(run("a", None)));
-    assert_eq!(desk.revision(), before, "asking again changes nothing");
-    let lines =
-        [desk.refuse(|m| m.command(run("by-hand", None))), desk.refuse(|m| m.unblock(&["a".to_owned()]))];
+    fixture.accept(fixture.manager.command(run("a", None)));
+    assert_eq!(fixture.states(), "x=todo a=blocked{waiting x} by-hand=todo");
+    let before = fixture.revision();
+    fixture.accept(fixture.manager.command(run("a", None)));
+    assert_eq!(fixture.revision(), before, "asking again changes nothing");
+    let lines = [
+        fixture.refuse(|m| m.command(run("by-hand", None))),
+        fixture.refuse(|m| m.unblock(&["a".to_owned()])),
+    ];
     insta::assert_snapshot!(lines.join("\n"), @"
     task `by-hand` has neither tool calls nor subtasks, so `run` is not for it
       hint: an agent or a person ends it: `taskpawl done by-hand` or `taskpawl fail by-hand`
     task `a` is `blocked` (waiting) and cannot become `todo` by `unblock`
       hint: it opens by itself when what it waits for is finished
     ");
-    desk.done("x");
-    assert_eq!(desk.states(), "x=done a=todo by-hand=todo", "the task is unblocked automatically");
-    desk.accept(desk.manager.command(run("a", Some("t"))));
-    assert_eq!(desk.states(), "x=done a=blocked{missing_tool} by-hand=todo");
-    desk.accept(desk.manager.command(Command::ToolsKnown { tasks: vec![desk.key("a"), desk.key("x")] }));
-    assert_eq!(desk.states(), "x=done a=todo by-hand=todo");
+    fixture.done("x");
+    assert_eq!(fixture.states(), "x=done a=todo by-hand=todo", "the task is unblocked automatically");
+    fixture.accept(fixture.manager.command(run("a", Some("t"))));
+    assert_eq!(fixture.states(), "x=done a=blocked{missing_tool} by-hand=todo");
+    fixture.accept(
+        fixture.manager.command(Command::ToolsKnown { tasks: vec![fixture.key("a"), fixture.key("x")] }),
+    );
+    assert_eq!(fixture.states(), "x=done a=todo by-hand=todo");
 }
 
 #[test]
 fn a_waiting_task_is_blocked_when_its_dependency_fails() {
-    let desk = Desk::with(&["x", "a calls=1 needs=x"]);
-    desk.accept(desk.manager.command(Command::RunOne { id: "a".to_owned(), missing_tool: None }));
-    desk.fail("x");
-    assert_eq!(desk.states(), "x=failed a=blocked{dependency x}");
-    insta::assert_snapshot!(desk.refuse(|m| m.claim("x", crate::support::LEASE)), @"
+    let fixture = Fixture::with(&["x", "a calls=1 needs=x"]);
+    fixture.accept(fixture.manager.command(Command::RunOne { id: "a".to_owned(), missing_tool: None }));
+    fixture.fail("x");
+    assert_eq!(fixture.states(), "x=failed a=blocked{dependency x}");
+    insta::assert_snapshot!(fixture.refuse(|m| m.claim("x", crate::support::LEASE)), @"
     task `x` is `failed` and cannot become `in_progress` by `claim`
       hint: from `failed` it allows: skip, cancel, retry, reopen
     ");

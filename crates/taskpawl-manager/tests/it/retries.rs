@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use taskpawl_model::{Answer, CallEnd, CallError, Retry, Round, RunRules, Status, Timestamp};
 
 use crate::flow::{started, succeed, with_plan};
-use crate::support::{Desk, ids};
+use crate::support::{Fixture, ids};
 
 fn failure(class: &str, code: Option<i64>) -> CallEnd {
     let error = CallError { class: class.to_owned(), message: "boom".to_owned() };
@@ -14,57 +14,57 @@ fn failure(class: &str, code: Option<i64>) -> CallEnd {
 }
 
 #[track_caller]
-fn fail_with(desk: &Desk, id: &str, class: &str, code: Option<i64>) -> Answer {
-    desk.accept(desk.try_report(id, "c1", failure(class, code), true))
+fn fail_with(fixture: &Fixture, id: &str, class: &str, code: Option<i64>) -> Answer {
+    fixture.accept(fixture.try_report(id, "c1", failure(class, code), true))
 }
 
-fn resume(desk: &Desk, id: &str) -> Answer {
-    let resumes = vec![(desk.key(id), desk.task(id).attempt)];
-    desk.round(Round { resumes, ..Round::default() })
+fn resume(fixture: &Fixture, id: &str) -> Answer {
+    let resumes = vec![(fixture.key(id), fixture.task(id).attempt)];
+    fixture.round(Round { resumes, ..Round::default() })
 }
 
-fn due(desk: &Desk, id: &str) -> Option<Timestamp> {
-    desk.task(id).metadata.tool_calls[0].due
+fn due(fixture: &Fixture, id: &str) -> Option<Timestamp> {
+    fixture.task(id).metadata.tool_calls[0].due
 }
 
-fn plan(retry: &str) -> Desk {
+fn plan(retry: &str) -> Fixture {
     with_plan(&format!("tasks: [{{id: a, call: {{t: {{}}}}, retry: {retry}}}]"))
 }
 
 #[test]
 fn a_failed_call_starts_again_after_a_pause_that_grows() {
-    let desk = plan("{attempts: 3, delay: 10s, factor: 3, jitter: false}");
-    desk.start(&["a"]);
-    let answer = fail_with(&desk, "a", "failed", None);
-    let (task, paused) = (desk.task("a"), &answer.paused[0]);
-    assert_eq!((task.status, paused.until, paused.attempt), (Status::InProgress, due(&desk, "a"), 1));
-    assert_eq!(desk.calls("a"), "c1=pending/1");
-    desk.pass(9);
-    assert_eq!(resume(&desk, "a").paused.len(), 1);
-    desk.pass(1);
-    assert_eq!(started(&resume(&desk, "a")), ["a.c1 {}"]);
-    fail_with(&desk, "a", "failed", None);
-    desk.pass(29);
-    assert_eq!(resume(&desk, "a").paused.len(), 1);
-    desk.pass(1);
-    resume(&desk, "a");
-    fail_with(&desk, "a", "failed", None);
-    let task = desk.task("a");
-    assert_eq!((task.status, task.attempt, desk.calls("a").as_str()), (Status::Failed, 1, "c1=failed/3"));
-    desk.accept(desk.manager.retry(&ids(&["a"]), false));
-    assert_eq!(desk.task("a").metadata.tool_calls[0].failures, 0, "a manual retry resets the count");
+    let fixture = plan("{attempts: 3, delay: 10s, factor: 3, jitter: false}");
+    fixture.start(&["a"]);
+    let answer = fail_with(&fixture, "a", "failed", None);
+    let (task, paused) = (fixture.task("a"), &answer.paused[0]);
+    assert_eq!((task.status, paused.until, paused.attempt), (Status::InProgress, due(&fixture, "a"), 1));
+    assert_eq!(fixture.calls("a"), "c1=pending/1");
+    fixture.pass(9);
+    assert_eq!(resume(&fixture, "a").paused.len(), 1);
+    fixture.pass(1);
+    assert_eq!(started(&resume(&fixture, "a")), ["a.c1 {}"]);
+    fail_with(&fixture, "a", "failed", None);
+    fixture.pass(29);
+    assert_eq!(resume(&fixture, "a").paused.len(), 1);
+    fixture.pass(1);
+    resume(&fixture, "a");
+    fail_with(&fixture, "a", "failed", None);
+    let task = fixture.task("a");
+    assert_eq!((task.status, task.attempt, fixture.calls("a").as_str()), (Status::Failed, 1, "c1=failed/3"));
+    fixture.accept(fixture.manager.retry(&ids(&["a"]), false));
+    assert_eq!(fixture.task("a").metadata.tool_calls[0].failures, 0, "a manual retry resets the count");
 }
 
 #[test]
 fn jitter_is_on_and_takes_at_most_half() {
     for id in ["a", "b", "c", "d"] {
-        let desk = with_plan(&format!(
+        let fixture = with_plan(&format!(
             "tasks: [{{id: {id}, call: {{t: {{}}}}, retry: {{attempts: 9, delay: 100s}}}}]"
         ));
-        desk.start(&[id]);
-        let now = desk.task(id).updated_at;
-        fail_with(&desk, id, "timeout", None);
-        let pause = (due(&desk, id).unwrap() - now).num_milliseconds();
+        fixture.start(&[id]);
+        let now = fixture.task(id).updated_at;
+        fail_with(&fixture, id, "timeout", None);
+        let pause = (due(&fixture, id).unwrap() - now).num_milliseconds();
         assert!((50_000..100_000).contains(&pause), "{pause}");
     }
 }
@@ -85,10 +85,10 @@ fn only_the_configured_failures_are_retried() {
         ("{attempts: 2, retryOn: [invalid_args]}", "invalid_args", None, true),
     ];
     for (policy, class, code, again) in cases {
-        let desk = plan(policy);
-        desk.start(&["a"]);
-        fail_with(&desk, "a", class, code);
-        assert_eq!(due(&desk, "a").is_some(), again, "{policy} {class} {code:?}");
+        let fixture = plan(policy);
+        fixture.start(&["a"]);
+        fail_with(&fixture, "a", class, code);
+        assert_eq!(due(&fixture, "a").is_some(), again, "{policy} {class} {code:?}");
     }
 }
 
@@ -103,19 +103,19 @@ fn the_retry_policy_of_a_call_overrides_that_of_its_task_and_run() {
         ("{id: a, calls: [{toolName: t, retry: {attempts: 2}}], retry: {attempts: 1}}", true),
     ];
     for (task, again) in cases {
-        let desk = with_plan(&format!("tasks: [{task}]"));
-        desk.start(&["a"]);
-        let mut report = report_of(&desk, failure("failed", None));
+        let fixture = with_plan(&format!("tasks: [{task}]"));
+        fixture.start(&["a"]);
+        let mut report = report_of(&fixture, failure("failed", None));
         report.rules = Arc::clone(&rules);
-        desk.round(report);
-        assert_eq!(due(&desk, "a").is_some(), again, "{task}");
+        fixture.round(report);
+        assert_eq!(due(&fixture, "a").is_some(), again, "{task}");
     }
 }
 
-fn report_of(desk: &Desk, end: CallEnd) -> Round {
+fn report_of(fixture: &Fixture, end: CallEnd) -> Round {
     let report = taskpawl_model::Report {
-        task: desk.key("a"),
-        attempt: desk.task("a").attempt,
+        task: fixture.key("a"),
+        attempt: fixture.task("a").attempt,
         call: "c1".into(),
         end,
         usage: None,
@@ -130,42 +130,42 @@ fn report_of(desk: &Desk, end: CallEnd) -> Round {
 
 #[test]
 fn a_waiting_retry_keeps_its_time_when_the_run_ends() {
-    let desk = plan("{attempts: 3, delay: 60s, jitter: false}");
-    desk.start(&["a"]);
-    fail_with(&desk, "a", "failed", None);
-    let before = due(&desk, "a");
-    desk.give_back("a");
-    assert_eq!((desk.states().as_str(), due(&desk, "a")), ("a=todo", before));
-    let answer = desk.start(&["a"]);
+    let fixture = plan("{attempts: 3, delay: 60s, jitter: false}");
+    fixture.start(&["a"]);
+    fail_with(&fixture, "a", "failed", None);
+    let before = due(&fixture, "a");
+    fixture.give_back("a");
+    assert_eq!((fixture.states().as_str(), due(&fixture, "a")), ("a=todo", before));
+    let answer = fixture.start(&["a"]);
     assert_eq!((answer.started.len(), answer.paused[0].until), (0, before));
-    desk.pass(60);
-    resume(&desk, "a");
-    succeed(&desk, "a", "c1", json!(1));
-    assert_eq!((desk.states().as_str(), desk.task("a").attempt), ("a=done", 2));
+    fixture.pass(60);
+    resume(&fixture, "a");
+    succeed(&fixture, "a", "c1", json!(1));
+    assert_eq!((fixture.states().as_str(), fixture.task("a").attempt), ("a=done", 2));
 }
 
 #[test]
 fn no_retry_starts_after_the_timeout_of_the_task() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "tasks: [{id: a, timeout: 30s, call: {t: {}}, retry: {attempts: 9, delay: 20s, jitter: false}}]",
     );
-    let answer = desk.start(&["a"]);
-    assert_eq!(answer.started[0].deadline, desk.task("a").progress.deadline);
-    fail_with(&desk, "a", "failed", None);
-    desk.pass(20);
-    resume(&desk, "a");
-    fail_with(&desk, "a", "failed", None);
-    assert_eq!((desk.states().as_str(), desk.calls("a").as_str()), ("a=failed", "c1=failed/2"));
-    assert_eq!(desk.task("a").progress.deadline, None);
+    let answer = fixture.start(&["a"]);
+    assert_eq!(answer.started[0].deadline, fixture.task("a").progress.deadline);
+    fail_with(&fixture, "a", "failed", None);
+    fixture.pass(20);
+    resume(&fixture, "a");
+    fail_with(&fixture, "a", "failed", None);
+    assert_eq!((fixture.states().as_str(), fixture.calls("a").as_str()), ("a=failed", "c1=failed/2"));
+    assert_eq!(fixture.task("a").progress.deadline, None);
 }
 
 #[test]
 fn no_call_starts_after_the_timeout_of_the_task() {
-    let desk = with_plan("tasks: [{id: a, timeout: 30s, calls: [{toolName: t}, {toolName: t}]}]");
-    desk.start(&["a"]);
-    desk.pass(31);
-    assert_eq!(started(&desk.report("a", "c1", "ok")), Vec::<String>::new());
-    let task = desk.task("a");
+    let fixture = with_plan("tasks: [{id: a, timeout: 30s, calls: [{toolName: t}, {toolName: t}]}]");
+    fixture.start(&["a"]);
+    fixture.pass(31);
+    assert_eq!(started(&fixture.report("a", "c1", "ok")), Vec::<String>::new());
+    let task = fixture.task("a");
     assert_eq!(
         (task.status, task.metadata.tool_calls[1].error_class.as_deref()),
         (Status::Failed, Some("timeout"))
@@ -174,73 +174,73 @@ fn no_call_starts_after_the_timeout_of_the_task() {
 
 #[test]
 fn parallel_calls_wait_for_free_slots() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "tasks: [{id: a, mode: parallel, calls: [{toolName: t}, {toolName: t}, {toolName: t}]}, {id: b, call: {t: {}}}]",
     );
     let tools = Arc::new(["t".to_owned()].into());
-    let claims = vec![desk.key("a"), desk.key("b")];
-    let answer = desk.round(Round { claims, tools, places: 2, ..Round::default() });
+    let claims = vec![fixture.key("a"), fixture.key("b")];
+    let answer = fixture.round(Round { claims, tools, places: 2, ..Round::default() });
     assert_eq!(started(&answer), ["a.c1 {}", "a.c2 {}"]);
     assert_eq!(
-        (answer.paused.len(), answer.needs.len(), desk.states().as_str()),
+        (answer.paused.len(), answer.needs.len(), fixture.states().as_str()),
         (1, 1, "a=in_progress b=todo")
     );
-    assert_eq!(started(&desk.report("a", "c2", "ok")), ["a.c3 {}"]);
-    desk.report("a", "c3", "ok");
-    desk.report("a", "c1", "ok");
-    assert_eq!(desk.states(), "a=done b=todo");
+    assert_eq!(started(&fixture.report("a", "c2", "ok")), ["a.c3 {}"]);
+    fixture.report("a", "c3", "ok");
+    fixture.report("a", "c1", "ok");
+    assert_eq!(fixture.states(), "a=done b=todo");
 }
 
 #[test]
 fn calls_wait_for_free_slots_of_their_tool() {
-    let desk =
+    let fixture =
         with_plan("tasks: [{id: a, calls: [{toolName: t}, {toolName: slow}]}, {id: b, call: {slow: {}}}]");
     let tools: Arc<_> = Arc::new(["t".to_owned(), "slow".to_owned()].into());
     let tool_places = [("slow".to_owned(), 0)].into();
-    let claims = vec![desk.key("a"), desk.key("b")];
+    let claims = vec![fixture.key("a"), fixture.key("b")];
     let round = Round { claims, tools, tool_places, ..Round::default() };
-    let answer = desk.round(round);
+    let answer = fixture.round(round);
     assert_eq!(
         (started(&answer), answer.needs[0].1.tool.as_deref()),
         (vec!["a.c1 {}".to_owned()], Some("slow"))
     );
-    let mut round = report_of(&desk, CallEnd::Succeeded(Value::Null));
+    let mut round = report_of(&fixture, CallEnd::Succeeded(Value::Null));
     round.tool_places = [("slow".to_owned(), 0)].into();
-    assert_eq!(desk.round(round).paused[0].tools, ["slow".to_owned()].into());
-    assert_eq!(started(&resume(&desk, "a")), ["a.c2 {}"]);
+    assert_eq!(fixture.round(round).paused[0].tools, ["slow".to_owned()].into());
+    assert_eq!(started(&resume(&fixture, "a")), ["a.c2 {}"]);
 }
 
 #[test]
 fn parallel_calls_wait_for_whichever_comes_first() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{toolName: t}, {toolName: one}, {toolName: two}]}]",
     );
     let full: std::collections::BTreeMap<String, usize> =
         [("one".to_owned(), 0), ("two".to_owned(), 0)].into();
     let tools: Arc<_> = Arc::new(["t".to_owned(), "one".to_owned(), "two".to_owned()].into());
-    let claims = vec![desk.key("a")];
-    let answer = desk.round(Round { claims, tools, tool_places: full.clone(), ..Round::default() });
+    let claims = vec![fixture.key("a")];
+    let answer = fixture.round(Round { claims, tools, tool_places: full.clone(), ..Round::default() });
     let both: std::collections::BTreeSet<String> = full.keys().cloned().collect();
     assert_eq!((started(&answer), &answer.paused[0].tools), (vec!["a.c1 {}".to_owned()], &both));
     let error = CallError { class: "failed".to_owned(), message: "no".to_owned() };
-    let mut round = report_of(&desk, CallEnd::Failed { error, result: None });
+    let mut round = report_of(&fixture, CallEnd::Failed { error, result: None });
     round.tool_places = full;
-    let answer = desk.round(round);
+    let answer = fixture.round(round);
     assert_eq!((answer.paused[0].until.is_some(), &answer.paused[0].tools), (true, &both));
 }
 
 #[test]
 fn a_parallel_call_is_retried_while_the_others_run() {
-    let desk = with_plan(
+    let fixture = with_plan(
         "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{toolName: t}, {toolName: t}]}]",
     );
-    desk.start(&["a"]);
-    let answer = fail_with(&desk, "a", "failed", None);
+    fixture.start(&["a"]);
+    let answer = fail_with(&fixture, "a", "failed", None);
     assert!(answer.paused[0].until.is_some());
-    desk.pass(5);
-    assert_eq!(started(&resume(&desk, "a")), ["a.c1 {}"]);
-    fail_with(&desk, "a", "failed", None);
-    assert_eq!(desk.states(), "a=in_progress", "the other call is still running");
-    desk.report("a", "c2", "ok");
-    assert_eq!(desk.states(), "a=failed");
+    fixture.pass(5);
+    assert_eq!(started(&resume(&fixture, "a")), ["a.c1 {}"]);
+    fail_with(&fixture, "a", "failed", None);
+    assert_eq!(fixture.states(), "a=in_progress", "the other call is still running");
+    fixture.report("a", "c2", "ok");
+    assert_eq!(fixture.states(), "a=failed");
 }

@@ -35,12 +35,12 @@ impl Source for Clock {
 }
 
 /// A manager with helpers for tests. After every accepted command all derived data is checked.
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     pub(crate) manager: Manager,
     clock: Arc<Clock>,
 }
 
-impl Desk {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let clock = Arc::new(Clock::default());
         let manager = Manager::new(open(&Location::Memory), "ann").with_source(clock.clone());
@@ -49,11 +49,11 @@ impl Desk {
 
     /// Returns a desk with these tasks, created one by one so that they belong to no plan.
     pub(crate) fn with(tasks: &[&str]) -> Self {
-        let desk = Self::new();
+        let fixture = Self::new();
         for task in tasks {
-            desk.create(task);
+            fixture.create(task);
         }
-        desk
+        fixture
     }
 
     pub(crate) fn acting_as(&self, actor: &str) -> Self {
@@ -342,8 +342,8 @@ pub(crate) fn new_task(text: &str) -> NewTask {
     }
 }
 
-pub(crate) fn counted(desk: &Desk) -> BTreeMap<Status, u64> {
-    let mut counts = desk.manager.counts().unwrap();
+pub(crate) fn counted(fixture: &Fixture) -> BTreeMap<Status, u64> {
+    let mut counts = fixture.manager.counts().unwrap();
     counts.retain(|_, count| *count > 0);
     counts
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use taskpawl_model::{Answer, CallEnd, Grant, Needs, Report, Round};
 
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// Ends `first`, which `behind` waits for, and requests `beside` in the same round, with one free slot.
-fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Desk, Answer) {
-    let desk = Desk::with(&["first calls=1", "behind calls=1 needs=first", "beside calls=1"]);
-    let started = desk.start(&["first"]).started.remove(0);
+fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Fixture, Answer) {
+    let fixture = Fixture::with(&["first calls=1", "behind calls=1 needs=first", "beside calls=1"]);
+    let started = fixture.start(&["first"]).started.remove(0);
     let report = Report {
         task: started.key,
         attempt: started.attempt,
@@ -23,9 +23,9 @@ fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Desk, Answer) {
         inputs_changed: false,
         go_on: true,
     };
-    let beside = desk.key("beside");
+    let beside = fixture.key("beside");
     let grants = is_granted.then(|| (beside, Grant::default())).into_iter().collect();
-    let ranks = ranks.into_iter().map(|(id, rank)| (desk.key(id), rank)).collect();
+    let ranks = ranks.into_iter().map(|(id, rank)| (fixture.key(id), rank)).collect();
     let round = Round {
         reports: vec![report],
         claims: vec![beside],
@@ -36,8 +36,8 @@ fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Desk, Answer) {
         ranks: Arc::new(ranks),
         ..Round::default()
     };
-    let answer = desk.round(round);
-    (desk, answer)
+    let answer = fixture.round(round);
+    (fixture, answer)
 }
 
 fn started(answer: &Answer) -> Vec<&str> {
@@ -46,17 +46,17 @@ fn started(answer: &Answer) -> Vec<&str> {
 
 #[test]
 fn newly_ready_tasks_on_a_longer_path_precede_requested_ones() {
-    let (desk, answer) = end_first([("behind", 9), ("beside", 2)], false);
+    let (fixture, answer) = end_first([("behind", 9), ("beside", 2)], false);
     assert_eq!(started(&answer), ["behind"]);
     assert_eq!(
         answer.needs,
-        [(desk.key("beside"), Needs::default())],
+        [(fixture.key("beside"), Needs::default())],
         "the claim is returned, to be requested again"
     );
-    let (desk, answer) = end_first([("behind", 2), ("beside", 9)], false);
+    let (fixture, answer) = end_first([("behind", 2), ("beside", 9)], false);
     assert_eq!(started(&answer), ["beside"]);
     assert_eq!(answer.needs, []);
-    assert_eq!(answer.ready.iter().map(|node| node.key).collect::<Vec<_>>(), [desk.key("behind")]);
+    assert_eq!(answer.ready.iter().map(|node| node.key).collect::<Vec<_>>(), [fixture.key("behind")]);
 }
 
 #[test]

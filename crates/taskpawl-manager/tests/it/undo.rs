@@ -8,41 +8,41 @@ use taskpawl_model::{BlockedReason, Query, RunId, Undone};
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::{Random, broken_invariants};
 
-use crate::support::{Desk, LEASE, fields, ids, new_task};
+use crate::support::{Fixture, LEASE, fields, ids, new_task};
 
-fn undo(desk: &Desk) -> Undone {
-    desk.accept(desk.manager.undo(None))
+fn undo(fixture: &Fixture) -> Undone {
+    fixture.accept(fixture.manager.undo(None))
 }
 
 #[test]
 fn undo_reverts_a_command_with_its_consequences() {
-    let desk = Desk::with(&["a", "b needs=a", "m needs=a milestone", "c needs=m"]);
-    let before = plain(&desk.manager);
-    desk.fail("a");
+    let fixture = Fixture::with(&["a", "b needs=a", "m needs=a milestone", "c needs=m"]);
+    let before = plain(&fixture.manager);
+    fixture.fail("a");
     assert_eq!(
-        desk.states(),
+        fixture.states(),
         "a=failed b=blocked{dependency a} m=blocked{dependency a} c=blocked{dependency m}"
     );
-    let undone = undo(&desk);
+    let undone = undo(&fixture);
     assert_eq!((undone.restored.len(), undone.removed.len()), (4, 0));
-    assert_eq!(plain(&desk.manager), before);
-    assert_eq!((desk.task("a").attempt, desk.ready()), (1, ids(&["a"])), "attempts are never reset");
-    desk.done("a");
-    assert_eq!(desk.states(), "a=done b=todo m=done c=todo");
-    undo(&desk);
-    assert_eq!(plain(&desk.manager), before);
+    assert_eq!(plain(&fixture.manager), before);
+    assert_eq!((fixture.task("a").attempt, fixture.ready()), (1, ids(&["a"])), "attempts are never reset");
+    fixture.done("a");
+    assert_eq!(fixture.states(), "a=done b=todo m=done c=todo");
+    undo(&fixture);
+    assert_eq!(plain(&fixture.manager), before);
 }
 
 #[test]
 fn the_history_marks_undone_events() {
-    let desk = Desk::with(&["a", "b needs=a"]);
-    let first = desk.revision();
-    desk.fail("a");
-    desk.accept(desk.manager.update("b", fields(json!({"name": "new", "priority": "high"})), None));
-    undo(&desk);
-    undo(&desk);
+    let fixture = Fixture::with(&["a", "b needs=a"]);
+    let first = fixture.revision();
+    fixture.fail("a");
+    fixture.accept(fixture.manager.update("b", fields(json!({"name": "new", "priority": "high"})), None));
+    undo(&fixture);
+    undo(&fixture);
     assert_eq!(
-        desk.events(first),
+        fixture.events(first),
         [
             "status a",
             "status a",
@@ -55,7 +55,7 @@ fn the_history_marks_undone_events() {
             "status b"
         ]
     );
-    let events = desk.manager.history(Some("b"), first, 0).unwrap();
+    let events = fixture.manager.history(Some("b"), first, 0).unwrap();
     let shown: Vec<String> = events.iter().map(|event| serde_json::to_string(&event.kind).unwrap()).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     {"type":"status","from":"todo","to":"blocked","cause":"gate","reason":{"type":"dependency","ids":[]},"attempt":0}
@@ -67,57 +67,59 @@ fn the_history_marks_undone_events() {
 
 #[test]
 fn commands_are_undone_in_reverse_order_and_can_be_redone() {
-    let desk = Desk::new();
-    let (mut seen, mut undos) = (vec![plain(&desk.manager)], Vec::new());
+    let fixture = Fixture::new();
+    let (mut seen, mut undos) = (vec![plain(&fixture.manager)], Vec::new());
     for step in ["create", "update", "call", "note", "block"] {
         match step {
-            "create" => desk.create("a"),
-            "update" => drop(desk.accept(desk.manager.update("a", fields(json!({"labels": ["x"]})), None))),
+            "create" => fixture.create("a"),
+            "update" => {
+                drop(fixture.accept(fixture.manager.update("a", fields(json!({"labels": ["x"]})), None)))
+            }
             "call" => {
                 let call = new_task("x calls=1").calls.remove(0);
-                desk.accept(desk.manager.add_tool_call("a", call));
+                fixture.accept(fixture.manager.add_tool_call("a", call));
             }
-            "note" => drop(desk.accept(desk.manager.note("a", "hm"))),
-            _ => drop(desk.accept(desk.manager.block(&ids(&["a"]), "why"))),
+            "note" => drop(fixture.accept(fixture.manager.note("a", "hm"))),
+            _ => drop(fixture.accept(fixture.manager.block(&ids(&["a"]), "why"))),
         }
-        seen.push(plain(&desk.manager));
+        seen.push(plain(&fixture.manager));
     }
     for _ in 0..2 {
         for before in seen.iter().rev().skip(1) {
-            undo(&desk);
-            undos.push(desk.revision());
-            assert_eq!(plain(&desk.manager), *before);
+            undo(&fixture);
+            undos.push(fixture.revision());
+            assert_eq!(plain(&fixture.manager), *before);
         }
-        assert!(desk.refuse(|m| m.undo(None)).starts_with("`ann` has done nothing that could be undone"));
+        assert!(fixture.refuse(|m| m.undo(None)).starts_with("`ann` has done nothing that could be undone"));
         for after in &seen[1..] {
-            desk.accept(desk.manager.undo(undos.pop()));
-            assert_eq!(plain(&desk.manager), *after);
+            fixture.accept(fixture.manager.undo(undos.pop()));
+            assert_eq!(plain(&fixture.manager), *after);
         }
     }
 }
 
 #[test]
 fn conflicting_later_changes_are_refused_with_a_list() {
-    let desk = Desk::with(&["a", "b needs=a"]);
-    desk.done("a");
-    let done = desk.revision();
-    desk.accept(desk.acting_as("bob").manager.note("a", "looks good"));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    let fixture = Fixture::with(&["a", "b needs=a"]);
+    fixture.done("a");
+    let done = fixture.revision();
+    fixture.accept(fixture.acting_as("bob").manager.note("a", "looks good"));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 4 cannot be undone: `a` was changed: noted (bob, revision 5)
       hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     // The event of bob is undone, so it no longer conflicts.
-    desk.accept(desk.acting_as("bob").manager.undo(None));
-    desk.accept(desk.manager.undo(Some(done)));
-    assert_eq!(desk.states(), "a=todo b=todo");
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    fixture.accept(fixture.acting_as("bob").manager.undo(None));
+    fixture.accept(fixture.manager.undo(Some(done)));
+    assert_eq!(fixture.states(), "a=todo b=todo");
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 4 was undone in revision 9
       hint: `taskpawl undo 9` brings it back
     ");
-    desk.done("a");
-    let done = desk.revision();
-    desk.accept(desk.manager.claim("b", LEASE));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    fixture.done("a");
+    let done = fixture.revision();
+    fixture.accept(fixture.manager.claim("b", LEASE));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 11 cannot be undone: `b` became `in_progress` (ann, revision 12)
       hint: `taskpawl history b` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
@@ -125,64 +127,64 @@ fn conflicting_later_changes_are_refused_with_a_list() {
 
 #[test]
 fn a_reference_in_an_expression_prevents_an_undo() {
-    let desk = Desk::with(&["a", "b"]);
-    desk.accept(desk.manager.add_dependency("b", "a"));
-    let linked = desk.revision();
-    desk.create("c needs=b");
+    let fixture = Fixture::with(&["a", "b"]);
+    fixture.accept(fixture.manager.add_dependency("b", "a"));
+    let linked = fixture.revision();
+    fixture.create("c needs=b");
     let when = |text: &str| fields(json!({ "when": text }));
-    desk.accept(desk.manager.update("c", when("tasks.a.status == 'done'"), None));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(linked))), @"
+    fixture.accept(fixture.manager.update("c", when("tasks.a.status == 'done'"), None));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(linked))), @"
     task `c`: when: `c` uses `a`, which is no dependency of it
       hint: `c` needs its result; change that first
     ");
-    desk.accept(desk.manager.update("c", when("true"), None));
-    let rewritten = desk.revision();
-    desk.accept(desk.manager.undo(Some(linked)));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(rewritten))), @"
+    fixture.accept(fixture.manager.update("c", when("true"), None));
+    let rewritten = fixture.revision();
+    fixture.accept(fixture.manager.undo(Some(linked)));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(rewritten))), @"
     task `c`: when: `c` uses `a`, which is no dependency of it
       hint: let it depend on `a` first: `taskpawl add-dependency c a`
     ");
-    desk.accept(desk.manager.add_dependency("b", "a"));
-    desk.accept(desk.manager.undo(Some(rewritten)));
-    assert_eq!(desk.task("c").options["when"], "tasks.a.status == 'done'");
+    fixture.accept(fixture.manager.add_dependency("b", "a"));
+    fixture.accept(fixture.manager.undo(Some(rewritten)));
+    assert_eq!(fixture.task("c").options["when"], "tasks.a.status == 'done'");
 }
 
 #[test]
 fn executed_calls_are_not_undone() {
-    let desk = Desk::with(&["a calls=1", "sub calls=1"]);
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(99))), @"
+    let fixture = Fixture::with(&["a calls=1", "sub calls=1"]);
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(99))), @"
     revision 99 cannot be undone: nothing happened in it yet
       hint: `taskpawl history` shows what there is, with its revisions
     ");
-    desk.run("a");
-    let ran = desk.revision();
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(ran))), @"
+    fixture.run("a");
+    let ran = fixture.revision();
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(ran))), @"
     revision 6 cannot be undone: a run did it
       hint: `taskpawl history` shows what there is, with its revisions
     ");
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(1))), @"
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(1))), @"
     revision 1 cannot be undone: `a` became `done` in a run (ann, revision 6)
       hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     // The calls of the cancelled task were ended and cannot be resumed.
-    desk.start(&["sub"]);
-    desk.accept(desk.manager.cancel(&ids(&["sub"]), None));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(None)), @"
+    fixture.start(&["sub"]);
+    fixture.accept(fixture.manager.cancel(&ids(&["sub"]), None));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(None)), @"
     revision 9 cannot be undone: `sub` was running, and its run has let go of it
       hint: `taskpawl history sub` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
-    desk.accept(desk.manager.retry(&ids(&["sub"]), false));
-    undo(&desk);
-    assert_eq!(desk.task("sub").status.as_str(), "cancelled");
+    fixture.accept(fixture.manager.retry(&ids(&["sub"]), false));
+    undo(&fixture);
+    assert_eq!(fixture.task("sub").status.as_str(), "cancelled");
 }
 
 #[test]
 fn executed_subtasks_prevent_the_undo_of_their_parent() {
-    let desk = Desk::with(&["a", "top needs=a", "sub in=top calls=1"]);
-    desk.done("a");
-    let done = desk.revision();
-    desk.run("sub");
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    let fixture = Fixture::with(&["a", "top needs=a", "sub in=top calls=1"]);
+    fixture.done("a");
+    let done = fixture.revision();
+    fixture.run("sub");
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 5 cannot be undone: `top` became `done` in a run (ann, revision 10)
       hint: `taskpawl history top` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
@@ -190,44 +192,44 @@ fn executed_subtasks_prevent_the_undo_of_their_parent() {
 
 #[test]
 fn undoing_a_reopen_restores_the_results() {
-    let desk = Desk::with(&["a calls=2", "b needs=a"]);
-    desk.run("a");
-    let before = plain(&desk.manager);
-    desk.accept(desk.manager.reopen(&ids(&["a"]), false));
-    assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1");
-    undo(&desk);
-    assert_eq!(plain(&desk.manager), before);
+    let fixture = Fixture::with(&["a calls=2", "b needs=a"]);
+    fixture.run("a");
+    let before = plain(&fixture.manager);
+    fixture.accept(fixture.manager.reopen(&ids(&["a"]), false));
+    assert_eq!(fixture.calls("a"), "c1=pending/1 c2=pending/1");
+    undo(&fixture);
+    assert_eq!(plain(&fixture.manager), before);
     // The idempotency key of a call contains the generation. The next reopening uses the same one again, and
     // nothing ran with it.
-    assert_eq!((desk.task("a").generation, desk.task("a").attempt), (0, 1));
+    assert_eq!((fixture.task("a").generation, fixture.task("a").attempt), (0, 1));
 }
 
 #[test]
 fn an_applied_plan_is_undone_and_redone_as_a_whole() {
     let plan = "tasks: [{id: a}, {id: b, needs: a, subtasks: [{id: c, run: x}]}, {name: d, needs: b}]";
-    let desk = Desk::with(&["x"]);
-    let before = plain(&desk.manager);
-    desk.apply(plan);
-    let after = plain(&desk.manager);
-    let undone = undo(&desk);
+    let fixture = Fixture::with(&["x"]);
+    let before = plain(&fixture.manager);
+    fixture.apply(plan);
+    let after = plain(&fixture.manager);
+    let undone = undo(&fixture);
     assert_eq!(undone.removed.len(), 4);
-    assert_eq!(plain(&desk.manager), before);
-    desk.accept(desk.manager.undo(Some(desk.revision())));
-    assert_eq!(plain(&desk.manager), after);
-    assert_eq!(desk.apply(plan).unchanged, 4);
-    desk.create("e needs=a");
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(2))), @"
+    assert_eq!(plain(&fixture.manager), before);
+    fixture.accept(fixture.manager.undo(Some(fixture.revision())));
+    assert_eq!(plain(&fixture.manager), after);
+    assert_eq!(fixture.apply(plan).unchanged, 4);
+    fixture.create("e needs=a");
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(2))), @"
     revision 6 cannot be undone: `e` depends on `a` (ann, revision 17)
       hint: `taskpawl history e` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
-    undo(&desk);
-    undo(&desk);
+    undo(&fixture);
+    undo(&fixture);
     // The ids are free again for any plan.
-    desk.create("a");
-    desk.create("b needs=a");
-    let redo = desk.manager.history(None, 0, 0).unwrap();
+    fixture.create("a");
+    fixture.create("b needs=a");
+    let redo = fixture.manager.history(None, 0, 0).unwrap();
     let redo = redo.iter().rfind(|event| event.kind.name() == "undone").unwrap().revision;
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(redo))), @"
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(redo))), @"
     revision 24 cannot be undone: `a` is the id of another task now; `b` is the id of another task now
       hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
@@ -235,31 +237,31 @@ fn an_applied_plan_is_undone_and_redone_as_a_whole() {
 
 #[test]
 fn a_deleted_task_is_restored_with_its_id_unless_a_reference_is_missing() {
-    let desk = Desk::with(&["a", "b needs=a", "c needs=b calls=1"]);
-    let before = plain(&desk.manager);
-    desk.accept(desk.manager.delete(&ids(&["c"])));
-    let deleted = desk.revision();
-    desk.accept(desk.manager.delete(&ids(&["b"])));
-    undo(&desk);
-    desk.accept(desk.manager.undo(Some(deleted)));
-    assert_eq!(plain(&desk.manager), before);
-    desk.accept(desk.manager.delete(&ids(&["c"])));
-    let deleted = desk.revision();
-    desk.accept(desk.manager.delete(&ids(&["b"])));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(deleted))), @"
+    let fixture = Fixture::with(&["a", "b needs=a", "c needs=b calls=1"]);
+    let before = plain(&fixture.manager);
+    fixture.accept(fixture.manager.delete(&ids(&["c"])));
+    let deleted = fixture.revision();
+    fixture.accept(fixture.manager.delete(&ids(&["b"])));
+    undo(&fixture);
+    fixture.accept(fixture.manager.undo(Some(deleted)));
+    assert_eq!(plain(&fixture.manager), before);
+    fixture.accept(fixture.manager.delete(&ids(&["c"])));
+    let deleted = fixture.revision();
+    fixture.accept(fixture.manager.delete(&ids(&["b"])));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(deleted))), @"
     revision 10 cannot be undone: `b` was changed: deleted (ann, revision 11)
       hint: `taskpawl history b` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
-    assert!(desk.try_create("c").is_err(), "the id of a deleted task stays taken");
+    assert!(fixture.try_create("c").is_err(), "the id of a deleted task stays taken");
 }
 
 #[test]
 fn an_undo_cannot_restore_a_dependency_cycle() {
-    let desk = Desk::with(&["a", "b needs=a"]);
-    desk.accept(desk.manager.remove_dependency("b", "a"));
-    let removed = desk.revision();
-    desk.accept(desk.manager.add_dependency("a", "b"));
-    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(removed))), @"
+    let fixture = Fixture::with(&["a", "b needs=a"]);
+    fixture.accept(fixture.manager.remove_dependency("b", "a"));
+    let removed = fixture.revision();
+    fixture.accept(fixture.manager.add_dependency("a", "b"));
+    insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(removed))), @"
     this would close a cycle: `b` → `a` → `b`
       hint: a task cannot wait for itself, directly or through others
     ");
@@ -267,10 +269,10 @@ fn an_undo_cannot_restore_a_dependency_cycle() {
 
 #[test]
 fn a_preview_returns_the_same_and_writes_nothing() {
-    let desk = Desk::with(&["a"]);
-    let before = desk.dump();
-    let seen = desk.manager.preview_undo(None).unwrap();
-    assert_eq!((desk.dump(), seen), (before, undo(&desk)));
+    let fixture = Fixture::with(&["a"]);
+    let before = fixture.dump();
+    let seen = fixture.manager.preview_undo(None).unwrap();
+    assert_eq!((fixture.dump(), seen), (before, undo(&fixture)));
 }
 
 /// Returns all fields of all tasks, except counters that only increase.
@@ -413,8 +415,8 @@ fn same<T: PartialEq + Debug>(now: &T, before: &T, seed: u64, step: usize) {
 #[test]
 fn random_commands_are_undone_and_redone() {
     for seed in 0..400 {
-        let desk = Desk::new();
-        undo_and_redo_all(&|| desk.manager.clone(), seed, 40);
+        let fixture = Fixture::new();
+        undo_and_redo_all(&|| fixture.manager.clone(), seed, 40);
     }
     let directory = tempfile::tempdir().unwrap();
     for seed in 400..406 {
@@ -429,51 +431,51 @@ fn random_commands_are_undone_and_redone() {
 #[test]
 fn random_undos_during_runs_keep_the_store_consistent() {
     for seed in 0..300 {
-        let desk = Desk::new();
+        let fixture = Fixture::new();
         let random = &mut Random::new(seed);
         for _ in 0..40 {
             match random.below(10) {
-                0..=4 => drop(random_command(&desk.manager, random)),
-                5 | 6 => run_something(&desk, random),
+                0..=4 => drop(random_command(&fixture.manager, random)),
+                5 | 6 => run_something(&fixture, random),
                 _ => {
-                    let revision = 1 + random.below(usize::try_from(desk.revision()).unwrap() + 1) as u64;
+                    let revision = 1 + random.below(usize::try_from(fixture.revision()).unwrap() + 1) as u64;
                     let which = random.chance(60).then_some(revision);
-                    let before = desk.dump();
-                    let attempts = attempts(&desk);
-                    if desk.manager.undo(which).is_err() {
-                        assert_eq!(desk.dump(), before, "seed {seed}: a refused undo left a trace");
+                    let before = fixture.dump();
+                    let attempts = attempts(&fixture);
+                    if fixture.manager.undo(which).is_err() {
+                        assert_eq!(fixture.dump(), before, "seed {seed}: a refused undo left a trace");
                     }
                     for (id, attempt) in attempts {
-                        let now = desk.manager.get(&id).map_or(u32::MAX, |task| task.attempt);
+                        let now = fixture.manager.get(&id).map_or(u32::MAX, |task| task.attempt);
                         assert!(now >= attempt, "seed {seed}: {id} was at attempt {attempt}, is at {now}");
                     }
                 }
             }
-            check(&desk.manager, seed);
+            check(&fixture.manager, seed);
         }
     }
 }
 
-fn attempts(desk: &Desk) -> Vec<(String, u32)> {
-    let tasks = desk.manager.list(&Query::default()).unwrap().tasks;
+fn attempts(fixture: &Fixture) -> Vec<(String, u32)> {
+    let tasks = fixture.manager.list(&Query::default()).unwrap().tasks;
     tasks.iter().map(|task| (task.id.to_string(), task.attempt)).collect()
 }
 
 /// Starts a ready task as a run, or reports on a running call.
-fn run_something(desk: &Desk, random: &mut Random) {
-    let tasks = desk.manager.list(&Query::default()).unwrap().tasks;
+fn run_something(fixture: &Fixture, random: &mut Random) {
+    let tasks = fixture.manager.list(&Query::default()).unwrap().tasks;
     let is_running = |task: &&taskpawl_model::Task| {
         task.claim.as_ref().is_some_and(|claim| claim.run == Some(RunId::from("r1")))
     };
     let running: Vec<_> = tasks.iter().filter(is_running).collect();
     if running.is_empty() {
-        let ready = desk.ready();
+        let ready = fixture.ready();
         let ready: Vec<&str> = ready.iter().map(String::as_str).collect();
-        desk.start(&ready);
+        fixture.start(&ready);
         return;
     }
     let task = running[random.below(running.len())];
     let call = task.metadata.tool_calls.iter().find(|call| call.status.as_str() == "running").unwrap();
     let how = ["ok", "ok", "bad", "lost"][random.below(4)];
-    drop(desk.try_report(task.id.as_str(), call.id.as_str(), crate::support::end(how), random.chance(80)));
+    drop(fixture.try_report(task.id.as_str(), call.id.as_str(), crate::support::end(how), random.chance(80)));
 }

@@ -84,10 +84,11 @@ impl Draft<'_> {
         cascade: bool,
         seen: &mut BTreeSet<Key>,
     ) -> Decided<bool> {
-        let phase = self.free(other)?;
-        let ran = matches!(phase, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed);
+        let status_kind = self.free(other)?;
+        let ran = matches!(status_kind, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed);
         // Its condition may hold with the new results.
-        let was_decided = cascade && phase == StatusKind::Skipped && self.is_skipped_by_condition(other)?;
+        let was_decided =
+            cascade && status_kind == StatusKind::Skipped && self.is_skipped_by_condition(other)?;
         if !(ran || was_decided) || !seen.insert(other) {
             return Ok(false);
         }
@@ -95,7 +96,7 @@ impl Draft<'_> {
             let dependents = vec![self.id(other)?];
             return Err(Refusal::DependentsRan { id: self.id(key)?, by: how.verb(), dependents }.into());
         }
-        if phase == StatusKind::InProgress {
+        if status_kind == StatusKind::InProgress {
             return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
         }
         Ok(true)
@@ -110,10 +111,10 @@ impl Draft<'_> {
     fn opened_by(&self, key: Key, below: bool) -> Decided<Vec<Key>> {
         let node = self.node(key)?;
         let mut opened = Vec::new();
-        if matches!(node.phase, StatusKind::Done | StatusKind::Skipped) {
+        if matches!(node.status_kind, StatusKind::Done | StatusKind::Skipped) {
             opened.extend(self.dependents(key)?);
         }
-        if matches!(node.phase, StatusKind::Done | StatusKind::Skipped | StatusKind::Cancelled) {
+        if matches!(node.status_kind, StatusKind::Done | StatusKind::Skipped | StatusKind::Cancelled) {
             opened.extend(node.parent);
         }
         if below {
@@ -132,20 +133,20 @@ impl Draft<'_> {
         how: How,
         seen: &mut BTreeMap<bool, BTreeSet<Key>>,
     ) -> Decided<Vec<Key>> {
-        let own = self.node(key)?.phase;
+        let own = self.node(key)?.status_kind;
         let mut with = Vec::new();
         if how == How::Retry && !matches!(own, StatusKind::Cancelled | StatusKind::Skipped) {
             return Ok(with);
         }
         let seen = seen.entry(how == How::Retry && own == StatusKind::Skipped).or_default();
         for below in self.unseen_below(key, seen)? {
-            let phase = self.free(below)?;
-            let is_covered = phase == own && matches!(own, StatusKind::Cancelled | StatusKind::Skipped);
+            let status_kind = self.free(below)?;
+            let is_covered = status_kind == own && matches!(own, StatusKind::Cancelled | StatusKind::Skipped);
             let is_finished = matches!(
-                phase,
+                status_kind,
                 StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped
             );
-            if phase == StatusKind::InProgress && how == How::Reopen {
+            if status_kind == StatusKind::InProgress && how == How::Reopen {
                 return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into());
             }
             if is_covered || (how == How::Reopen && is_finished) {

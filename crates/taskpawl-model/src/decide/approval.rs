@@ -89,7 +89,7 @@ pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequ
         policy_hook: None,
     };
     let mut draft = Draft::new(view, &context);
-    if draft.find_node(key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
+    if draft.find_node(key)?.is_none_or(|node| node.status_kind != StatusKind::BlockedOther) {
         return Ok(None);
     }
     draft.request(key)
@@ -496,7 +496,7 @@ impl Draft<'_> {
         self.set_state(key, state, Cause::Reject, Some(text.clone()))?;
         for below in self.subtasks(key)? {
             if !matches!(
-                self.node(below)?.phase,
+                self.node(below)?.status_kind,
                 StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped
             ) {
                 self.cancel_whole_tree(below, Some(&text))?;

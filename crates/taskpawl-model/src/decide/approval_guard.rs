@@ -110,7 +110,7 @@ impl Draft<'_> {
         let back = self.changes.tasks.iter().filter(|(key, change)| change.is_new && **key < first_new);
         for key in back.map(|(key, _)| key).collect::<BTreeSet<_>>() {
             for on in self.dependencies(*key)? {
-                if self.node(on)?.phase == StatusKind::Skipped {
+                if self.node(on)?.status_kind == StatusKind::Skipped {
                     return Err(Refusal::StartsWithout { id: self.id(*key)?, on: self.id(on)? }.into());
                 }
             }
@@ -229,7 +229,9 @@ impl Draft<'_> {
         for key in keys.difference(gone) {
             // A task that is done or in progress has already stopped waiting, so the command cannot free it.
             let before = before.find_node(*key)?;
-            if before.is_some_and(|node| !matches!(node.phase, StatusKind::Done | StatusKind::InProgress)) {
+            if before
+                .is_some_and(|node| !matches!(node.status_kind, StatusKind::Done | StatusKind::InProgress))
+            {
                 regated.insert(*key);
             }
         }
@@ -320,9 +322,10 @@ impl<'d, 'v> ApprovalLookahead<'d, 'v> {
         if point == Point::End {
             let mut ahead = vec![(key, Point::Start)];
             for below in self.plan.subtasks(key)? {
-                let phase = self.plan.node(below)?.phase;
-                let is_given_up = phase == StatusKind::Cancelled && node.phase != StatusKind::Cancelled;
-                if !is_given_up && !matches!(phase, StatusKind::Done | StatusKind::Skipped) {
+                let status_kind = self.plan.node(below)?.status_kind;
+                let is_given_up =
+                    status_kind == StatusKind::Cancelled && node.status_kind != StatusKind::Cancelled;
+                if !is_given_up && !matches!(status_kind, StatusKind::Done | StatusKind::Skipped) {
                     ahead.push((below, Point::End));
                 }
             }
@@ -336,7 +339,7 @@ impl<'d, 'v> ApprovalLookahead<'d, 'v> {
         };
         if waits {
             for on in self.plan.dependencies(key)? {
-                if !matches!(self.plan.node(on)?.phase, StatusKind::Done | StatusKind::Skipped) {
+                if !matches!(self.plan.node(on)?.status_kind, StatusKind::Done | StatusKind::Skipped) {
                     ahead.push((on, Point::End));
                 }
             }

@@ -241,7 +241,7 @@ impl Draft<'_> {
 
     /// Refuses to take a task from a person who holds it, unless the caller is a person.
     pub(super) fn refuse_taking(&self, key: Key) -> Decided<()> {
-        if self.node(key)?.phase != StatusKind::InProgress {
+        if self.node(key)?.status_kind != StatusKind::InProgress {
             return Ok(());
         }
         let record = self.task(key)?;
@@ -326,7 +326,7 @@ impl Draft<'_> {
     /// Opens a task that an earlier version left undecided.
     fn open_left_over(&mut self, key: Key) -> Decided<()> {
         let node = self.node(key)?;
-        if node.phase == StatusKind::Todo && node.gate.is_to_be_opened() {
+        if node.status_kind == StatusKind::Todo && node.gate.is_to_be_opened() {
             self.queue(key);
             self.settle()?;
         }
@@ -336,20 +336,20 @@ impl Draft<'_> {
     /// Returns the phase of a task, after releasing an expired claim of another actor and applying an overdue
     /// question's default.
     pub(super) fn free(&mut self, key: Key) -> Decided<StatusKind> {
-        let phase = self.node(key)?.phase;
-        if phase == StatusKind::BlockedOther {
+        let status_kind = self.node(key)?.status_kind;
+        if status_kind == StatusKind::BlockedOther {
             self.expire_question(key)?;
-            return Ok(self.node(key)?.phase);
+            return Ok(self.node(key)?.status_kind);
         }
-        if phase != StatusKind::InProgress {
-            return Ok(phase);
+        if status_kind != StatusKind::InProgress {
+            return Ok(status_kind);
         }
         if let TaskStatus::InProgress { claim } = &self.task(key)?.body.state
             && !self.is_mine(claim)
         {
             self.return_expired(key)?;
         }
-        Ok(self.node(key)?.phase)
+        Ok(self.node(key)?.status_kind)
     }
 
     /// Releases those of the tasks whose leases have expired.

@@ -135,12 +135,12 @@ impl Draft<'_> {
         for task in &tree {
             // Commands of people check this earlier and refuse. A consequence cannot be refused, so the running task
             // continues.
-            if self.node(*task)?.phase == StatusKind::InProgress || self.ending_in(*task)?.is_some() {
+            if self.node(*task)?.status_kind == StatusKind::InProgress || self.ending_in(*task)?.is_some() {
                 return Ok(());
             }
         }
         for task in tree.into_iter().rev() {
-            if self.node(task)?.phase.status().is_finished() {
+            if self.node(task)?.status_kind.status().is_finished() {
                 self.start_one_again(task, How::Reopen)?;
             } else {
                 self.clear_all(task)?;

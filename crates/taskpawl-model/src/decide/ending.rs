@@ -57,7 +57,7 @@ impl Draft<'_> {
 
     /// Returns the run that still executes calls of a cancelled task.
     pub(super) fn ending_in(&mut self, key: Key) -> Decided<Option<RunId>> {
-        if self.node(key)?.phase != StatusKind::Cancelled {
+        if self.node(key)?.status_kind != StatusKind::Cancelled {
             return Ok(None);
         }
         let id = self.id(key)?;

@@ -41,12 +41,12 @@ struct Continuation {
 impl Draft<'_> {
     /// Returns how a task may take changed work. Expired claims are released first.
     pub(super) fn standing(&mut self, key: Key) -> Decided<Standing> {
-        let phase = self.free(key)?;
+        let status_kind = self.free(key)?;
         let record = self.task(key)?;
         if !self.is_started(key, &record)? {
             return Ok(Standing::Unstarted);
         }
-        Ok(match phase {
+        Ok(match status_kind {
             StatusKind::InProgress | StatusKind::Done | StatusKind::Skipped => Standing::Fixed,
             StatusKind::Cancelled if self.ending_in(key)?.is_some() => Standing::Fixed,
             StatusKind::Cancelled => Standing::Keeps,
@@ -71,8 +71,10 @@ impl Draft<'_> {
                 }
             }
         }
-        let ran =
-            matches!(self.node(key)?.phase, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed);
+        let ran = matches!(
+            self.node(key)?.status_kind,
+            StatusKind::InProgress | StatusKind::Done | StatusKind::Failed
+        );
         Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
     }
 

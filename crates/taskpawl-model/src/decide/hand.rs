@@ -244,7 +244,7 @@ impl Draft<'_> {
     pub(super) fn cancel_whole_tree(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
         self.cancel_one(key, reason)?;
         for below in self.subtree(key)? {
-            match self.node(below)?.phase {
+            match self.node(below)?.status_kind {
                 StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped => {}
                 StatusKind::Todo
                 | StatusKind::InProgress

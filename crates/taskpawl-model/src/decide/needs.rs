@@ -223,7 +223,7 @@ impl Draft<'_> {
         let Some(node) = self.find_node(key)? else { return Ok(false) };
         let calls = self.calls(key)?;
         let runs = calls.is_empty() || calls.iter().any(|call| call.body.status == CallStatus::Running);
-        Ok(node.phase == StatusKind::InProgress && runs)
+        Ok(node.status_kind == StatusKind::InProgress && runs)
     }
 }
 

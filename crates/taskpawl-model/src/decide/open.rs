@@ -138,7 +138,7 @@ impl Draft<'_> {
         for (index, item) in &present {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
             let goes_on =
-                self.node(*item)?.phase == StatusKind::InProgress || self.ending_in(*item)?.is_some();
+                self.node(*item)?.status_kind == StatusKind::InProgress || self.ending_in(*item)?.is_some();
             if goes_on && !self.is_same_item(*item, wanted, &template)? {
                 // Checked for all items before any of them changes, so that the list is updated as a whole or not at
                 // all.
@@ -232,7 +232,7 @@ impl Draft<'_> {
         }
         // A command that cancelled or skipped the item meant the previous element, so the new element runs.
         let is_other = record.body.progress.item.as_ref().is_none_or(|before| !before.is_same(&item));
-        match self.node(key)?.phase {
+        match self.node(key)?.status_kind {
             StatusKind::Done | StatusKind::Failed => self.start_one_again(key, How::Reopen)?,
             StatusKind::Cancelled | StatusKind::Skipped if is_back || is_other => {
                 self.start_one_again(key, How::Reopen)?;
@@ -277,7 +277,7 @@ impl Draft<'_> {
                 return Ok(());
             }
         }
-        match self.node(key)?.phase {
+        match self.node(key)?.status_kind {
             StatusKind::Skipped | StatusKind::Cancelled | StatusKind::InProgress => return Ok(()),
             StatusKind::Done => self.start_one_again(key, How::Reopen)?,
             StatusKind::Todo

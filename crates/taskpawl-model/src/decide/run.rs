@@ -241,10 +241,10 @@ impl Draft<'_> {
         self.answer.tasks.push(record.id.clone());
         let is_missing =
             matches!(record.body.state.blocked_reason(), Some(BlockedReason::MissingTool { .. }));
-        if node.phase == StatusKind::BlockedWaiting || is_missing {
+        if node.status_kind == StatusKind::BlockedWaiting || is_missing {
             return Ok(());
         }
-        if node.phase != StatusKind::Todo {
+        if node.status_kind != StatusKind::Todo {
             return Err(self.transition_refusal(key, &record, Status::InProgress, "run")?.into());
         }
         if node.work == Work::Manual {

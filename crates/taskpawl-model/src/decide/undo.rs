@@ -287,7 +287,7 @@ impl Undoing {
                 continue;
             }
             let is_state = |kind: &EventKind| matches!(kind, EventKind::Status { .. });
-            match draft.node(key)?.phase {
+            match draft.node(key)?.status_kind {
                 StatusKind::InProgress | StatusKind::Done | StatusKind::Failed => {
                     touches.extend(draft.last_touch(key, &self.command, is_state)?);
                 }
@@ -308,18 +308,21 @@ impl Undoing {
         let mut wanted: Vec<(Key, StatusKind)> = Vec::new();
         for (key, parent) in &self.undo_snapshot.parents {
             wanted.extend(
-                parent.map(|parent| (parent, draft.node(*key).map_or(StatusKind::Todo, |node| node.phase))),
+                parent.map(|parent| {
+                    (parent, draft.node(*key).map_or(StatusKind::Todo, |node| node.status_kind))
+                }),
             );
         }
         let deleted = self.undo_snapshot.deleted.iter();
         wanted
             .extend(deleted.filter_map(|task| Some((task.parent?, StatusKind::of(&task.record.body.state)))));
-        for (parent, phase) in wanted {
-            if self.own.contains(&parent) || matches!(phase.outcome_above(), Outcome::Done | Outcome::Skipped)
+        for (parent, status_kind) in wanted {
+            if self.own.contains(&parent)
+                || matches!(status_kind.outcome_above(), Outcome::Done | Outcome::Skipped)
             {
                 continue;
             }
-            let status = draft.node(parent)?.phase.status();
+            let status = draft.node(parent)?.status_kind.status();
             if super::author::takes_subtasks(status) {
                 continue;
             }
@@ -360,7 +363,7 @@ impl Undoing {
                 draft.reused.insert(record.id.clone());
             }
             let mut node = Node::new(task.key, record.spec.trigger(), Work::Manual);
-            node.phase = StatusKind::of(&record.body.state);
+            node.status_kind = StatusKind::of(&record.body.state);
             draft.insert_task(node, record, task.calls.clone());
             draft.refresh_node(task.key)?;
             draft.changes.applied.extend(task.applied.clone().map(|spec| (task.key, spec)));
@@ -430,13 +433,13 @@ fn bare(task: TaskId, what: &str) -> ConflictingChange {
 /// Returns the tasks that a change between two phases may open or close: dependents, the parent and subtasks.
 fn affected(draft: &Draft<'_>, node: &Node, before: StatusKind) -> Decided<Vec<Key>> {
     let mut keys = Vec::new();
-    if node.phase == before {
+    if node.status_kind == before {
         return Ok(keys);
     }
-    if node.phase.outcome() != before.outcome() {
+    if node.status_kind.outcome() != before.outcome() {
         keys.extend(draft.dependents(node.key)?);
     }
-    if node.phase.outcome_above() != before.outcome_above() {
+    if node.status_kind.outcome_above() != before.outcome_above() {
         keys.extend(node.parent);
     }
     keys.extend(draft.subtasks(node.key)?);

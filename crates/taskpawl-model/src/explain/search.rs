@@ -129,7 +129,7 @@ impl<'a> Search<'a> {
     /// Reads one task. Its own status is the reason, unless it waits, or is a parent whose gate is not open.
     fn look(&self, key: Key, from_below: bool) -> ViewResult<Step> {
         let node = self.node(key)?;
-        let waits = match node.phase {
+        let waits = match node.status_kind {
             StatusKind::Todo | StatusKind::BlockedDependency | StatusKind::BlockedWaiting => true,
             StatusKind::InProgress | StatusKind::Done | StatusKind::Failed => {
                 // A finished parent can still hold its subtasks back, because its gate may have closed again.
@@ -156,7 +156,7 @@ impl<'a> Search<'a> {
         match own.before_subtasks() {
             GateState::Block => {
                 let skipped_too = own.trigger == Trigger::AnyDone;
-                let is_cause = |node: &Node| match node.phase.outcome() {
+                let is_cause = |node: &Node| match node.status_kind.outcome() {
                     Outcome::Failed => true,
                     Outcome::Skipped => skipped_too,
                     Outcome::Open | Outcome::Done => false,
@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
                 self.others(on, is_cause, Role::Dependency, true, count)
             }
             GateState::Wait => {
-                let is_cause = |node: &Node| node.phase.outcome() == Outcome::Open;
+                let is_cause = |node: &Node| node.status_kind.outcome() == Outcome::Open;
                 let on = self.view.dependencies(node.key)?;
                 self.others(on, is_cause, Role::Dependency, false, counts.open)
             }
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
             (0, open) => (Outcome::Open, open),
             (failed, _) => (Outcome::Failed, failed),
         };
-        let is_cause = |node: &Node| node.phase.outcome_above() == outcome;
+        let is_cause = |node: &Node| node.status_kind.outcome_above() == outcome;
         let below = self.view.subtasks(node.key)?;
         self.others(below, is_cause, Role::Subtask, outcome == Outcome::Failed, count)
     }
@@ -224,7 +224,7 @@ impl Turn {
 
 /// Returns the visiting order of a direct cause: first those that need a command, then waiting ones, running ones last.
 fn likelihood(node: &Node) -> u8 {
-    match node.phase {
+    match node.status_kind {
         StatusKind::Failed | StatusKind::BlockedOther => 0,
         StatusKind::Cancelled
         | StatusKind::Skipped

@@ -234,7 +234,7 @@ fn look(
     let capacities = means::capacities(board.view, &options.means.capacities)?;
     for node in board.nodes.values() {
         // The calls of a list run in its items, which do not exist yet.
-        if node.work == Work::Manual || node.phase.status().is_finished() || !is_inside(node.key) {
+        if node.work == Work::Manual || node.status_kind.status().is_finished() || !is_inside(node.key) {
             continue;
         }
         let mut calls = board.view.calls(node.key)?;
@@ -273,17 +273,17 @@ fn free(
     options: &ForecastOptions,
     is_inside: &dyn Fn(Key) -> bool,
 ) -> ViewResult<()> {
-    let is_held = |node: &&Node| node.phase == StatusKind::BlockedOther && is_inside(node.key);
+    let is_held = |node: &&Node| node.status_kind == StatusKind::BlockedOther && is_inside(node.key);
     let held: Vec<Key> = board.nodes.values().filter(is_held).map(|node| node.key).collect();
     for key in held {
         let Some(task) = board.view.task(key)? else { continue };
         match task.body.state.blocked_reason() {
             Some(BlockedReason::Approval { .. }) => {
                 board.asking.insert(key);
-                board.set_phase(key, StatusKind::Todo);
+                board.set_status_kind(key, StatusKind::Todo);
             }
             Some(BlockedReason::MissingTool { name }) if options.means.has_tool(name) => {
-                board.set_phase(key, StatusKind::Todo);
+                board.set_status_kind(key, StatusKind::Todo);
             }
             _ => {}
         }
@@ -322,8 +322,8 @@ fn suppose(board: &mut ForecastTasks<'_>, options: &ForecastOptions) -> Result<O
     for (key, hypothesis) in hypotheses {
         match hypothesis.how {
             Assumed::Skip => board.skip_tree(key),
-            Assumed::Done => board.set_phase(key, StatusKind::Done),
-            Assumed::Fail => board.set_phase(key, StatusKind::Failed),
+            Assumed::Done => board.set_status_kind(key, StatusKind::Done),
+            Assumed::Fail => board.set_status_kind(key, StatusKind::Failed),
         }
         board.settle()?;
     }
@@ -331,7 +331,7 @@ fn suppose(board: &mut ForecastTasks<'_>, options: &ForecastOptions) -> Result<O
         Effects { given: what_if.iter().map(ToString::to_string).collect(), ..Effects::default() };
     for node in board.nodes.values().filter(|node| !given.contains(&node.key)) {
         let old = &before[&node.key];
-        let list = match (old.phase, node.phase) {
+        let list = match (old.status_kind, node.status_kind) {
             (old, new) if old == new => None,
             (_, StatusKind::Done) => Some(&mut effects.done),
             (_, StatusKind::Failed) => Some(&mut effects.failed),
@@ -434,7 +434,7 @@ impl Writer<'_> {
     fn counts(&self, is_inside: &dyn Fn(Key) -> bool) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for node in self.board.nodes.values().filter(|node| is_inside(node.key)) {
-            *counts.entry(node.phase.status().as_str().to_owned()).or_default() += 1;
+            *counts.entry(node.status_kind.status().as_str().to_owned()).or_default() += 1;
         }
         counts
     }
@@ -443,7 +443,7 @@ impl Writer<'_> {
     fn exit(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<u8> {
         let (mut failed, mut blocked, mut waiting, mut left) = (false, false, false, false);
         for node in self.board.nodes.values().filter(|node| is_inside(node.key)) {
-            match node.phase {
+            match node.status_kind {
                 StatusKind::Failed => failed = true,
                 StatusKind::BlockedDependency | StatusKind::BlockedWaiting => blocked = true,
                 StatusKind::BlockedOther => {
@@ -461,7 +461,7 @@ impl Writer<'_> {
                 StatusKind::Todo => left = true,
                 StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped => {}
             }
-            blocked |= self.board.failures.contains_key(&node.key) && node.phase == StatusKind::Todo;
+            blocked |= self.board.failures.contains_key(&node.key) && node.status_kind == StatusKind::Todo;
         }
         Ok(if failed {
             1
@@ -478,7 +478,7 @@ impl Writer<'_> {
 
     /// Returns the tasks that would fail, with the reason.
     fn failures(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Foreseen>> {
-        let has_failed = |node: &&Node| node.phase == StatusKind::Failed && is_inside(node.key);
+        let has_failed = |node: &&Node| node.status_kind == StatusKind::Failed && is_inside(node.key);
         let foreseen = |node: &Node| {
             let record = self.task(node.key)?;
             let reason = match (self.board.failures.get(&node.key), &record.body.state) {
@@ -493,7 +493,7 @@ impl Writer<'_> {
 
     /// Returns the tasks that would not finish, with their first causes.
     fn left(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<UnfinishedTask>> {
-        let is_left = |node: &Node| !node.phase.status().is_finished();
+        let is_left = |node: &Node| !node.status_kind.status().is_finished();
         let mut roots: BTreeMap<Key, String> = BTreeMap::new();
         for node in self.board.nodes.values() {
             if let Some(reason) = self.own_reason(node)? {
@@ -527,7 +527,7 @@ impl Writer<'_> {
             let next =
                 self.board.dependents(key).iter().chain(self.board.subtasks(key)).copied().chain(parent);
             for next in next {
-                let is_left = !self.board.phase(next).status().is_finished();
+                let is_left = !self.board.status_kind(next).status().is_finished();
                 if is_left && !hangs_at.contains_key(&next) {
                     hangs_at.insert(next, root);
                     queue.push_back(next);
@@ -547,7 +547,7 @@ impl Writer<'_> {
         if let Some(lacks) = lacks.filter(|_| node.is_ready()) {
             return Ok(Some(lacks.clone()));
         }
-        Ok(match node.phase {
+        Ok(match node.status_kind {
             StatusKind::Todo if node.is_ready() && node.work == Work::Manual => {
                 Some("it is for an agent or a person".to_owned())
             }

@@ -81,7 +81,7 @@ pub fn critical_path(
     let scope = select(view, only)?;
     let durations = Durations::load(view)?;
     let weigh = |node: &Node| {
-        let is_needed = match node.phase.status() {
+        let is_needed = match node.status_kind.status() {
             Status::Cancelled | Status::Skipped => false,
             Status::Done | Status::Failed => !left,
             Status::Todo | Status::InProgress | Status::Blocked => true,

@@ -48,8 +48,8 @@ impl Facts for ForecastTasks<'_> {
 
     fn record(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         let mut record = self.view.task(key)?;
-        if let (Some(record), Some(phase)) = (&mut record, self.moved.get(&key)) {
-            record.body.state = state_of(*phase, &record.body.state);
+        if let (Some(record), Some(status_kind)) = (&mut record, self.moved.get(&key)) {
+            record.body.state = state_of(*status_kind, &record.body.state);
         }
         Ok(record)
     }
@@ -71,8 +71,8 @@ impl Facts for ForecastTasks<'_> {
     }
 }
 
-fn state_of(phase: StatusKind, before: &TaskStatus) -> TaskStatus {
-    match phase {
+fn state_of(status_kind: StatusKind, before: &TaskStatus) -> TaskStatus {
+    match status_kind {
         StatusKind::Done => TaskStatus::Done,
         StatusKind::Failed => TaskStatus::Failed { error: TAKEN_TO_FAIL.to_owned(), class: None },
         StatusKind::Cancelled => TaskStatus::Cancelled { reason: None },

@@ -39,7 +39,10 @@ impl SimulationRules<'_> {
         // it has passed.
         let held: Vec<Node> = board.nodes.values().copied().collect();
         for node in held {
-            if node.phase == StatusKind::InProgress && node.work == Work::Calls && (self.may_take)(node.key) {
+            if node.status_kind == StatusKind::InProgress
+                && node.work == Work::Calls
+                && (self.may_take)(node.key)
+            {
                 self.start(board, &mut running, &mut turns, node.key, 0);
             } else {
                 self.add(&mut ready, &node);
@@ -79,7 +82,7 @@ impl SimulationRules<'_> {
     ) {
         let node = board.nodes[&key];
         let end = now + (self.takes)(&node, board.items.get(&key).copied().flatten());
-        board.set_phase(key, StatusKind::InProgress);
+        board.set_status_kind(key, StatusKind::InProgress);
         running.insert((end, key));
         turns.push(Turn { key, start: now, end });
     }
@@ -89,7 +92,7 @@ impl SimulationRules<'_> {
         if let Some(why) = failure {
             board.failures.insert(key, why.to_owned());
         }
-        board.set_phase(key, if failure.is_some() { StatusKind::Failed } else { StatusKind::Done });
+        board.set_status_kind(key, if failure.is_some() { StatusKind::Failed } else { StatusKind::Done });
     }
 
     fn add(&self, ready: &mut BTreeSet<QueueOrder>, node: &Node) {

@@ -78,8 +78,8 @@ impl<'a> ForecastTasks<'a> {
         })
     }
 
-    pub(super) fn phase(&self, key: Key) -> StatusKind {
-        self.nodes[&key].phase
+    pub(super) fn status_kind(&self, key: Key) -> StatusKind {
+        self.nodes[&key].status_kind
     }
 
     pub(super) fn dependents(&self, key: Key) -> &[Key] {
@@ -104,11 +104,11 @@ impl<'a> ForecastTasks<'a> {
     }
 
     /// Changes the phase of a task, and the counts of its dependents and its parent.
-    pub(super) fn set_phase(&mut self, key: Key, phase: StatusKind) {
+    pub(super) fn set_status_kind(&mut self, key: Key, status_kind: StatusKind) {
         let before = self.nodes[&key];
-        self.moved.insert(key, phase);
-        self.update(key, |node| node.phase = phase);
-        let (old, new) = (before.phase.outcome(), phase.outcome());
+        self.moved.insert(key, status_kind);
+        self.update(key, |node| node.status_kind = status_kind);
+        let (old, new) = (before.status_kind.outcome(), status_kind.outcome());
         if old != new {
             for dependent in self.dependents(key).to_vec() {
                 self.update(dependent, |node| {
@@ -118,11 +118,12 @@ impl<'a> ForecastTasks<'a> {
                 self.queue.push_back(dependent);
             }
         }
-        if let Some(parent) = before.parent.filter(|_| before.phase.outcome_above() != phase.outcome_above())
+        if let Some(parent) =
+            before.parent.filter(|_| before.status_kind.outcome_above() != status_kind.outcome_above())
         {
             self.update(parent, |node| {
-                *subtask_count(node, before.phase) -= 1;
-                *subtask_count(node, phase) += 1;
+                *subtask_count(node, before.status_kind) -= 1;
+                *subtask_count(node, status_kind) += 1;
             });
             self.queue.push_back(parent);
         }
@@ -130,14 +131,14 @@ impl<'a> ForecastTasks<'a> {
     }
 
     pub(super) fn skip_tree(&mut self, key: Key) {
-        self.set_phase(key, StatusKind::Skipped);
+        self.set_status_kind(key, StatusKind::Skipped);
         let mut below = self.subtasks(key).to_vec();
         while let Some(key) = below.pop() {
             if !matches!(
-                self.phase(key),
+                self.status_kind(key),
                 StatusKind::InProgress | StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped
             ) {
-                self.set_phase(key, StatusKind::Skipped);
+                self.set_status_kind(key, StatusKind::Skipped);
             }
             below.extend_from_slice(self.subtasks(key));
         }
@@ -151,8 +152,8 @@ impl<'a> ForecastTasks<'a> {
                 let node = self.derive(key);
                 match consequence(&node) {
                     Some(Consequence::End | Consequence::Open) => last.push_back(key),
-                    Some(Consequence::Block) => self.set_phase(key, StatusKind::BlockedDependency),
-                    Some(Consequence::Unblock) => self.set_phase(key, StatusKind::Todo),
+                    Some(Consequence::Block) => self.set_status_kind(key, StatusKind::BlockedDependency),
+                    Some(Consequence::Unblock) => self.set_status_kind(key, StatusKind::Todo),
                     Some(Consequence::Skip) => self.skip_tree(key),
                     // A forecast assumes that every approval is given, so open questions are not refreshed.
                     Some(Consequence::Ask | Consequence::Withdraw) | None => {}
@@ -160,7 +161,7 @@ impl<'a> ForecastTasks<'a> {
             }
             let Some(key) = last.pop_front() else { return Ok(()) };
             match consequence(&self.nodes[&key]) {
-                Some(Consequence::End) => self.set_phase(key, StatusKind::Done),
+                Some(Consequence::End) => self.set_status_kind(key, StatusKind::Done),
                 Some(Consequence::Open) => self.open(key)?,
                 Some(
                     Consequence::Block
@@ -197,7 +198,7 @@ impl<'a> ForecastTasks<'a> {
             Opening::Skipped => self.skip_tree(key),
             Opening::Failed(why) => {
                 self.failures.insert(key, why);
-                self.set_phase(key, StatusKind::Failed);
+                self.set_status_kind(key, StatusKind::Failed);
             }
             Opening::Open => {
                 self.opened.insert(key);

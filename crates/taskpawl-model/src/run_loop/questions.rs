@@ -72,7 +72,7 @@ impl Questions {
     pub(super) fn drop_settled(&mut self, view: &dyn View) -> ViewResult<Vec<Output>> {
         let (mut settled, mut outputs) = (Vec::new(), Vec::new());
         for key in self.open.keys() {
-            if view.node(*key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
+            if view.node(*key)?.is_none_or(|node| node.status_kind != StatusKind::BlockedOther) {
                 settled.push(*key);
             }
         }
@@ -136,7 +136,7 @@ impl Questions {
 }
 
 fn question(view: &dyn View, key: Key) -> ViewResult<Option<Question>> {
-    if view.node(key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
+    if view.node(key)?.is_none_or(|node| node.status_kind != StatusKind::BlockedOther) {
         return Ok(None);
     }
     let task = view.task(key)?;

@@ -24,9 +24,9 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
         Event::Committed(written) => committed(state, *written, &mut actions),
         Event::Revoked(key) => revoke(state, key, &mut actions),
         Event::Lost(calls) => calls.into_iter().for_each(|call| report_unstarted(state, call)),
-        Event::Found(key, grant) => state.parking.found(key, grant),
-        Event::OthersWrote => state.parking.others_wrote(),
-        Event::Due(now) => state.parking.due(now),
+        Event::Found(key, grant) => state.waiting_set.found(key, grant),
+        Event::OthersWrote => state.waiting_set.others_wrote(),
+        Event::Due(now) => state.waiting_set.due(now),
         Event::PlanEnded(plan) => end_plan(state, plan),
         Event::EndEarly => state.stop = state.stop.max(Stop::Early),
         Event::Stop => stop(state, &mut actions),
@@ -39,15 +39,15 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
         }
     }
     start_calls(state, &mut actions);
-    state.parking.sweep();
+    state.waiting_set.sweep();
     actions
 }
 
 fn unpark(state: &mut State, key: Key) {
     let is_under_way =
         state.commit.as_ref().is_some_and(|commit| commit.claims.iter().any(|order| order.key == key));
-    if state.parking.has_limited() && !is_under_way && !state.running.contains_key(&key) {
-        state.parking.forget(key);
+    if state.waiting_set.has_limited() && !is_under_way && !state.running.contains_key(&key) {
+        state.waiting_set.forget(key);
     }
 }
 
@@ -58,7 +58,7 @@ fn ended(state: &mut State, mut report: Report) {
         if let Some(at) = running.calls.iter().position(|(call, _)| *call == report.call)
             && let (_, Some(tool)) = running.calls.remove(at)
         {
-            state.parking.free_tool(&tool);
+            state.waiting_set.free_tool(&tool);
         }
         plan.clone_from(&running.plan);
         if running.calls.is_empty() {
@@ -76,8 +76,8 @@ fn ended(state: &mut State, mut report: Report) {
 /// Releases the resources of a task whose last call may have ended, so that waiting tasks can take them.
 fn let_go(state: &mut State, key: Key) {
     // A started call without a slot belongs to the same claim and still needs the resources.
-    if state.parking.has_limited() && !state.started.iter().any(|call| call.key == key) {
-        state.parking.let_go(key);
+    if state.waiting_set.has_limited() && !state.started.iter().any(|call| call.key == key) {
+        state.waiting_set.let_go(key);
     }
 }
 
@@ -86,14 +86,14 @@ fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
     let under_way = state.commit.take().unwrap_or_default();
     // Ready tasks come first: `need` below moves a task from the ready queue to the waiting set.
     state.add_ready(ready);
-    if state.parking.has_limited() {
+    if state.waiting_set.has_limited() {
         keep_or_forget(state, &under_way, &started, &needs, &paused);
     }
     for key in &under_way.reported {
-        state.parking.unpause(*key);
+        state.waiting_set.unpause(*key);
     }
     for call in &started {
-        state.parking.take_tool(&call.call.spec.tool_name);
+        state.waiting_set.take_tool(&call.call.spec.tool_name);
     }
     state.started.extend(started);
     for paused in paused {
@@ -101,7 +101,7 @@ fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
         let has_calls = has_calls(state, paused.key);
         let has_ended = paused.plan.as_ref().is_some_and(|plan| state.ended_plans.contains(plan.as_str()));
         if !has_ended {
-            state.parking.pause(paused, has_calls);
+            state.waiting_set.pause(paused, has_calls);
         } else if !has_calls {
             state.releases.push((paused.key, paused.attempt));
         }
@@ -128,15 +128,15 @@ fn keep_or_forget(
         needs.iter().map(|(key, _)| *key).chain(paused.iter().map(|paused| paused.key)).collect();
     for key in &under_way.reported {
         if started.contains(key) {
-            state.parking.keep(*key);
+            state.waiting_set.keep(*key);
         } else if !waiting.contains(key) && !state.running.contains_key(key) && !is_reported(state, *key) {
-            state.parking.forget(*key);
+            state.waiting_set.forget(*key);
         }
     }
     let claimed = under_way.claims.iter().map(|order| order.key);
     for key in claimed.chain(under_way.resumes.iter().map(|paused| paused.key)) {
         if !started.contains(&key) && !waiting.contains(&key) {
-            state.parking.forget(key);
+            state.waiting_set.forget(key);
         }
     }
 }
@@ -151,10 +151,10 @@ fn need(state: &mut State, under_way: &UnderWay, key: Key, needs: Needs, actions
     if let Some(paused) = under_way.resumes.iter().find(|paused| paused.key == key) {
         if needs.is_held_elsewhere {
             // The wait has no known end, so the task is released and another run may take it.
-            state.parking.forget(key);
+            state.waiting_set.forget(key);
             state.releases.push((key, paused.attempt));
         } else {
-            state.parking.pause_again(paused.clone());
+            state.waiting_set.pause_again(paused.clone());
         }
         return;
     }
@@ -168,7 +168,7 @@ fn need(state: &mut State, under_way: &UnderWay, key: Key, needs: Needs, actions
     if let Some(order) = state.waiting.remove(&key) {
         state.ready.remove(&order);
     }
-    if let Some(inquiry) = state.parking.park(order, needs) {
+    if let Some(inquiry) = state.waiting_set.park(order, needs) {
         actions.push(Action::Find(key, inquiry));
     }
 }
@@ -186,12 +186,12 @@ fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
     } else {
         unpark(state, key);
         // Without this the run would wait for the end of a pause that it no longer owns.
-        state.parking.unpause(key);
+        state.waiting_set.unpause(key);
     }
 }
 
 fn give_up(state: &mut State, call: StartedCall) {
-    state.parking.free_tool(&call.call.spec.tool_name);
+    state.waiting_set.free_tool(&call.call.spec.tool_name);
     report_unstarted(state, call);
 }
 
@@ -256,7 +256,7 @@ fn may_start(state: &mut State, call: &StartedCall) -> bool {
 
 fn start(state: &mut State, call: StartedCall, actions: &mut Vec<Action>) {
     let tool = &call.call.spec.tool_name;
-    let tool = state.parking.has_limit(tool).then(|| tool.clone());
+    let tool = state.waiting_set.has_limit(tool).then(|| tool.clone());
     let running = state.running.entry(call.key).or_default();
     running.calls.push((call.call.id.clone(), tool));
     if running.plan.is_none() {
@@ -276,7 +276,7 @@ fn give_back(state: &mut State, call: StartedCall) {
         give_up(state, call);
         return;
     }
-    state.parking.free_tool(&call.call.spec.tool_name);
+    state.waiting_set.free_tool(&call.call.spec.tool_name);
     if !state.releases.contains(&(call.key, call.attempt)) {
         state.releases.push((call.key, call.attempt));
     }
@@ -284,8 +284,8 @@ fn give_back(state: &mut State, call: StartedCall) {
 
 /// Releases paused tasks. Those with running calls only lose their pause: they are released when the calls have ended.
 fn give_back_paused(state: &mut State, which: impl Fn(&Paused) -> bool) {
-    let State { parking, running, releases, .. } = state;
-    releases.extend(parking.take_paused(|paused| which(paused), |key| running.contains_key(&key)));
+    let State { waiting_set, running, releases, .. } = state;
+    releases.extend(waiting_set.take_paused(|paused| which(paused), |key| running.contains_key(&key)));
 }
 
 fn commit(state: &mut State, actions: &mut Vec<Action>) {
@@ -297,7 +297,7 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
     }
     let places = state.free_places();
     // Paused tasks come before new claims: they are claimed already.
-    let resumes = state.parking.take_resumable(places);
+    let resumes = state.waiting_set.take_resumable(places);
     let claims = take_claims(state, places - resumes.len());
     let commit = Commit {
         reports: std::mem::take(&mut state.reports),
@@ -306,7 +306,7 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
         claims: claims.iter().map(|order| order.key).collect(),
         resumes: resumes.iter().map(|paused| (paused.key, paused.attempt)).collect(),
         places,
-        tool_places: state.parking.tool_places(),
+        tool_places: state.waiting_set.tool_places(),
         // The store cannot tell a task that still has calls to end here from others, so it must not claim any.
         takes_new: state.revoked.is_empty(),
         ended_plans: Arc::clone(&state.ended_plans),
@@ -314,7 +314,7 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
     let is_empty = commit.reports.is_empty() && commit.releases.is_empty();
     if !(is_empty && commit.claims.is_empty() && commit.resumes.is_empty()) {
         // Without limits and pauses nothing reads these keys.
-        let reported = if state.parking.is_empty() { Vec::new() } else { reported(&commit) };
+        let reported = if state.waiting_set.is_empty() { Vec::new() } else { reported(&commit) };
         state.commit = Some(UnderWay { claims, resumes, reported });
         actions.push(Action::Commit(Box::new(commit)));
     }
@@ -322,14 +322,14 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
 
 /// Takes tasks to claim, first those that were granted their needs.
 fn take_claims(state: &mut State, most: usize) -> Vec<Order> {
-    let State { parking, running, .. } = &mut *state;
-    let mut claims = parking.take_claimable(most, |key| !running.contains_key(&key));
+    let State { waiting_set, running, .. } = &mut *state;
+    let mut claims = waiting_set.take_claimable(most, |key| !running.contains_key(&key));
     claims.extend(state.take_ready(most - claims.len()));
     claims
 }
 
 fn grants(state: &State, claims: &[Order]) -> BTreeMap<Key, crate::command::Grant> {
-    claims.iter().filter_map(|order| Some((order.key, state.parking.grant(order.key)?))).collect()
+    claims.iter().filter_map(|order| Some((order.key, state.waiting_set.grant(order.key)?))).collect()
 }
 
 fn reported(commit: &Commit) -> Vec<Key> {

@@ -177,7 +177,7 @@ impl FlatGraph {
 
 /// A simulation in progress.
 struct Stage<'c> {
-    course: &'c FlatGraph,
+    flat: &'c FlatGraph,
     after: &'c Neighbors,
     places: &'c [u32],
     /// The number of points that each point still waits for.
@@ -193,10 +193,10 @@ struct Stage<'c> {
 }
 
 impl<'c> Stage<'c> {
-    fn new(course: &'c FlatGraph, before: &Neighbors, after: &'c Neighbors, places: &'c [u32]) -> Self {
+    fn new(flat: &'c FlatGraph, before: &Neighbors, after: &'c Neighbors, places: &'c [u32]) -> Self {
         let left: Vec<u32> = before.starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         Self {
-            course,
+            flat,
             after,
             places,
             passed: vec![0; left.len()],
@@ -212,8 +212,8 @@ impl<'c> Stage<'c> {
     /// Passes every point that needs no time, and collects the tasks that are ready.
     fn go_on(&mut self) {
         while let Some(point) = self.reached.pop() {
-            match task_at_exit(point).filter(|task| self.course.weights[*task as usize] > 0) {
-                Some(task) if self.course.takes_place[task as usize] => {
+            match task_at_exit(point).filter(|task| self.flat.weights[*task as usize] > 0) {
+                Some(task) if self.flat.takes_place[task as usize] => {
                     self.ready.push(Reverse((self.places[task as usize], task)));
                 }
                 Some(task) => self.start(task),
@@ -234,7 +234,7 @@ impl<'c> Stage<'c> {
     }
 
     fn start(&mut self, task: u32) {
-        let end = self.now.saturating_add(self.course.weights[task as usize]);
+        let end = self.now.saturating_add(self.flat.weights[task as usize]);
         self.running.push(Reverse((end, task)));
     }
 
@@ -256,7 +256,7 @@ impl<'c> Stage<'c> {
         {
             self.running.pop();
             let task = task as usize;
-            self.busy -= usize::from(self.course.takes_place[task]);
+            self.busy -= usize::from(self.flat.takes_place[task]);
             self.pass(exit_of(task));
         }
         self.go_on();

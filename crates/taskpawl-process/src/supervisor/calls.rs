@@ -113,13 +113,19 @@ impl Calls {
         if is_outside(leader) {
             let _ = kill_process(leader, signal);
         }
-        descendants.iter().filter(|kin| is_outside(kin.process)).for_each(|kin| kin.signal(signal));
+        descendants
+            .iter()
+            .filter(|descendant| is_outside(descendant.process))
+            .for_each(|descendant| descendant.signal(signal));
         for process in adopted {
             let descendants = process_tree::descendants(process);
             if is_outside(process) {
                 let _ = kill_process(process, signal);
             }
-            descendants.iter().filter(|kin| is_outside(kin.process)).for_each(|kin| kin.signal(signal));
+            descendants
+                .iter()
+                .filter(|descendant| is_outside(descendant.process))
+                .for_each(|descendant| descendant.signal(signal));
         }
     }
 
@@ -260,8 +266,8 @@ fn reap(process: Pid) -> i32 {
 fn kill_with_descendants(process: Pid) -> bool {
     let descendants = process_tree::descendants(process);
     let killed = kill_process(process, Signal::KILL);
-    for kin in descendants {
-        kin.signal(Signal::KILL);
+    for descendant in descendants {
+        descendant.signal(Signal::KILL);
     }
     killed != Err(Errno::PERM)
 }

@@ -35,8 +35,9 @@ pub struct Acceptor(OwnedFd);
 pub fn plan_socket() -> io::Result<(PlanSocket, Acceptor)> {
     // SEQPACKET: each receive takes exactly one message, so that concurrent programs of a call never share a
     // connection.
-    let (call, keeper) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    Ok((PlanSocket(Arc::new(call)), Acceptor(keeper)))
+    let (call, acceptor) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    Ok((PlanSocket(Arc::new(call)), Acceptor(acceptor)))
 }
 
 impl PlanSocket {

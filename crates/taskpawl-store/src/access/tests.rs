@@ -43,9 +43,9 @@ fn store_with(tasks: u32) -> Arc<dyn Store> {
 
 /// Serves reads of a store until the client disconnects. Returns the client.
 fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
-    let (plan_socket, keeper) = plan_socket().unwrap();
+    let (plan_socket, acceptor) = plan_socket().unwrap();
     let served = thread::spawn(move || {
-        let channel = keeper.offer().unwrap();
+        let channel = acceptor.offer().unwrap();
         let handshake = Handshake { access: PlanAccess::Read, task: "t0".into(), call: "c1".into() };
         while let Some(bytes) = channel.receive(MAX_REQUEST_BYTES, Patience::default()).unwrap() {
             let answer = match AccessRequest::read(&bytes).unwrap() {
@@ -129,9 +129,9 @@ fn commands_that_are_no_additions_are_refused_before_sending() {
 
 #[test]
 fn a_closed_listener_is_reported() {
-    let (plan_socket, keeper) = plan_socket().unwrap();
-    let left = keeper.offer().unwrap();
-    drop((keeper, left));
+    let (plan_socket, acceptor) = plan_socket().unwrap();
+    let left = acceptor.offer().unwrap();
+    drop((acceptor, left));
     let store = open(&Location::Call(plan_socket.clone()));
     for _ in 0..2 {
         let error = store.view(|view| view.revision()).unwrap_err();
@@ -144,8 +144,8 @@ fn a_closed_listener_is_reported() {
 #[test]
 fn a_read_ends_at_its_deadline_or_when_stopped() {
     let store = store_with(1);
-    let (plan_socket, keeper) = plan_socket().unwrap();
-    let run_end = keeper.offer().unwrap();
+    let (plan_socket, acceptor) = plan_socket().unwrap();
+    let run_end = acceptor.offer().unwrap();
     let call_end = plan_socket.enter(Patience::default()).unwrap().unwrap();
     call_end.send(br#"{"view":"revision"}"#, Patience::default()).unwrap();
     let until = Some(Instant::now() + Duration::from_millis(20));
@@ -218,8 +218,8 @@ fn no_request_during_a_read_changes_the_store() {
     let before = store.view(everything).unwrap();
     let mut random = 1;
     for _ in 0..2_000 {
-        let (plan_socket, keeper) = plan_socket().unwrap();
-        let run_end = keeper.offer().unwrap();
+        let (plan_socket, acceptor) = plan_socket().unwrap();
+        let run_end = acceptor.offer().unwrap();
         let call_end = plan_socket.enter(Patience::default()).unwrap().unwrap();
         for _ in 0..3 {
             call_end.send(&garbage(&mut random), Patience::default()).unwrap();
@@ -233,8 +233,8 @@ fn no_request_during_a_read_changes_the_store() {
 
 #[test]
 fn a_frame_longer_than_the_limit_is_refused() {
-    let (plan_socket, keeper) = plan_socket().unwrap();
-    let run_end = keeper.offer().unwrap();
+    let (plan_socket, acceptor) = plan_socket().unwrap();
+    let run_end = acceptor.offer().unwrap();
     let call_end = plan_socket.enter(Patience::default()).unwrap().unwrap();
     let bytes = vec![b'x'; 300_000];
     let sender = thread::spawn(move || {

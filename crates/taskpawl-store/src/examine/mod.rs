@@ -29,6 +29,7 @@ pub enum Severity {
     /// Nothing is wrong, but the user should know about it.
     Note,
     /// `doctor --fix` can repair it without loss.
+    #[serde(rename = "mendable")]
     Repairable,
     /// Data is lost, or only the owner can decide which data is right.
     Damage,
@@ -50,6 +51,7 @@ pub struct Diagnostic {
     /// Describes the repair, or the action that the owner can take.
     pub remedy: String,
     /// True if this call of [`examine`] has repaired it.
+    #[serde(rename = "isMended")]
     pub is_repaired: bool,
 }
 

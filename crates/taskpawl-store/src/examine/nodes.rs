@@ -68,7 +68,7 @@ pub(crate) fn check_nodes(
         if !is_settled(node) {
             gates.add(
                 derived.place(*key),
-                format!("it is {} although its gate says {}", node.phase, node.gate_state),
+                format!("it is {} although its gate says {}", node.status_kind, node.gate_state),
             );
         }
     }
@@ -81,7 +81,7 @@ pub(crate) fn check_nodes(
 
 fn difference(kept: &Node, node: &Node) -> String {
     let fields = [
-        ("the state", kept.phase != node.phase),
+        ("the state", kept.status_kind != node.status_kind),
         ("the counts of its gate", kept.gate != node.gate),
         ("what its gate says", kept.gate_state != node.gate_state),
         ("what it lets its subtasks do", kept.opens != node.opens),
@@ -96,7 +96,7 @@ fn difference(kept: &Node, node: &Node) -> String {
 /// Returns whether the gate has taken effect. Every commit settles the gates that it changes, so an open one
 /// is a fault.
 fn is_settled(node: &Node) -> bool {
-    match (node.phase, node.gate_state) {
+    match (node.status_kind, node.gate_state) {
         (StatusKind::Todo, GateState::Block | GateState::Skip) => false,
         (StatusKind::Todo, GateState::Ready) => node.work != Work::Automatic,
         (StatusKind::BlockedDependency, state) => state == GateState::Block,
@@ -107,7 +107,7 @@ fn is_settled(node: &Node) -> bool {
 fn check_counts(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Diagnostic>> {
     let mut counted: BTreeMap<Status, u64> = Status::ALL.iter().map(|status| (*status, 0)).collect();
     for node in derived.nodes.values() {
-        *counted.entry(node.phase.status()).or_default() += 1;
+        *counted.entry(node.status_kind.status()).or_default() += 1;
     }
     let mut found = Diagnostics::new("counters", Severity::Repairable, "count anew");
     for (status, kept) in view.counts()? {

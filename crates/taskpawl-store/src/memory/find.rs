@@ -42,7 +42,7 @@ impl State {
 fn is_match(entry: &Entry, query: &Query, needle: Option<&Needle>) -> bool {
     let Entry { record, node, .. } = entry;
     let spec = &record.spec;
-    is_any(&query.status, &node.phase.status())
+    is_any(&query.status, &node.status_kind.status())
         && is_any(&query.priority, &spec.priority)
         && query.ready.as_ref().is_none_or(|works| is_any(works, &node.work))
         && query.assignee.as_ref().is_none_or(|assignee| spec.assignee.as_ref() == Some(assignee))

@@ -29,7 +29,7 @@ pub(crate) struct UndoEntry {
     #[serde(flatten)]
     pub(crate) command: Undoable,
     /// The undo snapshot. Pruning removes it, but keeps the command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "image", skip_serializing_if = "Option::is_none")]
     pub(crate) undo_snapshot: Option<Arc<UndoSnapshot>>,
 }
 
@@ -184,7 +184,7 @@ impl State {
         if let Some(parent) = node.parent {
             self.subtasks.insert((parent, node.key));
         }
-        *self.counts.entry(node.phase.status()).or_default() += 1;
+        *self.counts.entry(node.status_kind.status()).or_default() += 1;
     }
 
     fn unlink(&mut self, node: &Node) {
@@ -192,7 +192,7 @@ impl State {
         if let Some(parent) = node.parent {
             self.subtasks.remove(&(parent, node.key));
         }
-        if let Some(count) = self.counts.get_mut(&node.phase.status()) {
+        if let Some(count) = self.counts.get_mut(&node.status_kind.status()) {
             *count = count.saturating_sub(1);
         }
     }

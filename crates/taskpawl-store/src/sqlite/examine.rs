@@ -269,7 +269,7 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     session.live.as_ref().expect("BUG: it was put in above").count(|counters| {
         counters.tasks = [0; 7];
         for node in derived.nodes.values() {
-            *counters.of(node.phase.status()) += 1;
+            *counters.of(node.status_kind.status()) += 1;
         }
         counters.revision = before.revision.max(last);
         counters.next_key = before.next_key.max(next);

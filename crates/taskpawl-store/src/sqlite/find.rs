@@ -96,12 +96,12 @@ fn drivers(query: &Query) -> Vec<Driver<'_>> {
     match one {
         Some(driver) => vec![driver],
         None if query.status.is_empty() => vec![Driver::All],
-        None => phases(query).map(Driver::StatusKind).collect(),
+        None => status_kinds(query).map(Driver::StatusKind).collect(),
     }
 }
 
-fn phases(query: &Query) -> impl Iterator<Item = StatusKind> + '_ {
-    StatusKind::ALL.iter().copied().filter(|phase| query.status.contains(&phase.status()))
+fn status_kinds(query: &Query) -> impl Iterator<Item = StatusKind> + '_ {
+    StatusKind::ALL.iter().copied().filter(|status_kind| query.status.contains(&status_kind.status()))
 }
 
 /// Builds a statement. Conditions of partial indexes are literals: SQLite does not match a parameter with
@@ -131,8 +131,8 @@ fn statement(driver: Driver<'_>, query: &Query) -> Statement {
             let from = "labels l INDEXED BY labels_by_label CROSS JOIN nodes n ON n.key = l.task";
             (with_task(from, query), "l.task")
         }
-        Driver::StatusKind(phase) => {
-            wheres.push(format!("n.phase = {}", phase.code()));
+        Driver::StatusKind(status_kind) => {
+            wheres.push(format!("n.phase = {}", status_kind.code()));
             (with_task("nodes n INDEXED BY nodes_by_phase", query), "n.key")
         }
         Driver::All => (with_task("nodes n NOT INDEXED", query), "n.key"),
@@ -161,7 +161,7 @@ fn with_task(from: &str, query: &Query) -> String {
 /// Adds the conditions that the driver does not cover.
 fn restrict(driver: Driver<'_>, query: &Query, wheres: &mut Vec<String>, params: &mut Vec<Value>) {
     if !query.status.is_empty() && !matches!(driver, Driver::StatusKind(_)) {
-        wheres.push(format!("n.phase IN ({})", codes(phases(query))));
+        wheres.push(format!("n.phase IN ({})", codes(status_kinds(query))));
     }
     if !query.priority.is_empty() {
         wheres.push(format!("n.priority IN ({})", codes(query.priority.iter().copied())));

@@ -16,7 +16,7 @@ macro_rules! node_params {
         params![
             $node.key.0,
             $node.parent.map(|key| key.0),
-            $node.phase.code(),
+            $node.status_kind.code(),
             $node.work.code(),
             $node.gate_state.code(),
             $node.opens.code(),
@@ -62,15 +62,15 @@ impl Part {
         if old == new {
             return None;
         }
-        let Node { phase, gate_state, opens, .. } = *new;
+        let Node { status_kind, gate_state, opens, .. } = *new;
         let counted = Node { gate: Gate { dependencies: new.gate.dependencies, ..old.gate }, ..*old };
         if counted == *new {
             Some(Self::Dependencies)
         } else if (Node { gate_state, opens, ..counted }) == *new {
             Some(Self::Gate)
-        } else if (Node { phase, gate_state, opens, ..*old }) == *new {
+        } else if (Node { status_kind, gate_state, opens, ..*old }) == *new {
             Some(Self::StatusKind)
-        } else if (Node { phase, gate_state, opens, ..counted }) == *new {
+        } else if (Node { status_kind, gate_state, opens, ..counted }) == *new {
             Some(Self::Turn)
         } else if has_same_place(old, new) {
             Some(Self::Counts)
@@ -109,18 +109,26 @@ impl Part {
     }
 
     fn give(self, node: &Node, values: &mut Values<'_, '_>) -> Result<(), StoreError> {
-        let Node { key, gate, gate_state, opens, phase, .. } = node;
+        let Node { key, gate, gate_state, opens, status_kind, .. } = node;
         let (on, below) = (gate.dependencies, gate.subtasks);
-        let (key, gate_state, opens, phase) = (key.0, gate_state.code(), opens.code(), phase.code());
+        let (key, gate_state, opens, status_kind) =
+            (key.0, gate_state.code(), opens.code(), status_kind.code());
         match self {
             Self::Dependencies => values.give(params![key, on.open, on.done, on.skipped, on.failed]),
             Self::Gate => {
                 values.give(params![key, on.open, on.done, on.skipped, on.failed, gate_state, opens])
             }
-            Self::StatusKind => values.give(params![key, phase, gate_state, opens]),
-            Self::Turn => {
-                values.give(params![key, on.open, on.done, on.skipped, on.failed, gate_state, opens, phase])
-            }
+            Self::StatusKind => values.give(params![key, status_kind, gate_state, opens]),
+            Self::Turn => values.give(params![
+                key,
+                on.open,
+                on.done,
+                on.skipped,
+                on.failed,
+                gate_state,
+                opens,
+                status_kind
+            ]),
             Self::Counts => values.give(params![
                 key,
                 opens,
@@ -142,7 +150,15 @@ impl Part {
 /// Returns whether all indexed columns are equal.
 fn has_same_place(old: &Node, new: &Node) -> bool {
     let place = |node: &Node| {
-        (node.parent, node.phase, node.work, node.gate_state, node.gate.trigger, node.priority, node.due)
+        (
+            node.parent,
+            node.status_kind,
+            node.work,
+            node.gate_state,
+            node.gate.trigger,
+            node.priority,
+            node.due,
+        )
     };
     place(old) == place(new)
 }
@@ -183,7 +199,7 @@ impl Session {
     pub(super) fn insert_nodes(&self, nodes: &[&Node]) -> Result<(), StoreError> {
         self.insert(one::NODE, nodes, |node, values| {
             let Node { gate, .. } = node;
-            self.live().count(|counters| *counters.of(node.phase.status()) += 1);
+            self.live().count(|counters| *counters.of(node.status_kind.status()) += 1);
             values.give(node_params!(node, gate))
         })
     }
@@ -199,11 +215,11 @@ impl Session {
 
     /// Updates the counters if the status of the task has changed.
     fn move_count(&self, old: &Node, new: &Node) {
-        if old.phase != new.phase {
+        if old.status_kind != new.status_kind {
             self.live().count(|counters| {
-                let count = counters.of(old.phase.status());
+                let count = counters.of(old.status_kind.status());
                 *count = count.saturating_sub(1);
-                *counters.of(new.phase.status()) += 1;
+                *counters.of(new.status_kind.status()) += 1;
             });
         }
     }
@@ -230,12 +246,12 @@ mod tests {
             (old, None),
             (counted, Some(Part::Dependencies)),
             (Node { gate_state: GateState::Block, opens: Entry::Waiting, ..counted }, Some(Part::Gate)),
-            (Node { phase: StatusKind::Done, ..old }, Some(Part::StatusKind)),
+            (Node { status_kind: StatusKind::Done, ..old }, Some(Part::StatusKind)),
             (
-                Node { phase: StatusKind::InProgress, gate_state: GateState::Ready, ..counted },
+                Node { status_kind: StatusKind::InProgress, gate_state: GateState::Ready, ..counted },
                 Some(Part::Turn),
             ),
-            (Node { phase: StatusKind::Done, priority: Priority::Low, ..old }, Some(Part::Whole)),
+            (Node { status_kind: StatusKind::Done, priority: Priority::Low, ..old }, Some(Part::Whole)),
             (gate(|gate| gate.undecided = true), Some(Part::Counts)),
             (gate(|gate| gate.entry = Entry::Waiting), Some(Part::Counts)),
             (gate(|gate| gate.subtasks.failed = 1), Some(Part::Counts)),

@@ -29,7 +29,7 @@ pub(super) fn node(row: &Row<'_>) -> Result<Node> {
     Ok(Node {
         key: Key(row.get(0)?),
         parent: row.get::<_, Option<u32>>(1)?.map(Key),
-        phase: code(row, 2)?,
+        status_kind: code(row, 2)?,
         work: code(row, 3)?,
         gate_state: code(row, 4)?,
         opens: code(row, 5)?,

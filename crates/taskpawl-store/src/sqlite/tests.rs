@@ -331,10 +331,12 @@ fn every_changed_column_of_a_node_is_written() {
             node.gate.dependencies = DependencyCounts { open: 31, done: 32, skipped: 33, failed: 34 };
             (node.gate_state, node.opens) = (GateState::Ready, Entry::Open);
         },
-        |node| (node.phase, node.gate_state, node.opens) = (StatusKind::Done, GateState::Skip, Entry::Shut),
+        |node| {
+            (node.status_kind, node.gate_state, node.opens) = (StatusKind::Done, GateState::Skip, Entry::Shut)
+        },
         |node| {
             node.gate.dependencies = DependencyCounts { open: 41, done: 42, skipped: 43, failed: 44 };
-            (node.phase, node.gate_state, node.opens) =
+            (node.status_kind, node.gate_state, node.opens) =
                 (StatusKind::Failed, GateState::Block, Entry::Waiting);
         },
         |node| {
@@ -346,7 +348,7 @@ fn every_changed_column_of_a_node_is_written() {
         |node| {
             (node.priority, node.work, node.gate.trigger) = (Priority::Low, Work::Manual, Trigger::AnyDone);
         },
-        |node| node.phase = StatusKind::Todo,
+        |node| node.status_kind = StatusKind::Todo,
     ];
     for (number, step) in steps.into_iter().enumerate() {
         step(&mut node);

@@ -254,7 +254,7 @@ impl Session {
     fn delete(&self, key: Key, id: &TaskId, plan: Option<&String>) -> Result<(), StoreError> {
         if let Some(old) = self.node(key).map_err(StoreError::from_view)? {
             self.live().count(|counters| {
-                let count = counters.of(old.phase.status());
+                let count = counters.of(old.status_kind.status());
                 *count = count.saturating_sub(1);
             });
         }

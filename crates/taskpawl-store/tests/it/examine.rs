@@ -78,9 +78,9 @@ impl Scene {
 
 fn lines(found: &[Diagnostic], directory: &Path) -> Vec<String> {
     let directory = format!("{}/", directory.display());
-    let line = |finding: &Diagnostic| {
-        let done = if finding.is_repaired { "mended" } else { "open" };
-        let text = format!("{} {done} | {}: {}", finding.check, finding.place, finding.message);
+    let line = |diagnostic: &Diagnostic| {
+        let done = if diagnostic.is_repaired { "mended" } else { "open" };
+        let text = format!("{} {done} | {}: {}", diagnostic.check, diagnostic.place, diagnostic.message);
         text.replace(&directory, "")
     };
     found.iter().map(line).collect()
@@ -136,7 +136,7 @@ fn derived_data_is_repaired() {
         assert_eq!(scene.examine(false), [], "{name}");
         assert_eq!(
             lines(&found, Path::new("x")).len(),
-            mended.iter().filter(|finding| finding.is_repaired).count(),
+            mended.iter().filter(|diagnostic| diagnostic.is_repaired).count(),
             "{name}"
         );
         assert!(scene.names().contains(&"tasks.db.mended-1.bak".to_owned()), "{name}: a copy is kept");
@@ -161,7 +161,10 @@ fn a_wrong_index_is_rebuilt() {
          WHERE name = 'nodes_by_phase'; PRAGMA writable_schema = RESET",
     );
     let found = scene.examine(true);
-    assert!(found.iter().any(|finding| finding.check == "index" && finding.is_repaired), "{found:?}");
+    assert!(
+        found.iter().any(|diagnostic| diagnostic.check == "index" && diagnostic.is_repaired),
+        "{found:?}"
+    );
     assert_eq!(scene.examine(false), []);
 }
 
@@ -185,12 +188,12 @@ fn lost_data_is_reported_and_left_alone() {
         let scene = Scene::new();
         scene.break_with(sql);
         let found = scene.examine(false);
-        let damage = found.iter().filter(|finding| finding.severity == Severity::Damage).cloned();
+        let damage = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Damage).cloned();
         let damage: Vec<_> = damage.collect();
         assert!(!damage.is_empty(), "{name}");
         told.push(format!("{name}\n  {}", lines(&damage, scene.directory.path()).join("\n  ")));
         let after = scene.examine(true);
-        assert!(damage.iter().all(|finding| after.contains(finding)), "{name}: {after:?}");
+        assert!(damage.iter().all(|diagnostic| after.contains(diagnostic)), "{name}: {after:?}");
     }
     insta::assert_snapshot!(told.join("\n"));
 }
@@ -205,7 +208,10 @@ fn a_damaged_file_is_found_and_left_alone() {
     fs::write(scene.path(), &bytes).unwrap();
     let _ = fs::remove_file(scene.path().with_extension("db-wal"));
     let found = scene.examine(true);
-    assert!(found.iter().any(|finding| finding.check == "integrity" && !finding.is_repaired), "{found:?}");
+    assert!(
+        found.iter().any(|diagnostic| diagnostic.check == "integrity" && !diagnostic.is_repaired),
+        "{found:?}"
+    );
     assert!(fs::read(scene.path()).unwrap() == bytes);
     let scene = Scene::json();
     fs::write(scene.path(), "{\"schemaVersion\": 1, \"tasks\"").unwrap();
@@ -234,9 +240,9 @@ fn file_modes_are_narrowed_and_leftovers_removed() {
         fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
     }
     let found = scene.examine(false);
-    let checks: Vec<_> = found.iter().map(|finding| finding.check).collect();
+    let checks: Vec<_> = found.iter().map(|diagnostic| diagnostic.check).collect();
     assert_eq!(checks, ["mode", "mode", "left_over"]);
-    assert!(scene.examine(true).iter().all(|finding| finding.is_repaired));
+    assert!(scene.examine(true).iter().all(|diagnostic| diagnostic.is_repaired));
     assert_eq!(scene.examine(false), []);
     assert!(!left.exists() && foreign.exists());
     assert_eq!(fs::metadata(scene.path()).unwrap().permissions().mode() & 0o777, 0o600);
@@ -248,7 +254,7 @@ fn gates_behind_an_unreadable_task_stay_closed() {
     scene.break_with("UPDATE tasks SET spec = 'x' WHERE key = 0; UPDATE nodes SET priority = 0");
     let before = scene.row("SELECT group_concat(dependencies_open || gate_state) FROM nodes");
     let found = scene.examine(true);
-    assert!(found.iter().any(|finding| finding.check == "unreadable"), "{found:?}");
+    assert!(found.iter().any(|diagnostic| diagnostic.check == "unreadable"), "{found:?}");
     assert_eq!(scene.row("SELECT group_concat(dependencies_open || gate_state) FROM nodes"), before);
 }
 

@@ -121,5 +121,5 @@ fn columns_match_their_text_after_a_migration() {
         .unwrap();
     assert_eq!(tools, open(&location).view(|view| view.tools()).unwrap().join(","));
     let found = examine(&location, None).unwrap();
-    assert!(found.iter().all(|finding| finding.check != "excerpt"), "{found:?}");
+    assert!(found.iter().all(|diagnostic| diagnostic.check != "excerpt"), "{found:?}");
 }

@@ -10,7 +10,7 @@ use taskpawl_model::{
 };
 use taskpawl_store::Committer;
 
-use super::happening::Happening;
+use super::event::SimulatedEvent;
 use super::report::Fault;
 use super::world::World;
 
@@ -59,7 +59,7 @@ impl World {
         this.inbox.push_back(input);
         if this.has_begun && !this.is_busy && !std::mem::replace(&mut this.is_turn_planned, true) {
             // Inputs that come meanwhile share the turn.
-            self.within(3, Happening::Turn(run));
+            self.within(3, SimulatedEvent::Turn(run));
         }
     }
 
@@ -141,7 +141,7 @@ impl World {
                 Output::Inquire(key, inquiry) => {
                     self.runs[run].inbox.push_back(Input::Granted(key, granted(inquiry)));
                 }
-                Output::Ask(key) => self.within(60, Happening::ApproverDecides { run, key }),
+                Output::Ask(key) => self.within(60, SimulatedEvent::ApproverDecides { run, key }),
                 Output::Expire(tasks) => {
                     self.coverage.add("questions expired by a run");
                     self.runner(run, Command::ExpireApprovals { tasks });
@@ -186,7 +186,7 @@ impl World {
                 self.start_tool(run, call);
             }
         }
-        self.within(8, Happening::Commit { run, round: Box::new(round) });
+        self.within(8, SimulatedEvent::Commit { run, round: Box::new(round) });
     }
 
     fn round_request(&self, run: usize, round: &Round) -> Request {
@@ -212,7 +212,7 @@ impl World {
         match outcome {
             Some(Ok(answer)) => {
                 let (answer, reports) = (Box::new(answer), round.reports);
-                self.within(8, Happening::Answer { run, answer, reports });
+                self.within(8, SimulatedEvent::Answer { run, answer, reports });
             }
             Some(Err(refusal)) => self.fail(format!("a round was refused: {refusal}")),
             None => {}
@@ -241,7 +241,7 @@ impl World {
             // Pauses end within a millisecond, and a tick comes at its beginning.
             millis = millis.min(u64::try_from(alarm.timestamp_millis() - now + 1).unwrap_or(0));
         }
-        self.after(millis, Happening::Tick { run, pause });
+        self.after(millis, SimulatedEvent::Tick { run, pause });
     }
 
     /// A pause is over, unless the run has woken up since it began.

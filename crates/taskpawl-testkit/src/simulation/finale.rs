@@ -150,7 +150,7 @@ fn unsettled_calls(view: &dyn View) -> ViewResult<Vec<String>> {
                 CallStatus::Interrupted => !is_repeatable(&call),
                 CallStatus::Skipped => true,
                 CallStatus::Pending | CallStatus::Failed | CallStatus::Cancelled => {
-                    node.phase != StatusKind::Done
+                    node.status_kind != StatusKind::Done
                 }
             };
             if !is_right {

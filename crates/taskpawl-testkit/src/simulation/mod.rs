@@ -4,8 +4,8 @@
 //! tools, delays and locks are simulated.
 
 mod dispatch;
+mod event;
 mod finale;
-mod happening;
 mod oracle;
 mod people;
 mod report;

@@ -266,7 +266,7 @@ impl World {
         if !self.tools.of_run(run).is_empty() {
             self.fail(format!("run {run} is over while its tools live"));
         }
-        let (id, intake) = (self.runs[run].id.clone(), self.runs[run].run_loop.intake().clone());
+        let (id, run_view) = (self.runs[run].id.clone(), self.runs[run].run_loop.run_view().clone());
         let (held, ready) = self.look(|view| {
             let query = |ready| taskpawl_model::Query { ready, ..taskpawl_model::Query::default() };
             let mut held = Vec::new();
@@ -277,8 +277,8 @@ impl World {
                 }
             }
             let mut ready = view.find(&query(Some(vec![Work::Calls])))?;
-            ready.retain(|key| intake.scope().is_none_or(|scope| scope.contains(key)));
-            ready.retain(|key| !intake.missing_tools().contains_key(key));
+            ready.retain(|key| run_view.scope().is_none_or(|scope| scope.contains(key)));
+            ready.retain(|key| !run_view.missing_tools().contains_key(key));
             Ok((held, ready))
         });
         if !held.is_empty() {

@@ -9,7 +9,7 @@ use taskpawl_model::{
     recovery::open_questions,
 };
 
-use super::happening::{Happening, Held};
+use super::event::{Held, SimulatedEvent};
 use super::report::Fault;
 use super::tools::{READ, WORK};
 use super::world::World;
@@ -53,7 +53,7 @@ impl World {
             }
         }
         if more > 0 {
-            self.within(80, Happening::Agent { agent, more: more - 1 });
+            self.within(80, SimulatedEvent::Agent { agent, more: more - 1 });
         }
     }
 
@@ -76,7 +76,7 @@ impl World {
         let attempt = self.record(&task).map_or(0, |record| record.body.attempt);
         self.note(|| format!("{actor} claims {task}, attempt {attempt}"));
         self.coverage.add("claims by agents");
-        self.within(500, Happening::AgentReports(Held { agent, task, attempt }));
+        self.within(500, SimulatedEvent::AgentReports(Held { agent, task, attempt }));
     }
 
     /// Renews or releases a task that the agent may or may not hold.
@@ -272,7 +272,7 @@ impl World {
             self.check_all();
         }
         if more > 0 {
-            self.within(40, Happening::Hand { more: more - 1 });
+            self.within(40, SimulatedEvent::Hand { more: more - 1 });
         }
     }
 
@@ -374,7 +374,7 @@ fn is_expired(record: &TaskRecord, now: taskpawl_model::Timestamp) -> bool {
 fn interrupted(view: &dyn View) -> ViewResult<Vec<Interrupted>> {
     let mut found = Vec::new();
     for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
-        if view.node(key)?.is_none_or(|node| node.phase != StatusKind::BlockedOther) {
+        if view.node(key)?.is_none_or(|node| node.status_kind != StatusKind::BlockedOther) {
             continue;
         }
         let Some(task) = view.task(key)? else { continue };

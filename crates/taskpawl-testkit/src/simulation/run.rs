@@ -10,7 +10,7 @@ use taskpawl_model::{
     Answer, Budget, Command, Map, Period, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskStatus,
 };
 
-use super::happening::Happening;
+use super::event::SimulatedEvent;
 use super::report::Fault;
 use super::tools::{RARE, READ, WORK, is_repeatable};
 use super::world::World;
@@ -75,7 +75,7 @@ impl World {
             is_turn_planned: false,
             pause: 0,
         });
-        self.agenda.plan(at, Happening::RunStarts(number));
+        self.agenda.plan(at, SimulatedEvent::RunStarts(number));
         number
     }
 
@@ -128,7 +128,7 @@ impl World {
         let id = self.runs[run].id.clone();
         let record = RunRecord {
             id: id.clone(),
-            scope: self.runs[run].run_loop.intake().selectors().iter().map(ToString::to_string).collect(),
+            scope: self.runs[run].run_loop.run_view().selectors().iter().map(ToString::to_string).collect(),
             params: Map::new(),
             actor: "runner".to_owned(),
             host: "here".to_owned(),
@@ -143,7 +143,7 @@ impl World {
         self.runner(run, Command::start_run(record));
         self.plan_interruptions(run);
         if !self.plan_recovery(run, true) {
-            self.within(4, Happening::RunBegins(run));
+            self.within(4, SimulatedEvent::RunBegins(run));
         }
     }
 
@@ -153,14 +153,14 @@ impl World {
         }
         if self.rules.crashes && self.random.chance(85) {
             let latest = [15, 60, 200, 500][self.random.below(4)];
-            self.within(latest, Happening::Crash(run));
+            self.within(latest, SimulatedEvent::Crash(run));
         }
         if self.rules.signals && self.random.chance(60) {
             let first = self.random.below_u64(150);
-            self.after(first, Happening::Signal(run));
+            self.after(first, SimulatedEvent::Signal(run));
             if self.random.chance(60) {
                 let second = first + self.random.below_u64(80);
-                self.after(second, Happening::Signal(run));
+                self.after(second, SimulatedEvent::Signal(run));
             }
         }
     }
@@ -180,7 +180,7 @@ impl World {
         self.note(|| format!("run {run} recovers {:?}", plan.summary()));
         self.coverage.add("recoveries");
         self.runs[run].is_busy = true;
-        self.within(12, Happening::Recovery { run, is_first, commands: plan.commands() });
+        self.within(12, SimulatedEvent::Recovery { run, is_first, commands: plan.commands() });
         true
     }
 
@@ -199,7 +199,7 @@ impl World {
         self.check_all();
         self.runs[run].is_busy = false;
         if is_first {
-            self.within(4, Happening::RunBegins(run));
+            self.within(4, SimulatedEvent::RunBegins(run));
         } else {
             self.turn(run);
         }
@@ -210,7 +210,7 @@ impl World {
             return;
         }
         let Self { store, runs, .. } = self;
-        let waiting = store.look(|view| runs[run].run_loop.intake().tasks_with_tools(view));
+        let waiting = store.look(|view| runs[run].run_loop.run_view().tasks_with_tools(view));
         let waiting = waiting.unwrap_or_default();
         if !waiting.is_empty() {
             self.runner(run, Command::ToolsKnown { tasks: waiting });
@@ -256,7 +256,7 @@ impl World {
             self.coverage.add("crashes in pauses");
         }
         self.runs[run].phase = Phase::Killed;
-        self.within(300, Happening::ToolsGone(run));
+        self.within(300, SimulatedEvent::ToolsGone(run));
         if self.random.chance(85) && self.runs.len() < 10 {
             let at = self.now + self.random.below_u64(250);
             self.add_run(at);

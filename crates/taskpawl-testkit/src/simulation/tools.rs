@@ -7,7 +7,7 @@ use serde_json::Value;
 use taskpawl_model::run_loop::{EndedCall, Input};
 use taskpawl_model::{CallEnd, CallError, CallRecord, Key, Report, StartedCall};
 
-use super::happening::Happening;
+use super::event::SimulatedEvent;
 use super::report::Fault;
 use super::world::World;
 use crate::random::Random;
@@ -121,7 +121,7 @@ impl World {
             let ended = living.end(0, &mut self.random);
             self.runs[run].inbox.push_back(ended);
         } else {
-            self.after(millis, Happening::ToolEnds(tool));
+            self.after(millis, SimulatedEvent::ToolEnds(tool));
         }
     }
 
@@ -165,7 +165,7 @@ impl World {
     pub(super) fn kill_tools(&mut self, run: usize, task: Option<Key>) {
         for tool in self.tools.kill(run, task) {
             self.coverage.add("tools killed");
-            self.within(60, Happening::ToolEnds(tool));
+            self.within(60, SimulatedEvent::ToolEnds(tool));
         }
     }
 

@@ -6,7 +6,7 @@ use taskpawl_model::{
 };
 use taskpawl_store::{Committer, Location};
 
-use super::happening::{Agenda, Happening};
+use super::event::{Agenda, SimulatedEvent};
 use super::oracle::Oracle;
 use super::report::{Broken, Coverage, Fault, Played};
 use super::run::Run;
@@ -128,21 +128,21 @@ impl World {
         }
         for agent in 0..self.random.below(4) {
             let (at, more) = (self.random.below_u64(150), 3 + self.random.below(12));
-            self.agenda.plan(at, Happening::Agent { agent, more });
+            self.agenda.plan(at, SimulatedEvent::Agent { agent, more });
         }
         if self.rules.hands {
             let (at, more) = (self.random.below_u64(60), 4 + self.random.below(30));
-            self.agenda.plan(at, Happening::Hand { more });
+            self.agenda.plan(at, SimulatedEvent::Hand { more });
         }
     }
 
     /// Processes all happenings, including those that they cause.
     pub(super) fn go_on(&mut self) {
-        while let Some((at, happening)) = self.agenda.next() {
+        while let Some((at, event)) = self.agenda.next() {
             self.now = at;
             self.step += 1;
             self.coverage.add("steps");
-            self.happen(happening);
+            self.happen(event);
             if self.step > MAX_STEPS {
                 self.fail(format!("it has not ended after {MAX_STEPS} steps"));
             }
@@ -153,34 +153,36 @@ impl World {
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::RunStarts(run) => self.start_run(run),
-            Happening::Recovery { run, is_first, commands } => self.commit_recovery(run, is_first, commands),
-            Happening::RunBegins(run) => self.begin_run(run),
-            Happening::Commit { run, round } => self.commit_round(run, *round),
-            Happening::Answer { run, answer, reports } => self.answer(run, *answer, &reports),
-            Happening::Turn(run) => self.turn(run),
-            Happening::Tick { run, pause } => self.tick(run, pause),
-            Happening::ApproverDecides { run, key } => self.approver_decides(run, key),
-            Happening::Signal(run) => self.signal(run),
-            Happening::Crash(run) => self.crash(run),
-            Happening::ToolsGone(run) => self.end_tools(run),
-            Happening::ToolEnds(tool) => self.end_tool(tool),
-            Happening::Agent { agent, more } => self.agent(agent, more),
-            Happening::AgentReports(held) => self.agent_reports(&held),
-            Happening::Hand { more } => self.hand(more),
+    fn happen(&mut self, event: SimulatedEvent) {
+        match event {
+            SimulatedEvent::RunStarts(run) => self.start_run(run),
+            SimulatedEvent::Recovery { run, is_first, commands } => {
+                self.commit_recovery(run, is_first, commands)
+            }
+            SimulatedEvent::RunBegins(run) => self.begin_run(run),
+            SimulatedEvent::Commit { run, round } => self.commit_round(run, *round),
+            SimulatedEvent::Answer { run, answer, reports } => self.answer(run, *answer, &reports),
+            SimulatedEvent::Turn(run) => self.turn(run),
+            SimulatedEvent::Tick { run, pause } => self.tick(run, pause),
+            SimulatedEvent::ApproverDecides { run, key } => self.approver_decides(run, key),
+            SimulatedEvent::Signal(run) => self.signal(run),
+            SimulatedEvent::Crash(run) => self.crash(run),
+            SimulatedEvent::ToolsGone(run) => self.end_tools(run),
+            SimulatedEvent::ToolEnds(tool) => self.end_tool(tool),
+            SimulatedEvent::Agent { agent, more } => self.agent(agent, more),
+            SimulatedEvent::AgentReports(held) => self.agent_reports(&held),
+            SimulatedEvent::Hand { more } => self.hand(more),
         }
     }
 
-    pub(super) fn after(&mut self, millis: u64, happening: Happening) {
-        self.agenda.plan(self.now + millis, happening);
+    pub(super) fn after(&mut self, millis: u64, event: SimulatedEvent) {
+        self.agenda.plan(self.now + millis, event);
     }
 
     /// Schedules something at a random time within `millis`.
-    pub(super) fn within(&mut self, millis: u64, happening: Happening) {
+    pub(super) fn within(&mut self, millis: u64, event: SimulatedEvent) {
         let delay = self.random.below_u64(millis + 1);
-        self.after(delay, happening);
+        self.after(delay, event);
     }
 
     pub(super) fn time(&self) -> Timestamp {

@@ -116,8 +116,8 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
     if let Some(said) = of_memory(profile, outcome) {
         return Some(said);
     }
-    let walls = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
-    of_lines(walls, &outcome.stderr.text).or_else(|| {
+    let context = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
+    of_lines(context, &outcome.stderr.text).or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
     })
@@ -182,9 +182,9 @@ async fn looked_up(look: impl FnOnce() -> Option<String> + Send + 'static) -> Op
     ScanBounds::default().at_most(MAX_LOOK).run(move |_| Ok(look())).await.ok().flatten()
 }
 
-fn of_lines(walls: DenialContext<'_>, said: &str) -> Option<String> {
+fn of_lines(context: DenialContext<'_>, said: &str) -> Option<String> {
     let mut lines = said.lines().rev().take(LINES);
-    lines.find_map(|line| of_own(walls, line).or_else(|| of_line(walls, line)))
+    lines.find_map(|line| of_own(context, line).or_else(|| of_line(context, line)))
 }
 
 /// Returns what of its sandbox keeps a program from being started.
@@ -215,9 +215,9 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
 }
 
 /// No flag opens what is ours, but there is another way to the plan.
-fn of_own(walls: DenialContext<'_>, line: &str) -> Option<String> {
+fn of_own(context: DenialContext<'_>, line: &str) -> Option<String> {
     let is_own =
-        || paths(line).iter().any(|path| is_within(&plain(&walls.cwd.join(path)), &walls.unopened.own));
+        || paths(line).iter().any(|path| is_within(&plain(&context.cwd.join(path)), &context.unopened.own));
     ((says(line, &DENIED) || says(line, &MISSING)) && is_own()).then(|| {
         "the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it".to_owned()
     })
@@ -236,8 +236,8 @@ fn has_words(text: &str, words: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(is_inner) && !text[at + words.len()..].starts_with(is_inner))
 }
 
-fn of_line(walls: DenialContext<'_>, line: &str) -> Option<String> {
-    let DenialContext { profile, cwd, unopened } = walls;
+fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
+    let DenialContext { profile, cwd, unopened } = context;
     let says = |phrases: &[&str]| says(line, phrases);
     if profile.network == Network::None && says(&UNREACHABLE) {
         return Some(NO_NETWORK.to_owned());
@@ -274,9 +274,9 @@ fn of_line(walls: DenialContext<'_>, line: &str) -> Option<String> {
         return Some(unreadable(profile, unopened, &path));
     }
     if says(&DENIED) {
-        return paths(line).iter().find_map(|path| denied(walls, &plain(&cwd.join(path)), line));
+        return paths(line).iter().find_map(|path| denied(context, &plain(&cwd.join(path)), line));
     }
-    unseen(walls, line)
+    unseen(context, line)
 }
 
 /// Returns which place is there and not for the program: what is hidden stands there empty, and what is elsewhere not at all.

@@ -239,7 +239,7 @@ impl Importing<'_> {
 
 fn has_open_subtask(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     for subtask in draft.subtasks(key)? {
-        if matches!(draft.node(subtask)?.phase.outcome_above(), Outcome::Open | Outcome::Failed) {
+        if matches!(draft.node(subtask)?.status_kind.outcome_above(), Outcome::Open | Outcome::Failed) {
             return Ok(true);
         }
     }

@@ -131,8 +131,8 @@ fn names_alone_are_protected_where_only_one_place_can_be_meant() {
     };
     let met = |line: &str| {
         let unopened = Unopened::default();
-        let walls = DenialContext { profile: &profile, cwd: Path::new("/p"), unopened: &unopened };
-        let said = of_lines(walls, line)?;
+        let context = DenialContext { profile: &profile, cwd: Path::new("/p"), unopened: &unopened };
+        let said = of_lines(context, line)?;
         Some(said.split('`').nth(1).unwrap_or_default().to_owned())
     };
     for (line, place) in [
@@ -299,8 +299,8 @@ fn no_flag_is_named_for_what_no_flag_opens() {
     let top = dir.path().to_str().unwrap();
     let said = |line: &str| {
         let unopened = closed.unopened();
-        let walls = DenialContext { profile: &profile, cwd: &at("p"), unopened: &unopened };
-        of_lines(walls, &line.replace("[]", top)).unwrap_or_default().replace(top, "[]")
+        let context = DenialContext { profile: &profile, cwd: &at("p"), unopened: &unopened };
+        of_lines(context, &line.replace("[]", top)).unwrap_or_default().replace(top, "[]")
     };
     insta::assert_snapshot!(said("sh: 1: cannot create []/home/.config/taskpawl/config.toml: Read-only file system"), @"`[]/home/.config/taskpawl/config.toml` is kept from programs, because it decides about them, and no flag opens it; change it yourself, outside of the run");
     insta::assert_snapshot!(said("touch: cannot touch 'infra/a': Read-only file system"), @"`[]/p/infra/a` is protected in the sandbox, because `protect` in `[sandbox]` of the configuration names `[]/p/infra`, and no flag opens it; take it out there to let programs in");

@@ -6,7 +6,7 @@ use taskpawl_model::{Answer, Command, Key, Report, Round, RunId, TaskId};
 
 /// Something that happens at a point in simulated time. Runs and tools are referred to by number.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(super) enum SimulatedEvent {
     /// A process starts a run: it writes the run record and looks for dead runs.
     RunStarts(usize),
     /// The commit of a recovery.
@@ -50,17 +50,17 @@ pub(super) struct Held {
 /// Future happenings in order. Those at the same time happen in the order in which they were scheduled.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    entries: BTreeMap<(u64, u64), Happening>,
+    entries: BTreeMap<(u64, u64), SimulatedEvent>,
     planned: u64,
 }
 
 impl Agenda {
-    pub(super) fn plan(&mut self, at: u64, happening: Happening) {
+    pub(super) fn plan(&mut self, at: u64, event: SimulatedEvent) {
         self.planned += 1;
-        self.entries.insert((at, self.planned), happening);
+        self.entries.insert((at, self.planned), event);
     }
 
-    pub(super) fn next(&mut self) -> Option<(u64, Happening)> {
-        self.entries.pop_first().map(|((at, _), happening)| (at, happening))
+    pub(super) fn next(&mut self) -> Option<(u64, SimulatedEvent)> {
+        self.entries.pop_first().map(|((at, _), event)| (at, event))
     }
 }
