@@ -307,7 +307,7 @@ impl Connection {
     fn serve(&self) -> Result<(), Broken> {
         match self.next()? {
             Some((AccessRequest::Hello { .. }, _)) => {
-                self.say(&AccessReply::Handshake(&self.access.handshake))?
+                self.say(&AccessReply::Handshake(&self.access.handshake))?;
             }
             Some(_) => return Err(senseless("a conversation begins with `hello`")),
             None => return Ok(()),

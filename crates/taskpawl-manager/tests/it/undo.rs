@@ -73,7 +73,7 @@ fn commands_are_undone_in_reverse_order_and_can_be_redone() {
         match step {
             "create" => fixture.create("a"),
             "update" => {
-                drop(fixture.accept(fixture.manager.update("a", fields(json!({"labels": ["x"]})), None)))
+                drop(fixture.accept(fixture.manager.update("a", fields(json!({"labels": ["x"]})), None)));
             }
             "call" => {
                 let call = new_task("x calls=1").calls.remove(0);

@@ -183,8 +183,8 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let scope = select(view, &options.only)?;
     let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
     let durations = Durations::load(view)?;
-    let taker = RunnerLimits { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
-    let ranks = Lengths::load(view, &durations, &taker)?.ranks();
+    let limits = RunnerLimits { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
+    let ranks = Lengths::load(view, &durations, &limits)?.ranks();
     let mut board = ForecastTasks::load(view)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;
@@ -197,11 +197,11 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
         durations.of(node.key).0.saturating_mul(rounds.max(1))
     };
     let fails = |key: Key| looks.get(&key).and_then(|look| look.verdict.denied.as_deref());
-    let player =
+    let rules =
         |jobs, takes| SimulationRules { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
     // Played twice: with durations for the start times, and with unlimited jobs and equal durations for the waves.
-    let timed = player(jobs, &takes).play(&mut board.clone())?;
-    let steps = player(usize::MAX, &|_, _| 1).play(&mut board)?;
+    let timed = rules(jobs, &takes).play(&mut board.clone())?;
+    let steps = rules(usize::MAX, &|_, _| 1).play(&mut board)?;
     let writer = Writer { board: &board, durations: &durations, looks: &looks };
     let left = writer.left(&is_inside)?;
     Ok(Forecast {

@@ -76,7 +76,9 @@ impl Questions {
                 settled.push(*key);
             }
         }
-        settled.into_iter().for_each(|key| self.close(key, &mut outputs));
+        for key in settled {
+            self.close(key, &mut outputs);
+        }
         Ok(outputs)
     }
 

@@ -332,7 +332,8 @@ fn every_changed_column_of_a_node_is_written() {
             (node.gate_state, node.opens) = (GateState::Ready, Entry::Open);
         },
         |node| {
-            (node.status_kind, node.gate_state, node.opens) = (StatusKind::Done, GateState::Skip, Entry::Shut)
+            (node.status_kind, node.gate_state, node.opens) =
+                (StatusKind::Done, GateState::Skip, Entry::Shut);
         },
         |node| {
             node.gate.dependencies = DependencyCounts { open: 41, done: 42, skipped: 43, failed: 44 };

@@ -91,7 +91,7 @@ impl World {
         let alive = ids.filter(|id| self.is_alive(id)).cloned().collect();
         let now = self.time();
         let Self { store, runs, .. } = self;
-        let outputs = drive(&mut runs[run].run_loop, &mut SimulatedHost { store, alive, now });
+        let outputs = drive(&mut runs[run].driven, &mut SimulatedHost { store, alive, now });
         outputs.unwrap_or_else(|ScopeGone| {
             self.note(|| format!("the scope of run {run} is gone"));
             self.crash(run);
@@ -236,8 +236,8 @@ impl World {
         let this = &mut self.runs[run];
         this.pause += 1;
         let pause = this.pause;
-        let mut millis = u64::try_from(this.run_loop.pause().as_millis()).unwrap_or(u64::MAX);
-        if let Some(alarm) = this.run_loop.next_alarm() {
+        let mut millis = u64::try_from(this.driven.pause().as_millis()).unwrap_or(u64::MAX);
+        if let Some(alarm) = this.driven.next_alarm() {
             // Pauses end within a millisecond, and a tick comes at its beginning.
             millis = millis.min(u64::try_from(alarm.timestamp_millis() - now + 1).unwrap_or(0));
         }

@@ -266,7 +266,7 @@ impl World {
         if !self.tools.of_run(run).is_empty() {
             self.fail(format!("run {run} is over while its tools live"));
         }
-        let (id, run_view) = (self.runs[run].id.clone(), self.runs[run].run_loop.run_view().clone());
+        let (id, run_view) = (self.runs[run].id.clone(), self.runs[run].driven.run_view().clone());
         let (held, ready) = self.look(|view| {
             let query = |ready| taskpawl_model::Query { ready, ..taskpawl_model::Query::default() };
             let mut held = Vec::new();

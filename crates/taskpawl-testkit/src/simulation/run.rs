@@ -18,7 +18,7 @@ use crate::RandomPlan;
 
 /// Lifecycle of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum Lifecycle {
     Planned,
     Alive,
     /// The process is dead. Its supervisor still ends its tools, and holds the lock until then.
@@ -29,8 +29,9 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: RunId,
-    pub(super) run_loop: RunLoop,
-    phase: Phase,
+    /// The loop that ships, driven with virtual time.
+    pub(super) driven: RunLoop,
+    lifecycle: Lifecycle,
     pub(super) inbox: VecDeque<Input>,
     /// A recovery is being committed; the run processes nothing else until then.
     pub(super) is_busy: bool,
@@ -61,14 +62,14 @@ impl World {
             has_approver: !self.is_quiet && self.random.chance(20),
             ..LoopOptions::default()
         };
-        let mut run_loop = RunLoop::new(id.clone(), options, Self::time_at(at));
+        let mut driven = RunLoop::new(id.clone(), options, Self::time_at(at));
         if self.has_fault(Fault::IgnoresOthers) {
-            run_loop.ignore_other_writers();
+            driven.ignore_other_writers();
         }
         self.runs.push(Run {
             id,
-            run_loop,
-            phase: Phase::Planned,
+            driven,
+            lifecycle: Lifecycle::Planned,
             inbox: VecDeque::new(),
             is_busy: false,
             has_begun: false,
@@ -110,25 +111,26 @@ impl World {
     pub(super) fn is_alive(&self, run: &RunId) -> bool {
         let early = self.has_fault(Fault::LockFreesEarly);
         self.runs.iter().any(|other| {
-            other.id == *run && (other.phase == Phase::Alive || (other.phase == Phase::Killed && !early))
+            other.id == *run
+                && (other.lifecycle == Lifecycle::Alive || (other.lifecycle == Lifecycle::Killed && !early))
         })
     }
 
     pub(super) fn lives(&self, run: usize) -> bool {
-        self.runs[run].phase == Phase::Alive
+        self.runs[run].lifecycle == Lifecycle::Alive
     }
 
     pub(super) fn start_run(&mut self, run: usize) {
         self.note(|| format!("run {run} starts"));
         self.coverage.add("runs");
-        if self.runs.iter().any(|other| other.phase == Phase::Alive) {
+        if self.runs.iter().any(|other| other.lifecycle == Lifecycle::Alive) {
             self.coverage.add("runs beside another");
         }
-        self.runs[run].phase = Phase::Alive;
+        self.runs[run].lifecycle = Lifecycle::Alive;
         let id = self.runs[run].id.clone();
         let record = RunRecord {
             id: id.clone(),
-            scope: self.runs[run].run_loop.run_view().selectors().iter().map(ToString::to_string).collect(),
+            scope: self.runs[run].driven.run_view().selectors().iter().map(ToString::to_string).collect(),
             params: Map::new(),
             actor: "runner".to_owned(),
             host: "here".to_owned(),
@@ -210,7 +212,7 @@ impl World {
             return;
         }
         let Self { store, runs, .. } = self;
-        let waiting = store.look(|view| runs[run].run_loop.run_view().tasks_with_tools(view));
+        let waiting = store.look(|view| runs[run].driven.run_view().tasks_with_tools(view));
         let waiting = waiting.unwrap_or_default();
         if !waiting.is_empty() {
             self.runner(run, Command::ToolsKnown { tasks: waiting });
@@ -229,13 +231,13 @@ impl World {
     }
 
     pub(super) fn finish(&mut self, run: usize) {
-        let was_stopped = self.runs[run].run_loop.stop() != Stop::No;
+        let was_stopped = self.runs[run].driven.stop() != Stop::No;
         self.note(|| format!("run {run} is over"));
         self.check_end_of(run, was_stopped);
         self.coverage.add(if was_stopped { "runs stopped" } else { "runs finished" });
         let id = self.runs[run].id.clone();
         self.runner(run, Command::FinishRun { id, exit: 0, counts: BTreeMap::new() });
-        self.runs[run].phase = Phase::Over;
+        self.runs[run].lifecycle = Lifecycle::Over;
     }
 
     /// Kills a run: its memory is lost, and its tools run until its supervisor ends them.
@@ -252,10 +254,10 @@ impl World {
         if !self.runs[run].has_begun {
             self.coverage.add("crashes while recovering");
         }
-        if self.runs[run].run_loop.next_alarm().is_some() {
+        if self.runs[run].driven.next_alarm().is_some() {
             self.coverage.add("crashes in pauses");
         }
-        self.runs[run].phase = Phase::Killed;
+        self.runs[run].lifecycle = Lifecycle::Killed;
         self.within(300, SimulatedEvent::ToolsGone(run));
         if self.random.chance(85) && self.runs.len() < 10 {
             let at = self.now + self.random.below_u64(250);
@@ -269,6 +271,6 @@ impl World {
             self.tools.living.remove(&tool);
             self.coverage.add("tools ended after a crash");
         }
-        self.runs[run].phase = Phase::Over;
+        self.runs[run].lifecycle = Lifecycle::Over;
     }
 }

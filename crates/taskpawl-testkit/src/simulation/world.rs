@@ -157,7 +157,7 @@ impl World {
         match event {
             SimulatedEvent::RunStarts(run) => self.start_run(run),
             SimulatedEvent::Recovery { run, is_first, commands } => {
-                self.commit_recovery(run, is_first, commands)
+                self.commit_recovery(run, is_first, commands);
             }
             SimulatedEvent::RunBegins(run) => self.begin_run(run),
             SimulatedEvent::Commit { run, round } => self.commit_round(run, *round),
