@@ -1,8 +1,9 @@
 //! A cgroup for the limits that all programs of a supervisor share.
 //!
-//! It is made beside that of this process, where that may be (`systemd-run --user --scope`), else in it. The second takes more where
-//! the system has delegated that cgroup and everybody is still right in it: the kernel hands memory down only from a cgroup without
-//! processes of its own, so they move into a leaf first.
+//! The new cgroup is a sibling of the supervisor's cgroup if the system allows that (`systemd-run --user --scope`). Otherwise it is a
+//! child. A child may need more work where the system has delegated the supervisor's cgroup and processes are still directly in it. The
+//! kernel lets a cgroup pass the memory controller to its children only while it has no processes of its own, so they are moved into a leaf
+//! first.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -13,26 +14,30 @@ use std::time::Duration;
 
 use crate::profile::ResourceLimits;
 
-/// The leaf for those who were in a delegated cgroup. The engine is in it, so it goes when the cgroup itself does.
+/// The leaf for processes that were directly in a delegated cgroup. It is never removed here: the engine itself is in it, so it goes with
+/// the delegated cgroup.
 const LEAF: &str = "taskpawl";
 
-/// How often those who are in a cgroup are moved: meanwhile they may start others.
+/// Rounds of moving the processes out of a cgroup. They can start further processes during a round, so one round may not be enough.
 const ROUNDS: usize = 5;
 
-/// How often somebody else's turn is waited for, and how long each time: a turn takes milliseconds.
+/// Attempts to get the lock on a cgroup directory, and the pause between them. The lock is normally held for milliseconds.
 const TURNS: usize = 200;
 const TURN: Duration = Duration::from_millis(10);
 
-/// Whether this process has entered a cgroup of its own.
+/// Set once this process is in a cgroup that it created.
 static HAS_OWN: AtomicBool = AtomicBool::new(false);
 
-/// Makes a cgroup with the limits and enters it, where one may be made: beside that of this process or in it.
+/// Creates a cgroup with the limits, as a sibling or as a child of the current one, and moves this process into it.
+///
+/// Returns the path of the new cgroup, which the caller removes at the end. The error is a reason for the list of gaps.
 pub(super) fn enter(limits: &ResourceLimits) -> Result<PathBuf, String> {
     let place = Place::of_this_process().ok_or("there is no cgroup of version 2")?;
     let entered = place.enter(limits, std::process::id());
     if entered.is_ok() {
         HAS_OWN.store(true, Ordering::Relaxed);
     }
+    // An error is a gap and no refusal: many systems delegate no cgroup.
     entered.map_err(|error| format!("no cgroup is delegated ({error})"))
 }
 
@@ -40,17 +45,17 @@ pub(super) fn has_own() -> bool {
     HAS_OWN.load(Ordering::Relaxed)
 }
 
-/// Removes a cgroup whose processes are gone.
+/// Removes a cgroup that has no processes any more.
 pub(crate) fn leave(cgroup: &Path) {
-    // One that stays behind is empty and limits nobody.
+    // If the removal fails, an empty cgroup stays behind, which limits no process.
     let _ = std::fs::remove_dir(cgroup);
 }
 
-/// Where a process is among cgroups.
+/// The position of a process in the cgroup tree.
 struct Place {
-    /// The directory of all of them.
+    /// The root of the cgroup file system.
     top: PathBuf,
-    /// That of the cgroup which the process is in.
+    /// The directory of the cgroup that the process is in.
     own: PathBuf,
 }
 
@@ -64,9 +69,9 @@ impl Place {
         Some(Self { top, own })
     }
 
-    /// Makes a cgroup for a process and puts it in there.
+    /// Creates a cgroup for `process` and moves the process into it.
     fn enter(&self, limits: &ResourceLimits, process: u32) -> io::Result<PathBuf> {
-        // Another supervisor that empties the cgroup must not take this process out of the one it has just entered.
+        // Without the lock, another supervisor that empties this cgroup could move this process out of the new cgroup again.
         let _turn = self.turn()?;
         let name = format!("taskpawl-{process}");
         if let Some(beside) = self.beside().map(|parent| parent.join(&name))
@@ -76,7 +81,8 @@ impl Place {
         }
         let within = self.own.join(&name);
         match make(&within, limits, process) {
-            // The kernel makes the files of those controllers alone that are handed down.
+            // The files of a controller exist only if the parent has enabled it for its children; `NotFound` therefore means that it has
+            // not.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.hand_down(limits, process)?;
                 make(&within, limits, process)?;
@@ -87,10 +93,13 @@ impl Place {
     }
 
     fn beside(&self) -> Option<&Path> {
+        // The root cgroup has no parent directory in which a sibling could be created.
         if self.own == self.top { None } else { self.own.parent() }
     }
 
-    /// Waits until nobody else makes cgroups here. Not for ever: whoever can see the directory can keep others waiting.
+    /// Locks the directory against other processes that create cgroups in it.
+    ///
+    /// The wait is bounded: any process that can open the directory can hold the lock for ever.
     fn turn(&self) -> io::Result<File> {
         let directory = File::open(&self.own)?;
         for _ in 0..TURNS {
@@ -103,8 +112,10 @@ impl Place {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody else holds it"))
     }
 
-    /// Hands the controllers of the limits down, after everybody in the cgroup has moved into a leaf. The kernel insists on that for
-    /// memory alone; with processes it would take the cgroup as one for threads, in which nothing else can be limited.
+    /// Enables the controllers of the limits for the children of this cgroup, after its processes have moved into a leaf.
+    ///
+    /// The kernel requires an empty cgroup only for the memory controller. With `pids` alone it would accept processes, but would turn the
+    /// cgroup into a threaded domain, and other controllers cannot be enabled in one.
     fn hand_down(&self, limits: &ResourceLimits, process: u32) -> io::Result<()> {
         let controls = self.own.join("cgroup.subtree_control");
         let wanted = [("+memory", limits.memory), ("+pids", limits.processes)];
@@ -112,6 +123,7 @@ impl Place {
         let wanted = wanted.join(" ");
         self.empty(process)?;
         for _ in 0..ROUNDS {
+            // `ResourceBusy` means that a process was started in the cgroup after it had been emptied.
             match write(&controls, &wanted) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => self.empty(process)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -124,7 +136,7 @@ impl Place {
         write(&controls, &wanted)
     }
 
-    /// Moves whoever is in the cgroup into a leaf of it.
+    /// Moves all processes of the cgroup into its leaf.
     fn empty(&self, process: u32) -> io::Result<()> {
         if !self.is_delegated()? {
             let problem = format!("`{}` belongs to somebody else", self.own.display());
@@ -141,13 +153,17 @@ impl Place {
             if other == process.to_string() {
                 moved?;
             }
-            // Of the others somebody may have ended; who stays is moved in the next round, or makes the last one fail.
+            // Another process may have ended meanwhile, so its error is ignored. A process that stays is moved in the next round, or makes
+            // the last round fail.
         }
         Ok(())
     }
 
-    /// Returns whether the cgroup is left to those who are in it: to an ordinary user, who is this one, or by whoever made a namespace
-    /// with it at the top. The administrator may write those of all services, and the one of the whole machine, which alone has no type.
+    /// Returns whether this user may rearrange the cgroup.
+    ///
+    /// That is so if the cgroup belongs to an ordinary user, who is the current one, or if it is the top of a cgroup namespace. File
+    /// permissions do not answer this for root, who may write the cgroups of all services and that of the machine. The cgroup of the
+    /// machine is recognized by its missing `cgroup.type`.
     fn is_delegated(&self) -> io::Result<bool> {
         if self.own == self.top {
             return Ok(self.own.join("cgroup.type").exists());
@@ -158,7 +174,7 @@ impl Place {
 }
 
 fn make(cgroup: &Path, limits: &ResourceLimits, process: u32) -> io::Result<()> {
-    // Left behind by an engine that was killed, whose supervisor had the same number.
+    // An engine that was killed leaves its cgroup behind, and the number of its supervisor may be in use again.
     leave(cgroup);
     std::fs::create_dir(cgroup)?;
     let enter = || {
@@ -175,11 +191,13 @@ fn limit(cgroup: &Path, limits: &ResourceLimits) -> io::Result<()> {
         }
     }
     let swap = cgroup.join("memory.swap.max");
-    // What is beyond the limit is not to go to the disk instead. Kernels without swap have no such file.
+    // Without this the kernel would swap the memory beyond the limit out instead of enforcing the limit. Kernels without swap have no such
+    // file.
     if limits.memory.is_some() && swap.exists() { write(&swap, "0") } else { Ok(()) }
 }
 
-/// Writes a file that has to be there: the kernel makes those of the controllers that were handed down.
+/// Writes to an existing file. The file is never created: the kernel makes the files of enabled controllers, and `NotFound` tells the
+/// caller that a controller is not enabled.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     use io::Write;
 
@@ -193,7 +211,7 @@ mod tests {
     const LIMITS: ResourceLimits =
         ResourceLimits { open_files: 1024, processes: Some(40), memory: Some(1 << 30) };
 
-    /// A directory with the files that the kernel would make.
+    /// Creates a directory with the files that the kernel would make in a cgroup.
     fn directory(files: &[&str]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         for file in files {
@@ -227,7 +245,7 @@ mod tests {
         assert!(!cgroup.exists());
     }
 
-    /// A stand-in for a cgroup that was delegated, with whom it says to be in it.
+    /// Creates a substitute for a delegated cgroup that lists `processes` as its members.
     fn delegated(processes: &str) -> (tempfile::TempDir, Place) {
         let directory = directory(&["cgroup.subtree_control", "cgroup.type"]);
         std::fs::write(directory.path().join("cgroup.procs"), processes).unwrap();
@@ -251,7 +269,7 @@ mod tests {
 
     #[test]
     fn who_is_in_a_delegated_cgroup_moves_into_a_leaf() {
-        // A file keeps what was written last, and begins anew nowhere: longer numbers come last.
+        // A real file keeps the last write only and does not truncate the previous one, so the longest number has to be the last one.
         let (directory, place) = delegated("7\n12\n345\n");
         place.empty(7).unwrap();
         let moved = std::fs::read_to_string(directory.path().join(LEAF).join("cgroup.procs")).unwrap();

@@ -10,12 +10,12 @@ use super::{cgroup, landlock_rules, mounts, namespaces, privileges, syscalls};
 use crate::faults::{self, Fault};
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
 
-/// Why a profile cannot be enforced, for the person who has to do something about it.
+/// The reason why a profile cannot be enforced, with advice for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) missing: String,
     pub(crate) advice: String,
-    /// What has to be put away when this process has ended.
+    /// The cgroup that was entered before the failure. The parent removes it after the end of this process.
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -24,7 +24,7 @@ impl Refusal {
         Self { missing: missing.into(), advice: advice.into(), cgroup: None }
     }
 
-    /// A step that works on every system that comes so far, as far as is known.
+    /// The failure of a step that works on every system that meets the earlier checks.
     pub(super) fn step(step: &str, error: impl Display) -> Self {
         Self::new(
             format!("{step} failed ({error})"),
@@ -33,21 +33,22 @@ impl Refusal {
     }
 }
 
-/// What is in force, and what has to be put away after the last program.
+/// The restrictions in force, and the cgroup to remove after the last program.
 #[derive(Debug)]
 pub(crate) struct Enforced {
     pub(crate) enforcement: Enforcement,
     pub(crate) cgroup: Option<PathBuf>,
-    /// The rules behind which each program of a call is put, so that those of other calls do not look into it.
+    /// A Landlock ruleset that each program of a call puts itself under, so that programs of other calls cannot trace it.
     pub(crate) room: Option<OwnedFd>,
 }
 
-/// Puts this process, which must have one thread, into a sandbox that it cannot leave.
+/// Puts this process into a sandbox that it cannot leave. The process must have exactly one thread.
 ///
-/// After an error some of it may be in force; then nothing may be started.
+/// After an error some restrictions may already be in force. The process must not start programs then.
 pub(crate) fn enforce(profile: &Profile) -> Result<Enforced, Refusal> {
     let (level, gaps) = (profile.level, profile.gaps.clone());
     let mut enforcement = Enforcement { level, gaps, ..Enforcement::default() };
+    // First: a new cgroup needs write access to `/sys/fs/cgroup`, which the later steps take away.
     let cgroup = limited(profile, &mut enforcement.gaps);
     enforcement.cgroup = cgroup.is_some();
     match confine(profile, &mut enforcement) {
@@ -56,12 +57,12 @@ pub(crate) fn enforce(profile: &Profile) -> Result<Enforced, Refusal> {
     }
 }
 
-/// Does all but the limits of a cgroup, which are there. Returns the rules for each call.
+/// Applies everything except the cgroup, which is set up before. Returns the ruleset for each call.
 fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<OwnedFd>, Refusal> {
     let places = Places::of(profile);
     places.check()?;
     places.describe_gaps(&mut enforcement.gaps);
-    // Before the namespace of the network is left: the kernel lists the sockets of the own one alone.
+    // Before the network namespace is left: the kernel lists only the sockets of the current namespace.
     let sockets = Sockets::list();
     let namespaces = namespaces::enter(wants_own_network(profile));
     enforcement.network = network_wall(profile, &namespaces, &mut enforcement.gaps);
@@ -71,12 +72,13 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
     enforcement.processes = privileges::limit(&profile.limits, has_own_user, &mut enforcement.gaps)
         .map_err(|error| Refusal::step("setting limits", error))?;
     privileges::keep_descriptors().map_err(|error| Refusal::step("keeping descriptors", error))?;
+    // Before Landlock and seccomp, which the kernel lets an unprivileged process use only with `no_new_privs`.
     privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;
     let wall = landlock_rules::LandlockRules { places: &places, covered, network: enforcement.network };
     enforcement.landlock = wall.raise(&mut enforcement.gaps)?;
     privileges::drop_capabilities().map_err(|error| Refusal::step("dropping capabilities", error))?;
     privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
-    // Last: some of the above is denied from then on.
+    // Last: the filter denies some system calls that the steps above make.
     syscalls::filter(enforcement.network, enforcement.mounts)?;
     Ok(landlock_rules::own_room())
 }
@@ -85,7 +87,10 @@ fn wants_own_network(profile: &Profile) -> bool {
     profile.network == Network::None && !faults::is_on(Fault::NoNetworkWall)
 }
 
-/// Makes a cgroup for the limits of all programs together, where there may be one.
+/// Creates a cgroup for the limits that all programs share, if the system allows one.
+///
+/// A missing cgroup is a gap only for a memory limit. `privileges::limit` reports the gap for a process limit, which it can often set
+/// itself.
 fn limited(profile: &Profile, gaps: &mut Vec<String>) -> Option<PathBuf> {
     if profile.limits.memory.is_none() && profile.limits.processes.is_none() {
         return None;
@@ -103,6 +108,7 @@ fn network_wall(profile: &Profile, namespaces: &Namespaces, gaps: &mut Vec<Strin
     if profile.network == Network::Full || faults::is_on(Fault::NoNetworkWall) {
         return NetworkWall::Open;
     }
+    // Without a namespace, the filter denies all sockets. Programs then cannot even talk to themselves through the loopback.
     if !namespaces.network {
         gaps.push(format!("no loopback: {}", namespaces.why("network")));
         return NetworkWall::Filter;
@@ -113,7 +119,9 @@ fn network_wall(profile: &Profile, namespaces: &Namespaces, gaps: &mut Vec<Strin
     NetworkWall::Namespace
 }
 
-/// Covers what has to be out of sight, if this process has mounts of its own.
+/// Covers hidden paths and foreign sockets, if this process has a mount namespace of its own.
+///
+/// Without one, `strict` refuses to start. Otherwise the missing protection is reported as gaps.
 fn cover(
     profile: &Profile,
     places: &Places,

@@ -13,25 +13,27 @@ use super::places::{Places, exclude_paths, is_beneath};
 use crate::faults::{self, Fault};
 use crate::profile::NetworkWall;
 
-/// The newest interface whose rules were tried.
+/// The newest Landlock version whose rules were tested. The `landlock` crate drops the rules that an older kernel does not know.
 const NEWEST: ABI = ABI::V7;
 
-/// What is never opened as a whole: in it lie devices with all data of the machine, and other processes.
+/// Directories that are never opened as a whole: they hold devices with all data of the machine, and other processes.
 const SPECIAL: [&str; 2] = ["/dev", "/proc"];
 
-/// Devices that hold nothing of anybody.
+/// Devices without data of any user.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What Landlock shall let through.
+/// The accesses that Landlock shall allow.
 pub(super) struct LandlockRules<'a> {
     pub(super) places: &'a Places,
-    /// What mounts have done, if there are any.
+    /// The result of covering paths by mounts; `None` without a mount namespace.
     pub(super) covered: Option<Covered>,
     pub(super) network: NetworkWall,
 }
 
 impl LandlockRules<'_> {
-    /// Puts this process behind the wall; returns the version of the kernel's interface.
+    /// Restricts this process for good. Returns the Landlock version of the kernel.
+    ///
+    /// An older kernel is no error: its missing protections are added to `gaps`. Only a kernel without any Landlock is refused.
     pub(super) fn raise(&self, gaps: &mut Vec<String>) -> Result<u32, Refusal> {
         if faults::is_on(Fault::NoLandlock) {
             return Ok(0);
@@ -81,21 +83,23 @@ impl LandlockRules<'_> {
         }
         let mut rules = rules.create()?;
         for (path, access) in self.accesses() {
-            // What has gone meanwhile, or is out of reach of this user, is out of reach of programs as well.
+            // A path that was removed meanwhile, or that this user cannot open, is unreachable for programs as well.
             let Ok(place) = PathFd::new(&path) else { continue };
             rules = rules.add_rule(PathBeneath::new(place, for_kind(&path, access)))?;
         }
         Ok(rules)
     }
 
-    /// Returns whether a hidden place needs no other wall than the mounts.
+    /// Returns whether a hidden path needs no Landlock hole, because a mount covers it.
+    ///
+    /// Only paths on the administrator's list qualify, and only if the mount has succeeded.
     fn is_left_to_mounts(&self, hidden: &Path) -> bool {
         let covered = self.covered.as_ref();
         let is_covered = covered.is_some_and(|covered| !is_beneath(hidden, &covered.bare));
         is_covered && self.places.administered.iter().any(|path| path == hidden)
     }
 
-    /// Returns what is opened, outer places first; none lies in one that opens as much.
+    /// Returns the paths to open, sorted. A path is left out if a directory above it opens as much.
     fn accesses(&self) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         let special = SPECIAL.map(PathBuf::from);
         let hidden = self.places.hidden.iter().filter(|path| !self.is_left_to_mounts(path));
@@ -109,11 +113,13 @@ impl LandlockRules<'_> {
             };
             accesses.extend(kept.into_iter().map(|path| (path, reading())));
             if self.covered.is_some() {
-                // Listing is inherited by what lies beneath, and that shows nothing.
+                // Landlock rules apply to everything beneath: the right to list is inherited by hidden directories, too. Mounts cover
+                // those, so a listing shows nothing.
                 accesses.extend(opened.into_iter().map(|path| (path, AccessFs::ReadDir.into())));
             }
         }
-        // What mounts do not cover is taken out, with the directories that it is in: who may make something in one may replace it.
+        // Landlock cannot subtract a path from an open directory. A guarded path without a mount is therefore left out together with its
+        // parent directories: the right to create files in a directory includes the right to replace its entries.
         let guarded = self.places.guarded.iter().filter(|_| self.covered.is_none());
         let holes: Vec<PathBuf> = special.iter().chain(guarded).cloned().collect();
         for root in &self.places.write {
@@ -132,7 +138,7 @@ impl LandlockRules<'_> {
     }
 }
 
-/// Leaves out what lies in another place that opens as much.
+/// Drops paths that lie in another path which opens as much.
 fn without_inner(accesses: Vec<(PathBuf, BitFlags<AccessFs>)>) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let mut opened: BTreeMap<PathBuf, BitFlags<AccessFs>> = BTreeMap::new();
     for (path, access) in accesses {
@@ -146,15 +152,16 @@ fn without_inner(accesses: Vec<(PathBuf, BitFlags<AccessFs>)>) -> Vec<(PathBuf, 
     outer.map(|(path, access)| (path.clone(), *access)).collect()
 }
 
-/// Returns rules that deny nothing to a program which puts itself behind them, but keep all who are not behind the very same ones from
-/// looking into it: the kernel lets nobody trace a process, or see its descriptors and its memory, who is behind other walls and not
-/// before its. `None` where Landlock does not give them.
+/// Returns a Landlock ruleset that denies nothing, but isolates the program that applies it from programs of other calls.
+///
+/// The kernel denies a process to trace another one, or to read its descriptors and memory, unless the other one is in the same Landlock
+/// domain or in a nested one. Two programs that each apply this ruleset are in sibling domains. Returns `None` without Landlock.
 pub(super) fn own_room() -> Option<OwnedFd> {
     if faults::is_on(Fault::NoLandlock) || faults::is_on(Fault::SharedRoom) {
         return None;
     }
-    // Rules have to be about something. Nobody makes devices anyway, and without a word about it nothing may be linked or moved to another
-    // directory.
+    // A ruleset must handle at least one access. Creating devices is denied to programs anyway. `Refer` is listed so that it can be granted
+    // for `/`: a ruleset that does not handle it denies all links and renames between directories.
     let rules = Ruleset::default().handle_access(make_bitflags!(AccessFs::{MakeChar | Refer})).ok()?;
     let rules = rules.create().ok()?;
     let everywhere = PathBeneath::new(PathFd::new("/").ok()?, AccessFs::Refer);
@@ -165,7 +172,7 @@ fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST)
 }
 
-/// Devices are made and commanded by nobody.
+/// Writing without creating devices or sending commands to them.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev})
 }
@@ -174,7 +181,7 @@ fn using_devices() -> BitFlags<AccessFs> {
     make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev})
 }
 
-/// Leaves out what means nothing for a file.
+/// Drops the accesses that are only valid for directories. The kernel rejects a rule that grants them on a file.
 fn for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) }
 }

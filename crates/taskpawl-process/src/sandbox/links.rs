@@ -1,24 +1,27 @@
-//! The links by which a path leads to what it names.
+//! Symbolic links on the way from a path to its target.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// How many links are followed; the system follows no more.
+/// The maximum of links that are followed. The Linux kernel has the same limit.
 const MAX: usize = 40;
 
-/// A path that was followed to its end, which need not exist.
+/// A path that was followed to its target, which need not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// The links that were followed, each where it really is.
+    /// The links that were followed, each by its real path.
     pub links: Vec<PathBuf>,
-    /// The directories that it leaves by `..` and that hold nothing else of it: with something else in the place of one it leads
-    /// elsewhere.
+    /// Directories that the path enters and leaves again by `..`. Those that hold a link or the target are not listed.
+    ///
+    /// A program that replaces one of them makes the path lead elsewhere.
     pub left: Vec<PathBuf>,
-    /// What the path leads to, without links.
+    /// The target of the path, without links.
     pub end: PathBuf,
 }
 
-/// Follows the links of an absolute path, also those that lead to nothing.
+/// Follows the links of an absolute path, including links whose target does not exist.
+///
+/// `std::fs::canonicalize` fails for such targets, and does not tell which links were on the way.
 pub fn follow(path: &Path) -> Way {
     let mut way = Way::default();
     let mut rest = parts(path);
@@ -34,15 +37,17 @@ pub fn follow(path: &Path) -> Way {
                 rest.extend(parts(&target));
                 way.links.push(next);
             }
+            // After the maximum, a link counts as the end of the path, so that a loop of links ends.
             Ok(_) | Err(_) => way.end = next,
         }
     }
+    // A directory above a link or above the target is not replaceable without moving them, so their own protection is enough.
     let kept = || way.links.iter().chain([&way.end]);
     way.left.retain(|directory| !kept().any(|place| place.starts_with(directory)));
     way
 }
 
-/// Returns the parts of a path, the last one first. That of the root takes the place of whatever it is joined to.
+/// Returns the components of a path, the last one first. An absolute link target starts with `/`, and joining `/` replaces the path so far.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     let mut parts: Vec<_> = parts.map(|part| part.as_os_str().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! What a supervisor does to itself before it starts programs, so that all of them inherit it.
+//! Restrictions that a supervisor puts on itself before it starts programs, so that all of them inherit the restrictions.
 
 mod cgroup;
 mod enforce;

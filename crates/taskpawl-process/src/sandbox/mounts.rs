@@ -15,10 +15,12 @@ use rustix::mount::{
 use super::places::{Places, is_beneath};
 use super::sockets::Sockets;
 
-/// Directories full of what other programs can be reached by. Programs see an empty one with the places of the profile in it.
+/// Directories that hold the sockets and files of other programs. Programs see an empty directory in their place, with only the paths of
+/// the profile in it.
 const SHARED: [&str; 2] = ["/run", "/tmp"];
 
-/// What programs look for in there that leads to nobody: names of hosts, and systems that keep all programs there.
+/// Paths beneath the shared directories that programs need and that lead to no other program: configuration of name resolution, and the
+/// directories of systems that keep all programs there.
 const KEPT: [&str; 5] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
@@ -27,36 +29,37 @@ const KEPT: [&str; 5] = [
     "/run/opengl-driver",
 ];
 
-/// Where programs share memory.
+/// The directory for POSIX shared memory.
 const MEMORY: &str = "/dev/shm";
 
-/// What mounts have done.
+/// The result of covering paths by mounts.
 #[derive(Debug, Default)]
 pub(super) struct Covered {
-    /// The devices that are the programs' own.
+    /// Device paths that now belong to the programs alone.
     pub(super) devices: Vec<&'static str>,
-    /// Hidden places that could not be covered.
+    /// Hidden paths that could not be covered by a mount.
     pub(super) bare: Vec<PathBuf>,
 }
 
-/// Makes the mounts of this process its own, so that what it mounts is seen by nobody else.
+/// Stops mount propagation, so that later mounts of this process stay invisible to all other processes.
 pub(super) fn make_private() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Makes everything read-only but the places that may be written, and covers what is hidden, or leads to other programs.
+/// Makes everything read-only except the writable paths, and covers hidden paths and the sockets of other programs.
 ///
-/// What must be covered and could not be is added to `gaps`.
+/// Each path that should be covered and could not be is added to `gaps`. The error is for failures that leave the sandbox unsafe.
 pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) -> io::Result<Covered> {
     let shared = shared(places);
     let attached = attached(places, &shared)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
-        // Landlock keeps the contents; this keeps modes, times and owners too.
+        // Landlock protects the contents of files; the read-only mount also protects their modes, times and owners.
         note(gaps, "modes of files can be changed beneath", Path::new("/"), set_read_only(CWD, "/", true));
     }
     for directory in &shared {
         mount_memory(directory, c"mode=755")?;
     }
+    // The paths were opened before the empty file systems were mounted over them, so that they can still be attached here.
     for (path, tree) in &attached {
         if is_beneath(path, &shared) {
             make_place(path, is_directory(tree)?)?;
@@ -64,6 +67,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         attach(tree, path)?;
     }
     link(places, &shared);
+    // Only after the mount points and links in them were created.
     for directory in &shared {
         set_read_only(CWD, directory, false)?;
     }
@@ -78,7 +82,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         }
         note_unless_guarded(gaps, places, "not hidden", path, covered)?;
     }
-    // Only now: what programs do not see needs no search.
+    // As late as here, because hidden directories are empty now and need no search.
     let (reached, unsearched) = sockets.reached_at(&places.read, &places.write);
     gaps.extend(unsearched);
     for path in reached.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
@@ -94,7 +98,7 @@ fn note(gaps: &mut Vec<String>, what: &str, path: &Path, result: io::Result<()>)
     }
 }
 
-/// As [`note`], but without what has to stay as it is no program may start.
+/// Like [`note`], but fails for a guarded path: without its protection no program may start.
 fn note_unless_guarded(
     gaps: &mut Vec<String>,
     places: &Places,
@@ -121,15 +125,16 @@ fn is_socket(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
-/// Returns the shared directories of this machine that no place of the profile takes in.
+/// Returns the shared directories of this machine that are not open as a whole by the profile.
 fn shared(places: &Places) -> Vec<PathBuf> {
     let is_open = |path: &Path| is_beneath(path, &places.write) || is_beneath(path, &places.read);
     let real = SHARED.iter().filter_map(|path| Path::new(path).canonicalize().ok());
     real.filter(|path| path != Path::new("/") && !is_open(path)).collect()
 }
 
-/// Returns what is mounted where it was: places that may be written, on top of what becomes read-only, and those that lie in
-/// directories that become empty. Outer ones come first.
+/// Returns the subtrees to mount again at their own paths, sorted so that outer ones come first.
+///
+/// These are writable paths, on top of the tree that becomes read-only, and paths in directories that become empty.
 fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
     let mut attached = Vec::new();
     for path in places.outermost_written().filter(|path| *path != Path::new("/")) {
@@ -137,7 +142,7 @@ fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, Own
     }
     let kept = KEPT.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink());
     let read = places.read.iter().cloned().chain(kept);
-    // What lies in a place that is mounted anyway is there, and as writable as that.
+    // A path in a subtree that is mounted anyway is visible there, with the access of that subtree.
     let is_inner = |path: &PathBuf| {
         places.is_written(path) || places.read.iter().any(|other| other != path && path.starts_with(other))
     };
@@ -147,21 +152,22 @@ fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, Own
         set_read_only(&tree, "", true)?;
         attached.push((path, tree));
     }
+    // A path may be both readable and kept, or be listed twice; a second mount of the same path would hide the first.
     attached.sort_by(|one, other| one.0.cmp(&other.0));
     attached.dedup_by(|one, other| one.0 == other.0);
     Ok(attached)
 }
 
-/// Makes the links again by which places are named.
+/// Recreates the links in emptied directories by which the profile names its paths.
 fn link(places: &Places, shared: &[PathBuf]) {
     for (name, real) in places.links.iter().filter(|(name, _)| is_beneath(name, shared)) {
         let made = name.parent().is_some_and(|parent| make_directory(parent).is_ok());
-        // Who does not find the place by this name finds it by the other.
+        // The error is ignored: programs can still use the real path.
         let _ = made.then(|| symlink(real, name));
     }
 }
 
-/// Gives programs terminals and shared memory of their own; returns which of them they have.
+/// Gives programs terminals and shared memory of their own. Returns the device paths for which that succeeded.
 fn own_devices(places: &Places) -> Vec<&'static str> {
     let mut own = Vec::new();
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
@@ -176,7 +182,7 @@ fn own_devices(places: &Places) -> Vec<&'static str> {
     own
 }
 
-/// Makes places read-only that lie beneath one that may be written, and the links that lead to such.
+/// Makes paths beneath a writable directory read-only, and the links that lead to them irreplaceable.
 fn protect(places: &Places, gaps: &mut Vec<String>) -> io::Result<()> {
     for directory in &places.pinned {
         note_unless_guarded(gaps, places, "can be renamed", directory, pin(places, directory))?;
@@ -197,18 +203,21 @@ fn protect(places: &Places, gaps: &mut Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Pins the directory that a place is in.
+/// Pins the directory that contains `path`.
 fn pin_above(places: &Places, path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |above| pin(places, above))
 }
 
-/// Mounts a directory and those above it on themselves, up to the one that may be written: what is mounted cannot be renamed, and
-/// with a directory of another name all in it would be somewhere else.
+/// Mounts a directory, and each directory between it and the writable one, on itself.
+///
+/// The kernel refuses to rename or remove a mount point. Without this, a program could rename a directory above a protected path and create
+/// an unprotected one in its place.
 fn pin(places: &Places, directory: &Path) -> io::Result<()> {
     let inner = directory
         .ancestors()
         .take_while(|path| places.is_written(path) && !places.outermost_written().any(|root| root == path));
     let mut inner: Vec<_> = inner.collect();
+    // Outer directories first: a mount on an outer directory would hide one that was made beneath it before.
     inner.reverse();
     for directory in inner {
         if !is_mounted(directory)? {
@@ -223,10 +232,12 @@ fn is_mounted(path: &Path) -> io::Result<bool> {
     Ok(status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// What covers that which is hidden.
+/// The covers for hidden paths.
 struct Empty {
-    /// An empty file, which has no name any more when programs start. Programs have no capabilities, so that those of the administrator
-    /// cannot read it either: a program that reads nothing and goes on would take a hidden file for an empty one.
+    /// An empty file without any permission bits, whose name is removed before programs start.
+    ///
+    /// A read of it fails, even for programs of root, because programs have no capabilities. A program that reads an empty file instead
+    /// would take the hidden file for an empty one and go on. `None` falls back to `/dev/null`.
     file: Option<PathBuf>,
 }
 
@@ -247,7 +258,7 @@ impl Empty {
     }
 
     fn forget(self) {
-        // With the name it would only be something that programs wonder about.
+        // With a name, the file would be visible in the programs' `/dev/shm`.
         let _ = self.file.map(std::fs::remove_file);
     }
 }
@@ -256,13 +267,13 @@ fn make_unreadable(path: &Path) -> io::Result<()> {
     File::create_new(path)?.set_permissions(Permissions::from_mode(0o0))
 }
 
-/// Mounts an empty file system that lives in memory.
+/// Mounts an empty file system in memory (`tmpfs`).
 fn mount_memory(path: &Path, options: &CStr) -> io::Result<()> {
     Ok(mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options)?)
 }
 
-/// Makes what something can be mounted on that is a file or a directory. What is there already is not touched: it may be the
-/// user's own, in a place that is mounted above.
+/// Creates a file or directory to mount something on. An existing path is not touched: it may be the user's own file, in a subtree that was
+/// attached before.
 fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
     if path.exists() {
         return Ok(());
@@ -278,14 +289,15 @@ fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-/// Returns the mounts at and below a path once more, not mounted anywhere yet.
+/// Returns a copy of the mounts at and below a path, which is not attached anywhere yet.
 fn copy(path: &Path) -> io::Result<OwnedFd> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     Ok(open_tree(CWD, path, flags)?)
 }
 
-/// Returns a link itself as something that can be mounted: on itself it leads where it led before, and cannot be replaced.
+/// Returns a copy of a link itself, for a mount on the same link: the link keeps its target and cannot be replaced.
+// `AT_SYMLINK_NOFOLLOW` makes the kernel clone the link instead of its target.
 fn copy_link(path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -297,10 +309,10 @@ fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     Ok(move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Makes a mount read-only, and those below it if it `is_recursive`. An empty path is the mount itself.
+/// Makes a mount read-only, and with `is_recursive` all mounts below it. An empty path means the mount that `directory` refers to.
 #[expect(unsafe_code, reason = "there is no safe way to make mounts read-only")]
 fn set_read_only(directory: impl AsFd, path: impl AsRef<Path>, is_recursive: bool) -> io::Result<()> {
-    /// `struct mount_attr` of the system.
+    /// The kernel's `struct mount_attr`.
     #[repr(C)]
     struct Attributes {
         set: u64,
@@ -318,7 +330,7 @@ fn set_read_only(directory: impl AsFd, path: impl AsRef<Path>, is_recursive: boo
     if is_recursive {
         flags |= libc::AT_RECURSIVE;
     }
-    // SAFETY: path and attributes live until the call is over, and the size is that of the attributes.
+    // SAFETY: the path and the attributes live until the call returns, and the size is that of the attributes.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -6,30 +6,30 @@ use super::enforce::Refusal;
 use super::links::{Way, follow};
 use crate::profile::Profile;
 
-/// The places of a profile as they are on this machine: without links and doubles, sorted, so that outer ones come first.
+/// The paths of a profile on this machine: without links and duplicates, sorted so that outer paths come first.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) read: Vec<PathBuf>,
-    /// Also places that do not exist.
+    /// Includes paths that do not exist.
     pub(crate) hidden: Vec<PathBuf>,
-    /// As they are named: one that is reached by a link counts as others do.
+    /// With their links unresolved: a path that is reached by a link never equals a resolved one, and gets the ordinary protection.
     pub(crate) administered: Vec<PathBuf>,
-    /// Those that exist, lie beneath `write` and not beneath `hidden`.
+    /// Existing paths beneath `write` and not beneath `hidden`.
     pub(crate) read_only: Vec<PathBuf>,
-    /// How places are named that are reached by links, and where they are.
+    /// Pairs of a path as the profile names it, with links, and the real path.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
-    /// Links that can be written themselves, by which hidden and read-only places are reached.
+    /// Links on the way to hidden and read-only paths that programs could replace.
     pub(crate) held: Vec<PathBuf>,
-    /// Directories that can be written themselves, through which hidden and read-only places are reached by `..`.
+    /// Directories that programs could replace, and through which hidden and read-only paths are reached by `..`.
     pub(crate) pinned: Vec<PathBuf>,
-    /// What has to stay as it is, where it could be written: places, and links to them.
+    /// Paths beneath `write`, and links to them, that must not be changed. Without their protection no program starts.
     pub(crate) guarded: Vec<PathBuf>,
-    /// What shall be written and does not exist.
+    /// Paths that should be writable and do not exist.
     missing: Vec<PathBuf>,
-    /// What shall not be written and does not exist.
+    /// Paths that should be read-only and do not exist, so that a program can create them.
     makeable: Vec<PathBuf>,
-    /// What has to stay as it is and can be made, as it is named and where that would be.
+    /// A guarded path that programs could create, as the profile names it and as resolved. It makes [`Places::check`] fail.
     lost: Option<(PathBuf, PathBuf)>,
 }
 
@@ -46,6 +46,7 @@ impl Places {
         let literal = profile.write.iter().chain(&profile.read);
         let pairs = literal.map(|path| (path.clone(), resolve(path)));
         places.links = pairs.filter(|(path, real)| path != real && real.exists()).collect();
+        // Before the guarded paths, which are compared with the complete list of read-only ones.
         for path in &profile.read_only {
             places.add_read_only(path);
         }
@@ -61,7 +62,7 @@ impl Places {
         places
     }
 
-    /// Keeps a way as it is.
+    /// Protects the links and directories on the way to a path from replacement.
     fn hold(&mut self, way: &Way) {
         self.held.extend(self.replaceable(&way.links));
         self.pinned.extend(self.replaceable(&way.left).into_iter().filter(|path| path.exists()));
@@ -88,13 +89,14 @@ impl Places {
         for place in self.replaceable(&way.left).into_iter().chain(end) {
             if place.exists() {
                 self.guarded.push(place);
+            // A missing path beneath a read-only directory cannot be created, and needs no refusal.
             } else if !is_beneath(&place, &self.read_only) && can_be_made(&place) {
                 self.lost = Some((path.to_owned(), place));
             }
         }
     }
 
-    /// Returns the parts of a way in whose place something else can be put.
+    /// Returns the links or directories that a program could replace by others.
     fn replaceable(&self, parts: &[PathBuf]) -> Vec<PathBuf> {
         let is_replaceable = |part: &&PathBuf| {
             part.parent().is_some_and(|above| self.is_written(above)) && !self.is_hidden(part)
@@ -102,7 +104,7 @@ impl Places {
         parts.iter().filter(is_replaceable).cloned().collect()
     }
 
-    /// Refuses what leaves to programs what has to stay as it is.
+    /// Refuses a profile that lets programs create a guarded path.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let Some((path, end)) = &self.lost else { return Ok(()) };
         let leads = if path == end { String::new() } else { format!("leads to `{}`, ", end.display()) };
@@ -127,14 +129,14 @@ impl Places {
         is_beneath(path, &self.write)
     }
 
-    /// Returns the places that lie in no other one of `write`.
+    /// Returns the writable paths that lie in no other writable path.
     pub(crate) fn outermost_written(&self) -> impl Iterator<Item = &PathBuf> {
         let is_inner =
             |path: &PathBuf| self.write.iter().any(|other| other != path && path.starts_with(other));
         self.write.iter().filter(move |path| !is_inner(path))
     }
 
-    /// Says what cannot be protected by any means.
+    /// Adds the gaps that remain even with mounts.
     pub(crate) fn describe_gaps(&self, gaps: &mut Vec<String>) {
         let mut describe = |what: &str, paths: &[PathBuf]| {
             if !paths.is_empty() {
@@ -145,9 +147,10 @@ impl Places {
         describe("can be made, since it does not exist yet", &self.makeable);
     }
 
-    /// Says what is not protected without mounts.
+    /// Adds the gaps that remain without mounts.
     pub(crate) fn describe_uncovered(&self, problem: &str, gaps: &mut Vec<String>) {
         let mut describe = |what: &str, paths: &mut dyn Iterator<Item = &PathBuf>| {
+            // Guarded paths are left out here: Landlock keeps them closed without mounts, at the price of the last gap below.
             let paths: Vec<_> = paths.filter(|path| !is_beneath(path, &self.guarded)).cloned().collect();
             if !paths.is_empty() {
                 gaps.push(format!("{what}: {}: {problem}", list(&paths)));
@@ -163,13 +166,13 @@ impl Places {
     }
 }
 
-/// Returns whether this user can make a path that is not there.
+/// Returns whether this user could create a path that does not exist.
 fn can_be_made(path: &Path) -> bool {
     let above = path.ancestors().find(|above| above.exists());
     above.is_some_and(|above| access(above, Access::WRITE_OK).is_ok())
 }
 
-/// Returns whether a path is one of others or lies beneath one.
+/// Returns whether a path equals one of `others` or lies beneath one.
 pub(crate) fn is_beneath(path: &Path, others: &[PathBuf]) -> bool {
     others.iter().any(|other| path.starts_with(other))
 }
@@ -181,7 +184,7 @@ fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// Names a few of the paths, and says how many more there are.
+/// Formats the first few paths for a message, with the number of the remaining ones.
 fn list(paths: &[PathBuf]) -> String {
     const MAX_NAMED: usize = 4;
 
@@ -192,13 +195,15 @@ fn list(paths: &[PathBuf]) -> String {
     }
 }
 
-/// Follows the links of a path.
+/// Returns the target of a path, without links.
 fn resolve(path: &Path) -> PathBuf {
     follow(path).end
 }
 
-/// Takes holes out of a directory: returns what has to be named so that everything beneath `root` is but the holes, and the
-/// directories that had to be taken apart for it.
+/// Excludes `holes` from a directory. Returns the paths that cover everything beneath `root` except the holes, and the directories that had
+/// to be split for that.
+///
+/// Landlock can only allow subtrees. An entry that is created later in a split directory is not covered.
 pub(crate) fn exclude_paths(root: &Path, holes: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut kept, mut opened) = (Vec::new(), Vec::new());
     let mut waiting = vec![root.to_owned()];
@@ -211,7 +216,7 @@ pub(crate) fn exclude_paths(root: &Path, holes: &[PathBuf]) -> (Vec<PathBuf>, Ve
             continue;
         }
         let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
-        // What a link leads to is judged where it is.
+        // The target of a link gets the access of its real path.
         let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
         waiting.extend(real.map(|entry| entry.path()));
         opened.push(path);

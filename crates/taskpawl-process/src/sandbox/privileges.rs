@@ -13,19 +13,21 @@ use rustix::thread::{
 use crate::faults::{self, Fault};
 use crate::profile::ResourceLimits;
 
-/// How many processes and threads there may be where nothing is said about it: more than any build has, and less than a machine.
+/// The default limit of processes and threads: more than any build needs, and fewer than would make a machine unusable.
 const PROCESSES: u64 = 10_000;
 
-/// Sets the limits that processes hand down. Returns how many processes and threads there may be; nothing where that is not limited.
+/// Sets the resource limits that child processes inherit. Returns the limit of processes and threads; `None` if they are unlimited.
 pub(super) fn limit(
     limits: &ResourceLimits,
     has_own_user: bool,
     gaps: &mut Vec<String>,
 ) -> io::Result<Option<u64>> {
+    // The sandboxed programs must not write core dumps, which would copy their memory, secrets included, to the disk.
     lower(Resource::Core, 0)?;
     lower(Resource::Nofile, limits.open_files)?;
-    // Elsewhere the system counts all processes of the user, and those of the administrator not at all.
+    // Outside a user namespace the kernel counts all processes of the user against this limit, and never limits root.
     if has_own_user && !getuid().is_root() {
+        // One more, because the kernel counts this supervisor, too.
         let most = limits.processes.unwrap_or(PROCESSES);
         lower(Resource::Nproc, most.saturating_add(1))?;
         return Ok(Some(most));
@@ -46,12 +48,12 @@ fn lower(resource: Resource, to: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-/// Makes sure that no program gets more rights than this process has.
+/// Prevents programs from gaining privileges, for example through a setuid file.
 pub(super) fn give_up_new() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
-/// Gives up all capabilities for good: programs of the administrator do not get them back either.
+/// Drops all capabilities for good. Programs of root do not get them back at `exec` either.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     if faults::is_on(Fault::KeepCapabilities) {
         return Ok(());
@@ -61,7 +63,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
         match capability_is_in_bounding_set(capability) {
             Ok(true) => unless_forbidden(remove_capability_from_bounding_set(capability))?,
             Ok(false) => {}
-            // No kernel knows those behind it either.
+            // The first number that the kernel does not know: it knows no higher one either.
             Err(_) => break,
         }
     }
@@ -69,13 +71,15 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     unless_forbidden(set_capabilities_secure_bits(all_secure_bits()))?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    // The kernel's answer decides, because the errors of the single steps are partly ignored.
     match capabilities(None)?.permitted {
         left if left.is_empty() => Ok(()),
         left => Err(io::Error::other(format!("{left:?} are left"))),
     }
 }
 
-/// Who has no capabilities may not give up the chance to get some; having given up new privileges, it is none.
+/// Ignores `EPERM`: a process without capabilities may not change these sets. It cannot gain capabilities anyway, because it has set
+/// `no_new_privs`.
 fn unless_forbidden(result: Result<(), Errno>) -> io::Result<()> {
     match result {
         Err(Errno::PERM) | Ok(()) => Ok(()),
@@ -91,16 +95,17 @@ fn all_secure_bits() -> CapabilitiesSecureBits {
     on | locked | Bits::KEEP_CAPS_LOCKED
 }
 
-/// Keeps from programs what this process was given open by whoever started the engine: what is open needs no path any more.
+/// Closes all descriptors above 2 at the next `exec`, so that programs do not inherit files that the engine was started with. An open
+/// descriptor gives access without any check of its path.
 #[expect(unsafe_code, reason = "there is no safe way to mark all descriptors at once")]
 pub(super) fn keep_descriptors() -> io::Result<()> {
-    // SAFETY: nothing is closed before another program takes the place of this one, which knows none of these numbers.
+    // SAFETY: the descriptors stay open in this process, and are closed only when `exec` replaces it by a program that knows none of them.
     let result =
         unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Keeps programs from this process's memory and descriptors.
+/// Denies programs access to the memory and the descriptors of this process, for example through `/proc`.
 pub(super) fn hide_from_programs() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

@@ -1,8 +1,10 @@
-//! The unix sockets of other programs: which there are, and by which paths they are reached.
+//! The unix sockets of other programs, and the paths that lead to them.
 //!
-//! A socket is known by the inode that it was bound to, as `sock_diag` lists it. Its name says too little: a program may have bound it by
-//! a relative name, and a file may have been renamed or linked since. The request is written by hand, because it is one message and its
-//! answers have two attributes that matter; the crates for netlink bring ten others into the process that owns the sandbox.
+//! A socket is identified by the inode that it is bound to, as `sock_diag` lists it. The name that it was bound by is not enough: it may be
+//! relative, and the file may have been renamed or linked since.
+//!
+//! The netlink request is written by hand: it is one message, and two attributes of its answers matter. The netlink crates would bring ten
+//! other crates into the process that owns the sandbox.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{self, Metadata};
@@ -16,16 +18,16 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// Among how many entries of readable directories the other names of sockets are looked for.
+/// The maximum of directory entries that are searched for other names of sockets.
 const ENTRIES: usize = 300_000;
 
-/// Directories that hold no sockets, or none but those of the sandbox itself.
+/// Directories that hold no sockets, or only those of the sandbox itself.
 const SKIPPED: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Directories with many files of the system: they are searched last, since sockets seldom lie there under another name.
+/// Large system directories. They are searched last, because sockets rarely have another name there.
 const LAST: [&str; 7] = ["/usr", "/opt", "/lib", "/lib64", "/nix", "/gnu", "/snap"];
 
-// Constants of `linux/netlink.h`, `linux/sock_diag.h` and `linux/unix_diag.h`.
+// From `linux/netlink.h`, `linux/sock_diag.h` and `linux/unix_diag.h`.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST_DUMP: u16 = 0x301;
 const NLMSG_ERROR: u16 = 2;
@@ -36,32 +38,32 @@ const UNIX_DIAG_VFS: u16 = 1;
 const TCP_CLOSE: u8 = 7;
 const TCP_LISTEN: u8 = 10;
 
-/// Sizes of `nlmsghdr`, `unix_diag_req`, `unix_diag_msg` and of the head of an attribute.
+/// Sizes in bytes of `nlmsghdr`, `unix_diag_req`, `unix_diag_msg` and of the header of an attribute.
 const MESSAGE_HEAD: usize = 16;
 const REQUEST: usize = 24;
 const UNIX_HEAD: usize = 16;
 const ATTRIBUTE_HEAD: usize = 4;
 
-/// A socket that another program has bound to a file.
+/// A socket that is bound to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bound {
-    /// The name that it was bound by; it may be relative, and need not be that of the file any more.
+    /// The name that it was bound by. It may be relative, and the file may have another name by now.
     name: PathBuf,
-    /// The lower half of the inode's number: the kernel tells no more. Devices are not compared, because those of btrfs and overlayfs
-    /// have another number for each subvolume or layer.
+    /// The lower 32 bits of the inode number; the kernel reports no more. Device numbers are not compared, because btrfs and overlayfs
+    /// report another one for each subvolume or layer.
     inode: u32,
 }
 
-/// The sockets that other programs can be reached by.
+/// The bound sockets of all programs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sockets {
     bound: Vec<Bound>,
-    /// Why the system does not tell inodes; then names are all that is known.
+    /// The error of `sock_diag`. With it `bound` is empty, and only the names in `/proc/net/unix` are known.
     problem: Option<String>,
 }
 
 impl Sockets {
-    /// Lists the bound sockets of the network namespace that this process is in.
+    /// Lists the bound sockets of the current network namespace.
     pub(super) fn list() -> Self {
         match bound_sockets() {
             Ok(bound) => Self { bound, problem: None },
@@ -69,9 +71,9 @@ impl Sockets {
         }
     }
 
-    /// Returns the files by which the sockets are reached, and describes what was not searched.
+    /// Returns the paths that lead to the sockets, and a gap for the part that was not searched.
     ///
-    /// `roots` are the directories in which another name of a socket matters; those in `excluded` are left out.
+    /// Other names of a socket are looked for beneath `roots`, without the directories beneath `excluded`.
     pub(super) fn reached_at(
         &self,
         roots: &[PathBuf],
@@ -83,6 +85,7 @@ impl Sockets {
             );
             return (named_sockets(), Some(gap));
         }
+        // Most sockets are still at the name that they were bound by. Only the others need a search of the file system.
         let (at_name, lost): (Vec<_>, Vec<_>) =
             self.bound.iter().partition(|bound| bound.is_only_at_its_name());
         let mut found: Vec<PathBuf> = at_name.into_iter().map(|bound| bound.name.clone()).collect();
@@ -103,7 +106,7 @@ impl Sockets {
 }
 
 impl Bound {
-    /// Returns whether the file of the name that it was bound by is this socket, and has no other name.
+    /// Returns whether the file at the bound name is this socket and has no other name (hard link).
     fn is_only_at_its_name(&self) -> bool {
         let metadata = self.name.is_absolute().then(|| self.name.symlink_metadata().ok()).flatten();
         metadata.is_some_and(|metadata| {
@@ -117,16 +120,17 @@ fn lower_half(metadata: &Metadata) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// A search for the files of sockets, the nearest to the roots first.
+/// A breadth-first search for the files of sockets.
 struct Search<'a> {
     inodes: HashSet<u32>,
     excluded: &'a [PathBuf],
+    /// The number of directory entries that may still be read.
     left: usize,
     found: &'a mut Vec<PathBuf>,
 }
 
 impl Search<'_> {
-    /// Returns whether everything was searched.
+    /// Returns whether everything was searched within the limit.
     fn run(mut self, roots: &[PathBuf]) -> bool {
         let is_last = |root: &&PathBuf| LAST.iter().any(|last| root.starts_with(last));
         let (last, first): (Vec<_>, Vec<_>) = roots.iter().partition(is_last);
@@ -138,6 +142,7 @@ impl Search<'_> {
             if self.is_excluded(&directory) {
                 continue;
             }
+            // A root may itself be a socket.
             self.take_if_socket(&directory);
             for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
                 if self.left == 0 {
@@ -167,7 +172,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the names that begin at the root in `/proc/net/unix`, which shows no inodes of files.
+/// Returns the absolute names in `/proc/net/unix`, which shows no inodes of files.
 fn named_sockets() -> Vec<PathBuf> {
     let text = fs::read("/proc/net/unix").unwrap_or_default();
     let name_of = |line: &[u8]| {
@@ -195,7 +200,7 @@ fn request() -> Vec<u8> {
     bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
     bytes.extend([0; 8]);
     bytes.extend([u8::try_from(libc::AF_UNIX).unwrap_or_default(), 0, 0, 0]);
-    // Sockets in every state, of any inode.
+    // Sockets in every state, with any inode.
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend([0; 4]);
     bytes.extend(UDIAG_SHOW_NAME_AND_VFS.to_ne_bytes());
@@ -203,7 +208,7 @@ fn request() -> Vec<u8> {
     bytes
 }
 
-/// Receives some of the answers; returns whether there are more.
+/// Receives one packet of answers; returns whether more follow.
 fn receive(socket: &OwnedFd, found: &mut Vec<Bound>) -> io::Result<bool> {
     let mut buffer = vec![0_u8; 64 << 10];
     let (_, length) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
@@ -226,18 +231,18 @@ fn receive(socket: &OwnedFd, found: &mut Vec<Bound>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Splits the first message off: its kind, its body, and what follows it.
+/// Splits off the first message. Returns its type, its body and the remaining bytes.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(number(bytes, 0)?).ok()?;
     let body = bytes.get(MESSAGE_HEAD..length)?;
     Some((short(bytes, 4)?, body, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// Reads a socket that others can connect to, or send to, by a file.
+/// Reads a socket that other programs can connect or send to through a file.
 fn bound(body: &[u8]) -> Option<Bound> {
     let (kind, state) = (*body.get(1)?, *body.get(2)?);
     let is_datagram = i32::from(kind) == libc::SOCK_DGRAM;
-    // An accepted connection has the name of its listener, and a bound socket may listen later.
+    // An accepted connection reports the name of its listener and is skipped. A bound socket that does not listen yet may listen later.
     if !(is_datagram || state == TCP_LISTEN || state == TCP_CLOSE) {
         return None;
     }
@@ -251,7 +256,7 @@ fn bound(body: &[u8]) -> Option<Bound> {
         }
         rest = next;
     }
-    // An abstract socket has a name and no file.
+    // An abstract socket has a name and no inode.
     Some(Bound { name, inode: inode? })
 }
 
@@ -260,7 +265,7 @@ fn name_of(value: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(&value[..end]))
 }
 
-/// Splits the first attribute off: its kind, its value, and what follows it.
+/// Splits off the first attribute. Returns its type, its value and the remaining bytes.
 fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::from(short(bytes, 0)?);
     let value = bytes.get(ATTRIBUTE_HEAD..length)?;

@@ -11,10 +11,10 @@ use crate::profile::NetworkWall;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// `open_tree_attr`, which has this number everywhere.
+/// `open_tree_attr`, which has this number on every architecture.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// What no program needs, and what leads out of a sandbox or far into the kernel.
+/// System calls that no ordinary program needs, and that lead out of a sandbox or expose much of the kernel.
 const DENIED: &[libc::c_long] = &[
     // Mounts and namespaces.
     libc::SYS_mount,
@@ -31,18 +31,18 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_mount_setattr,
     libc::SYS_unshare,
     libc::SYS_setns,
-    // Keys of the user and of the session, which know no namespaces.
+    // Keys of the user and of the session, which no namespace separates.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // What has been the way into many kernels.
+    // Interfaces that were used in many attacks on the kernel.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // Files without a path, past every wall of paths.
+    // Access to files by handle instead of path, which bypasses restrictions on paths.
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
     // The machine itself.
@@ -69,7 +69,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_ioperm,
 ];
 
-/// The namespaces that `clone` can make.
+/// Flags of `clone` that create namespaces.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -80,17 +80,17 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Commands that type on a terminal for its user.
+/// `ioctl` commands that insert input into a terminal, as if its user had typed it.
 const TERMINAL_COMMANDS: [libc::c_ulong; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
-/// By these kinds of numbers `setpriority` and `ioprio_set` mean all processes of a user: `PRIO_USER` and `IOPRIO_WHO_USER`.
+/// The values `PRIO_USER` and `IOPRIO_WHO_USER`, by which `setpriority` and `ioprio_set` address all processes of a user.
 const PRIORITIES_OF_USER: u64 = 2;
 const DISK_PRIORITIES_OF_USER: u64 = 3;
 
-/// Families of sockets that lead to nowhere but where the network namespace and the covered directories let them.
+/// Socket families whose reach is limited by the network namespace and by covered directories.
 const HARMLESS_FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Denies system calls to this process and all that descend from it, for good.
+/// Denies system calls to this process and all its descendants, for good.
 pub(super) fn filter(network: NetworkWall, has_mounts: bool) -> Result<(), Refusal> {
     if faults::is_on(Fault::NoFilter) {
         return Ok(());
@@ -120,7 +120,7 @@ fn programs(network: NetworkWall, has_mounts: bool) -> Result<Vec<BpfProgram>, B
         #[cfg(target_arch = "x86_64")]
         without_second_numbering(),
         program(denied, libc::EPERM)?,
-        // A filter does not see its flags. Who is told that there is no such call uses `clone`.
+        // The flags of `clone3` are behind a pointer, which a filter cannot read. Libraries that get `ENOSYS` fall back to `clone`.
         program(Rules::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?,
     ])
 }
@@ -132,7 +132,7 @@ fn denied() -> Result<Rules, BackendError> {
         one(SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?)
     };
     rules.insert(libc::SYS_clone, NAMESPACES.into_iter().map(makes).collect::<Result<_, _>>()?);
-    // Of the process itself it stays allowed.
+    // A process may still change its own limits (process id 0).
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![one(others)?]);
     rules.extend(scheduling()?);
@@ -141,9 +141,10 @@ fn denied() -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Denies to change how processes are scheduled but for the one that asks, and its group: the kernel lets everybody do that to all others of
-/// the same user, and no namespace or rule about paths knows of it. Which processors a thread runs on is not among it: libraries say that of
-/// their own threads by number, and a filter does not know whose number it is.
+/// Denies scheduling changes of processes other than the caller and its process group.
+///
+/// The kernel allows them for all processes of the same user, and no namespace or Landlock rule restricts them. `sched_setaffinity` stays
+/// allowed: libraries call it with the ids of their own threads, and a filter cannot tell whose id that is.
 fn scheduling() -> Result<Rules, BackendError> {
     let is_number =
         |argument, op, number| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, number);
@@ -158,7 +159,7 @@ fn scheduling() -> Result<Rules, BackendError> {
     ]))
 }
 
-/// Returns which sockets are denied; no rule is all of them. Pairs of connected sockets are made by another call.
+/// Returns the rules that deny `socket`. An empty list denies every socket. Connected pairs come from another system call.
 fn sockets(network: NetworkWall, has_mounts: bool) -> Result<Vec<SeccompRule>, BackendError> {
     if network == NetworkWall::Filter {
         return Ok(Vec::new());
@@ -169,15 +170,16 @@ fn sockets(network: NetworkWall, has_mounts: bool) -> Result<Vec<SeccompRule>, B
     let is_other = HARMLESS_FAMILIES.map(|harmless| family(SeccompCmpOp::Ne, harmless));
     let mut rules = vec![SeccompRule::new(is_other.into_iter().collect::<Result<_, _>>()?)?];
     if !has_mounts {
-        // Nothing covers the sockets of other programs, of which some do anything for whoever may connect.
+        // No mount covers the sockets of other programs, and some of those programs carry out any command of a client.
         rules.push(one(family(SeccompCmpOp::Eq, libc::AF_UNIX)?)?);
     }
     Ok(rules)
 }
 
-/// Returns the pairs of sockets that are denied where nothing covers the sockets of other programs: one end of a pair for datagrams sends
-/// to any of them by its path. The kernel makes such a pair for `SOCK_RAW`, too.
+/// Returns the rules that deny `socketpair` for datagrams, needed where no mount covers the sockets of other programs. One end of such a
+/// pair can send to any of them by its path. The kernel makes a datagram pair for `SOCK_RAW`, too.
 fn datagram_pairs() -> Result<Vec<SeccompRule>, BackendError> {
+    // The mask leaves the flags `SOCK_CLOEXEC` and `SOCK_NONBLOCK` out.
     const KINDS: u64 = 0xf;
     let of_kind = |kind: libc::c_int| {
         let kind = u64::from(kind.cast_unsigned());
@@ -190,11 +192,12 @@ fn one(condition: SeccompCondition) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(vec![condition])
 }
 
-/// Denies the calls by which programs with short pointers ask for the same under other numbers.
+/// Denies the x32 system calls, which have numbers of their own and would bypass the other filters.
 #[cfg(target_arch = "x86_64")]
 fn without_second_numbering() -> BpfProgram {
     use seccompiler::sock_filter;
 
+    // x32 numbers have this bit set (`__X32_SYSCALL_BIT`).
     const FIRST: u32 = 0x4000_0000;
     #[expect(clippy::cast_possible_truncation, reason = "codes of instructions have sixteen bits")]
     let op = |code: u32, jt, k| sock_filter { code: code as u16, jt, jf: 0, k };
