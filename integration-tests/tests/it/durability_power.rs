@@ -40,7 +40,7 @@ fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<O
     let disk = match Disk::make(&directory.path("disk")) {
         Ok(disk) => disk,
         Err(why) => {
-            skip("P1 power cuts", why);
+            skip("loop", "power cuts", why);
             return None;
         }
     };

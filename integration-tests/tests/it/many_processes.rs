@@ -46,7 +46,9 @@ fn sums_are_exact_in_a_json_store() {
 
 #[test]
 fn sums_are_exact_in_memory() {
-    let Some(home) = Home::in_memory() else { return skip("P3 on tmpfs", "there is no /dev/shm") };
+    let Some(home) = Home::in_memory() else {
+        return skip("tmpfs", "sums in memory", "there is no /dev/shm");
+    };
     let mut figures = Figures::of("sums_are_exact_in_memory", seed());
     let steps = scale(500, 10_000);
     let mut hold = |home: Home| {

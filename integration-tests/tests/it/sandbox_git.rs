@@ -120,13 +120,13 @@ fn no_index_uncovers_a_secret() {
 
 fn figures(name: &'static str) -> Option<Figures> {
     if !is_there("git") {
-        skip(name, "there is no git");
+        skip("git", name, "there is no git");
         return None;
     }
     let probe = call(&repository(), "probe", "true", &[]);
     let gaps = probe["sandbox"]["gaps"].to_string();
     if probe.is_null() || gaps.contains("mount") {
-        skip(name, format!("files cannot be covered here: {gaps}"));
+        skip("mounts", name, format!("files cannot be covered here: {gaps}"));
         return None;
     }
     Some(Figures::of(name, 0))

@@ -100,7 +100,7 @@ fn syncs_come_before_effects() {
     let Some(strace) = Strace::find("syncs before effects") else { return };
     let mut figures = Figures::of("syncs_come_before_effects", 0);
     let Some((programs, early)) = early_starts(&strace, "") else {
-        skip("syncs before effects", "strace may not read the arguments of programs");
+        skip("strace", "syncs before effects", "strace may not read the arguments of programs");
         return;
     };
     figures.add(format!("{programs} programs, {early} started before the sync"));

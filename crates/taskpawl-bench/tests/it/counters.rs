@@ -35,9 +35,11 @@ impl Scratch {
 pub(crate) fn is_there(program: &str, args: &[&str], what: &str) -> bool {
     let is_there = Command::new(program).args(args).output().is_ok_and(|output| output.status.success());
     if !is_there {
-        say(&format!(
-            "SKIPPED {what}: `{program}` is not there, or may not trace; scripts/install-tools installs it"
-        ));
+        taskpawl_fuzz::skip(
+            program,
+            what,
+            "it is not installed, or may not trace; see scripts/install-tools",
+        );
     }
     is_there
 }

@@ -117,7 +117,7 @@ mod tests {
             .args(["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "40", &script])
             .status();
         if started.is_err() {
-            println!("SKIPPED: a panic on a terminal: tmux is not installed");
+            taskpawl_fuzz::skip("tmux", "a panic on a terminal", "it is not installed");
             return;
         }
         let end = Instant::now() + Duration::from_mins(1);

@@ -45,12 +45,11 @@ fn error(call: &Value) -> &str {
 }
 
 /// Whether hidden and protected files can be covered here; where they cannot, every result says so.
-#[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
 fn has_mounts(call: &Value) -> bool {
     let gaps = call["result"]["sandbox"]["gaps"].to_string();
     let lacks = ["not hidden", "not read-only", "no mount namespace"].iter().any(|gap| gaps.contains(gap));
     if lacks {
-        eprintln!("SKIPPED: this machine cannot cover files: {gaps}");
+        taskpawl_fuzz::skip("mounts", "hidden and protected files", gaps);
     }
     !lacks
 }

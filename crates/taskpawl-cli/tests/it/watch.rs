@@ -85,7 +85,6 @@ struct Stage {
 
 impl Stage {
     /// Starts the program on a screen of 60 columns; `None` where there is no tmux, which is said.
-    #[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
     fn start(cli: &Cli, lines: &str, args: &[&str]) -> Option<Self> {
         // A server that is being ended still has its socket.
         static STAGES: AtomicU32 = AtomicU32::new(0);
@@ -104,7 +103,7 @@ impl Stage {
         let program = env!("CARGO_BIN_EXE_taskpawl");
         tmux.arg(format!("{program} {}; echo [exit $?]; read x", args.join(" ")));
         let Ok(output) = tmux.output() else {
-            eprintln!("SKIPPED: the checklist on a terminal: tmux is not installed");
+            taskpawl_fuzz::skip("tmux", "the checklist on a terminal", "it is not installed");
             return None;
         };
         assert!(output.status.success(), "{output:?}");

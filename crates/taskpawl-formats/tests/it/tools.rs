@@ -11,7 +11,6 @@ use taskpawl_model::Status;
 use crate::support::{reading, sample};
 
 /// Runs a program of the path in a folder of its own; `None`, and loudly, where there is none.
-#[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
 fn run(program: &str, folder: &Path, variables: &[(&str, &str)], args: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).env("HOME", folder).stdin(Stdio::null());
@@ -27,9 +26,7 @@ fn run(program: &str, folder: &Path, variables: &[(&str, &str)], args: &[&str]) 
             Some(text)
         }
         Err(error) => {
-            eprintln!(
-                "SKIPPED: `{program}` is not installed, so what was written is not read by it ({error})"
-            );
+            taskpawl_fuzz::skip(program, "reading the export with the program of the format", error);
             None
         }
     }

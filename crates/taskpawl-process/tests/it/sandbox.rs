@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use taskpawl_fuzz::skip;
 use taskpawl_process::{
     Enforcement, Environment, Level, Network, Outcome, Profile, Program, Programs, ResourceLimits, Sandbox,
     SpawnError, Supervision, probe,
 };
 
 use crate::attempts::ATTEMPT;
-use crate::support::{Bench, exactly, skipped, supervisor};
+use crate::support::{Bench, exactly, supervisor};
 
 #[cfg(feature = "faults")]
 mod controls;
@@ -38,7 +39,7 @@ pub(crate) fn has_bwrap() -> bool {
         .output()
         .is_ok_and(|output| output.status.success());
     if !works {
-        skipped("`bwrap` is not installed, or does not work here");
+        skip("bwrap", "the strict sandbox", "it is not installed, or does not work here");
     }
     works
 }
@@ -124,7 +125,7 @@ impl Home {
     async fn has_mounts(&self) -> bool {
         let has = self.enforcement().await.mounts;
         if !has {
-            skipped("this system gives no mount namespace");
+            skip("mounts", "the sandbox", "this system gives no mount namespace");
         }
         has
     }
@@ -406,9 +407,7 @@ async fn limits_are_enforced() {
     assert!(enforcement.cgroup || is_gap("memory is not limited"), "{enforcement:?}");
     assert_eq!(enforcement.processes, (!is_gap("number of processes")).then_some(40));
     if is_gap("number of processes") {
-        eprintln!(
-            "SKIPPED: this system counts no processes for the administrator without a delegated cgroup"
-        );
+        skip("cgroup", "the number of processes", "without one the system counts none for root");
         return;
     }
     home.works("many 10").await;
@@ -420,7 +419,7 @@ async fn a_program_over_the_memory_limit_is_killed() {
     let mut home = Home::new();
     home.profile.limits = ResourceLimits { memory: Some(64 << 20), ..ResourceLimits::default() };
     if !home.enforcement().await.cgroup {
-        skipped("the memory of programs: no cgroup with its controller is delegated to this process");
+        skip("cgroup", "the memory of programs", "none with its controller is delegated to this process");
         return;
     }
     let filled = |size: &str| format!("dd if=/dev/zero of=/dev/null bs={size} count=1");
@@ -631,7 +630,7 @@ fn all_tests_pass_for_an_unprivileged_user() {
     }
     let directory = tempfile::tempdir().unwrap();
     if let Err(error) = std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)) {
-        skipped(&format!("this process cannot give files to another user ({error})"));
+        skip("root", "another user", error);
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -639,7 +638,7 @@ fn all_tests_pass_for_an_unprivileged_user() {
     let output = match command.current_dir("/").uid(NOBODY).gid(NOBODY).output() {
         Ok(output) => output,
         Err(error) => {
-            skipped(&format!("nobody cannot execute the tests ({error})"));
+            skip("root", "another user", format!("it cannot execute the tests ({error})"));
             return;
         }
     };

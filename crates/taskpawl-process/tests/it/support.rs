@@ -73,12 +73,6 @@ pub(crate) fn supervisor() -> Supervision {
     Supervision::Binary(env!("CARGO_BIN_EXE_taskpawl-supervisor").into())
 }
 
-/// Prints that a check is skipped.
-#[expect(clippy::print_stderr, reason = "a green run must show the checks that were skipped")]
-pub(crate) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-}
-
 /// Waits until a condition holds, for at most ten seconds.
 pub(crate) async fn until(what: &str, is_so: impl FnMut() -> bool) {
     within(Duration::from_secs(10), what, is_so).await;

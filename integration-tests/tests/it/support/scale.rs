@@ -23,11 +23,6 @@ pub(crate) fn seed() -> u64 {
     }
 }
 
-/// Prints that a harness is skipped on this machine.
-pub(crate) fn skip(check: &str, why: impl Display) {
-    say(&format!("SKIPPED {check}: {why}"));
-}
-
 /// Prints one line when a harness ends: its figures and its time, or the command that repeats a failure.
 pub(crate) struct Figures {
     name: &'static str,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::home::{Home, is_there};
-use super::scale::skip;
+use taskpawl_fuzz::skip;
 
 /// A usable `strace` program.
 #[derive(Debug)]
@@ -14,12 +14,16 @@ impl Strace {
     /// Returns `strace` if it is installed and may trace; otherwise prints that `check` is skipped.
     pub(crate) fn find(check: &str) -> Option<Self> {
         if !is_there("strace") {
-            skip(check, "there is no strace");
+            skip("strace", check, "there is no strace");
             return None;
         }
         let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
         if !traced.status.success() {
-            skip(check, format!("strace may not trace: {}", String::from_utf8_lossy(&traced.stderr)));
+            skip(
+                "strace",
+                check,
+                format!("strace may not trace: {}", String::from_utf8_lossy(&traced.stderr)),
+            );
             return None;
         }
         Some(Self)

@@ -82,13 +82,17 @@ async fn without_a_layer_something_gets_through() {
     for (without, what, _) in ESCAPES.iter().filter(|(.., needs_root)| is_able || !needs_root) {
         // Without mounts the filter keeps all such sockets from programs, whatever the network is.
         if !has_mounts && what.starts_with("abstract") {
-            skipped(&format!("the control `{what}`: another layer holds it where there are no mounts"));
+            skip("mounts", format!("the control `{what}`"), "another layer holds it");
             continue;
         }
         let output = tried(without, what);
         let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() && !tried(UNHELD, what).status.success() {
-            skipped(&format!("the control `{what}`: it cannot be done here without a sandbox either"));
+            skip(
+                "rights",
+                format!("the control `{what}`"),
+                "it cannot be done here without a sandbox either",
+            );
             continue;
         }
         assert!(output.status.success(), "`{what}` fails without {without}: {text}");
@@ -102,7 +106,7 @@ fn has_capabilities() -> bool {
     let has =
         capabilities(None).unwrap().effective.contains(CapabilitySet::SYS_PTRACE | CapabilitySet::SETUID);
     if !has && rustix::process::getuid().is_root() {
-        skipped("the controls of capabilities: the administrator has none here");
+        skip("capabilities", "the controls of capabilities", "root has none here");
     }
     has
 }
