@@ -1,4 +1,4 @@
-//! What commands have in common: opened when a command first needs it.
+//! State that all commands share; each part is opened when a command first needs it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::todo_lists;
 use crate::toolbox::{self, Absent, Toolbox};
 use crate::trust::real;
 
-/// The policy of a project, at its root.
+/// The file name of a project's policy, which lies at the root of the project.
 pub(crate) const PROJECT_POLICY: &str = "taskpawl-policy.toml";
 
 /// The state of one command of the command line.
@@ -43,14 +43,14 @@ pub(crate) struct App {
     toolbox: OnceCell<Arc<Toolbox>>,
     servers: OnceCell<Arc<McpServers>>,
     lists: OnceCell<Lists>,
-    /// Whether the command runs nothing and changes nothing.
+    /// Whether the command neither runs tool calls nor changes the plan.
     only_reads: Cell<bool>,
-    /// Why files of the project are left aside.
+    /// The errors of project files that a reading command ignored.
     aside: RefCell<Vec<CliError>>,
 }
 
 impl App {
-    /// Returns an app that has touched nothing yet.
+    /// Returns an app that has not opened or read anything yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
         let (config, place, policy, plans, toolbox, servers, lists) = Default::default();
         let (caller, only_reads, aside) = Default::default();
@@ -70,18 +70,19 @@ impl App {
         }
     }
 
-    /// Has configuration of the project that makes no sense left aside with a warning, for a command that runs nothing and changes
-    /// nothing: a program of a plan may have written it, and who looks for what happened has to see something.
+    /// Makes the app ignore an invalid project configuration with a warning. Only for commands that run and change
+    /// nothing: a program of a plan may have damaged the file, and a person who investigates must still be able to
+    /// read the store.
     pub(crate) fn only_reads(&self) {
         self.only_reads.set(true);
-        // What is wrong beside the project is for the command to tell.
+        // Errors outside the project's file are not ignored; the command reports them itself.
         let _ = self.config();
         for error in self.aside.borrow().iter() {
             self.warn_of(error);
         }
     }
 
-    /// Returns why files of the project are left aside, each with what to do.
+    /// Returns the errors of ignored project files, each as message and hint.
     pub(crate) fn left_aside(&self) -> Vec<(String, String)> {
         let line = self.command_line(Vec::new());
         let hint = |error: &CliError| error.hint().map(|hint| hint.format_with(&line)).unwrap_or_default();
@@ -98,22 +99,22 @@ impl App {
         ));
     }
 
-    /// Returns an app for the project of another directory, which has touched nothing yet.
+    /// Returns an app for the project of another directory; it has not opened or read anything yet.
     pub(crate) fn in_directory(&self, directory: PathBuf) -> Self {
         Self::new(self.global.clone(), self.environment.in_directory(directory))
     }
 
-    /// Returns whether data and errors are JSON.
+    /// Returns whether data and errors are printed as JSON. `--fields` implies it.
     pub(crate) fn is_json(&self) -> bool {
         self.global.json || !self.global.fields.is_empty()
     }
 
-    /// Returns what the process was started with.
+    /// Returns the environment of the process.
     pub(crate) fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Returns the caller of the command.
+    /// Returns the caller of the command: a person, a program or an agent.
     pub(crate) fn caller(&self) -> &Caller {
         self.caller.get_or_init(|| {
             let is_call = question::is_within_call(self);
@@ -121,12 +122,12 @@ impl App {
         })
     }
 
-    /// Returns which streams a person sees.
+    /// Returns the streams that are terminals.
     pub(crate) fn terminal(&self) -> Terminal {
         self.environment.terminal
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration, which is read on the first call.
     pub(crate) fn config(&self) -> Result<&Config, CliError> {
         get_or_try_init(&self.config, || {
             let actor = self.global.actor.clone().map(|actor| (Key::Actor, actor));
@@ -135,7 +136,7 @@ impl App {
             match Config::read(&self.environment, &flags) {
                 Err(error) if self.only_reads.get() => {
                     let rest = Config::read_without_project(&self.environment, &flags)?;
-                    // The warning waits until it is known how things are printed.
+                    // The warning cannot be printed yet: `out` needs this configuration for its colours.
                     self.aside.borrow_mut().push(error.into());
                     Ok(rest)
                 }
@@ -144,10 +145,10 @@ impl App {
         })
     }
 
-    /// Returns how things are printed.
+    /// Returns the form of the output: JSON or text, fields, colours and width.
     pub(crate) fn out(&self) -> Output {
         let terminal = self.terminal();
-        // A configuration that cannot be read is an error of the command that needs more of it than colours.
+        // An invalid configuration does not matter for colours. The command that needs other settings reports it.
         let color = self.config().map_or(ColorWord::Auto, |config| config.color);
         let paint = |is_terminal: bool| Paint { is_on: self.is_coloured(color, is_terminal) };
         Output {
@@ -170,7 +171,7 @@ impl App {
         }
     }
 
-    /// Returns what the place of the store depends on.
+    /// Returns the flags and variables that decide the location of the store.
     pub(crate) fn placement(&self) -> store::Environment {
         store::Environment {
             home: self.environment.path("HOME"),
@@ -181,18 +182,19 @@ impl App {
         }
     }
 
-    /// Returns the flags that advised commands need to be about the same store and in the same name as this one. `run` are words for
-    /// commands that run tasks.
+    /// Returns the flags that an advised command needs in order to use the same store and actor as this one. `run`
+    /// holds extra words for commands that run tasks.
     fn command_line(&self, run: Vec<String>) -> CommandLine {
         CommandLine { store: self.global.store.clone(), actor: self.global.actor.clone(), run }
     }
 
-    /// Has advice written with the flags of this command. A store in memory is gone, so nothing goes on.
+    /// Adds the flags of this command to the advised commands. A memory store ends with the process, so its advice is
+    /// dropped.
     pub(crate) fn write_advice(&self, actions: &mut Vec<Advised>) -> Result<(), CliError> {
         self.write_advice_for_run(actions, Vec::new())
     }
 
-    /// As [`write_advice`](Self::write_advice); commands that run tasks get `words` as well.
+    /// Does the same as [`write_advice`](Self::write_advice), and adds `words` to commands that run tasks.
     pub(crate) fn write_advice_for_run(
         &self,
         actions: &mut Vec<Advised>,
@@ -208,7 +210,8 @@ impl App {
         Ok(())
     }
 
-    /// Returns where the store is.
+    /// Returns the location of the store, with its project. Inside a call with plan access, this is the plan of the
+    /// call.
     pub(crate) fn place(&self) -> Result<&StorePlacement, CliError> {
         get_or_try_init(&self.place, || match self.environment.plan_descriptor() {
             Some(descriptor) if self.is_within_call() => {
@@ -218,15 +221,16 @@ impl App {
         })
     }
 
-    /// Returns whether the plan is that of a call which this process belongs to.
+    /// Returns whether commands use the plan of the call that this process belongs to. An explicit `--store`
+    /// overrides that.
     pub(crate) fn is_within_call(&self) -> bool {
         self.environment.plan_descriptor().is_some() && self.global.store.is_none()
     }
 
-    /// Returns where time and ids come from.
+    /// Returns the source of time and ids.
     pub(crate) fn source(&self) -> Result<Arc<dyn Source>, CliError> {
-        // For tests of debug builds: a clock that stands still, and counted ids. In the product whoever set it could end the lease of
-        // another actor.
+        // A fixed clock and counted ids, for tests of debug builds only. In a release build, a caller could move the
+        // clock and so end the lease of another actor.
         let set = self.environment.text("TASKPAWL_TEST_NOW").filter(|_| cfg!(debug_assertions));
         let Some(now) = set else {
             return Ok(Arc::new(SystemSource));
@@ -240,7 +244,7 @@ impl App {
         }
     }
 
-    /// Returns the tools that calls may name, with where each comes from.
+    /// Returns the tools that calls may name, with the origin of each.
     pub(crate) fn toolbox(&self) -> Result<&Toolbox, CliError> {
         Ok(self.shared_toolbox()?)
     }
@@ -249,7 +253,7 @@ impl App {
         get_or_try_init(&self.toolbox, || Toolbox::of(self).map(Arc::new))
     }
 
-    /// Returns what is known of tools that are not there.
+    /// Returns the lookup that explains tools which are not registered.
     pub(crate) fn absent_tools(&self) -> Result<Arc<dyn AbsentTools>, CliError> {
         let (toolbox, servers) = (Arc::clone(self.shared_toolbox()?), Arc::clone(self.shared_servers()?));
         Ok(Arc::new(Absent { toolbox, servers }))
@@ -260,14 +264,14 @@ impl App {
         get_or_try_init(&self.lists, || Ok(todo_lists::builder(self)?.build()))
     }
 
-    /// Says that the command is over: checklists of its calls are not drawn any more.
+    /// Ends the command: checklists of its calls are no longer drawn.
     pub(crate) fn end(&self) {
         if let Some(lists) = self.lists.get() {
             lists.end();
         }
     }
 
-    /// Returns the MCP servers of the configuration.
+    /// Returns the MCP servers of the configuration and of the files of other programs.
     pub(crate) fn servers(&self) -> Result<&McpServers, CliError> {
         Ok(self.shared_servers()?)
     }
@@ -276,14 +280,14 @@ impl App {
         get_or_try_init(&self.servers, || McpServers::of(self).map(Arc::new))
     }
 
-    /// Returns the files of the policy, whether they exist or not.
+    /// Returns the paths of the policy files, existing or not.
     pub(crate) fn policy_files(&self) -> PolicyFiles {
         let user = config::files(&self.environment).user.map(|file| file.with_file_name("policy.toml"));
         let root = self.root();
         PolicyFiles { ceiling: Some(CEILING.into()), user, project: Some(root.join(PROJECT_POLICY)) }
     }
 
-    /// Returns what decides which calls run, which ask first and which never run.
+    /// Returns the policy, which decides for each call: run, ask or deny.
     pub(crate) fn policy(&self) -> Result<&Policy, CliError> {
         get_or_try_init(&self.policy, || {
             let root = self.root();
@@ -317,7 +321,7 @@ impl App {
         })
     }
 
-    /// Returns a builder of a store at any place, whose tools work in `root`, with everything but the built-in tools.
+    /// Returns a builder of a store at any location, with everything but the built-in tools. Tools work in `root`.
     pub(crate) fn builder_at(&self, location: Location, root: &Path) -> Result<Builder, CliError> {
         let builder = Taskpawl::builder_at(location)
             .root(root)
@@ -331,7 +335,8 @@ impl App {
             .secrets(Arc::new(self.secrets(root, self.config()?.sandbox())?))
             .tool_finder(self.servers()?.finder())
             .source(self.source()?);
-        // Also commands that run nothing have to know what may be repeated after a crash.
+        // Commands that run nothing need the tools as well: recovery asks each tool if its calls may be repeated
+        // after a crash.
         Ok(toolbox::usable(self)?.into_iter().fold(builder, Builder::tool))
     }
 
@@ -344,36 +349,38 @@ impl App {
         })
     }
 
-    /// Returns the store for a command that writes. A project that was moved is recorded where it is now.
+    /// Returns the store for a command that writes, and records the current directory of a project that was moved.
     pub(crate) fn writer(&self) -> Result<&Taskpawl, CliError> {
         self.place()?.record()?;
         get_or_try_init(&self.plans, || Ok(self.builder()?.without_builtin_tools().open()?))
     }
 
-    /// Returns every command on the plan, for a command that writes.
+    /// Returns the manager of the plan, for a command that writes.
     pub(crate) fn manager(&self) -> Result<&Manager, CliError> {
         Ok(self.writer()?.manager())
     }
 
-    /// Returns the store with the built-in tools, for a command that runs them held by `sandbox`. A project that was moved is recorded.
+    /// Returns the store with the built-in tools, for a command that runs them in the sandbox of `sandbox`. Records
+    /// the current directory of a project that was moved.
     pub(crate) fn runner(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         self.place()?.record()?;
         self.warn_of_ignored(sandbox)?;
         self.onlooker(sandbox)
     }
 
-    /// As [`runner`](Self::runner), but changes nothing by itself.
+    /// Does the same as [`runner`](Self::runner), but records nothing and prints no warnings.
     pub(crate) fn onlooker(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         let plans = self.held(self.builder()?, sandbox)?.open()?;
         todo_lists::mirror(self.lists()?, &plans);
         Ok(plans)
     }
 
-    /// Returns a builder whose programs are held by `sandbox`, and neither read the stores of the user nor change what decides.
+    /// Returns a builder with the sandbox of `sandbox`. Its programs cannot read the user's stores, and cannot change
+    /// policy or configuration.
     pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
         let settings = sandbox.settings(self)?;
         self.check_wide(&settings)?;
-        // What the flags grant is not asked about.
+        // The policy does not ask again about accesses that the flags already granted.
         let policy = self.policy()?.clone().confined_by(&settings);
         let secrets = Arc::new(self.secrets(self.root(), settings.clone())?);
         let mut builder = builder.policy(policy).secrets(secrets).sandbox(settings);
@@ -395,8 +402,8 @@ impl App {
         Ok(builder)
     }
 
-    /// Refuses to run programs that a sandbox would not keep from the store: of a readable file each change puts a new one in the place of
-    /// the one that is covered, unless the directory is.
+    /// Refuses to run programs that could write the store file. Each commit replaces a JSON store with a new file, so
+    /// a sandbox rule on the old file does not protect it. Only a rule on a directory does, as for `.taskpawl`.
     pub(crate) fn check_apart(&self, sandbox: &SandboxArgs) -> Result<(), CliError> {
         let settings = sandbox.settings(self)?;
         let Location::Json(path) = self.place()?.location.resolved() else { return Ok(()) };
@@ -408,7 +415,7 @@ impl App {
         if is_reached { Err(CliError::StoreInReach { path }) } else { Ok(()) }
     }
 
-    /// Says which places are not opened to programs although they are named, once for all calls of a run.
+    /// Warns of paths that the configuration names but the sandbox does not open: once for a run, not for each call.
     pub(crate) fn warn_of_ignored(&self, sandbox: &SandboxArgs) -> Result<(), CliError> {
         let confinement = self.confinement(self.root(), sandbox.settings(self)?)?;
         for ignored in confinement.ignored() {
@@ -417,7 +424,8 @@ impl App {
         Ok(())
     }
 
-    /// Returns the secrets of a run whose programs are held by `settings`: no command comes from where those may write.
+    /// Returns the secrets of a run. A secret's command is not taken from directories that programs may write under
+    /// `settings`.
     fn secrets(&self, root: &Path, settings: SandboxSettings) -> Result<ConfiguredSecrets, CliError> {
         let writable = self.confinement(root, settings)?.writable();
         Ok(self.config()?.secrets(&self.environment).not_from(writable))
@@ -429,19 +437,20 @@ impl App {
         Ok(Confinement::new(settings, places))
     }
 
-    /// Returns where the files of the user let some programs write without asking: servers, and calls that rules are about.
+    /// Returns the paths that the user's files let some programs write without asking: those of MCP servers and of
+    /// policy rules.
     fn granted(&self) -> Result<Vec<PathBuf>, CliError> {
         let servers =
             self.config()?.mcp().servers().into_iter().flat_map(|server| server.sandbox.write.clone());
         Ok(self.policy()?.granted_to_write().map(PathBuf::from).chain(servers).collect())
     }
 
-    /// Returns the root of the project, or where this program was started.
+    /// Returns the root of the project, or the current directory without a project.
     pub(crate) fn root(&self) -> &Path {
         self.place().map_or(self.environment.directory.as_path(), |place| place.root.as_path())
     }
 
-    /// Refuses to widen the sandbox in a way that a policy forbids.
+    /// Refuses a wider sandbox that a policy forbids.
     fn check_wide(&self, settings: &SandboxSettings) -> Result<(), CliError> {
         let ways = [
             (settings.mode == SandboxMode::Off, SandboxLift::Off, "run programs without the sandbox"),
@@ -460,7 +469,8 @@ impl App {
         Ok(())
     }
 
-    /// A mistyped path reads as an empty store: that is worth a remark.
+    /// Remarks that the store does not exist yet, because a mistyped path would read as an empty store. Also prints
+    /// the store's warnings.
     pub(crate) fn remark_on_store(&self, plans: &Taskpawl) -> Result<(), CliError> {
         let out = self.out();
         let location = &self.place()?.location;
@@ -476,7 +486,7 @@ impl App {
     }
 }
 
-/// Returns the way to the plan of the call that this process belongs to.
+/// Opens the inherited socket to the plan of the call that this process belongs to.
 fn plan_socket(descriptor: &str) -> Result<PlanSocket, CliError> {
     let number =
         descriptor.parse().map_err(|_| format!("`TASKPAWL_FD` is `{descriptor}`, which is no number"));
@@ -486,6 +496,7 @@ fn plan_socket(descriptor: &str) -> Result<PlanSocket, CliError> {
     Ok(found.map(PlanSocket::from).map_err(|problem| StoreError::OutOfReach { problem })?)
 }
 
+// `OnceCell::get_or_try_init` is unstable in the standard library.
 fn get_or_try_init<T>(
     cell: &OnceCell<T>,
     make: impl FnOnce() -> Result<T, CliError>,

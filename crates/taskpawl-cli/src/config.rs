@@ -1,4 +1,5 @@
-//! Configuration in layers: `taskpawl.toml` of the project, then that of the user, then the environment; flags come last.
+//! Layers of configuration: `taskpawl.toml` of the project, then that of the user, then the environment, then flags.
+//! Later layers override earlier ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,19 +38,20 @@ use values::{RETRY, length, line, number_of, retry, text_of, wrong};
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWord {
-    // Described in the help of `--color`: text for each value here would spread the help of every command over more lines.
+    // No help text for each value: it would add lines to the help of every command. The help of `--color` describes
+    // them.
     Auto,
     Always,
     Never,
 }
 
-/// The largest file that is read.
+/// The maximum size of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// How long a claim lasts unless somebody says otherwise.
+/// The default duration of a claim's lease.
 const LEASE: Duration = Duration::from_mins(30);
 
-/// What a program with its arguments looks like.
+/// The expected form of a program with its arguments.
 const ARGV: &str = "a list such as [\"notify-send\", \"taskpawl\"]";
 
 /// A key of the configuration.
@@ -68,7 +70,7 @@ pub(crate) enum Key {
     RunRetry,
 }
 
-/// Sections whose keys are names that people choose.
+/// Sections whose keys are names chosen by the user, each with its meaning.
 pub(crate) const NAMED: [(&str, &str); 4] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
@@ -76,12 +78,12 @@ pub(crate) const NAMED: [(&str, &str); 4] = [
     ("mcpServers", "MCP servers, whose tools calls name as `SERVER/TOOL`"),
 ];
 
-/// What `hosts` of the tool that sends requests says.
+/// The meaning of `hosts` of `http_request`.
 pub(crate) const HOSTS: &str =
     "which hosts `http_request` may reach; those of a project only narrow those of the user";
 
 impl Key {
-    /// Every key, in the order of `config list`.
+    /// All keys, in the order of `config list`.
     pub(crate) const ALL: [Self; 11] = [
         Self::Actor,
         Self::Color,
@@ -96,7 +98,7 @@ impl Key {
         Self::RunRetry,
     ];
 
-    /// Returns the key as files write it.
+    /// Returns the key as written in files.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Actor => "actor",
@@ -113,7 +115,7 @@ impl Key {
         }
     }
 
-    /// Returns the variable of the same meaning.
+    /// Returns the environment variable that sets the key.
     pub(crate) fn variable(self) -> &'static str {
         match self {
             Self::Actor => "TASKPAWL_ACTOR",
@@ -130,7 +132,7 @@ impl Key {
         }
     }
 
-    /// Returns what the key says.
+    /// Returns the description of the key, for `config list` and hints.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Actor => "in whose name commands are given",
@@ -163,7 +165,7 @@ impl Key {
         self == Self::RunNotify
     }
 
-    /// Returns the key of this name.
+    /// Returns the key of this name. The error is a hint that names the nearest key, or all keys.
     pub(crate) fn from_name(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|key| key.as_str() == name);
         found.ok_or_else(|| {
@@ -179,7 +181,7 @@ impl Key {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -198,27 +200,27 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value with where it comes from.
+/// A value with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// The key as files write it.
+    /// The key as written in files.
     pub(crate) name: String,
     pub(crate) value: String,
     pub(crate) origin: Origin,
 }
 
-/// What the layers come to.
+/// The merged configuration of all layers.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) actor: String,
     pub(crate) color: ColorWord,
-    /// `None` stands for the number of cores plus two.
+    /// The limit of parallel tool calls; `None` means the number of cores plus two.
     pub(crate) jobs: Option<usize>,
     pub(crate) lease: Duration,
     pub(crate) limit: usize,
-    /// `None` keeps everything.
+    /// The maximum bytes of stored output; `None` keeps everything.
     pub(crate) output_quota: Option<u64>,
-    /// Nothing tells nobody.
+    /// The program that is told about runs, with its arguments; empty for none.
     pub(crate) notify: Vec<String>,
     pub(crate) run: RunConfig,
     hosts: Hosts,
@@ -226,12 +228,12 @@ pub(crate) struct Config {
     sandbox: sandbox::Sandbox,
     secrets: Secrets,
     mcp: McpConfig,
-    /// The hash of the file of the project, as it was read.
+    /// The hash of the project's file as it was read. Trust is checked against it.
     project_hash: Option<String>,
     settings: Vec<Setting>,
 }
 
-/// What the layers say about runs.
+/// The settings of runs.
 #[derive(Debug, Default)]
 pub(crate) struct RunConfig {
     pub(crate) timeout: Option<Period>,
@@ -239,25 +241,25 @@ pub(crate) struct RunConfig {
     pub(crate) max_failures: Option<u64>,
     pub(crate) retry: Option<Retry>,
     pub(crate) resources: BTreeMap<String, u32>,
-    /// How many calls of a tool run at once.
+    /// The maximum of parallel calls, by tool.
     pub(crate) tool_limits: BTreeMap<String, usize>,
 }
 
-/// The files of the configuration, whether they exist or not: that of the project, if there is one, and that of the user.
+/// The paths of the configuration files. The project's file exists; the user's may not.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Files {
     pub(crate) project: Option<PathBuf>,
     pub(crate) user: Option<PathBuf>,
 }
 
-/// Whose file is read.
+/// The owner of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layer {
     Project,
     User,
 }
 
-/// The configuration is wrong.
+/// The configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("failed to read `{}`", .path.display())]
@@ -284,7 +286,7 @@ pub(crate) enum ConfigError {
 }
 
 impl ConfigError {
-    /// Returns what to do about it.
+    /// Returns the next step.
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::UnknownKey { hint, .. } => hint.clone(),
@@ -303,7 +305,7 @@ impl ConfigError {
     }
 }
 
-/// Returns where the files of the configuration are: the nearest `taskpawl.toml` upwards, and that of the user.
+/// Returns the paths of the configuration files: the nearest `taskpawl.toml` upwards, and that of the user.
 pub(crate) fn files(environment: &Environment) -> Files {
     let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
     let home = || environment.path("HOME").map(|home| home.join(".config"));
@@ -314,7 +316,7 @@ pub(crate) fn files(environment: &Environment) -> Files {
     }
 }
 
-/// Returns what of the configuration decides about programs, which must not change it.
+/// Returns the configuration paths that govern programs. The sandbox keeps programs from changing them.
 pub(crate) fn places(environment: &Environment) -> Vec<PathBuf> {
     let Files { project, user } = files(environment);
     let of_user = user.and_then(|path| path.parent().map(Path::to_owned));
@@ -322,12 +324,13 @@ pub(crate) fn places(environment: &Environment) -> Vec<PathBuf> {
 }
 
 impl Config {
-    /// Reads every layer; `flags` are what the command line says.
+    /// Reads every layer. `flags` are the values from the command line.
     pub(crate) fn read(environment: &Environment, flags: &[(Key, String)]) -> Result<Self, ConfigError> {
         Self::read_from(files(environment), environment, flags)
     }
 
-    /// Reads every layer but that of the project, for a command that runs nothing: it may be the one that forbids.
+    /// Reads every layer but that of the project. Only for commands that run nothing, because the project's file may
+    /// contain restrictions.
     pub(crate) fn read_without_project(
         environment: &Environment,
         flags: &[(Key, String)],
@@ -344,7 +347,7 @@ impl Config {
         if let Some(path) = project {
             config.read_file(&path, Layer::Project)?;
         }
-        // Calls do not see the files of the user.
+        // Inside a call, the user's files are out of reach.
         if let Some(path) = user.filter(|_| environment.plan_descriptor().is_none()) {
             config.read_file(&path, Layer::User)?;
         }
@@ -402,39 +405,40 @@ impl Config {
         }
     }
 
-    /// Returns the value of every key with where it comes from.
+    /// Returns the value of every key with its source.
     pub(crate) fn settings(&self) -> &[Setting] {
         &self.settings
     }
 
-    /// Returns whether it is the file of the project that names the program which is told about runs.
+    /// Returns whether `run.notify` comes from the project's file.
     pub(crate) fn is_notify_of_project(&self, environment: &Environment) -> bool {
         let project = files(environment).project.map(Origin::File);
         let setting = self.settings.iter().find(|setting| setting.name == Key::RunNotify.as_str());
         project.is_some() && setting.map(|setting| &setting.origin) == project.as_ref()
     }
 
-    /// Returns what the tool that sends requests may reach.
+    /// Returns the hosts that `http_request` may reach.
     pub(crate) fn http_access(&self) -> HttpAccess {
         self.hosts.access()
     }
 
-    /// Returns what the files say about MCP servers.
+    /// Returns the settings of MCP servers.
     pub(crate) fn mcp(&self) -> &McpConfig {
         &self.mcp
     }
 
-    /// Returns the hash of the file of the project, if there is one: of what was read, and not of what stands there now.
+    /// Returns the hash of the project's file, if there is one. It covers the text that was read, even if the file
+    /// has changed since.
     pub(crate) fn project_hash(&self) -> Option<&str> {
         self.project_hash.as_deref()
     }
 
-    /// Returns the tools that the files describe, whether the project is trusted or not.
+    /// Returns the tools that the files describe, trusted or not.
     pub(crate) fn own_tools(&self) -> &[OwnTool] {
         &self.own_tools
     }
 
-    /// Returns where the secrets are that plans name, in this environment.
+    /// Returns the sources of secrets, in this environment.
     pub(crate) fn secrets(&self, environment: &Environment) -> ConfiguredSecrets {
         self.secrets.source(environment)
     }
@@ -475,7 +479,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes how much there is of a resource.
+    /// Reads the amount of a resource.
     fn read_resource(
         &mut self,
         path: &Path,
@@ -492,7 +496,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes where a secret comes from.
+    /// Reads the source of a secret. Only the user's file may name one.
     fn read_secret(
         &mut self,
         path: &Path,
@@ -515,7 +519,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes what is said about a tool.
+    /// Reads the settings of a tool: its limits, its hosts, or a whole description.
     fn read_tool(
         &mut self,
         path: &Path,
@@ -555,7 +559,7 @@ impl Config {
         }
     }
 
-    /// Takes the description of a tool.
+    /// Reads the description of a tool.
     #[expect(clippy::too_many_arguments, reason = "where the description is, and what it is")]
     fn read_own_tool(
         &mut self,
@@ -582,7 +586,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes the hosts that may be reached. What a project says narrows what the user says, whoever is read first.
+    /// Reads the hosts that may be reached. The project's list narrows the user's, independent of the reading order.
     fn read_hosts(
         &mut self,
         path: &Path,
@@ -595,6 +599,7 @@ impl Config {
         let list = hosts::list(value.get_ref());
         let list = list.ok_or_else(|| wrong(path, text, &name, HOSTS, at, value, hosts::EXPECTED))?;
         let origin = match layer {
+            // The project's file is read first and narrows the list, so it stays the shown source.
             Layer::User if self.hosts.of(Layer::Project).is_some() => self
                 .settings
                 .iter()
@@ -607,7 +612,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes an MCP server.
+    /// Reads an MCP server.
     fn read_server(
         &mut self,
         path: &Path,
@@ -629,7 +634,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes the files of other programs that name MCP servers.
+    /// Reads the list of other programs' files that name MCP servers.
     fn read_mcp_configs(
         &mut self,
         path: &Path,
@@ -647,7 +652,7 @@ impl Config {
         Ok(())
     }
 
-    /// Writes down where a value comes from.
+    /// Records the source of a value.
     fn note(&mut self, name: String, value: String, origin: Origin) {
         match self.settings.iter_mut().find(|setting| setting.name == name) {
             Some(setting) => *setting = Setting { name, value, origin },
@@ -655,7 +660,7 @@ impl Config {
         }
     }
 
-    /// Takes one line of a file; keys of a section have its name before theirs.
+    /// Reads one entry of a file. `name` includes the section, as in `run.retry`.
     fn read_entry(
         &mut self,
         path: &Path,
@@ -704,7 +709,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes a value for what it means, or says what was expected.
+    /// Parses a value and stores it. The error is the expected form.
     fn take(&mut self, key: Key, value: &str) -> Result<(), &'static str> {
         match key {
             Key::Actor => value.clone_into(&mut self.actor),

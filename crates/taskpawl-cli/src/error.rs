@@ -25,31 +25,31 @@ use crate::text::{Paint, clean_block, style};
 /// The error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// The command line is not understood; or help or the version was asked for.
+    /// The command line cannot be parsed. clap also reports `--help` and `--version` this way.
     #[error(transparent)]
     Clap(#[from] clap::Error),
-    /// The command line is understood and makes no sense.
+    /// The command line can be parsed but is invalid.
     #[error("{message}")]
     Usage { message: String, hint: Option<Hint> },
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The policy is wrong.
+    /// The policy is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// A policy keeps the sandbox as it is.
+    /// A policy forbids the requested change of the sandbox.
     #[error("refused to {what}: {why}")]
     Forbidden { what: &'static str, why: String },
-    /// No sandbox keeps programs from a store that is a readable file among what they write.
+    /// A JSON store lies where programs may write, so that no sandbox can protect it.
     #[error(
         "the store `{}` lies where programs write, and no sandbox keeps them from it there: each change puts a new file in its place",
         .path.display()
     )]
     StoreInReach { path: PathBuf },
-    /// Only a person decides, and there is no terminal of one.
+    /// Only a person may decide, and the process has no terminal.
     #[error("`{by}` is for a person at a terminal, and there is none here")]
     NoTerminal { by: &'static str },
-    /// Only a person decides, and an agent gives the command.
+    /// Only a person may decide, and the caller is an agent.
     #[error("`{by}` is for a person, and {sign}")]
     ByAgent { by: &'static str, sign: AgentSign },
     /// The PIN is missing, wrong or locked.
@@ -61,81 +61,81 @@ pub(crate) enum CliError {
     /// A file that the command line names cannot be read or written.
     #[error("failed to {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
-    /// A file that an agent reads cannot be changed as it is.
+    /// A file of a coding agent cannot be changed in its present form.
     #[error("failed to change `{path}`")]
     AgentFile {
         path: String,
         #[source]
         trouble: Box<Trouble>,
     },
-    /// A plan file is wrong.
+    /// A plan file is invalid.
     #[error("the plan `{file}` has {}", if .errors.errors().len() == 1 { "an error".to_owned() } else { format!("{} errors", .errors.errors().len()) })]
     Plan { file: String, errors: PlanErrors },
-    /// A file of another program is wrong.
+    /// A file of another program is invalid.
     #[error("it cannot be read as {}", .format)]
     Foreign { format: &'static str, error: Box<taskpawl_formats::FormatError> },
-    /// A file that would be written over has something that is not here.
+    /// An export would overwrite content that the store does not have.
     #[error("`{}` is not written over: {why}", .path.display())]
     NotHere { path: PathBuf, why: String, hint: Hint },
-    /// Tool calls do not fit the tools that they name.
+    /// Arguments of tool calls do not fit the tools.
     #[error("the tool calls do not fit their tools")]
     Calls { problems: Vec<Problem> },
-    /// Tasks of a plan depend on some that are neither in the plan nor in the store.
+    /// Tasks of a plan depend on tasks that are neither in the plan nor in the store.
     #[error("{}", if .problems.len() == 1 { "a dependency of the plan does not exist".to_owned() } else { format!("{} dependencies of the plan do not exist", .problems.len()) })]
     References { problems: Vec<Problem> },
-    /// The rules refuse it, or the store failed.
+    /// The model refused the command, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
-    /// There is no place for the store.
+    /// No location for the store can be determined.
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    /// The store could not be opened.
+    /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A run could not go on.
+    /// A run failed as a whole; a failed task is no error.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A run could not start for want of something of the operating system.
+    /// The operating system refused a resource that a run needs.
     #[error("failed to start the runtime")]
     Runtime(#[source] io::Error),
-    /// The conversation with a client came to nothing.
+    /// The connection to an MCP client failed.
     #[error("failed to serve the client")]
     Serve(#[source] taskpawl_mcp::ServeError),
-    /// There is no port to serve on.
+    /// The server cannot listen on its address.
     #[error(transparent)]
     Listen(taskpawl_mcp::ListenError),
     /// The output cannot be written as JSON, or the terminal cannot be used.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
-    /// Standard output failed, so that there is no reason to go on. The end of the process reports the failure.
+    /// Standard output has failed, so the command stops early. The end of the process reports the failure.
     #[error("standard output is closed")]
     Unread,
 }
 
-/// The most kinds of faults in a text; `--json` has all faults.
+/// The maximum number of error groups in a text; `--json` prints all errors.
 pub(crate) const MAX_SHOWN: usize = bounded::MAX_ITEMS;
 
-/// The most bytes of a line about a fault, so that all of them have at most 2 kB.
+/// The maximum bytes of a line about one group, which keeps the whole text below 2 kB.
 const MAX_LINE: usize = 180;
 
-/// One thing that is wrong in a file or an argument.
+/// One error in a file or an argument.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Problem {
-    /// The file.
+    /// The file, if the error is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
     /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<u32>,
-    /// The character in the line, from 1.
+    /// The column in characters, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) column: Option<u32>,
-    /// The field or the task.
+    /// The path of the field, or the id of the task.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) path: String,
-    /// What is wrong.
+    /// The error itself, without its position.
     pub(crate) message: String,
-    /// The next step; as JSON it is a text.
+    /// The next step; written to JSON as text.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub(crate) hint: Option<Hint>,
 }
@@ -146,7 +146,7 @@ fn as_text<S: Serializer>(hint: &Option<Hint>, serializer: S) -> Result<S::Ok, S
 }
 
 impl Problem {
-    /// Returns a problem at a place of a file; a place that is not known is left out.
+    /// Returns a problem at a position of a file. The default position stands for an unknown one and is omitted.
     pub(crate) fn at(file: Option<&str>, at: Position, path: String, message: String) -> Self {
         let is_known = at != Position::default();
         Self {
@@ -159,13 +159,13 @@ impl Problem {
         }
     }
 
-    /// Groups problems that are equal but for their places.
+    /// Groups problems with equal messages and hints; only their positions differ.
     pub(crate) fn kinds(problems: Vec<Self>) -> Vec<Group<Self>> {
         let hint = |problem: &Self| problem.hint.as_ref().map(ToString::to_string);
         bounded::grouped(problems, |problem| (problem.message.clone(), hint(problem)))
     }
 
-    /// Returns `FILE:LINE:COLUMN: PATH: message`, without what is not known.
+    /// Returns `FILE:LINE:COLUMN: PATH: message`, without the unknown parts.
     pub(crate) fn line(&self) -> String {
         let mut line = self.file.clone().unwrap_or_default();
         for at in [self.line, self.column].into_iter().flatten() {
@@ -192,7 +192,7 @@ fn foreign(error: &taskpawl_formats::FormatError) -> Problem {
     }
 }
 
-/// Returns what stands against an undo, by task.
+/// Returns the changes that prevent an undo, one for each task.
 fn touches_of(refusal: &Refusal) -> Vec<Problem> {
     let Refusal::TouchedSince { touches, .. } = refusal else { return Vec::new() };
     let problem = |touch: &ConflictingChange| {
@@ -215,7 +215,7 @@ impl From<Refusal> for CliError {
     }
 }
 
-/// Which exit code an error has, with the word that `--json` shows for it.
+/// The class of an error, which decides the exit code and the word in `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Usage,
@@ -245,12 +245,12 @@ impl Class {
 }
 
 impl CliError {
-    /// Returns an error about a command line that makes no sense.
+    /// Returns an error for an invalid command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: None }
     }
 
-    /// Returns an error about a command line that makes no sense, with what to do instead.
+    /// Returns an error for an invalid command line, with a hint.
     pub(crate) fn usage_with(message: impl Into<String>, hint: impl Into<Hint>) -> Self {
         Self::Usage { message: message.into(), hint: Some(hint.into()) }
     }
@@ -290,7 +290,7 @@ impl CliError {
         }
     }
 
-    /// Returns the next step, whose commands the caller writes with the flags of this one.
+    /// Returns the next step. The caller adds the flags of this command to the commands in it.
     pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
@@ -367,7 +367,7 @@ impl CliError {
         }
     }
 
-    /// Returns all conflicts, of which the message names some.
+    /// Returns all conflicts; the message names only the first few.
     fn conflicts(&self) -> Vec<Problem> {
         let Self::Command(Error::Refused(refusal)) = self else { return Vec::new() };
         let (Refusal::PlanConflict { conflicts, .. } | Refusal::ImportConflict { conflicts, .. }) =
@@ -381,19 +381,20 @@ impl CliError {
         conflicts.iter().map(problem).collect()
     }
 
-    /// Returns what became of a task in the meantime, where somebody else was faster.
+    /// Returns the changes of a task since the caller read it, if another actor was faster.
     fn since(&self) -> Option<&ChangesSince> {
         let Self::Command(Error::Refused(refusal)) = self else { return None };
         refusal.since()
     }
 
-    /// Returns the message and what caused it, in one line.
+    /// Returns the message with its chain of causes, on one line.
     pub(crate) fn message(&self) -> String {
         if let Self::Clap(error) = self {
             let text = error.render().to_string();
             let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
             return lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned();
         }
+        // The problems follow as lines of their own; the chain would repeat them.
         if let Self::Command(Error::Invalid(_)) = self {
             return "the fields do not fit".to_owned();
         }
@@ -405,8 +406,9 @@ impl CliError {
         error_chain(self)
     }
 
-    /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.
+    /// Prints the error to standard error, or with `--json` to standard output. Returns the exit code.
     pub(crate) fn report(&self, out: &Output) -> ExitCode {
+        // `settle` reports the failed stream and replaces this success.
         if let Self::Unread = self {
             return ExitCode::SUCCESS;
         }
@@ -455,12 +457,12 @@ impl CliError {
         }
     }
 
-    /// Returns the hint, whose commands have the flags of this one.
+    /// Returns the hint, whose commands repeat the flags of this one.
     fn hint_in(&self, out: &Output) -> Option<String> {
         self.hint().map(|hint| hint.format_with(&*out.line))
     }
 
-    /// As [`hint_in`](Self::hint_in), the problems with theirs.
+    /// Returns the problems with their hints, whose commands repeat the flags of this one.
     fn problems_in(&self, out: &Output) -> Vec<Problem> {
         let mut problems = self.problems();
         for hint in problems.iter_mut().filter_map(|problem| problem.hint.as_mut()) {
@@ -480,7 +482,7 @@ impl CliError {
         };
         let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };
         let text = to_text(&envelope, out.is_pretty).expect("BUG: an error is always valid JSON");
-        // The exit code tells it, too.
+        // The exit code reports the error as well, so a failed write is ignored.
         let _ = write_out(&(text + "\n").into());
     }
 }
@@ -511,7 +513,7 @@ fn since_lines(since: &ChangesSince) -> Vec<String> {
     std::iter::once(first).chain(since.events.iter().map(history::line)).collect()
 }
 
-/// Says what is wrong with a command line, whose words may be anybody's.
+/// Prints a parse error of clap. It quotes the command line, which may contain control characters.
 fn print_usage(error: &clap::Error, paint: Paint) {
     const LABEL: &str = "error:";
     let text = error.render().to_string();
@@ -527,7 +529,7 @@ fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// Returns the suggestion that stands in a message, or else where there is help.
+/// Returns the suggestion in clap's message, or else a pointer to `--help`.
 fn clap_hint(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));

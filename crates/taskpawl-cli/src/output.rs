@@ -1,7 +1,7 @@
-//! The only way to standard output and standard error: data on the one, everything else on the other.
+//! The only path to standard output and standard error: data on the first, everything else on the second.
 //!
-//! What becomes of the text never decides how a command ends: a failure to write is remembered, and the end of the process combines it
-//! with the exit code of the command.
+//! A failed write never replaces a command's own result. The failure is remembered, and [`settle`] combines it with
+//! the exit code of the command.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -25,49 +25,49 @@ use crate::text::{Paint, clean_block, nearest, style};
 /// The version of the shape of everything that `--json` prints.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
-/// The exit code of a command that succeeded and could not print all of its output.
+/// The exit code of a command that succeeded but could not print all of its output.
 const UNWRITTEN: u8 = 8;
 
 /// The form of the output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Output {
-    /// Whether data is JSON.
+    /// Whether data is printed as JSON.
     pub(crate) is_json: bool,
-    /// Whether JSON is spread over lines: for eyes, not for programs.
+    /// Whether JSON is indented for people; programs get one line.
     pub(crate) is_pretty: bool,
-    /// The fields that are printed; none stands for all.
+    /// The fields to print; empty means all.
     pub(crate) fields: Vec<String>,
-    /// Whether remarks are left out.
+    /// Whether remarks are suppressed.
     pub(crate) is_quiet: bool,
     /// The colours of standard output.
     pub(crate) paint: Paint,
     /// The colours of standard error.
     pub(crate) paint_err: Paint,
-    /// The columns of standard output, where it is a terminal.
+    /// The columns of standard output, if it is a terminal.
     pub(crate) width: Option<usize>,
-    /// The flags of advised commands.
+    /// The flags that advised commands repeat.
     pub(crate) line: std::sync::Arc<CommandLine>,
 }
 
-/// Which part of a list is printed.
+/// The position of a printed page in its list.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageInfo {
-    /// How many were asked for; 0 for all.
+    /// The requested number of items; 0 for all.
     pub(crate) limit: usize,
-    /// How many were left out before.
+    /// The number of items before this page.
     pub(crate) offset: usize,
-    /// How many are printed.
+    /// The number of items on this page.
     pub(crate) count: usize,
-    /// How many there are, where that is known without counting.
+    /// The number of items in the list, if it is known without counting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
-    /// Whether there are more.
+    /// Whether items follow this page.
     pub(crate) truncated: bool,
-    /// What would stand in a list of what is ready, and no run here can take.
+    /// Tasks that would be ready, but need a tool or an actor that no run here has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) for_nobody: Vec<UnrunnableTask>,
-    /// How many of these there are before the end of this part, listed or not.
+    /// The number of unrunnable tasks up to the end of this page, including those that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) total_for_nobody: usize,
 }
@@ -78,7 +78,7 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl PageInfo {
-    /// Says which part of the tasks a page is.
+    /// Returns the position of `page` in its list.
     pub(crate) fn of(page: &Page, limit: usize, offset: usize) -> Self {
         let Page { tasks, total, truncated } = page;
         Self { limit, offset, count: tasks.len(), total: *total, truncated: *truncated, ..Self::default() }
@@ -100,7 +100,7 @@ impl Output {
         self.envelope(data, None)
     }
 
-    /// Prints a part of a list in the envelope of `--json`.
+    /// Prints a page of a list in the envelope of `--json`.
     pub(crate) fn page(&self, data: &impl Serialize, page: &PageInfo) -> Result<ExitCode, CliError> {
         self.envelope(data, Some(page))
     }
@@ -118,10 +118,10 @@ impl Output {
         self.print(text + "\n")
     }
 
-    /// Prints lines of a stream of JSON objects, each without an envelope.
+    /// Prints JSON objects as lines of a stream, without an envelope.
     ///
     /// # Errors
-    /// Standard output takes no more: there is no reason to read what else there is.
+    /// Standard output takes no more data, so the caller can stop reading.
     pub(crate) fn lines(&self, values: &[impl Serialize]) -> Result<(), CliError> {
         let mut text = String::new();
         for value in values {
@@ -137,7 +137,8 @@ impl Output {
         write_out(text)
     }
 
-    /// Prints a list in the envelope of `--json` piece by piece. `each` hands the pieces over and returns what part it was.
+    /// Prints a list in the envelope of `--json` piece by piece, so that a long list is never held in memory. `each`
+    /// passes the pieces on and returns the position of the page.
     pub(crate) fn stream<T: Serialize>(
         &self,
         each: impl FnOnce(&mut dyn FnMut(&[T]) -> Result<(), CliError>) -> Result<PageInfo, CliError>,
@@ -177,7 +178,8 @@ impl Output {
         Ok(selection)
     }
 
-    /// Prints text. Standard output that takes no more is no error of the command, which has its own result: [`settle`] tells of it.
+    /// Prints text. Returns success even if the write fails: the command keeps its own result, and [`settle`] reports
+    /// the failure.
     #[expect(clippy::unused_self, reason = "an output is the only way to print")]
     #[expect(clippy::unnecessary_wraps, reason = "most commands end with it, as they do with `data`")]
     pub(crate) fn print(&self, text: impl Into<Shown>) -> Result<ExitCode, CliError> {
@@ -192,7 +194,7 @@ impl Output {
         }
     }
 
-    /// Prints advice to standard error, unless `--quiet`. Commands have the flags of this one.
+    /// Prints a hint to standard error, unless `--quiet`. Commands in it repeat the flags of this one.
     pub(crate) fn advise(&self, hint: &Hint) {
         self.remark(&hint.format_with(&*self.line));
     }
@@ -204,25 +206,25 @@ impl Output {
     }
 }
 
-/// The failure of standard output. Later output is dropped, so that no piece is missing in the middle.
+/// The first failure of standard output. Later output is dropped: writing on would leave a gap in the middle.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
 fn failure() -> MutexGuard<'static, Option<io::Error>> {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes to standard output in one go, so that processes that share it do not mix their lines.
+/// Writes to standard output in one call, so that processes that share the stream do not mix their lines.
 ///
 /// # Errors
-/// Standard output takes no more, now or since an earlier call. The failure is remembered for [`settle`].
+/// Standard output takes no more data, now or since an earlier call. The failure is remembered for [`settle`].
 pub(crate) fn write_out(text: &Shown) -> Result<(), CliError> {
     write_data(text.as_str().as_bytes())
 }
 
-/// Writes data to standard output as it is: what a program printed, for a program. Text for people is [`Shown`].
+/// Writes raw bytes to standard output, such as the stored output of a program. Text for people is [`Shown`].
 ///
 /// # Errors
-/// As [`write_out`].
+/// The same as [`write_out`].
 pub(crate) fn write_data(bytes: &[u8]) -> Result<(), CliError> {
     let mut failure = failure();
     if failure.is_none() {
@@ -231,8 +233,8 @@ pub(crate) fn write_data(bytes: &[u8]) -> Result<(), CliError> {
     if failure.is_some() { Err(CliError::Unread) } else { Ok(()) }
 }
 
-/// Returns the exit code of the process, whose command ended with `code`. A reader that is gone has seen enough; any other failure to
-/// write is one of the store's kind, unless the command tells something else already.
+/// Returns the exit code of the process for a command that ended with `code`. A closed pipe is no error: the reader
+/// has read enough. Any other write failure turns success into the exit code of a store failure.
 pub(crate) fn settle(code: ExitCode, paint: Paint) -> ExitCode {
     let Some(error) = failure().take().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) else {
         return code;
@@ -241,7 +243,7 @@ pub(crate) fn settle(code: ExitCode, paint: Paint) -> ExitCode {
     if code == ExitCode::SUCCESS { ExitCode::from(UNWRITTEN) } else { code }
 }
 
-/// Writes a line to standard error; when it takes no more there is no other place to say so.
+/// Writes a line to standard error. A failure is ignored, because there is no other stream to report it on.
 pub(crate) fn say(line: impl Into<Shown>) {
     let _ = write_err(&shown![line.into(), "\n"]);
 }
@@ -251,7 +253,8 @@ pub(crate) fn write_err(text: &Shown) -> io::Result<()> {
     write_whole(io::stderr().lock(), text.as_str().as_bytes())
 }
 
-/// Writes all of it, also where another process has made the stream one that does not wait: terminals are shared.
+/// Writes all bytes, even to a non-blocking stream: another process that shares the terminal may have set
+/// `O_NONBLOCK`.
 fn write_whole(mut stream: impl Write + AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.write(bytes) {
@@ -266,7 +269,7 @@ fn write_whole(mut stream: impl Write + AsFd, mut bytes: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Waits until the stream takes more, if that is all that is wrong.
+/// Waits until the stream takes more data. Returns any error other than "interrupted" and "would block".
 fn go_on_after(error: io::Error, stream: &impl AsFd) -> io::Result<()> {
     if error.kind() == io::ErrorKind::Interrupted {
         return Ok(());
@@ -280,18 +283,18 @@ fn go_on_after(error: io::Error, stream: &impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Returns JSON in which no character does anything to a terminal.
+/// Returns JSON in which every character is harmless on a terminal.
 pub(crate) fn to_text(value: &impl Serialize, is_pretty: bool) -> Result<String, serde_json::Error> {
     let text = if is_pretty { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
     let is_raw = |c: char| c != '\n' && is_deceptive(c);
     if !text.contains(is_raw) {
         return Ok(text);
     }
-    // They stand only inside strings, where this is another way of writing the same.
+    // Deceptive characters appear only inside strings, where an escape has the same meaning.
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if is_raw(c) {
-            // JSON writes a character beyond U+FFFF as two.
+            // JSON escapes a character beyond U+FFFF as a surrogate pair.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(escaped, "\\u{unit:04x}");
             }
@@ -316,7 +319,7 @@ fn select(data: &Value, fields: &[String]) -> Value {
     }
 }
 
-/// Copies one field, which may be a path such as `metadata.context`, to the same place in `to`.
+/// Copies one field, which may be a path such as `metadata.context`, to the same path in `to`.
 fn copy(from: &Map<String, Value>, field: &str, to: &mut Map<String, Value>) {
     if let Some(value) = from.get(field) {
         to.insert(field.to_owned(), value.clone());
@@ -333,6 +336,7 @@ fn copy(from: &Map<String, Value>, field: &str, to: &mut Map<String, Value>) {
 fn has_field(selection: &Value, field: &str) -> bool {
     let first = field.split('.').next().unwrap_or(field);
     match selection {
+        // An empty list has no field to compare with, so it never counts as a misspelt name.
         Value::Array(items) => items.is_empty() || items.iter().any(|item| has_field(item, field)),
         Value::Object(object) => object.contains_key(field) || object.contains_key(first),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,

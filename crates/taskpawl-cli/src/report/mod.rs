@@ -1,7 +1,7 @@
-//! What a person or a program sees of a run while it goes on.
+//! Live output of a run, for people and for programs.
 //!
-//! The observer only turns events into text and puts it aside; a thread of the reporter writes. So a run with a hundred
-//! thousand short tasks does not wait for a terminal line by line.
+//! The observer only turns events into text and queues it; a separate thread writes. So a run with a hundred thousand
+//! short tasks does not wait for the terminal on every line.
 
 mod bar;
 mod lines;
@@ -36,31 +36,32 @@ pub(crate) enum Format {
     Ndjson,
 }
 
-/// Where and how a reporter writes.
+/// The output of a reporter.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// How. `Auto` was decided before.
+    /// The format, in which `Auto` is already resolved.
     pub(crate) format: Format,
     /// The colours of standard error.
     pub(crate) paint: Paint,
-    /// Where the times of events come from.
+    /// The clock for the times of events.
     pub(crate) source: Arc<dyn Source>,
-    /// How many tasks there are, and how many of them are over.
+    /// The number of tasks in scope, including finished ones.
     pub(crate) total: u64,
-    /// How many of them are over.
+    /// The number of finished tasks at the start.
     pub(crate) over: u64,
 }
 
-/// Text that waits to be written: beyond this the run waits for whoever reads, as every program does that writes to a pipe.
+/// The bytes that may wait to be written. Beyond this the run waits for the reader, as any program does on a full
+/// pipe.
 const MAX_PENDING: usize = 1 << 20;
 
-/// How often a bar is drawn at most: more often would show nothing more.
+/// The shortest time between two frames of the bar; the eye would not see more of them.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// How often lines are written at most: at once where none came just before.
+/// The shortest time between two writes of lines. A line after a longer silence is written at once.
 const BREATH: Duration = Duration::from_millis(10);
 
-/// Shows a run. It is told events as an observer; [`finish`](Self::finish) ends it.
+/// Shows a run. It receives events as an observer; [`finish`](Self::finish) ends it.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     shared: Arc<Shared>,
@@ -71,36 +72,36 @@ pub(crate) struct Reporter {
 struct Shared {
     options: Options,
     state: Mutex<State>,
-    /// Rung for the writer: there is something to write, or it is over.
+    /// Notifies the writer: there is text to write, the run is over, or a question is about to be asked.
     work: Condvar,
-    /// Rung by the writer: there is room again, or nothing is drawn any more.
+    /// Notified by the writer: there is room again, or nothing is drawn any more.
     written: Condvar,
 }
 
-/// What is known of a run: written by the observer, read by the writer.
+/// The state of the output: written by the observer, read by the writer.
 #[derive(Debug)]
 struct State {
     pending: Shown,
     running: BTreeMap<TaskId, Running>,
-    /// What was started, in order: the number orders `running` for the eye.
+    /// The number of calls started so far. It orders the shown tasks by their start.
     started: u64,
     progress: bar::Progress,
     is_over: bool,
-    /// Whether the writer waits to be told that there is something to write. Else it looks by itself before long.
+    /// Whether the writer sleeps until it is notified. Otherwise it looks for text by itself after its pause.
     is_idle: bool,
     pause: Drawn,
-    /// Nobody reads any more.
+    /// Whether writing has failed, for example because the reader closed the pipe. Text is then dropped.
     is_deaf: bool,
 }
 
-/// Whether somebody is being asked something on the terminal: nothing else is written there, as long as there is room to keep it.
+/// Whether a question owns the terminal. Until it is answered, text is queued as long as there is room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Drawn {
-    /// Nobody is.
+    /// No question is asked.
     Open,
-    /// Somebody is about to be, as soon as the writer takes note.
+    /// A question is about to be asked; the writer has yet to notice.
     Closing,
-    /// The writer has taken note, and the bar is gone.
+    /// The writer has noticed, and the bar is gone.
     Closed,
 }
 
@@ -114,13 +115,13 @@ struct Running {
 }
 
 impl Reporter {
-    /// Starts the thread that writes.
+    /// Starts the writer thread.
     pub(crate) fn start(options: Options) -> Self {
         let shared = Arc::new(Shared::new(options));
         let writer = Arc::clone(&shared);
         let writer =
             std::thread::Builder::new().name("taskpawl-report".to_owned()).spawn(move || writer.write());
-        // Without a thread the run goes on in silence, and its summary comes all the same.
+        // Without a thread the run continues silently; its summary is still printed.
         let writer = writer.ok();
         if writer.is_none() {
             shared.lock().is_deaf = true;
@@ -128,12 +129,12 @@ impl Reporter {
         Self { shared, writer }
     }
 
-    /// Returns who is to be told events.
+    /// Returns the observer that receives the events.
     pub(crate) fn observer(&self) -> Arc<dyn Observer> {
         Arc::clone(&self.shared) as Arc<dyn Observer>
     }
 
-    /// Returns what keeps the terminal free while somebody is asked.
+    /// Returns the handle that keeps the terminal free during a question.
     pub(crate) fn pause(&self) -> ReportPause {
         ReportPause(Arc::clone(&self.shared))
     }
@@ -147,24 +148,25 @@ impl Reporter {
         }
     }
 
-    /// Writes what is left, takes the bar away and ends the thread.
+    /// Writes the remaining text, removes the bar and ends the thread.
     pub(crate) fn finish(&mut self) {
         self.shared.lock().is_over = true;
         self.shared.work.notify_all();
+        // `ReportPause::close` waits on this one; it must not outlive the run.
         self.shared.written.notify_all();
         if let Some(writer) = self.writer.take() {
-            // A panic there was a bug in showing the run; the run itself is over and recorded.
+            // A panic in the writer is a bug of the display. The run itself is over and recorded.
             let _ = writer.join();
         }
     }
 }
 
-/// Keeps the terminal free of what a run says.
+/// Keeps the terminal free during a question.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportPause(Arc<Shared>);
 
 impl ReportPause {
-    /// Waits until what was being written is written and the bar is gone. What comes after that is kept for later.
+    /// Waits until all queued text is written and the bar is gone. Later text is queued.
     pub(crate) fn close(&self) {
         let mut state = self.0.lock();
         state.pause = Drawn::Closing;
@@ -174,7 +176,7 @@ impl ReportPause {
         }
     }
 
-    /// Shows what has come meanwhile, and the bar.
+    /// Shows the queued text and the bar again.
     pub(crate) fn open(&self) {
         self.0.lock().pause = Drawn::Open;
         self.0.work.notify_all();
@@ -190,7 +192,7 @@ impl Drop for Reporter {
 impl Observer for Shared {
     fn event(&self, event: &RunEvent) {
         if matches!(event, RunEvent::Summary(_)) {
-            // It comes by `Reporter::summary`, with commands that name the store.
+            // `Reporter::summary` writes it, after its advised commands got the flags of the store.
             return;
         }
         let mut state = self.lock();
@@ -219,12 +221,13 @@ fn json_line(event: &RunEvent, at: Timestamp) -> Shown {
 }
 
 impl State {
-    /// Returns whether nothing is to be written for now.
+    /// Returns whether nothing is written for now, because a question is open. Neither the end of the run nor a full
+    /// queue waits for the answer.
     fn is_quiet(&self) -> bool {
         self.pause == Drawn::Closed && !self.is_over && self.pending.len() <= MAX_PENDING
     }
 
-    /// Takes in what an event says about what runs, and returns how long a task took that ended with it.
+    /// Applies an event to the shown tasks. Returns the duration of a task that ended with it.
     fn take(&mut self, event: &RunEvent) -> Option<Duration> {
         match event {
             RunEvent::CallStarted { task, name, .. } => {
@@ -235,6 +238,7 @@ impl State {
                     since: Instant::now(),
                     message: String::new(),
                 };
+                // A task with several calls is shown from the start of its first call.
                 self.running.entry(task.clone()).or_insert(running);
             }
             RunEvent::Progress { task, message, .. } => {
@@ -273,7 +277,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What is shown is still of use after a panic elsewhere.
+        // The queued text is still usable after a panic in another thread.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,6 +287,7 @@ impl Shared {
         }
         if !state.is_deaf {
             state.pending.push(text);
+            // A writer that is in its pause wakes by itself; only a sleeping one needs a notification.
             if std::mem::take(&mut state.is_idle) || state.pending.len() > MAX_PENDING {
                 self.work.notify_all();
             }
@@ -293,14 +298,14 @@ impl Shared {
     fn write(&self) {
         let written = match self.options.format {
             Format::Bar => self.write_bar(),
-            // The end of the process says why the stream was not written whole.
+            // The error is dropped here: `settle` reports a failure of standard output at the end of the process.
             Format::Ndjson => {
                 self.write_lines(|text| write_out(text).map_err(|_| io::ErrorKind::BrokenPipe.into()))
             }
             Format::Auto | Format::Plain => self.write_lines(write_err),
         };
         if written.is_err() {
-            // Whoever read has seen enough; the run goes on.
+            // The reader has closed the stream. The run continues, so that its result does not depend on its output.
             let mut state = self.lock();
             state.is_deaf = true;
             state.pending = Shown::new();
@@ -325,6 +330,7 @@ impl Shared {
             let text = std::mem::take(&mut state.pending);
             self.written.notify_all();
             drop(state);
+            // Written without the lock, so that a slow terminal does not hold up the run.
             write(&text)?;
             state = self.wait_pause(self.lock(), BREATH);
         }
@@ -361,13 +367,15 @@ impl Shared {
         self.work.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets more come together before the writer looks again: waking it for each line would cost the run more than the line.
+    /// Waits so that more text collects before the next write: waking the writer for each line costs the run more
+    /// than the line.
     fn wait_pause<'a>(&self, mut state: MutexGuard<'a, State>, pause: Duration) -> MutexGuard<'a, State> {
         let end = Instant::now() + pause;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero()
                 || state.is_over
+                // The thread that asks a question waits for this writer, so the pause ends early.
                 || state.pause == Drawn::Closing
                 || state.pending.len() > MAX_PENDING
             {
@@ -402,7 +410,7 @@ mod tests {
             });
             for _ in 0..LINES {
                 shared.push(shared.lock(), &"a line\n".into());
-                // Longer than it takes to write one.
+                // Longer than one write takes.
                 std::thread::sleep(Duration::from_micros(200));
             }
             shared.lock().is_over = true;
