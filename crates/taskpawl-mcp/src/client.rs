@@ -1,4 +1,4 @@
-//! The client side: servers, and their tools as ours.
+//! The MCP client: servers from configuration files, with their tools as tools of plans.
 
 mod catalogue;
 pub(crate) mod config;

@@ -1,14 +1,16 @@
 //! MCP for taskpawl, on both sides: the tools of MCP servers as tools of plans, and plans as an MCP server.
 //!
-//! The tools of MCP servers become tools of a [`Registry`](taskpawl::tools::Registry), under `SERVER/TOOL`. [`Servers`] is made of what
-//! configuration files say ([`read_servers`]), and offers [`Servers::tools`]. A server is started by the first call of one of its tools,
-//! serves all calls of that run, and ends with it. What its tools take is known before that from a [catalogue](Servers::tools) that was
-//! written down when it ran last.
+//! The tools of MCP servers become tools of a [`Registry`](taskpawl::tools::Registry), named `SERVER/TOOL`.
+//! [`read_servers`] reads the servers from configuration files, and [`Servers::tools`] offers their tools. A server
+//! is started by the first call of one of its tools. It serves all calls of that run and ends with the run. Until a
+//! server is started, the parameters of its tools come from a [catalogue](Servers::tools) that was saved when it last
+//! ran.
 //!
-//! [`McpServer`] offers a plan to agents, in both eras of the protocol.
+//! [`McpServer`] offers a plan to agents, in both eras of the protocol: with a session, and without one.
 //!
-//! All MCP types stay in this crate. What another side sends is bounded in size before it is read, since it may be wrong or hostile;
-//! what a server says about its tools is checked here as far as it is understood, and by the server itself.
+//! All MCP types stay in this crate. Messages of the other side are bounded in size before they are read, since they
+//! may be wrong or hostile. Schemas of tools are checked here as far as they are understood. The server checks the
+//! rest.
 
 mod client;
 #[cfg(feature = "fuzz")]

@@ -1,9 +1,9 @@
-//! The server side: a plan as tools, resources and prompts of an MCP server.
+//! The MCP server: a plan as tools, resources and prompts.
 //!
-//! `handler` is what the protocol sees, in both of its eras; it keeps nothing of a connection. `tools/` has one file for each of the
-//! core tools, which translate between arguments and the manager; `answer` and `refusal` are the only ways back to a model, and bound what
-//! it has to read. `runs` are the runs of this process; everything that is said of a run is read from the store, so that it is the same
-//! after the server was killed.
+//! `handler` answers the requests of both eras of the protocol, and keeps no state of a connection. `tools/` has one
+//! file for each core tool, which translates between arguments and the manager. All answers to a model go through
+//! `answer` or `refusal`, which bound their size. `runs` has the runs of this process. Reports about a run are read
+//! from the store, so that they stay the same after the server was killed.
 
 mod actions;
 mod answer;

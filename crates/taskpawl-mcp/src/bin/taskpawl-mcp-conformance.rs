@@ -1,5 +1,5 @@
-//! Our MCP server with the fixtures of the conformance suite of the protocol, for `scripts/test-mcp-judges`: it prints where it is
-//! and its token as JSON, and serves until its standard input ends.
+//! The MCP server with the fixtures of the protocol's conformance suite, for `scripts/test-mcp-judges`. It prints its
+//! address and token as JSON, and serves until its standard input ends.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,7 +1,7 @@
-//! An MCP server for the tests: it speaks both eras of the protocol as it is told to, and misbehaves when asked to.
+//! An MCP server for tests. It speaks both eras of the protocol, and misbehaves on request.
 //!
-//! It knows nothing of the crate that it is in: what it says is written down here by hand, so that both sides cannot be wrong
-//! in the same way.
+//! It uses none of this crate's code: its messages are written by hand. An error in the client can therefore not hide
+//! behind the same error here.
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
-    // The tests start programs by this one, too.
+    // The tests start programs through this binary as well.
     taskpawl::child_entry();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let mode = args.first().map_or("both", String::as_str);
@@ -43,28 +43,28 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Leaves a line for each start.
+/// Appends a line to `starts` for each start.
 fn note_start() {
     let file = std::fs::OpenOptions::new().create(true).append(true).open("starts");
     let _ = file.and_then(|mut file| writeln!(file, "{}", std::process::id()));
 }
 
-/// Marks a notification with the request of whoever listens.
+/// The field of a notification with the id of the subscription.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 struct Server {
     mode: String,
     tools: Vec<Value>,
-    /// Calls of `meet` that have not met another one.
+    /// Calls of `meet` that wait for another one.
     waiting: Vec<Value>,
-    /// The request of whoever listens for changes.
+    /// The id of the request that subscribed to changes.
     listener: Option<Value>,
-    /// Whether it was asked in the newer way.
+    /// Whether the client uses the newer era.
     is_newer: bool,
 }
 
 impl Server {
-    /// Returns an exit code when it is to end.
+    /// Handles a message. Returns an exit code when the server should end.
     fn hear(&mut self, message: &Value) -> Option<ExitCode> {
         let (method, id) = (message["method"].as_str().unwrap_or_default(), &message["id"]);
         match method {
@@ -94,7 +94,7 @@ impl Server {
         None
     }
 
-    /// Each subscriber hears what it has asked for, marked with its request.
+    /// Accepts a subscription. Each notification carries the id of its request.
     fn listen(&mut self, id: &Value, wanted: &Value) {
         let wants_tools = wanted["toolsListChanged"] == json!(true);
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
@@ -103,7 +103,7 @@ impl Server {
         notify("notifications/subscriptions/acknowledged", &params);
     }
 
-    /// Says that the tools are others now: in the newer era to those alone who listen.
+    /// Reports that the tools changed; in the newer era only to a subscriber.
     fn say_changed(&self) {
         match (&self.listener, self.is_newer) {
             (Some(id), _) => {
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Two pages, so that both are asked for.
+    /// Answers with two pages, so that the client has to ask twice.
     fn list(&self, id: &Value, params: &Value) {
         let (first, second) = self.tools.split_at(2);
         match params["cursor"].as_str() {
@@ -198,7 +198,7 @@ impl Server {
         None
     }
 
-    /// Answers two calls when both are there.
+    /// Answers two calls as soon as both are waiting.
     fn meet(&mut self, id: &Value) {
         self.waiting.push(id.clone());
         if self.waiting.len() == 2 {
@@ -219,7 +219,7 @@ fn discovered() -> Value {
     })
 }
 
-/// What the tests give it as a secret.
+/// The secret that the tests pass in the environment.
 fn token() -> String {
     variable_of("TOKEN")
 }
@@ -294,12 +294,12 @@ fn say(message: &Value) {
     print(format!("{message}\n").as_bytes());
 }
 
-/// Whoever listened may be gone.
+/// Ignores errors: the client may be gone.
 fn print(bytes: &[u8]) {
     let mut output = io::stdout().lock();
     let written = output.write_all(bytes).and_then(|()| output.flush());
     if written.is_err() && bytes.starts_with(b"this") {
-        // It would go on for ever.
+        // The `noise` loop would never end.
         std::thread::park();
     }
 }

@@ -1,4 +1,4 @@
-//! The tools of a server, as they were when it ran last.
+//! The tools of a server, saved when it last ran.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use taskpawl::tools::{Hints, ToolSpec, make_private_directories};
 
-/// The most tools that a server may have.
+/// Maximum number of tools of one server.
 pub(super) const MAX_TOOLS: usize = 1000;
 
-/// The largest schema and the longest description that are kept, in bytes.
+/// Maximum size of a saved schema and of a saved description, in bytes.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 const MAX_DESCRIPTION_BYTES: usize = 32 << 10;
 
-/// What a server offers.
+/// All tools that a server offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Catalogue {
     pub(super) tools: Vec<Entry>,
 }
 
-/// A tool of a server.
+/// One tool of a server, with its hints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts, named as in MCP")]
@@ -43,17 +43,18 @@ pub(super) struct Entry {
 }
 
 impl Catalogue {
-    /// Reads what was written down; what cannot be read counts as nothing.
+    /// Reads a saved catalogue. A file that is missing or broken counts as no catalogue: the server is then asked
+    /// again.
     pub(super) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
-    /// Writes it down, whole or not at all.
+    /// Saves the catalogue, whole or not at all.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         write(path, &serde_json::to_vec(self)?)
     }
 
-    /// Returns the tool of this name.
+    /// Returns the tool with this name.
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.tools.iter().find(|entry| entry.name == name)
     }
@@ -62,18 +63,20 @@ impl Catalogue {
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     make_private_directories(directory)?;
+    // A rename within one directory is atomic: another process that reads the catalogue sees the old file or the new
+    // one.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     io::Write::write_all(&mut file, bytes)?;
     file.persist(path)?;
     Ok(())
 }
 
-/// Reads why a server could not be started, which stands beside its catalogue.
+/// Reads the saved reason why a server could not be started. The file is next to the catalogue.
 pub(super) fn read_problem(catalogue: &Path) -> Option<String> {
     serde_json::from_slice(&std::fs::read(problem_of(catalogue)).ok()?).ok()
 }
 
-/// Writes down why a server could not be started, or that it could.
+/// Saves the reason why a server could not be started; `None` removes it. The catalogue stays as it is.
 pub(super) fn write_problem(catalogue: &Path, problem: Option<&str>) -> io::Result<()> {
     let path = problem_of(catalogue);
     match problem {
@@ -86,33 +89,36 @@ fn problem_of(catalogue: &Path) -> PathBuf {
     catalogue.with_extension("problem")
 }
 
-/// Returns where the catalogue of a server is kept.
+/// Returns the path of a server's catalogue.
 pub(super) fn place(directory: &Path, fingerprint: &str) -> PathBuf {
     directory.join(format!("{fingerprint}.json"))
 }
 
 impl Entry {
-    /// Takes what a server says about a tool. Without a hint the worst is assumed, as the protocol has it.
+    /// Converts a tool of a server. Missing hints count as the worst case, as MCP demands.
     pub(super) fn of(tool: &Tool) -> Self {
         let hints = tool.annotations.clone().unwrap_or_default();
         let read_only = hints.read_only_hint == Some(true);
         let mut description =
             tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().to_owned();
+        // Cuts between two characters: `truncate` panics within one.
         description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
         let schema = |schema: &rmcp::model::JsonObject| bounded(Value::Object(schema.clone()));
         Self {
             name: tool.name.to_string(),
             description,
+            // Without a usable schema any object passes here, and the server validates it.
             args: schema(&tool.input_schema).unwrap_or_else(|| json!({"type": "object"})),
             result: tool.output_schema.as_deref().and_then(schema),
             read_only,
+            // In MCP the hints `idempotent` and `destructive` have a meaning only for tools that are not read-only.
             idempotent: !read_only && hints.idempotent_hint == Some(true),
             destructive: !read_only && hints.destructive_hint != Some(false),
             open_world: hints.open_world_hint != Some(false),
         }
     }
 
-    /// Describes it as a tool of ours.
+    /// Returns the specification under the given name in plans.
     pub(super) fn spec(&self, name: String) -> ToolSpec {
         let hints = Hints {
             read_only: self.read_only,
@@ -126,7 +132,7 @@ impl Entry {
     }
 }
 
-/// A schema that is too large is left to the server.
+/// Returns the schema unless it is too large. Arguments are then left to the server to validate.
 fn bounded(schema: Value) -> Option<Value> {
     (schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some(schema)
 }

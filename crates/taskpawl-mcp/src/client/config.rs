@@ -9,51 +9,51 @@ use taskpawl::tools::Widening;
 
 use super::variables::{Name, Unfilled, expand, expand_value};
 
-/// A server that is named by a configuration file.
+/// A server from a configuration file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// What its tools have before the slash in their names.
+    /// The part before the slash in the names of its tools.
     pub name: String,
-    /// The file that names it.
+    /// The file that contains the server.
     pub file: PathBuf,
-    /// How it is reached, with variables as they are written.
+    /// The connection to the server, with variables not yet replaced.
     pub transport: Transport,
-    /// The tools that it offers here; `None` stands for all.
+    /// The tools to offer; `None` offers all.
     pub include: Option<Vec<String>>,
-    /// Tools that it does not offer here.
+    /// Tools that are not offered, even if `include` lists them.
     pub exclude: Vec<String>,
-    /// How long one of its calls may take, if that is less than what the call may.
+    /// Time limit for each call of its tools. The limit of the call itself counts as well, if it is shorter.
     pub timeout: Option<Duration>,
-    /// What its sandbox allows beyond what programs of a run may.
+    /// Permissions of its sandbox beyond those of other programs of a run.
     pub sandbox: Widening,
 }
 
-/// How a server is reached.
+/// The connection to a server.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// A program that is started, and talked to over its standard input and output.
+    /// A program that is started, with messages over its standard input and output.
     Stdio {
-        /// The program.
+        /// The program, as a path or a name on `PATH`.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables that it gets beside the usual ones.
+        /// Environment variables beyond the usual ones.
         env: BTreeMap<String, String>,
-        /// The directory in which it runs; without one the project's root.
+        /// Its working directory, relative to the project's root. `None` stands for the root.
         cwd: Option<String>,
     },
-    /// A server somewhere, by HTTP.
+    /// A server that is reached over HTTP.
     Http {
-        /// Where it is.
+        /// Its address, which begins with `https://` or `http://`.
         url: String,
-        /// What is sent with each request.
+        /// Headers that are sent with each request.
         headers: BTreeMap<String, String>,
     },
 }
 
-/// Values may be secrets.
+/// Leaves out environment variables and headers, since their values may be secrets.
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,15 +65,15 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// A server that cannot be used, and why.
+/// A server that cannot be used, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerProblem {
-    /// The server, as the file names it.
+    /// The server's name in the file.
     pub server: String,
-    /// The file.
+    /// The file that contains the server.
     pub file: PathBuf,
-    /// What is wrong, a lower-case fragment.
+    /// The fault, as a lower-case fragment.
     pub problem: String,
 }
 
@@ -83,11 +83,11 @@ impl fmt::Display for ServerProblem {
     }
 }
 
-/// Looks up the variables that configuration files may use.
+/// Looks up the environment variables that configuration files may use.
 pub type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl Transport {
-    /// Returns it with all names replaced by their values.
+    /// Returns the transport with all placeholders replaced by their values.
     pub(super) fn expanded(&self, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<Self, Unfilled> {
         let text = |text: &String| expand(text, look_up);
         let values = |map: &BTreeMap<String, String>| {
@@ -107,9 +107,10 @@ impl Transport {
 }
 
 impl ServerConfig {
-    /// Reads what a file says about one server. `Ok(None)` is one that is switched off.
+    /// Reads one server of a file. `Ok(None)` is a server that is switched off.
     pub(super) fn read(name: &str, file: &Path, value: &Value) -> Result<Option<Self>, String> {
         let fields = value.as_object().ok_or("it has to be an object")?;
+        // Programs that share this format use one of these two fields.
         if fields.get("disabled") == Some(&Value::Bool(true))
             || fields.get("enabled") == Some(&Value::Bool(false))
         {
@@ -118,7 +119,8 @@ impl ServerConfig {
         let include = list(fields, &["includeTools", "enabled_tools"])?;
         let exclude = list(fields, &["excludeTools", "disabledTools", "disabled_tools"])?;
         let transport = transport(fields)?;
-        // What it names is looked up when it is started; names that cannot be any are said now.
+        // Values are looked up when the server is started. The empty value here only finds placeholders that are
+        // malformed.
         transport.expanded(&|_| Some(String::new())).map_err(|unfilled| unfilled.to_string())?;
         Ok(Some(Self {
             name: fit_name(name)?,
@@ -131,8 +133,10 @@ impl ServerConfig {
         }))
     }
 
-    /// Returns a word that changes with everything that decides which tools there are.
+    /// Returns a hash of the name and the transport, which names the catalogue's file.
     pub(super) fn fingerprint(&self) -> String {
+        // Placeholders are hashed as written: a new token does not make the catalogue stale. `include` and `exclude`
+        // are left out, since they filter the catalogue when it is read.
         let parts = match &self.transport {
             Transport::Stdio { command, args, env, cwd } => serde_json::json!([command, args, env, cwd]),
             Transport::Http { url, headers } => serde_json::json!([url, headers]),
@@ -141,14 +145,14 @@ impl ServerConfig {
         hash.iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
 
-    /// Returns whether a tool of the server is offered here.
+    /// Returns whether a tool of the server is offered, by `include` and `exclude`.
     pub fn offers(&self, tool: &str) -> bool {
         let is_in = |list: &[String]| list.iter().any(|name| name == tool);
         self.include.as_deref().is_none_or(is_in) && !is_in(&self.exclude)
     }
 }
 
-/// Makes the name of a server fit for the names of tools: some write spaces.
+/// Replaces characters that names of tools cannot have. Some programs allow spaces in names of servers.
 fn fit_name(name: &str) -> Result<String, String> {
     let fit = |char: char| {
         if char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-') { char } else { '-' }
@@ -163,6 +167,7 @@ fn fit_name(name: &str) -> Result<String, String> {
 
 fn transport(fields: &Map<String, Value>) -> Result<Transport, String> {
     let kind = text(fields, "type")?.or(text(fields, "transport")?);
+    // The settings of Gemini name streamable HTTP `httpUrl`; their `url` is the older transport.
     let command = text(fields, "command")?;
     let url = match text(fields, "httpUrl")? {
         Some(url) => Some(url),
@@ -197,7 +202,7 @@ fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Strin
     }
 }
 
-/// Returns the first of these lists.
+/// Returns the first list that is present under one of these names.
 fn list(fields: &Map<String, Value>, names: &[&str]) -> Result<Option<Vec<String>>, String> {
     let Some((name, value)) = names.iter().find_map(|name| Some((name, fields.get(*name)?))) else {
         return Ok(None);
@@ -211,6 +216,7 @@ fn texts(fields: &Map<String, Value>, name: &str) -> Result<BTreeMap<String, Str
     let wrong = || format!("`{name}` has to be an object of texts");
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
+        // Programs accept numbers and booleans as values of environment variables, so files contain them.
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(is_so) => Some(is_so.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
@@ -224,7 +230,7 @@ fn texts(fields: &Map<String, Value>, name: &str) -> Result<BTreeMap<String, Str
     }
 }
 
-/// Milliseconds, as others write them.
+/// Reads a time limit in milliseconds, the unit of the other programs.
 fn timeout(fields: &Map<String, Value>) -> Result<Option<Duration>, String> {
     match fields.get("timeout") {
         None | Some(Value::Null) => Ok(None),

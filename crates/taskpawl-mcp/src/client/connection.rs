@@ -35,53 +35,53 @@ use super::secrets::filled;
 use super::stdio::Stdio;
 use super::words::{chain, last_lines, plain};
 
-/// How long a server may take to start: some download themselves first.
+/// Time limit for a server to start. Some servers download themselves first.
 const START: Duration = Duration::from_mins(2);
 
-/// How long a server may take to say which tools it has.
+/// Time limit for a server to list all of its tools.
 const LIST: Duration = Duration::from_secs(30);
 
-/// How long a server may take to show that it still answers.
+/// Time limit for a server to show that it still answers.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// How long nobody listens for changes of the tools after a server has ended the subscription to them.
+/// Pause before the next subscription to tool changes, after a server has ended one.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a server has to end by itself, and then again after it was asked to.
+/// Time for a server to end by itself, and again after it was told to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How much of what a server wrote to its standard error is looked at when it has ended.
+/// Bytes at the end of a server's standard error that are read when it has ended.
 const LAST_WORDS_BYTES: usize = 4096;
 
-/// How long what a server wrote to its standard error before it answered may be on its way.
+/// Time for standard error that a server wrote before its answer to arrive: it uses another pipe than the answer.
 const LAG: Duration = Duration::from_millis(50);
 
-/// Under which name a server finds the key by which it can tell a repetition.
+/// Metadata field of a request by which a server can recognize a repeated call.
 const KEY: &str = "taskpawl/idempotencyKey";
 
-/// How a call ended without an answer.
+/// The reason why a call has no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server is gone. Nobody knows how far the call came.
+    /// The server is gone. It is unknown whether the call had an effect.
     Gone(String),
-    /// The call did not get as far as the server.
+    /// The call did not reach the server.
     Unreached(String),
-    /// The server answered this call with something by HTTP that is no answer of the protocol. That says nothing about other calls.
+    /// The server answered over HTTP, but not with a message of the protocol. Other calls may still succeed.
     Refused {
-        /// What it answered.
+        /// The answer, described in words.
         problem: String,
-        /// Whether it may have done what it was asked to.
+        /// Whether the call may have had an effect.
         may_have_arrived: bool,
     },
-    /// Everything that says nothing about the connection.
+    /// A failure of this call that says nothing about the connection.
     Call(ToolError),
 }
 
-/// What a server answered.
+/// The answer of a server to a call.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) result: CallToolResult,
-    /// Which denial of its sandbox it failed by, if it did.
+    /// The denial of its sandbox that made the call fail, with the remedy, if one is known.
     pub(super) hint: Option<String>,
 }
 
@@ -91,35 +91,35 @@ pub(super) struct Connection {
     running: RunningService<RoleClient, Handler>,
     shared: Arc<Shared>,
     catalogue: Mutex<Arc<Catalogue>>,
-    /// The program; `None` for a server by HTTP.
+    /// The program; `None` for a server over HTTP.
     program: Option<Started>,
 }
 
 /// The program of a server.
 #[derive(Debug)]
 pub(super) struct Started {
-    /// What became of it; sent by its keeper when it is gone.
+    /// The end of the program; sent by `keep` when it is gone.
     end: watch::Receiver<Option<End>>,
     held: Held,
-    /// What it writes to its standard error, without secrets.
+    /// The file with its standard error, without secrets.
     stderr: PathBuf,
 }
 
-/// What became of a program.
+/// The end of a program.
 #[derive(Clone, Debug)]
 struct End {
     words: String,
-    /// What of its sandbox it ran into.
+    /// The denial of its sandbox that stopped it, if one is known.
     hint: Option<String>,
 }
 
 impl Started {
-    /// Returns how much it has written to its standard error.
+    /// Returns the number of bytes that it has written to its standard error.
     fn written(&self) -> u64 {
         std::fs::metadata(&self.stderr).map_or(0, |data| data.len())
     }
 
-    /// Returns the last of what it has written to its standard error since there was so much.
+    /// Returns the last part of its standard error, beginning at `since` bytes at the earliest.
     fn last_words(&self, since: u64) -> io::Result<String> {
         let mut file = File::open(&self.stderr)?;
         let most = LAST_WORDS_BYTES as u64;
@@ -132,7 +132,7 @@ impl Started {
 }
 
 impl Connection {
-    /// Starts a server, or goes to it, and asks for its tools.
+    /// Starts a server or connects to it, and lists its tools.
     pub(super) async fn open(
         config: &ServerConfig,
         variables: &Variables,
@@ -155,8 +155,8 @@ impl Connection {
         Ok(opened)
     }
 
-    /// Asks a server of the newer era to say when its tools change: it says so only to those who listen. One that does not answer
-    /// in time, or cannot do it, counts as one whose tools stay.
+    /// Subscribes to tool changes: servers of the newer era report them to subscribers only. Without an answer in
+    /// time, or without that capability, the tools count as fixed.
     async fn listen(&self) {
         let listens = self.running.peer_info().is_some_and(|server| {
             let tools = server.capabilities.tools.as_ref();
@@ -168,12 +168,12 @@ impl Connection {
         }
         let peer = self.running.peer().clone();
         if let Some(subscription) = subscribe(&peer).await {
-            // Ends with the connection, whose end fires `over`.
+            // The task ends with the connection, whose end fires `over`.
             drop(spawn(hear_changes(subscription, peer, Arc::clone(&self.shared))));
         }
     }
 
-    /// Returns a connection on which nothing was asked yet.
+    /// Returns a connection without requests so far.
     pub(super) fn new(
         running: RunningService<RoleClient, Handler>,
         shared: Arc<Shared>,
@@ -182,8 +182,9 @@ impl Connection {
         Self { running, shared, catalogue: Mutex::default(), program }
     }
 
-    /// Hears of its tools, now and when they change.
+    /// Lists the tools, and subscribes to changes of them.
     pub(super) async fn get_ready(&self) -> Result<(), String> {
+        // The order matters: a change between listing and subscribing would be missed.
         self.listen().await;
         self.refresh().await
     }
@@ -208,7 +209,8 @@ impl Connection {
         cx: &CallContext,
     ) -> Result<Self, Refusal> {
         match Self::start(config, transport, variables, cx, newer_first()).await {
-            // Some servers end when they are asked what they do not know.
+            // Some servers exit at a request that they do not know. They are started again and get the older
+            // handshake first.
             Err(Refusal { is_closed: true, .. }) => {
                 Self::start(config, transport, variables, cx, ClientLifecycleMode::Initialize).await
             }
@@ -236,12 +238,14 @@ impl Connection {
         let ends = piped.take_pipes().ok_or_else(|| Refusal::of("it has no pipes".to_owned()))?;
         let shared = Arc::new(Shared::default());
         let (sender, end) = watch::channel(None);
-        // Ends with the program, which ends with the connection, or with the run.
+        // The task ends with the program, which ends with the connection or with the run.
         drop(spawn(keep(piped, Arc::clone(&shared), held.clone(), sender)));
         let transport = Stdio::new(ends, Arc::clone(&shared));
         let serve = Handler(Arc::clone(&shared)).serve_with_lifecycle(transport, mode);
         let serve = tokio::time::timeout(START, serve);
         let served = tokio::select! {
+            // A handshake that succeeded counts, even if the program ended at the same moment: the next call notices
+            // the end.
             biased;
             served = serve => served,
             () = shared.over.cancelled() => return Err(refused(&shared, end, "it ended before it was ready").await),
@@ -262,17 +266,17 @@ impl Connection {
         !self.shared.over.is_cancelled() && !self.running.is_closed() && !self.running.is_transport_closed()
     }
 
-    /// Returns the tools of the server.
+    /// Returns the tools that the server listed last.
     pub(super) fn catalogue(&self) -> Arc<Catalogue> {
         Arc::clone(&locked(&self.catalogue))
     }
 
-    /// Asks a server that said nothing during a call that was given up whether it still answers. One that does not is ended.
+    /// Probes a server that sent nothing during an interrupted call. Ends the connection if it does not answer.
     pub(super) async fn is_answering(&self) -> bool {
         if !self.shared.is_suspect.swap(false, Ordering::Relaxed) {
             return true;
         }
-        // Newer servers know no `ping`.
+        // Newer servers have no `ping`, and both eras have a list of tools.
         let asked = tokio::time::timeout(PROBE, self.running.list_tools(None)).await;
         if asked.is_err() {
             self.shared.give_up("it does not answer".to_owned());
@@ -280,7 +284,7 @@ impl Connection {
         asked.is_ok()
     }
 
-    /// Asks for the tools again if the server has said that they are others now. Returns whether it did.
+    /// Lists the tools again if the server has reported a change. Returns whether it did.
     pub(super) async fn refresh_if_stale(&self) -> Result<bool, String> {
         if !self.shared.is_stale.swap(false, Ordering::Relaxed) {
             return Ok(false);
@@ -308,13 +312,15 @@ impl Connection {
             };
             take_tools(&mut tools, &listed.tools, &mut size)?;
             match listed.next_cursor {
+                // An empty page adds nothing to the bounded size of the catalogue. It ends the list, or a server
+                // could send such pages until the time limit.
                 Some(next) if !listed.tools.is_empty() => cursor = Some(next),
                 Some(_) | None => return Ok(Catalogue { tools }),
             }
         }
     }
 
-    /// Calls a tool, until it answers or the call is over otherwise.
+    /// Calls a tool and waits for its answer, or until the call is interrupted.
     pub(super) async fn call(
         &self,
         cx: &CallContext,
@@ -333,6 +339,7 @@ impl Connection {
         let _routed = self.shared.route(handle.progress_token.clone(), cx);
         let mut handle = Asked(Some(handle));
         tokio::select! {
+            // An answer that has arrived counts, even if the time limit passes at the same moment.
             biased;
             answer = handle.answer() => {
                 handle.0.take();
@@ -343,6 +350,8 @@ impl Connection {
             }
             error = cx.interrupted() => {
                 drop(handle);
+                // A server that sent anything during the call is alive and merely slow. A silent one is probed before
+                // the next call.
                 if self.shared.received.load(Ordering::Relaxed) == received {
                     self.shared.is_suspect.store(true, Ordering::Relaxed);
                 }
@@ -382,7 +391,7 @@ impl Connection {
         }
     }
 
-    /// Says what became of the server, by the best that is known.
+    /// Describes the end of the server. Its own last words are preferred to the error of the protocol.
     async fn blame(&self, error: &ServiceError) -> String {
         match &self.program {
             Some(program) => {
@@ -393,8 +402,8 @@ impl Connection {
         }
     }
 
-    /// Returns which denial of its sandbox made the server fail that says this, or has written to its standard error since so much
-    /// of that was there.
+    /// Returns the denial of its sandbox that made the server fail: by its message, else by its standard error since
+    /// the byte `written`.
     async fn hint(&self, said: &str, written: u64) -> Option<String> {
         let program = self.program.as_ref().filter(|program| program.held.is_on())?;
         if let Some(hint) = program.held.hint(said).await {
@@ -422,11 +431,12 @@ fn with_hint(words: String, hint: Option<String>) -> String {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        // Closes the transport (`stop_with`) and ends the program (`keep`).
         self.shared.over.cancel();
     }
 }
 
-/// Takes in a page of tools.
+/// Adds a page of tools, within the bounds of a catalogue.
 pub(super) fn take_tools(
     tools: &mut Vec<Entry>,
     listed: &[rmcp::model::Tool],
@@ -450,12 +460,12 @@ pub(super) fn newer_first() -> ClientLifecycleMode {
     }
 }
 
-/// Why a server could not be started.
+/// The reason why a server could not be started.
 struct Refusal {
     /// It ended, or closed its output.
     is_closed: bool,
     words: String,
-    /// What of its sandbox it ran into.
+    /// The denial of its sandbox that stopped it, if one is known.
     hint: Option<String>,
 }
 
@@ -465,7 +475,7 @@ impl Refusal {
     }
 }
 
-/// A request whose answer nobody may wait for any more: then the server is told so.
+/// A request without an answer so far. If it is dropped, the server is told that the call is cancelled.
 struct Asked(Option<RequestHandle<RoleClient>>);
 
 impl Asked {
@@ -480,7 +490,7 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         if let Some(handle) = self.0.take() {
-            // The message is on its way with the first look; whether it arrives is of no interest.
+            // `drop` cannot wait: the first poll queues the message, and it does not matter whether it arrives.
             let _ = handle.cancel(Some("the call is over".to_owned())).now_or_never();
         }
     }
@@ -516,13 +526,13 @@ fn program(config: &ServerConfig, transport: &Transport, variables: &Variables, 
         program.argv.extend_from_slice(args);
         let offline = downloads::variables(transport, &program.sandbox);
         program.environment = sandbox::environment(offline, env, variables, cx);
-        // Relative to the project, as other programs that read these files are started there.
+        // Relative to the project, as in other programs that read these files. An absolute path replaces the root.
         program.cwd.extend(cwd.as_ref().map(PathBuf::from));
     }
     program
 }
 
-/// Owns the program of a server: ends it when the run or the connection is over, and says how it ended.
+/// Owns the program of a server: ends it with the run or the connection, and reports its end.
 async fn keep(mut piped: Piped, shared: Arc<Shared>, held: Held, end: watch::Sender<Option<End>>) {
     let closing = piped.closing().clone();
     tokio::select! {
@@ -534,7 +544,7 @@ async fn keep(mut piped: Piped, shared: Arc<Shared>, held: Held, end: watch::Sen
         () = closing.cancelled() => {}
         () = shared.over.cancelled() => {}
     }
-    // Closes its input.
+    // Closes its input, on which most servers end by themselves.
     shared.over.cancel();
     let ended = piped.end(GRACE, LAST_WORDS_BYTES).await;
     let ended = match ended {
@@ -557,14 +567,14 @@ async fn keep(mut piped: Piped, shared: Arc<Shared>, held: Held, end: watch::Sen
 /// Opens a subscription to changes of the tools.
 async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    // Dropped while it waits, it tells the server that nobody listens.
+    // Dropped at the time limit, the future ends the subscription at the server, too.
     let asked = tokio::time::timeout(PROBE, peer.listen(filter)).await;
     let subscription = asked.ok()?.ok()?;
     (subscription.acknowledged().tools_list_changed == Some(true)).then_some(subscription)
 }
 
-/// Notes when the server says that its tools are others now, until the connection is over. When the server ends the subscription,
-/// as it may at any time, another one is opened after a pause, and what it would have said meanwhile is assumed.
+/// Marks the catalogue as stale when the server reports a change, until the connection is over. A server may end the
+/// subscription at any time. Another one is opened after a pause, and changes in between are assumed.
 async fn hear_changes(subscription: Subscription, peer: Peer<RoleClient>, shared: Arc<Shared>) {
     let mut current = Some(subscription);
     let listen = async {
@@ -583,20 +593,22 @@ async fn hear_changes(subscription: Subscription, peer: Peer<RoleClient>, shared
     }
 }
 
-/// Ends the conversation when the connection is given up.
+/// Stops the protocol's service when the connection is given up.
 fn stop_with(shared: &Arc<Shared>, conversation: RunningServiceCancellationToken) {
     let over = shared.over.clone();
-    // Ends with the connection, whose end fires `over`.
+    // The task ends with the connection, whose end fires `over`.
     drop(spawn(async move {
         over.cancelled().await;
         conversation.cancel();
     }));
 }
 
-/// Says why a program is no server, by the best that is known.
+/// Returns the best known reason why a program is no usable server.
 async fn refused(shared: &Shared, mut end: watch::Receiver<Option<End>>, problem: &str) -> Refusal {
-    // One that has closed its output is about to end, or is made to.
+    // A program that has closed its output is about to end. Any other is ended now, so that its last words can be
+    // read.
     shared.over.cancel();
+    // `keep` needs up to two grace periods to end a program.
     let ended = tokio::time::timeout(GRACE * 3, end.wait_for(Option::is_some)).await;
     let ended = ended.ok().and_then(Result::ok).and_then(|words| words.clone());
     match (shared.problem(), ended) {

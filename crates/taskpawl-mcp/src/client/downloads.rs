@@ -1,4 +1,5 @@
-//! Programs that download the server which they are to start: without a network they cannot, and say so in words that help nobody.
+//! Launchers such as `npx`, which download the server before they start it. Without a network they fail with messages
+//! that do not name the cause.
 
 use std::path::Path;
 
@@ -6,17 +7,17 @@ use taskpawl::tools::{Network, Sandbox};
 
 use super::config::Transport;
 
-/// What makes them say at once that they are without a network. They would try for minutes.
+/// Variables that make launchers report the missing network at once. They would retry for minutes.
 const OFFLINE: &[(&str, &str)] = &[("npm_config_offline", "true"), ("UV_OFFLINE", "1")];
 
-/// Programs that download others, with the command that installs one for good, and what they have to write.
+/// Launchers, each with the command that installs a server permanently and the directories that it writes to.
 const DOWNLOADERS: &[(&[&str], &str, &str)] = &[
     (&["npx", "npm", "pnpx", "pnpm", "yarn"], "npm install --prefix DIRECTORY", "\"~/.npm\""),
     (&["bunx", "bun"], "bun add", "\"~/.bun\""),
     (&["uvx", "uv", "pipx"], "uv tool install", "\"~/.cache/uv\", \"~/.local/share/uv\""),
 ];
 
-/// Returns what has to be said to whoever has named such a program for a server that has no network.
+/// Returns advice for a server whose launcher has no network.
 pub(super) fn advice(server: &str, transport: &Transport, sandbox: &Sandbox) -> Option<String> {
     let (program, (_, install, write)) = (program(transport)?, downloader(transport, sandbox)?);
     let Transport::Stdio { args, .. } = transport else { return None };
@@ -28,7 +29,7 @@ pub(super) fn advice(server: &str, transport: &Transport, sandbox: &Sandbox) -> 
     ))
 }
 
-/// Returns the variables that such a program gets where it has no network.
+/// Returns the variables that make a launcher fail at once where it has no network.
 pub(super) fn variables(
     transport: &Transport,
     sandbox: &Sandbox,

@@ -1,4 +1,4 @@
-//! Configuration files that name servers, as other programs write them.
+//! Configuration files with servers, in the formats of other programs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,11 @@ use thiserror::Error;
 
 use super::config::{ServerConfig, ServerProblem};
 
-/// The largest file that is read: some programs keep what was said in the file that names their servers.
+/// Maximum size of a file. It is generous because some programs keep their conversations in the same file as their
+/// servers.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A file that should name servers, and does not.
+/// A configuration file that cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -21,38 +22,38 @@ pub enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("`{}` is no JSON", .path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The position and the cause of the error.
         source: serde_json::Error,
     },
 }
 
-/// What a file says.
+/// The servers of a configuration file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Found {
-    /// What stands in the file, whole: who trusts it trusts this.
+    /// The whole text of the file. Trust in a file refers to this text.
     pub text: String,
-    /// The servers that can be used.
+    /// Servers that can be used.
     pub servers: Vec<ServerConfig>,
-    /// Those that cannot.
+    /// Servers that cannot be used, with the reasons.
     pub problems: Vec<ServerProblem>,
-    /// The names of those that are switched off.
+    /// Names of servers that are switched off.
     pub disabled: Vec<String>,
 }
 
-/// Reads the servers that a file names: `.mcp.json`, the settings of Claude (with those of the project in `root`), of Gemini,
-/// and whatever else has an object `mcpServers`. A file that does not exist names none.
+/// Reads the servers of a configuration file: `.mcp.json`, the settings of Claude (with those of the project in
+/// `root`) and of Gemini, and any other file with an object `mcpServers`. A file that does not exist has none.
 ///
 /// # Errors
-/// It cannot be read, or is no JSON. What is wrong with single servers is part of what was found.
+/// The file cannot be read, or is not JSON. Faults of single servers are part of the result.
 pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
     let failed = |source| FileError::Read { path: path.to_owned(), source };
     let Some(text) = read_if_there(path, MAX_BYTES).map_err(failed)? else { return Ok(Found::default()) };
@@ -66,7 +67,7 @@ pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
     Ok(found)
 }
 
-/// Reads one server from what `file` says about it.
+/// Reads one server from its value in `file`. `Ok(None)` is a server that is switched off.
 pub fn server_of(name: &str, file: &Path, value: &Value) -> Result<Option<ServerConfig>, ServerProblem> {
     ServerConfig::read(name, file, value).map_err(|problem| ServerProblem {
         server: name.to_owned(),
@@ -85,9 +86,10 @@ impl Found {
     }
 }
 
-/// Returns the servers in the places where programs write them; of two of one name the first counts.
+/// Returns the servers in all places of a file. The first of two with the same name counts.
 fn entries<'a>(settings: &'a Value, root: &Path) -> Vec<(&'a str, &'a Value)> {
     let of_project = root.to_str().and_then(|root| settings.get("projects")?.get(root)?.get("mcpServers"));
+    // The user's settings for this project come first, so that they override those for all projects.
     let places = [of_project, settings.get("mcpServers"), settings.get("servers")];
     let mut entries: Vec<(&str, &Value)> = Vec::new();
     for (name, value) in places.into_iter().flatten().filter_map(Value::as_object).flat_map(Map::iter) {
@@ -98,19 +100,20 @@ fn entries<'a>(settings: &'a Value, root: &Path) -> Vec<(&'a str, &'a Value)> {
     entries
 }
 
-/// Gemini has lists for all servers.
+/// Applies the lists of Gemini's settings, which hold for all servers of the file.
 fn is_allowed(settings: &Value, name: &str) -> bool {
     let list = |which| settings.get("mcp").and_then(|mcp| mcp.get(which)).and_then(Value::as_array);
     let is_in = |list: &Vec<Value>| list.iter().any(|entry| entry == name);
     list("allowed").is_none_or(is_in) && !list("excluded").is_some_and(is_in)
 }
 
-/// Blanks out comments, which some of these files have.
+/// Removes comments, which some of these files have.
 fn without_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(char) = rest.chars().next() {
         let length = match char {
+            // A string is copied whole: `//` in an address is no comment.
             '"' => string_length(rest),
             '/' if rest.starts_with("//") => {
                 rest = rest.find('\n').map_or("", |end| &rest[end..]);
@@ -128,7 +131,7 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
-/// Returns how long the string is that `text` begins with.
+/// Returns the length in bytes of the JSON string at the beginning of `text`, with both quotes.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, char) in text.char_indices().skip(1) {

@@ -1,4 +1,5 @@
-//! Everything that a server can send, through everything that reads it: nothing panics, and nothing becomes much larger than it was.
+//! Feeds any output of a server through all of its readers: none panics, and no result grows much larger than its
+//! message.
 
 #[cfg(test)]
 mod tests;
@@ -27,17 +28,17 @@ use super::result::result_of;
 use super::stdio::{Lines, Stdio};
 use super::words::plain;
 
-/// How often the server of a conversation lets the client go on before it says what nobody has asked for.
+/// Number of polls without a request, after which the server of a conversation sends its next line unasked.
 const PATIENCE: usize = 300;
 
-/// What stands in a conversation for the id of the request that is answered.
+/// Placeholder in a conversation for the id of the request that is answered.
 const ID: &str = "\"@id\"";
 
 /// Reads messages as a program prints them. Returns whether there was one.
 pub(crate) fn messages(bytes: &[u8]) -> bool {
     let mut lines = Lines::default();
     let mut heard = false;
-    // In pieces, as they come out of a pipe; the last line is ended.
+    // In pieces, as a pipe delivers them. The added line end closes the last line.
     for piece in bytes.chunks(1 + bytes.len() % 97).chain([&b"\n"[..]]) {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -59,7 +60,7 @@ pub(crate) fn messages(bytes: &[u8]) -> bool {
     heard
 }
 
-/// Reads messages as they come by HTTP: as one, and as events.
+/// Reads the bytes as an HTTP body and as an event stream.
 pub(crate) fn events(bytes: &[u8]) -> bool {
     let mut length = EventLength::default();
     let admitted = bytes.chunks(1 + bytes.len() % 97).map(|piece| {
@@ -79,8 +80,8 @@ pub(crate) fn events(bytes: &[u8]) -> bool {
     whole | heard.contains(&true)
 }
 
-/// Holds a conversation with a server that says these lines, one for each request, and more when it is not asked. Returns whether
-/// it got as far as a call.
+/// Runs a connection with a server that sends one of these lines for each request, and the rest unasked. Returns
+/// whether the client got as far as a call.
 pub(crate) fn conversation(bytes: &[u8]) -> bool {
     thread_local! {
         static RUNTIME: LazyCell<Runtime> = LazyCell::new(|| {
@@ -112,7 +113,7 @@ async fn converse(bytes: &[u8]) -> bool {
     tokio::join!(client, server).0
 }
 
-/// Says one line for each request; without requests all the same, after a while.
+/// Sends one line for each request, and after a while without one.
 async fn speak(bytes: &[u8], input: pipe::Receiver, mut output: pipe::Sender) {
     let mut input = BufReader::new(input);
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -128,7 +129,7 @@ async fn speak(bytes: &[u8], input: pipe::Receiver, mut output: pipe::Sender) {
     }
 }
 
-/// Returns the id of the next request, if one comes.
+/// Returns the id of the next request, or `None` if none arrives.
 async fn request(input: &mut BufReader<pipe::Receiver>) -> Option<Value> {
     let mut line = Vec::new();
     loop {
@@ -157,7 +158,7 @@ async fn request(input: &mut BufReader<pipe::Receiver>) -> Option<Value> {
     }
 }
 
-/// Does with a message what is done with it, whatever it answers. Returns whether it said anything.
+/// Processes a message like the client, regardless of the request. Returns whether it had content.
 fn hear(message: ServerJsonRpcMessage, length: usize) -> bool {
     match message {
         ServerJsonRpcMessage::Response(response) => {
@@ -184,7 +185,7 @@ fn hear(message: ServerJsonRpcMessage, length: usize) -> bool {
     }
 }
 
-/// What is known of tools is the same when it is read again, and their schemas check arguments.
+/// A catalogue reads back as it was written, and its schemas can check arguments.
 fn hear_tools(listed: &ListToolsResult) {
     let mut tools = Vec::new();
     if take_tools(&mut tools, &listed.tools, &mut CatalogueSize::default()).is_err() {
@@ -215,7 +216,7 @@ fn check(entry: &Entry) {
     }
 }
 
-/// A result is not much larger than the message that it came in.
+/// A result is at most a few times larger than its message.
 fn hear_result(result: CallToolResult, length: usize) -> bool {
     let said = match result_of("s/t", result, None) {
         Ok(value) => value.to_string(),

@@ -1,4 +1,4 @@
-//! What a server says by itself, and what is known of its connection.
+//! Notifications of a server, and the state that the parts of a connection share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,28 +18,29 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::plain;
 
-/// How often a call may say how far it is. What comes between is left out: a server may say so without end.
+/// Least time between two progress reports of a call. Reports in between are dropped, since a server may send any
+/// number of them.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The longest message about progress, in characters.
+/// Maximum length of a progress message, in characters.
 const MAX_PROGRESS_CHARS: usize = 500;
 
-/// What the parts of a connection tell each other.
+/// The state that the parts of a connection share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Fires when nothing more will be said on the connection.
+    /// Fires when nothing more will be sent or received on the connection.
     pub(super) over: CancellationToken,
-    /// How many messages came from the server.
+    /// Number of messages received from the server.
     pub(super) received: AtomicU64,
-    /// A call was given up during which nothing came from the server.
+    /// The server sent nothing during a call that was interrupted.
     pub(super) is_suspect: AtomicBool,
-    /// The server has said that its tools are others now.
+    /// The server has reported that its tools changed.
     pub(super) is_stale: AtomicBool,
     problem: Mutex<Option<String>>,
     routes: Mutex<HashMap<ProgressToken, Route>>,
 }
 
-/// Who hears how far a call is.
+/// The receiver of a call's progress reports.
 struct Route {
     cx: CallContext,
     last: Option<Instant>,
@@ -52,18 +53,18 @@ impl fmt::Debug for Route {
 }
 
 impl Shared {
-    /// Ends the connection, for a reason that the server is to blame for.
+    /// Ends the connection because of a fault of the server. The first reason is kept.
     pub(super) fn give_up(&self, problem: String) {
         locked(&self.problem).get_or_insert(problem);
         self.over.cancel();
     }
 
-    /// Returns what the server is to blame for.
+    /// Returns the fault of the server that ended the connection.
     pub(super) fn problem(&self) -> Option<String> {
         locked(&self.problem).clone()
     }
 
-    /// Lets a call hear how far it is, until the guard is dropped.
+    /// Reports the progress of a call to its context until the guard is dropped.
     pub(super) fn route(self: &Arc<Self>, token: ProgressToken, cx: &CallContext) -> Routed {
         if cx.progress.is_some() {
             locked(&self.routes).insert(token.clone(), Route { cx: cx.clone(), last: None });
@@ -80,12 +81,13 @@ impl Shared {
         }
         route.last = Some(now);
         let cx = route.cx.clone();
+        // The receiver is code of the host. It is called without the lock, so that it cannot block other calls.
         drop(routes);
         cx.report(words(progress));
     }
 }
 
-/// A call that waits for its answer.
+/// A call that waits for its answer and receives progress reports.
 pub(super) struct Routed {
     shared: Arc<Shared>,
     token: ProgressToken,
@@ -111,7 +113,7 @@ pub(super) fn words(progress: &ProgressNotificationParam) -> String {
     }
 }
 
-/// Hears what the server says by itself.
+/// Handles notifications of the server.
 #[derive(Debug)]
 pub(super) struct Handler(pub(super) Arc<Shared>);
 
@@ -134,7 +136,7 @@ impl ClientHandler for Handler {
     }
 
     fn get_info(&self) -> ClientConfig {
-        // No capabilities: nobody is there whom a server could ask.
+        // No capabilities: in a run there is nobody to answer a server's questions.
         let own = Implementation::new("taskpawl", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), own)
     }

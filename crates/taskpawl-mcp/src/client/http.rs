@@ -1,7 +1,7 @@
-//! Requests to servers by HTTP.
+//! Requests to servers over HTTP.
 //!
-//! A server is reached at the address that its configuration names and nowhere else: redirects are not followed, and no proxy
-//! is taken from the environment. What it sends is bounded before it is read.
+//! A server is reached only at the address in its configuration. Redirects are not followed, and proxies in the
+//! environment are ignored. Answers are bounded in size before they are parsed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -36,16 +36,16 @@ use super::inexact;
 use super::limits::{MAX_MESSAGE_BYTES, check_size, too_long};
 use super::words::plain;
 
-/// How long it may take until a connection stands.
+/// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// How much of an answer with an error is read.
+/// Maximum part of an error answer that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// The longest part of such an answer that is told, in characters.
+/// Maximum part of an error answer that is shown, in characters.
 const MAX_TOLD_CHARS: usize = 200;
 
-/// Why there is no answer that can be used.
+/// The reason why a request has no usable answer.
 #[derive(Debug, Error)]
 pub(super) enum HttpError {
     #[error("no connection to the server")]
@@ -77,13 +77,13 @@ fn named(kind: &str) -> String {
     if kind.is_empty() { "no content type".to_owned() } else { format!("`{}`", plain(kind, MAX_TOLD_CHARS)) }
 }
 
-/// What people are shown: who answers so is no server, and has done nothing of what a server does.
+/// Returns whether a content type is a page for people. Then no MCP server answered, and the call had no effect.
 fn is_page(kind: &str) -> bool {
     ["text/html", "application/xhtml"].iter().any(|page| kind.starts_with(page))
 }
 
 impl HttpError {
-    /// Returns whether the server answered, so that others of its calls may go well.
+    /// Returns whether the server answered. If it did, other calls on the connection may still succeed.
     pub(super) fn is_answer(&self) -> bool {
         match self {
             Self::Status { .. }
@@ -94,7 +94,7 @@ impl HttpError {
         }
     }
 
-    /// Returns whether the server may have done what it was asked to.
+    /// Returns whether the call may have had an effect.
     pub(super) fn may_have_arrived(&self) -> bool {
         match self {
             Self::Connect(_)
@@ -108,7 +108,7 @@ impl HttpError {
     }
 }
 
-/// Finds what went wrong below an error of the protocol.
+/// Finds the HTTP error that caused an error of the protocol.
 pub(super) fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e HttpError> {
     if let Some(StreamableHttpError::Client(found)) = error.downcast_ref::<StreamableHttpError<HttpError>>() {
         return Some(found);
@@ -126,7 +126,7 @@ pub(super) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Returns a client with what it is told to send.
+    /// Returns a client, with the configuration of its transport.
     pub(super) fn new(
         url: &str,
         headers: &BTreeMap<String, String>,
@@ -135,6 +135,7 @@ impl HttpClient {
         check_url(url)?;
         let custom = headers.iter().map(|(name, value)| header(name, value)).collect::<Result<_, _>>()?;
         let mut connector = HttpConnector::new();
+        // Addresses with `https` pass through this connector as well; TLS is added around it.
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT));
         let builder = HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1();
@@ -163,14 +164,14 @@ impl HttpClient {
         Ok(response)
     }
 
-    /// Returns what an event stream says; a message that is too large ends the connection.
+    /// Returns the events of a stream. A message that is too large ends the connection.
     fn events(&self, response: Response<Incoming>) -> BoxStream<'static, Result<Sse, SseError>> {
         let bounded = Bounded { inner: response.into_body(), length: EventLength::default() };
         events_of(bounded, Arc::clone(&self.shared)).boxed()
     }
 }
 
-/// Reads an event stream. A message that is too large ends the connection.
+/// Reads the events of a stream. A message that is too large ends the connection.
 pub(super) fn events_of(
     bytes: impl Stream<Item = Result<Bytes, StreamError>> + Send + 'static,
     shared: Arc<Shared>,
@@ -179,6 +180,7 @@ pub(super) fn events_of(
         shared.received.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let problem = match &event {
             Ok(Sse { data: Some(data), .. }) => check_size(data.as_bytes()).err(),
+            // `Bounded` limits the bytes before they are collected; this also limits the values.
             Err(SseError::Body(error)) => match error.downcast_ref() {
                 Some(StreamError::TooLarge) => Some(too_long()),
                 Some(StreamError::Broken(_)) | None => None,
@@ -191,7 +193,7 @@ pub(super) fn events_of(
     })
 }
 
-/// Returns an event, with an error in place of a result that cannot be kept.
+/// Returns an event. A result that cannot be stored exactly is replaced by an error.
 fn exact(mut event: Sse) -> Sse {
     let refused = event.data.as_ref().and_then(|data| inexact::in_place_of(data.as_bytes()));
     if let Some(refused) = refused {
@@ -215,6 +217,7 @@ fn check_url(url: &str) -> Result<(), String> {
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let wrong = || format!("`{name}` is no header, or its value cannot be sent");
     let mut text = HeaderValue::from_str(value).map_err(|_| wrong())?;
+    // Keeps the value, which may be a token, out of debug output.
     text.set_sensitive(true);
     let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
     let own = ["accept", "content-type", "content-length", "host", "mcp-session-id", "last-event-id"];
@@ -258,6 +261,7 @@ impl StreamableHttpClient for HttpClient {
         let response = self.send(builder.header(CONTENT_TYPE, JSON_MIME_TYPE), body).await;
         let response = response.map_err(Fault::Client)?;
         let status = response.status();
+        // A server that has dropped the session answers 404. The transport then opens another session.
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(Fault::SessionExpired);
         }
@@ -275,7 +279,7 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Fault> {
         let builder = request(Method::DELETE, &uri, Some(&session), token, headers);
-        // A server that keeps no sessions says so, and there is nothing to be done about others.
+        // A server without sessions answers with an error, which changes nothing.
         self.send(builder, Vec::new()).await.map(drop).map_err(Fault::Client)
     }
 
@@ -314,6 +318,7 @@ impl HttpClient {
         response: Response<Incoming>,
     ) -> Result<StreamableHttpPostResponse, Fault> {
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
+        // Notifications have no answer.
         if !is_request || matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -334,8 +339,8 @@ impl HttpClient {
     }
 }
 
-/// Reads an answer with an error. It may be that of an older server which does not know the question of newer ones: then it says
-/// so in the words of the protocol or in its own, and is asked in the older way.
+/// Reads an error answer. An older server refuses the discovery request of the newer era, in the form of the protocol
+/// or in another one. Both become an error message, on which the client falls back to the older handshake.
 async fn not_served(
     message: &ClientJsonRpcMessage,
     has_session: bool,
@@ -364,7 +369,7 @@ async fn not_served(
     Err(Fault::Client(HttpError::Status { status: status.as_u16(), text }))
 }
 
-/// Returns what may be shown of an address: behind the path may stand a token.
+/// Returns the part of an address that may be shown. The query may contain a token.
 fn address(uri: &str) -> String {
     uri.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
@@ -386,7 +391,7 @@ async fn read(response: Response<Incoming>, most_bytes: usize) -> Result<Bytes, 
     Ok(body.to_bytes())
 }
 
-/// Why an event stream cannot be read on.
+/// The reason why reading an event stream ended early.
 #[derive(Debug, Error)]
 pub(super) enum StreamError {
     #[error("an event is too large")]
@@ -401,7 +406,7 @@ struct Bounded {
     length: EventLength,
 }
 
-/// How long the current event and its current line are so far.
+/// Length of the current event and of its current line so far, in bytes.
 #[derive(Debug, Default)]
 pub(super) struct EventLength {
     at: usize,
@@ -413,6 +418,7 @@ impl EventLength {
         for byte in bytes {
             self.at += 1;
             match byte {
+                // An empty line ends an event.
                 b'\n' if self.line == 0 => self.at = 0,
                 b'\n' => self.line = 0,
                 b'\r' => {}

@@ -1,13 +1,14 @@
-//! Results of servers that cannot be kept as they are written.
+//! Results of servers that cannot be stored exactly.
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The code of the error that stands in for such a result; outside of what the protocol and its servers use.
+/// Code of the error that replaces such a result; outside of the range that the protocol and servers use.
 pub(super) const INEXACT: ErrorCode = ErrorCode(-1_900_105);
 
-/// The parts of a message that tell results with values from lists of tools, whose schemas may have any bounds.
+/// The parts of a message that distinguish results with values from lists of tools. Schemas may have bounds of any
+/// size.
 #[derive(Deserialize)]
 struct Head {
     id: RequestId,
@@ -22,8 +23,10 @@ struct HeadResult {
     contents: Option<IgnoredAny>,
 }
 
-/// Returns the error that a caller gets in place of a result with a key given twice or a number that cannot be kept.
+/// Returns the error that replaces a result with a duplicate key or with a number that cannot be stored exactly.
 pub(super) fn in_place_of(message: &[u8]) -> Option<ServerJsonRpcMessage> {
+    // Another parser may use the first of two equal keys, and a rounded number would be stored as if the server had
+    // sent it.
     let fault = taskpawl_json::check(message).err()?;
     let Head { id, result } = serde_json::from_slice(message).ok()?;
     let HeadResult { content, structured_content, contents } = result;
@@ -58,7 +61,7 @@ mod tests {
         for fine in ["1e2", "0.1", "18446744073709551615", r#""18446744073709551616""#] {
             assert_eq!(of(fine), None, "{fine}");
         }
-        // What stands in a text is text; a schema may have any bounds.
+        // JSON within a string is not checked, and neither are bounds in a schema.
         assert_eq!(refused(r#"{"content":[{"type":"text","text":"{\"n\":18446744073709551616}"}]}"#), None);
         assert_eq!(refused(r#"{"tools":[{"inputSchema":{"maximum":18446744073709551616}}]}"#), None);
     }

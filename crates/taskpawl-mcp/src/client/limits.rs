@@ -1,21 +1,21 @@
-//! What a server may send: its messages are looked at before they are read.
+//! Limits on the messages of a server, checked before the messages are parsed.
 
-/// The largest message.
+/// Maximum size of a message, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
-/// How many values a message may have: each takes far more memory than the two bytes that it needs to be written.
+/// Maximum number of values in a message: in memory each takes far more than the two bytes that it needs as text.
 const MAX_VALUES: usize = 25_000;
 
-/// How much of what a server says about all of its tools is taken.
+/// Maximum size of all descriptions and schemas of a server's tools, in bytes.
 const MAX_CATALOGUE_BYTES: usize = 4 << 20;
 
-/// How much a server may print that is no message. Some print a greeting.
+/// Maximum output of a server that is not a message, in bytes. Some servers print a greeting.
 pub(super) const MAX_NOISE_BYTES: usize = 1 << 20;
 
-/// How much a server may write to its standard error while it runs.
+/// Maximum standard error of a server over its whole life, in bytes.
 pub(super) const MAX_STDERR_BYTES: u64 = 64 << 20;
 
-/// Says what is wrong with the size of a message.
+/// Checks the size and the number of values of a message.
 pub(super) fn check_size(message: &[u8]) -> Result<(), String> {
     if message.len() > MAX_MESSAGE_BYTES {
         return Err(too_long());
@@ -27,7 +27,8 @@ pub(super) fn check_size(message: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Counts the values of a JSON text, whose size in memory depends on that.
+/// Counts the values of a JSON text, on which its size in memory depends. Commas and opening brackets within strings
+/// do not count.
 fn values(text: &[u8]) -> usize {
     let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in text {
@@ -42,7 +43,7 @@ fn values(text: &[u8]) -> usize {
     values
 }
 
-/// Adds up what a server says about its tools, which comes in as many messages as it likes.
+/// The size of a server's catalogue, summed over any number of pages.
 #[derive(Debug, Default)]
 pub(super) struct CatalogueSize {
     bytes: usize,
@@ -50,7 +51,10 @@ pub(super) struct CatalogueSize {
 }
 
 impl CatalogueSize {
-    /// Takes in a part; says what is wrong with the whole when that is too much.
+    /// Adds a page or a tool.
+    ///
+    /// # Errors
+    /// The catalogue has become too large.
     pub(super) fn add(&mut self, part: &[u8]) -> Result<(), String> {
         self.bytes += part.len();
         self.values += values(part);

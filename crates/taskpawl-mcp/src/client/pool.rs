@@ -1,4 +1,4 @@
-//! A server with its connections: one for each run, made by the first call.
+//! A server with its connections. The first call of a run opens the connection of that run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,31 +14,31 @@ use super::handler::locked;
 use super::sandbox::is_same;
 use super::secrets::{hidden, hidden_in};
 
-/// How often a server may fail to start, or end by itself, without having answered a call in between.
+/// Maximum number of failures in a row: failed starts and lost connections without a successful call in between.
 const MAX_FAILURES: u32 = 3;
 
-/// What is said of a call of which nobody knows how far it came.
+/// Description of a call with an unknown end.
 const LOST: &str = "was lost during the call, and nobody knows how far it came";
 
 /// A server that can be called.
 pub(super) struct Server {
     pub(super) config: ServerConfig,
     variables: Arc<Variables>,
-    /// Where the catalogue is kept.
+    /// The path of the saved catalogue.
     cache: Option<PathBuf>,
     known: Mutex<Option<Arc<Catalogue>>>,
-    /// Why it could not be started when that was tried last.
+    /// The reason why the last start failed.
     problem: Mutex<Option<String>>,
     slots: Mutex<Vec<Slot>>,
 }
 
-/// The connection of a run, or of those of its calls that may do more than others.
+/// The connection of a run. Calls with another sandbox get another connection, since a program keeps its sandbox.
 struct Slot {
     run: Programs,
     sandbox: Sandbox,
     cell: Arc<OnceCell<Arc<Connection>>>,
     failures: u32,
-    /// Why it failed last.
+    /// The reason of the last failure.
     problem: String,
 }
 
@@ -62,17 +62,17 @@ impl Server {
         Self { config, variables, cache, known: Mutex::new(known), problem, slots: Mutex::default() }
     }
 
-    /// Returns whether it is a program, which may make files here.
+    /// Returns whether the server is a program, which may create files in the project.
     pub(super) fn is_program(&self) -> bool {
         matches!(self.config.transport, Transport::Stdio { .. })
     }
 
-    /// Returns what is known of the tools; `None` where the server never ran with this configuration.
+    /// Returns the known tools; `None` if the server never ran with this configuration.
     pub(super) fn known(&self) -> Option<Arc<Catalogue>> {
         locked(&self.known).clone()
     }
 
-    /// Returns why the server could not be started when that was tried last.
+    /// Returns the reason why the last start failed, or `None` if it succeeded.
     pub(super) fn problem(&self) -> Option<String> {
         locked(&self.problem).clone()
     }
@@ -82,13 +82,13 @@ impl Server {
         if known.as_deref() != problem
             && let Some(path) = &self.cache
         {
-            // Without it a later command says less.
+            // Without the file a later command only lacks the reason.
             let _ = write_problem(path, problem);
         }
         *known = problem.map(str::to_owned);
     }
 
-    /// Starts the server to learn its tools, if it does not run. It ends when the run does that `cx` belongs to.
+    /// Starts the server, unless it runs, to learn its tools. It ends with the run of `cx`.
     pub(super) async fn learn(&self, cx: &CallContext) -> Result<(), ToolError> {
         let connection = self.connection(cx).await?;
         self.refresh(&connection, cx).await;
@@ -105,6 +105,7 @@ impl Server {
     ) -> Result<Answered, ToolError> {
         let mut connection = cx.until_interrupted(self.connection(cx)).await??;
         if !cx.until_interrupted(connection.is_answering()).await? {
+            // `is_answering` has ended the silent connection, so this starts the server again.
             connection = cx.until_interrupted(self.connection(cx)).await??;
         }
         self.refresh(&connection, cx).await;
@@ -115,6 +116,7 @@ impl Server {
                 Ok(answer)
             }
             Err(Failure::Call(error)) => {
+                // An error answered by the server shows that the server works.
                 if matches!(error, ToolError::Answered { .. }) {
                     self.succeeded(cx);
                 }
@@ -148,7 +150,7 @@ impl Server {
         }
     }
 
-    /// The catalogue that plans were checked against may be an old one.
+    /// Checks the call against the current catalogue: the plan may have been checked against an older one.
     fn check(
         &self,
         catalogue: &Catalogue,
@@ -164,7 +166,7 @@ impl Server {
     }
 
     async fn refresh(&self, connection: &Connection, cx: &CallContext) {
-        // One that cannot say it is noticed by the call.
+        // If the list cannot be read, the call itself fails with the reason.
         if let Ok(true) = connection.refresh_if_stale().await {
             self.remember(connection.catalogue(), cx);
         }
@@ -176,22 +178,24 @@ impl Server {
         if known.as_deref() != Some(&*catalogue)
             && let Some(path) = &self.cache
         {
-            // Without it the server is asked again next time.
+            // Without the file the server is asked again next time.
             let _ = catalogue.write(path);
         }
         *known = Some(catalogue);
     }
 
-    /// Returns the connection of the run, made now if there is none that works.
+    /// Returns the connection of the run. Opens it if there is none that works.
     async fn connection(&self, cx: &CallContext) -> Result<Arc<Connection>, ToolError> {
         let cell = self.cell(cx)?;
-        // Boxed, since whoever holds the future of a call would hold all of this.
+        // Boxed, or the future of every call would have the size of the one that opens a connection.
         let open = Box::pin(async {
             let connection = Connection::open(&self.config, &*self.variables, cx).await?;
             self.remember(connection.catalogue(), cx);
             self.set_problem(None);
             Ok::<_, String>(Arc::new(connection))
         });
+        // Calls that start together share one attempt. After a failure the cell stays empty, so that the next call
+        // tries again.
         match cell.get_or_try_init(|| open).await {
             Ok(connection) => Ok(Arc::clone(connection)),
             Err(problem) => {
@@ -209,6 +213,7 @@ impl Server {
 
     fn cell(&self, cx: &CallContext) -> Result<Arc<OnceCell<Arc<Connection>>>, ToolError> {
         let mut slots = locked(&self.slots);
+        // The servers of ended runs have ended with them.
         slots.retain(|slot| !slot.run.is_closed());
         let at = slots.iter().position(|slot| slot.is_of(cx)).unwrap_or_else(|| {
             slots.push(Slot {
@@ -240,11 +245,12 @@ impl Server {
         }
     }
 
-    /// Counts the failure of a connection once, however many calls were lost with it.
+    /// Counts the failure of a connection once, even if several calls were lost with it.
     fn failed(&self, cx: &CallContext, connection: &Arc<Connection>, problem: String) {
         if let Some(slot) = slot_of(&mut locked(&self.slots), cx)
             && slot.cell.get().is_some_and(|current| Arc::ptr_eq(current, connection))
         {
+            // The other lost calls no longer find their connection in the slot.
             slot.cell = Arc::default();
             slot.failures += 1;
             slot.problem = problem;

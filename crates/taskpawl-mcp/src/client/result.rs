@@ -1,4 +1,4 @@
-//! What a call returned, as the result of a call of ours.
+//! Converts answers of servers to results of calls.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -6,11 +6,11 @@ use taskpawl::tools::ToolError;
 
 use super::words::plain;
 
-/// The longest message of a failed call, in characters; the result has the whole.
+/// Maximum length of the message of a failed call, in characters. The result has the whole text.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
-/// Returns the result: what is structured, else the text; several parts are a list, in which what is no text is an object.
-/// `hint` is what is known of why it failed.
+/// Returns the result of a call: its structured content, else its text. Several parts become a list, with an object
+/// for each part that is not text. `hint` is the known cause of a failure.
 pub(super) fn result_of(tool: &str, answer: CallToolResult, hint: Option<&str>) -> Result<Value, ToolError> {
     let message = is_error(&answer).then(|| message(tool, &answer.content, hint));
     let result = match answer.structured_content {
@@ -23,7 +23,7 @@ pub(super) fn result_of(tool: &str, answer: CallToolResult, hint: Option<&str>) 
     }
 }
 
-/// Returns what a call that failed says.
+/// Returns the text of a failed call.
 pub(super) fn error_text(answer: &CallToolResult) -> Option<String> {
     is_error(answer).then(|| texts(&answer.content).join("\n"))
 }

@@ -1,4 +1,4 @@
-//! What the program of a server may do, and which variables it sees.
+//! The sandbox and the environment variables of a server's program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,7 +8,8 @@ use taskpawl::tools::{CallContext, Denials, Environment, Network, Program, Sandb
 
 use super::config::{ServerConfig, Variables};
 
-/// Variables that every server gets that is a program: what programs need to find themselves, and nothing that may be secret.
+/// Variables that every server's program gets: those that programs need to find their files, and none that may be
+/// secret.
 const USUAL_VARIABLES: &[&str] = &[
     "HOME",
     "LANG",
@@ -31,8 +32,8 @@ const USUAL_VARIABLES: &[&str] = &[
     "XDG_DATA_HOME",
 ];
 
-/// Returns the sandbox of a server: that of the call which starts it, widened by what the configuration of taskpawl says about
-/// the server. What other programs' files say about servers never widens it.
+/// Returns the sandbox of a server: that of the call that starts it, widened by taskpawl's own configuration of the
+/// server. Files of other programs never widen it.
 pub(super) fn of(config: &ServerConfig, cx: &CallContext) -> Sandbox {
     let widening = &config.sandbox;
     match &cx.sandbox {
@@ -49,8 +50,8 @@ pub(super) fn of(config: &ServerConfig, cx: &CallContext) -> Sandbox {
     }
 }
 
-/// Says what of the places that the configuration opens to a server is not there: nothing opens that, and nobody can make it from
-/// within.
+/// Returns advice on paths in the server's `sandbox` that do not exist. A rule cannot allow a missing path, and the
+/// server cannot create it from inside.
 pub(super) fn advice(config: &ServerConfig, sandbox: &Sandbox) -> Option<String> {
     let named = config.sandbox.write.iter().chain(&config.sandbox.read);
     let missing = named.filter(|path| !path.exists()).map(|path| format!("`{}`", path.display()));
@@ -62,7 +63,7 @@ pub(super) fn advice(config: &ServerConfig, sandbox: &Sandbox) -> Option<String>
     })
 }
 
-/// What the program of a server is held to: for saying what of that it ran into.
+/// The restrictions of a server's program, for finding the one that made it fail.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     server: String,
@@ -74,17 +75,17 @@ impl Held {
         Self { server: config.name.clone(), denials: Denials::of(cx, program) }
     }
 
-    /// Returns whether anything holds it.
+    /// Returns whether the program has any restrictions.
     pub(super) fn is_on(&self) -> bool {
         self.denials.are_possible()
     }
 
-    /// Returns which denial the server speaks of, and what would let it through.
+    /// Returns the denial that a message of the server shows, with the setting that would allow it.
     pub(super) async fn hint(&self, said: &str) -> Option<String> {
         Some(self.with_own_way(&self.denials.hint(said).await?))
     }
 
-    /// Returns what of its sandbox keeps the program from being started.
+    /// Returns the restriction that keeps the program from starting, with the setting that would lift it.
     pub(super) async fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
         Some(self.with_own_way(&self.denials.hint_for_start(error).await?))
     }
@@ -97,7 +98,7 @@ impl Held {
     }
 }
 
-/// Returns whether two calls may share a server.
+/// Returns whether two calls may share a server: their sandboxes must be equal.
 pub(super) fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
     match (one, other) {
         (Sandbox::On(one), Sandbox::On(other)) => Arc::ptr_eq(one, other) || one == other,
@@ -106,8 +107,8 @@ pub(super) fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
     }
 }
 
-/// Returns the variables of a server: the usual ones, as the run has them where it has chosen, those that follow from its sandbox,
-/// and its own.
+/// Returns the environment of a server: the usual variables, those that follow from its sandbox, and its own. A run
+/// with a chosen environment supplies the usual ones. Later ones replace earlier ones.
 pub(super) fn environment(
     following: impl Iterator<Item = (&'static str, &'static str)>,
     own: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Secrets that the configuration of a server names: put in when it is started, and taken out of what it says.
+//! Secrets in the configuration of a server: inserted when it is started, and redacted from its output.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::config::{Transport, Variables};
 use super::variables::Name;
 use super::words::chain;
 
-/// Returns how a server is reached, with the values of everything that its configuration names.
+/// Returns the transport with all placeholders replaced, and asks for the secrets among them.
 pub(super) async fn filled(
     transport: &Transport,
     variables: &Variables,
@@ -27,6 +27,7 @@ pub(super) async fn filled(
 }
 
 fn names(transport: &Transport, variables: &Variables) -> Result<BTreeSet<String>, String> {
+    // The first pass only collects the names. Secrets are then resolved together, off the async threads.
     let names = RefCell::new(BTreeSet::new());
     let look_up = |name: Name<'_>| match name {
         Name::Variable(name) => variables(name),
@@ -46,7 +47,7 @@ async fn values(names: BTreeSet<String>, cx: &CallContext) -> Result<BTreeMap<St
             "its configuration names the secret `{first}`, and secrets are there in runs alone"
         ));
     };
-    // Somebody may have to be asked, or a program to be waited for.
+    // Resolving may ask a person or wait for a program, which blocks.
     let asked = tokio::task::spawn_blocking(move || vault.resolve(&names)).await;
     let asked = asked.map_err(|_| "nobody could be asked for its secrets".to_owned())?;
     asked.map_err(|error| chain(&error))
@@ -57,7 +58,7 @@ pub(super) fn hidden(text: &str, cx: &CallContext) -> String {
     redactor(cx).text(text).into_owned()
 }
 
-/// Returns what a server says about its tools, without the secrets of the run.
+/// Returns a catalogue without the secrets of the run.
 pub(super) fn hidden_in(catalogue: Arc<Catalogue>, cx: &CallContext) -> Arc<Catalogue> {
     let redacted = || {
         let mut value = serde_json::to_value(&*catalogue).ok()?;
@@ -67,7 +68,7 @@ pub(super) fn hidden_in(catalogue: Arc<Catalogue>, cx: &CallContext) -> Arc<Cata
     match redacted() {
         Some(redacted) if redacted == *catalogue => catalogue,
         Some(redacted) => Arc::new(redacted),
-        // It could be written down as little.
+        // A catalogue that cannot be converted cannot be saved either.
         None => Arc::default(),
     }
 }

@@ -11,16 +11,16 @@ use super::config::{ServerConfig, Variables};
 use super::pool::Server;
 use super::tool::McpTool;
 
-/// The servers that configuration files name.
+/// The servers of all configuration files.
 #[derive(Debug, Default)]
 pub struct Servers(Vec<Arc<Server>>);
 
-/// How servers are used.
+/// Settings for all servers.
 #[non_exhaustive]
 pub struct ServersOptions {
-    /// The directory for what is known of the tools of servers; without one it is asked for each time.
+    /// The directory of the saved catalogues. Without it each server is asked for its tools in each process.
     pub cache: Option<PathBuf>,
-    /// Looks up variables: those that configuration files name, and those that every server gets.
+    /// Looks up environment variables: those in configuration files, and those that every server gets.
     pub variables: Arc<Variables>,
 }
 
@@ -30,7 +30,7 @@ impl ServersOptions {
         Self { cache: None, variables }
     }
 
-    /// Sets the directory for what is known of the tools of servers.
+    /// Sets the directory of the saved catalogues.
     #[must_use]
     pub fn with_cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = Some(directory.into());
@@ -44,22 +44,23 @@ impl fmt::Debug for ServersOptions {
     }
 }
 
-/// What is known of a server.
+/// The known state of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ServerState<'s> {
-    /// What configuration says.
+    /// Its configuration.
     pub config: &'s ServerConfig,
-    /// How many tools it offers here; `None` where it never ran with this configuration.
+    /// Number of tools that it offers; `None` if it never ran with this configuration.
     pub tools: Option<usize>,
-    /// Tools whose names cannot stand in a plan.
+    /// Tools whose names cannot be used in a plan.
     pub unusable: Vec<String>,
-    /// Why it could not be started when that was tried last; `None` where it could, or nobody tried.
+    /// The reason why its last start failed; `None` if it succeeded, or was never tried.
     pub problem: Option<String>,
 }
 
 impl Servers {
-    /// Takes servers; of two of one name the first counts. What is known of their tools is read, and nothing is started.
+    /// Creates the servers. The first of two with the same name counts. Saved catalogues are read, and no server is
+    /// started.
     pub fn new(configs: Vec<ServerConfig>, options: &ServersOptions) -> Self {
         let mut names = BTreeSet::new();
         let first = configs.into_iter().filter(|config| names.insert(config.name.clone()));
@@ -68,17 +69,17 @@ impl Servers {
         Self(first.map(server).collect())
     }
 
-    /// Returns the tools of all servers that have ever run with their configuration.
+    /// Returns the tools of all servers that have ever run with their current configuration.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.iter().flat_map(tools_of).collect()
     }
 
-    /// Returns what is known of each server.
+    /// Returns the known state of each server.
     pub fn states(&self) -> Vec<ServerState<'_>> {
         self.0.iter().map(|server| state(server)).collect()
     }
 
-    /// Returns the server that a tool belongs to by its name, known or not.
+    /// Returns the server of a tool by the tool's name, even if the tool is not known.
     pub fn of_tool(&self, tool: &str) -> Option<ServerState<'_>> {
         self.server(tool).map(state)
     }
@@ -88,11 +89,12 @@ impl Servers {
         self.0.iter().find(|server| server.config.name == name)
     }
 
-    /// Starts the servers of these names, all at once, to learn their tools. They end when `cx.programs` are closed.
+    /// Starts the servers with these names in parallel, to learn their tools. Returns those that failed. The servers
+    /// end when `cx.programs` are closed.
     pub async fn learn(&self, names: &BTreeSet<String>, cx: &CallContext) -> Vec<(String, ToolError)> {
         let wanted = self.0.iter().filter(|server| names.contains(&server.config.name));
         let learnt = join_all(wanted.map(|server| async {
-            // Each has its own file for what it says.
+            // Each server gets its own files for its output.
             let mut cx = cx.clone();
             cx.output.as_mut_os_string().push(format!("-{}", server.config.name));
             let failed = cx.until_interrupted(server.learn(&cx)).await.and_then(|learnt| learnt).err()?;
@@ -102,7 +104,7 @@ impl Servers {
     }
 }
 
-/// A server is started when a call first needs one of its tools, or asked again when it does not have it.
+/// Tool lookup starts the server of a missing tool. If it runs, it is asked for its tools again.
 #[async_trait]
 impl ToolFinder for Servers {
     fn may_find(&self, tool: &str) -> bool {
@@ -137,7 +139,7 @@ fn state(server: &Arc<Server>) -> ServerState<'_> {
     ServerState { config: &server.config, tools, unusable, problem: server.problem() }
 }
 
-/// Returns whether a name can stand behind that of a server.
+/// Returns whether a tool's name can follow the name of a server.
 fn is_usable(name: &str) -> bool {
     (1..=128).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte))

@@ -1,8 +1,10 @@
 //! Messages over the pipes of a program, one a line.
 //!
-//! The transport of rmcp leaves out what is too long, and then the call waits for an answer that never comes; this one ends the
-//! connection and says why. It also leaves out late answers to the question by which newer servers are told from older ones: a
-//! server that takes long to start gives them when it has been asked in the older way already.
+//! The transport of rmcp drops messages that are too long, and the call then waits for an answer that never comes.
+//! This one ends the connection with the reason.
+//!
+//! It also drops late answers to the discovery request, which distinguishes newer servers from older ones. A server
+//! with a slow start may answer it after the client has fallen back to the older handshake.
 
 use std::io;
 use std::sync::Arc;
@@ -23,9 +25,9 @@ pub(super) struct Stdio {
     output: BufReader<pipe::Receiver>,
     lines: Lines,
     input: Arc<Mutex<Option<pipe::Sender>>>,
-    /// The question for a newer server.
+    /// The id of the discovery request.
     discover: Option<RequestId>,
-    /// Whether the server was asked in the older way after that.
+    /// Whether the client has fallen back to the older handshake.
     is_older: bool,
     shared: Arc<Shared>,
 }
@@ -59,7 +61,7 @@ impl Stdio {
         self.is_older && id.is_some() && id == self.discover.as_ref()
     }
 
-    /// Reads on to the end of a line; nothing is lost when the future is dropped. `false` is the end of the output.
+    /// Reads to the end of a line. `false` is the end of the output. Cancel-safe: a partial line stays in `lines`.
     async fn read_line(&mut self) -> Result<bool, String> {
         loop {
             let read =
@@ -88,20 +90,21 @@ impl Stdio {
     }
 }
 
-/// Puts together the lines that come in pieces, and reads them.
+/// Joins pieces of lines, and parses whole lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// The beginning of a line that has not come whole.
+    /// The beginning of a line whose end has not arrived yet.
     line: Vec<u8>,
-    /// Bytes that were no messages.
+    /// Number of bytes so far that were not messages.
     noise: usize,
 }
 
 impl Lines {
-    /// Adds what belongs to the current line: returns how much that is, and whether the line is whole.
+    /// Adds the part of `read` up to the end of the line. Returns its length, and whether the line is whole.
     pub(super) fn add(&mut self, read: &[u8]) -> Result<(usize, bool), String> {
         let end = read.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(read.len(), |end| end + 1);
+        // The limit is for the message; the line end adds one byte.
         if self.line.len() + taken > MAX_MESSAGE_BYTES + 1 {
             return Err(too_long());
         }
@@ -109,7 +112,7 @@ impl Lines {
         Ok((taken, end.is_some()))
     }
 
-    /// Takes the line; what is no message is noise.
+    /// Parses the line. `Ok(None)` is noise, such as a greeting.
     pub(super) fn take(&mut self) -> Result<Option<ServerJsonRpcMessage>, String> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
@@ -160,7 +163,7 @@ impl Transport<RoleClient> for Stdio {
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // Said first: a program that does not read holds up whoever writes to it, until it is ended.
+        // Fires before the lock is taken: `send` may hold it while it waits for a program that does not read.
         self.shared.over.cancel();
         self.input.lock().await.take();
         Ok(())

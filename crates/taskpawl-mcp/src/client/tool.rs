@@ -1,4 +1,4 @@
-//! A tool of a server as one of ours.
+//! A tool of a server as a tool of plans.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::result::result_of;
 #[derive(Debug)]
 pub(super) struct McpTool {
     spec: ToolSpec,
-    /// What the server calls it.
+    /// The server's name for it.
     name: String,
     server: Arc<Server>,
 }
@@ -29,7 +29,8 @@ impl McpTool {
 }
 
 impl McpTool {
-    /// Returns how a structured result breaks what the server says about the results of the tool, as far as that is understood.
+    /// Returns the first violation of the tool's `outputSchema` by a structured result, as far as the schema is
+    /// understood.
     fn problem_of(&self, result: &Value) -> Option<String> {
         let schema = self.spec.result_schema.as_ref()?;
         match check_foreign(&self.spec.name, schema, result) {
@@ -43,7 +44,8 @@ impl McpTool {
     }
 }
 
-/// Says what is wrong with a result to whoever started the run and, of an object, in the result: it is taken all the same.
+/// Reports a fault in a result as a warning, and in the result itself if that is an object. The result is used
+/// nevertheless.
 fn warn(cx: &CallContext, result: &mut Value, problem: String) {
     if let Some(progress) = &cx.progress {
         progress(Progress::Warning(problem.clone()));
@@ -53,7 +55,7 @@ fn warn(cx: &CallContext, result: &mut Value, problem: String) {
     }
 }
 
-/// The field that says what is wrong with a result.
+/// The field with the fault of a result.
 const WARNING: &str = "_warning";
 
 #[async_trait]
@@ -96,8 +98,8 @@ impl Tool for McpTool {
     }
 }
 
-/// Tells what others obey later and has come during the call: in a warning, and in what the server returned if that has room for it, as an
-/// object has.
+/// Reports files created during the call that other programs obey later, such as configuration. They become a
+/// warning, and a field of the result if that is an object.
 fn with_created(
     cx: &CallContext,
     created: CreatedInCall,

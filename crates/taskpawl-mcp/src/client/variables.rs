@@ -1,29 +1,29 @@
-//! `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in what configuration files say.
+//! Placeholders in configuration files: `${NAME}`, `${NAME:-default}` and `${secret:NAME}`.
 
 use std::fmt;
 
 use taskpawl::model::is_secret_name;
 
-/// What begins the name of a secret.
+/// The prefix of a secret's name in a placeholder.
 const SECRET: &str = "secret:";
 
-/// Something that stands for a value.
+/// The name in a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name<'t> {
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(&'t str),
-    /// A secret, whose value is asked for when it is needed.
+    /// A secret, which is resolved when the server is started.
     Secret(&'t str),
 }
 
-/// Why a text cannot be filled in.
+/// The reason why a placeholder cannot be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unfilled {
-    /// A variable is not set.
+    /// The variable is not set.
     Unset(String),
-    /// What is to name a secret is no name.
+    /// The name of the secret is not valid.
     NoName(String),
-    /// One placeholder stands within another.
+    /// A placeholder contains another one.
     Nested(String),
 }
 
@@ -44,11 +44,12 @@ impl fmt::Display for Unfilled {
     }
 }
 
-/// Replaces names by what `look_up` knows of them. What is put in is not looked through again.
+/// Replaces placeholders by the values that `look_up` returns. Inserted values are not expanded again.
 pub(super) fn expand(text: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<String, Unfilled> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        // `$${secret:…}` stands for the literal text. A `$$` before any other placeholder is not an escape.
         if let Some(before) = before.strip_suffix('$').filter(|_| after.starts_with(SECRET)) {
             expanded.push_str(before);
             expanded.push_str("${");
@@ -57,6 +58,7 @@ pub(super) fn expand(text: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -
         }
         expanded.push_str(before);
         let Some((inside, after)) = after.split_once('}') else {
+            // An unclosed `${` is literal text, but a secret is probably meant here.
             if let Some(name) = after.strip_prefix(SECRET) {
                 return Err(Unfilled::NoName(name.chars().take(64).collect()));
             }
@@ -71,7 +73,7 @@ pub(super) fn expand(text: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -
     Ok(expanded)
 }
 
-/// As [`expand`], and a text that is nothing but `$NAME` is that variable, too.
+/// Does the same as [`expand`], and also replaces a whole text of the form `$NAME`.
 pub(super) fn expand_value(
     text: &str,
     look_up: &dyn Fn(Name<'_>) -> Option<String>,
@@ -87,6 +89,7 @@ fn value(inside: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<S
         let value = look_up(Name::Secret(name)).filter(|_| is_secret_name(name));
         return value.ok_or_else(|| Unfilled::NoName(name.to_owned()));
     }
+    // The text was cut at the first `}`, which ends the inner placeholder.
     if inside.contains("${") {
         return Err(Unfilled::Nested(inside.to_owned()));
     }
@@ -94,6 +97,7 @@ fn value(inside: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<S
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
+    // Some editors write `${env:NAME}`.
     let name = name.strip_prefix("env:").unwrap_or(name);
     let value = look_up(Name::Variable(name)).or_else(|| default.map(str::to_owned));
     value.ok_or_else(|| Unfilled::Unset(name.to_owned()))

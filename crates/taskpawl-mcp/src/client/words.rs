@@ -1,15 +1,15 @@
-//! Text from servers, made fit for an error message.
+//! Makes text of servers fit for error messages.
 
 use std::error::Error;
 
 use taskpawl_text::{cut, error_chain, plain_line};
 
-/// Returns text as one line without escape sequences and deceptive characters, shortened.
+/// Returns text as one line, without escape sequences and deceptive characters, cut to a length.
 pub(super) fn plain(text: &str, max_chars: usize) -> String {
     cut(&plain_line(text), max_chars)
 }
 
-/// Returns the last lines that have something on them, as one.
+/// Returns the last three lines that are not empty, joined to one.
 pub(super) fn last_lines(text: &str) -> String {
     let lines: Vec<String> =
         text.lines().map(|line| plain(line, 200)).filter(|line| !line.is_empty()).collect();

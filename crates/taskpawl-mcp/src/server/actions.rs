@@ -1,4 +1,5 @@
-//! What to do next, as exact calls of our tools: what commands of the command line are to people.
+//! Next steps, as exact calls of this server's tools. They correspond to the commands that hints of the command line
+//! name.
 
 use std::sync::Arc;
 
@@ -9,17 +10,20 @@ use super::digest::restricted;
 use super::options::ServerOptions;
 use super::tools::Core;
 
-/// Something to do next.
+/// A next step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
-    /// A call of one of our tools.
+    /// A call of one of this server's tools.
     Call { tool: &'static str, arguments: Map<String, Value> },
-    /// A command that only a person runs, at a terminal.
+    /// A command that only a person may run, at a terminal.
     Person(Advised),
 }
 
 impl Action {
-    /// Returns a call. `arguments` is an object.
+    /// Returns a call.
+    ///
+    /// # Panics
+    /// If `arguments` is not an object.
     pub(super) fn call(tool: &'static str, arguments: Value) -> Self {
         let Value::Object(arguments) = arguments else {
             unreachable!("BUG: arguments are an object");
@@ -32,14 +36,14 @@ impl Action {
         Self::Person(advice.into())
     }
 
-    /// Has commands for a person written with the flags of `line`.
+    /// Formats commands for a person with the flags of `line`.
     pub(super) fn write_as(&mut self, line: &Arc<CommandLine>) {
         if let Self::Person(command) = self {
             command.write_as(line);
         }
     }
 
-    /// Returns what advice comes to here; nothing where no tool does it and no person has to.
+    /// Converts advice to steps. Advice without a tool that is not for people yields none.
     pub(super) fn of(advice: &Advice) -> Vec<Self> {
         advice.steps().iter().filter_map(Self::of_step).collect()
     }
@@ -76,12 +80,12 @@ impl Action {
             Advice::Reopen { id, cascade } => cascading("reopen", id, *cascade),
             Advice::RunReady { only, .. } => Self::call("run_ready", restricted(only, json!({}))),
             Advice::RunOne { id } => Self::call("run_ready", json!({"only": [id]})),
-            // Each failed task is retried by a call of its own, which its `task_get` offers.
+            // Advice on several tasks has no single call. The `task_get` of each task offers its own.
             _ => return None,
         })
     }
 
-    /// Returns what several pieces of advice come to, each once.
+    /// Converts several pieces of advice, without duplicates.
     pub(super) fn of_all<'a>(advice: impl IntoIterator<Item = &'a Advice>) -> Vec<Self> {
         let mut actions = Vec::new();
         for action in advice.into_iter().flat_map(Self::of) {
@@ -92,7 +96,7 @@ impl Action {
         actions
     }
 
-    /// Returns the same call in the name of an agent, unless it is one in the name of another.
+    /// Returns the same call with an agent's name, unless it already has one.
     #[must_use]
     pub(super) fn in_name_of(&self, agent: Option<&str>) -> Self {
         let mut named = self.clone();
@@ -102,7 +106,7 @@ impl Action {
         named
     }
 
-    /// Returns the same call for what begins at another offset.
+    /// Returns the same call for the page at another offset.
     #[must_use]
     pub(super) fn at_offset(&self, offset: u64) -> Self {
         let mut next = self.clone();
@@ -112,7 +116,7 @@ impl Action {
         next
     }
 
-    /// Returns whether a server has what it takes. People have their terminal anyway.
+    /// Returns whether a server has the tool that a call needs. Commands for people are always possible.
     pub(super) fn is_here(&self, options: &ServerOptions) -> bool {
         let Self::Call { tool, arguments } = self else { return true };
         let claims = arguments.get("claim") == Some(&Value::Bool(true));
@@ -134,7 +138,7 @@ impl Action {
     }
 }
 
-/// How many tasks are listed where ids are looked for.
+/// Maximum number of tasks in a list that is used to find ids.
 const MAX_LISTED: usize = 20;
 
 fn cascading(verb: &str, id: &TaskId, cascade: bool) -> Action {
@@ -145,10 +149,10 @@ fn cascading(verb: &str, id: &TaskId, cascade: bool) -> Action {
     Action::call("task_update", arguments)
 }
 
-/// Words hints as calls in the name of an agent.
+/// Formats hints as calls in the name of an agent.
 #[derive(Debug)]
 pub(super) struct CallWords<'a> {
-    /// The agent; none where the caller gave no name.
+    /// The agent; `None` if the caller gave no name.
     pub(super) agent: Option<&'a str>,
     /// The flags of commands for people.
     pub(super) line: &'a CommandLine,
@@ -159,7 +163,7 @@ const FOR_PEOPLE: &str = "(a person, at a terminal)";
 
 impl HintWords for CallWords<'_> {
     fn advice(&self, advice: &Advice) -> String {
-        // A command would be of no use to a caller without a terminal.
+        // The command for this would be of no use to a caller without a terminal.
         if let Advice::AddDependency { id, on } = advice {
             let call = Action::call("task_update", json!({"id": id})).in_name_of(self.agent);
             let on = bounded::data(on.as_str());

@@ -1,4 +1,4 @@
-//! What a model gets to read: an object, as text and as structured content, of bounded size.
+//! Answers to a model: an object of bounded size, as text and as structured content.
 
 use std::sync::Arc;
 
@@ -9,52 +9,52 @@ use super::actions::Action;
 use super::options::ServerOptions;
 use super::page::{Page, weight};
 
-/// The most that an object takes in an answer unless more is asked for, as [`weight`] counts: it stands there twice. With what the
-/// protocol puts around it that stays below 8 kB.
+/// Maximum weight of an object, as [`weight`] counts, unless the caller asks for more. The object is sent twice. With
+/// the parts that the protocol adds, an answer stays below 8 kB.
 pub(super) const MAX_BYTES: usize = 7_600;
 
-/// The same where the answer is a text alone, and the object stands there once: at worst two thirds of its weight.
+/// The same for an answer that is only text and contains the object once: at worst two thirds of its weight.
 pub(super) const MAX_BYTES_READ: usize = 11_400;
 
-/// The most that an object takes where the caller says how much it wants.
+/// Maximum weight of an object if the caller asked for a length.
 pub(super) const MAX_BYTES_ASKED: usize = 200_000;
 
-/// What the fields take that are added to an object that is full.
+/// Weight reserved for fields that are added to a full object.
 const FIELDS: usize = 200;
 
-/// What of them go with a page.
+/// Part of `FIELDS` that is used by the fields of a page.
 const FIELDS_OF_PAGE: usize = 100;
 
-/// How many things to do next are named.
+/// Maximum number of next steps.
 const MAX_ACTIONS: usize = 12;
 
-/// What it takes to say how much of a list was left out.
+/// Weight reserved for reporting how much of a list was left out.
 const LEFT_OUT: usize = 100;
 
-/// What is left of a text when there is no room for all of it.
+/// Minimum length of a shortened text, in characters.
 const MIN_CHARS: usize = 80;
 
-/// An answer.
+/// An answer to a call.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     fields: Map<String, Value>,
-    /// What is as long as there is room for.
+    /// The part that is cut to the available space.
     page: Option<Page>,
     actions: Vec<Action>,
     is_error: bool,
     most: Most,
-    /// Lists of which there may be more, with how many there are.
+    /// Lists that may be incomplete, with their total lengths.
     totals: Vec<(&'static str, usize)>,
 }
 
-/// How long an answer may be.
+/// Maximum length of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Most {
     #[default]
     Usual,
-    /// It is read as a text.
+    /// It is sent as text alone.
     Read,
-    /// The caller has said how much it wants.
+    /// The caller has asked for a length.
     Asked,
 }
 
@@ -77,12 +77,12 @@ impl Answer {
         Self { fields, ..Self::default() }
     }
 
-    /// Returns a refusal.
+    /// Returns an answer that is an error.
     pub(super) fn refused(fields: Value) -> Self {
         Self { is_error: true, ..Self::new(fields) }
     }
 
-    /// Says what to do next.
+    /// Adds next steps, without duplicates.
     pub(super) fn next(mut self, actions: impl IntoIterator<Item = Action>) -> Self {
         for action in actions {
             if !self.actions.contains(&action) {
@@ -92,7 +92,7 @@ impl Answer {
         self
     }
 
-    /// Keeps the next steps that a server has, and has commands for people name its store.
+    /// Removes next steps that this server cannot take, and adds the store to commands for people.
     pub(super) fn only_here(mut self, options: &ServerOptions) -> Self {
         let line = Arc::new(options.line.clone());
         self.actions.retain(|action| action.is_here(options));
@@ -100,7 +100,7 @@ impl Answer {
         self
     }
 
-    /// Gives the calls that are to be done next the name that the caller gave.
+    /// Adds the caller's name to the calls among the next steps.
     pub(super) fn in_name_of(mut self, agent: Option<&str>) -> Self {
         for action in &mut self.actions {
             *action = action.in_name_of(agent);
@@ -109,7 +109,7 @@ impl Answer {
         self
     }
 
-    /// Lets it be as long as the caller wants it.
+    /// Allows a longer answer if the caller asked for one.
     pub(super) fn long_if(mut self, is_asked_for: bool) -> Self {
         if is_asked_for {
             self.most = Most::Asked;
@@ -117,25 +117,25 @@ impl Answer {
         self
     }
 
-    /// Returns the text that is read at an address.
+    /// Returns the answer as the text of a resource.
     pub(super) fn into_text(mut self) -> String {
         self.most = Most::Read;
         self.into_json().to_string()
     }
 
-    /// Says of how many a list is the beginning: `leftOut` says how many are not in it.
+    /// Sets the total length of a list, so that `leftOut` can tell how many elements are missing.
     pub(super) fn out_of(mut self, list: &'static str, total: usize) -> Self {
         self.totals.push((list, total));
         self
     }
 
-    /// Adds a page of something longer.
+    /// Adds one page of a longer list or text.
     pub(super) fn page(mut self, page: Page) -> Self {
         self.page = Some(page);
         self
     }
 
-    /// Adds a field that says something; empty lists and `null` do not.
+    /// Adds a field, unless it is `null` or empty.
     pub(super) fn with(mut self, name: &str, value: Value) -> Self {
         if !is_empty(&value) {
             self.fields.insert(name.to_owned(), value);
@@ -143,7 +143,7 @@ impl Answer {
         self
     }
 
-    /// Returns the object, as far as there is room for it.
+    /// Returns the object, shortened to the available space.
     pub(super) fn into_json(mut self) -> Value {
         let most = self.most.weight() - LEFT_OUT * self.totals.len();
         self.actions.truncate(MAX_ACTIONS);
@@ -151,8 +151,8 @@ impl Answer {
         while weight_of(&actions) > most / 2 {
             actions.pop();
         }
-        // As long as it can become, so that there is room for it. A call that is too long to be repeated is not: who made it goes on at
-        // `nextOffset`.
+        // The next page's call is measured with the longest possible offset. A call that is too long is left out: the
+        // caller repeats it with `nextOffset`.
         let longest = |same: &Action| weight_of(&[same.at_offset(u64::MAX).to_json()]);
         let next_page = self.page.as_ref().and_then(Page::same).cloned();
         let next_page = next_page.filter(|same| longest(same) <= most / 4);
@@ -164,12 +164,12 @@ impl Answer {
             actions.insert(0, same.at_offset(offset).to_json());
         }
         let mut value = Value::Object(fields);
-        // A page that has its room is not cut again for the name of its field and for where the next one begins.
+        // A page that fits is not cut again because of the fields that belong to it.
         if shorten(&mut value, room + FIELDS_OF_PAGE) || is_cut {
             value["shortened"] = true.into();
         }
         for (list, total) in self.totals {
-            // A refusal has its lists in `error`.
+            // In a refusal the lists are in `error`.
             let shown = value.get(list).unwrap_or(&value["error"][list]);
             let left_out = total.saturating_sub(shown.as_array().map_or(0, Vec::len));
             if left_out > 0 {
@@ -202,12 +202,14 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Makes an object fit: the longest lists lose their last elements and the longest texts their ends. Returns whether they did.
+/// Shortens an object: the longest lists lose their last elements, the longest texts their ends. Returns whether
+/// anything was cut.
 fn shorten(value: &mut Value, most: usize) -> bool {
     let mut is_shortened = false;
     while weight(&value.to_string()) > most {
         let Some(largest) = largest(value) else { break };
         is_shortened = true;
+        // Halving needs few rounds, each of which serializes the whole object.
         match largest {
             Value::Array(items) => items.truncate(items.len() / 2),
             Value::String(text) => *text = head(text),
@@ -226,7 +228,7 @@ fn head(text: &str) -> String {
     text.chars().take(half.max(MIN_CHARS)).chain(['…']).collect()
 }
 
-/// Returns the largest part that can be made shorter. An object, but for the outermost, is one only where nothing in it is.
+/// Returns the largest part that can be shortened. An inner object counts only if nothing inside it can be.
 fn largest(value: &mut Value) -> Option<&mut Value> {
     let parts: Vec<&mut Value> = match value {
         Value::Array(items) => items.iter_mut().collect(),
@@ -235,7 +237,7 @@ fn largest(value: &mut Value) -> Option<&mut Value> {
     };
     let part = parts.into_iter().max_by_key(|part| part.to_string().len())?;
     let is_deep = match &*part {
-        // Few large elements are shortened themselves; of many some go.
+        // A short list is shortened inside its elements. A long one loses elements.
         Value::Array(items) => items.len() < 4 && !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,

@@ -4,7 +4,7 @@ use taskpawl_fuzz::Target;
 
 use super::{conversation, events, messages};
 
-/// Words of the protocol.
+/// Tokens of the protocol for building inputs.
 const WORDS: &[&str] = &[
     "jsonrpc",
     "2.0",
@@ -133,10 +133,10 @@ const CONVERSATIONS: Target<'_> = Target {
     words: WORDS,
 };
 
-/// How many conversations are held: each costs some hundred times a message.
+/// Number of conversations: each costs some hundred times as much as a message.
 const CONVERSED: u64 = 5_000;
 
-/// Some characters stand for bytes that are none of a text.
+/// Converts two characters to bytes that are not UTF-8.
 fn bytes_of(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     for char in text.chars() {
@@ -175,7 +175,7 @@ fn hostile_conversations_panic_nothing() {
 
 #[test]
 fn what_is_planted_behind_the_readers_is_found() {
-    // The control: an input that is read as a message although something in it was changed.
+    // A positive control: the assertion fails for an input that parses although a part of it was changed.
     let planted =
         |text: &str| !MESSAGES.corpus.contains(&text) && text.contains("(a+)+$") && messages(text.as_bytes());
     let inputs = Cell::new(0);
