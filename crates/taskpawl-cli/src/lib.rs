@@ -1,12 +1,12 @@
-//! The command line of taskpawl: translates between a terminal and the library, and holds no rules of its own.
+//! The command line of taskpawl: translates between a terminal and the library, and contains no rules of its own.
 //!
-//! Code map: `args` is the tree of commands; each has a module in `commands` with its `Args` and its `run`. `app` opens the
-//! store when a command first needs it. `output` is the only way to standard output and standard error, `error` and `output` are the
-//! only places that know exit codes, `config` the only one that knows layers, `environment` the only one that reads variables; `within` says
-//! which commands are for programs of a call.
+//! Code map: `args` is the tree of commands; each command has a module in `commands` with its `Args` and its `run`.
+//! `app` opens the store when a command first needs it. `output` is the only path to standard output and standard
+//! error. Only `error` and `output` know exit codes, only `config` knows layers of configuration, only `environment`
+//! reads variables. `nested_call` decides which commands a program of a call may use.
 //!
-//! Invariants: whatever reaches a terminal is a `shown::Shown`, in which nothing but styles acts on a terminal. What becomes of standard
-//! output changes no exit code but that of success.
+//! Invariants: everything that reaches a terminal is a `shown::Shown`, in which only styles and the controls of this
+//! crate act on a terminal. A failure of standard output changes only the exit code of a successful command.
 
 mod agents;
 mod app;
@@ -39,7 +39,7 @@ mod trust;
 
 use std::process::ExitCode;
 
-/// Runs the command that the process was started with, to its end.
+/// Runs the command of this process and returns its exit code.
 pub fn main() -> ExitCode {
     taskpawl::child_entry();
     args::main(environment::Environment::read())

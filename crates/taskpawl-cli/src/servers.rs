@@ -1,4 +1,4 @@
-//! The MCP servers of the configuration, and how their tools become known.
+//! MCP servers of the configuration, and the discovery of their tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -22,7 +22,7 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::trust;
 
-/// The servers that calls may reach, and those that need trust first.
+/// Servers that calls may use, and servers whose file is not trusted yet.
 #[derive(Debug)]
 pub(crate) struct McpServers {
     servers: Arc<Servers>,
@@ -30,7 +30,7 @@ pub(crate) struct McpServers {
     disabled: Vec<Disabled>,
 }
 
-/// A server that a file switches off.
+/// A server that a file disables.
 #[derive(Debug)]
 struct Disabled {
     name: String,
@@ -38,7 +38,7 @@ struct Disabled {
 }
 
 impl McpServers {
-    /// Reads what the configuration and the files of other programs say. Nothing is started.
+    /// Reads the servers from the configuration and from the files of other programs. Starts no server.
     pub(crate) fn of(app: &App) -> Result<Self, CliError> {
         let root = root(app)?;
         let mut reading =
@@ -47,7 +47,7 @@ impl McpServers {
         for (file, of_project) in app.config()?.mcp().files() {
             reading.file(&place(app, &root, file), of_project)?;
         }
-        // As other programs read it: the project's own.
+        // Other programs read this file of the project, so it is read without being configured.
         reading.file(&root.join(".mcp.json"), true)?;
         let Reading { mut usable, held, disabled, .. } = reading;
         widen(app, &root, &mut usable)?;
@@ -55,17 +55,17 @@ impl McpServers {
         Ok(Self { servers: Arc::new(servers), held, disabled })
     }
 
-    /// Returns the tools of all servers that have ever run.
+    /// Returns the tools of all servers that have run at least once.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.servers.tools()
     }
 
-    /// Returns whether a server is known to have a tool.
+    /// Returns whether a server is known to have the tool.
     pub(crate) fn has(&self, tool: &str) -> bool {
         self.servers.tools().iter().any(|known| known.spec().name == tool)
     }
 
-    /// Returns what starts servers when a run needs a tool of theirs that nobody knows.
+    /// Returns the finder that starts a server when a run needs a tool that is not known yet.
     pub(crate) fn finder(&self) -> Arc<dyn ToolFinder> {
         Arc::clone(&self.servers) as Arc<dyn ToolFinder>
     }
@@ -75,7 +75,7 @@ impl McpServers {
         Some(self.servers.of_tool(tool)?.config.file.clone())
     }
 
-    /// Says what is known of a tool that there is not, if its server is configured.
+    /// Returns a hint about an unknown tool whose name has the form `SERVER/TOOL`.
     pub(crate) fn missing(&self, tool: &str) -> Option<Hint> {
         let (name, _) = tool.split_once('/')?;
         if let Some(held) = self.held.iter().find(|server| server.name == name) {
@@ -93,7 +93,7 @@ impl McpServers {
         }
     }
 
-    /// Says why no run here has a tool of a server, if that is what the name says.
+    /// Explains why no run here has a tool of the form `SERVER/TOOL`. Returns `None` for other names.
     pub(crate) fn lack(&self, tool: &str) -> Option<Lack> {
         let (name, own) = tool.split_once('/')?;
         if let Some(held) = self.held.iter().find(|server| server.name == name) {
@@ -121,14 +121,14 @@ impl McpServers {
         })
     }
 
-    /// Returns the names of servers that a run starts when it needs them, and that nothing is known against.
+    /// Returns the names of servers that a run starts on demand, without those that failed to start last time.
     pub(crate) fn found_later(&self) -> BTreeSet<String> {
         let states = self.servers.states();
         let later = states.iter().filter(|state| state.tools.is_none() && state.problem.is_none());
         later.map(|state| state.config.name.clone()).collect()
     }
 
-    /// Says that there is no server of this name here.
+    /// Explains that no server of this name is usable here.
     fn unconfigured(&self, name: &str) -> String {
         match self.disabled.iter().find(|server| server.name == name) {
             Some(Disabled { file, .. }) => format!(
@@ -152,15 +152,16 @@ impl McpServers {
     }
 
     fn all(&self) -> BTreeSet<String> {
+        // Servers that need trust are not among these.
         self.servers.states().iter().map(|state| state.config.name.clone()).collect()
     }
 }
 
-/// Why no run here has a tool, and what is to be done about it.
+/// The reason why no run here has a tool, with the command that helps.
 #[derive(Debug)]
 pub(crate) struct Lack {
     pub(crate) text: String,
-    /// The end of that, which speaks of the server.
+    /// The part of `text` after the colon, without the name of the tool.
     pub(crate) why: String,
     pub(crate) advice: Advice,
 }
@@ -171,7 +172,7 @@ impl Lack {
     }
 }
 
-/// The command that starts all servers, and says what is wrong with them.
+/// The command that starts all servers and reports their errors.
 const CONNECT: Advice = Advice::ListTools { connect: true };
 
 struct Reading<'a> {
@@ -186,7 +187,7 @@ impl Reading<'_> {
     fn own(&mut self) -> Result<(), CliError> {
         for named in self.app.config()?.mcp().servers() {
             let Some(value) = &named.value else { continue };
-            // What is wrong with it was said when the file was read.
+            // Errors of this entry were reported when the configuration was read.
             match server_of(&named.name, &named.file, value) {
                 Ok(Some(server)) => {
                     let hash = self.app.config()?.project_hash().filter(|_| named.is_of_project());
@@ -201,8 +202,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Takes the servers of a file. Files within the project may be written by whoever writes the project, programs of a run
-    /// included: what is wrong with one of those costs its servers, and not every command.
+    /// Reads the servers of a file. A file inside the project may have been written by a program of a run, so an
+    /// error in it only disables its servers. An error in any other file fails the command.
     fn file(&mut self, path: &Path, of_project: bool) -> Result<(), CliError> {
         let is_held = of_project || lies_in(path, self.root);
         let found = match read_servers(path, self.root) {
@@ -227,7 +228,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Takes a server; one of the project, whose file has the hash, only where the user trusts that.
+    /// Adds a server. `hash` is the content of a project's file: its servers are usable only if the user trusts that
+    /// content.
     fn take(&mut self, server: ServerConfig, hash: Option<&str>) -> Result<(), CliError> {
         let is_usable = match hash {
             Some(hash) => trust::is_given(self.app, &server.file, hash)?,
@@ -246,19 +248,21 @@ impl Reading<'_> {
     }
 }
 
-/// Returns whether a file lies in the project, or something that its name leads through.
+/// Returns whether the path, its target or any link on the way lies in the project: a program could replace any of
+/// these.
 fn lies_in(path: &Path, root: &Path) -> bool {
     let (way, real_root) = (follow(path), follow(root).end);
     path.starts_with(root) || way.links.iter().chain([&way.end]).any(|place| place.starts_with(&real_root))
 }
 
-/// Returns whether a server is the one by which agents reach this plan: it is named for them, and its tools are no work of a plan.
+/// Returns whether the server is taskpawl's own, through which agents reach the plan. Calls of a plan must not use
+/// it.
 fn is_ours(server: &ServerConfig) -> bool {
     matches!(&server.transport, Transport::Stdio { command, args, .. }
         if command == "taskpawl" && args.first().is_some_and(|word| word == "mcp"))
 }
 
-/// Adds what the user's own file allows servers beyond the sandbox of the run.
+/// Adds the sandbox exceptions that the user's configuration grants to servers.
 fn widen(app: &App, root: &Path, servers: &mut [ServerConfig]) -> Result<(), CliError> {
     let named: BTreeMap<&str, &Widening> =
         app.config()?.mcp().servers().into_iter().rev().map(|named| (&*named.name, &named.sandbox)).collect();
@@ -274,7 +278,7 @@ fn widen(app: &App, root: &Path, servers: &mut [ServerConfig]) -> Result<(), Cli
     Ok(())
 }
 
-/// Makes a directory for files of one command, which only the user can look into.
+/// Creates a temporary directory that only the user can read.
 pub(crate) fn private_directory(prefix: &str) -> std::io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir()
 }
@@ -287,7 +291,7 @@ fn root(app: &App) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Returns where a path of the configuration leads: from the home, or from the root of the project.
+/// Resolves a path of the configuration against the home directory (`~/`) or the root of the project.
 fn place(app: &App, root: &Path, path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), app.environment().path("HOME")) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -314,12 +318,12 @@ fn state_directory(app: &App) -> Option<PathBuf> {
     own.or_else(|| environment.path("HOME").map(|home| home.join(".local/state")))
 }
 
-/// Makes the tools of all servers known, by starting them.
+/// Starts all servers to learn their tools.
 pub(crate) fn connect(app: &App) -> Result<(), CliError> {
     learn(app, app.servers()?.all())
 }
 
-/// Starts servers in the way in which a run does: within one, and in its sandbox.
+/// Starts servers as a run does, inside a run of one task, so that the same sandbox applies.
 fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
     if names.is_empty() {
         return Ok(());
@@ -353,10 +357,10 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
 
 const LEARN: &str = "learn-mcp-servers";
 
-/// How long servers are waited for without a word.
+/// The time before a message says that servers are still starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Starts servers to learn their tools.
+/// A tool that starts servers to learn their tools.
 #[derive(Debug)]
 struct Learner {
     spec: ToolSpec,

@@ -1,4 +1,4 @@
-//! The checklist of a plan: read once, and then kept in step with the events of the store.
+//! The checklist of a plan: read once, then kept up to date with the events of the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,26 +12,26 @@ use taskpawl::{Error, Manager, RunState};
 use super::{Checklist, Item, Mark};
 use crate::commands::print;
 
-/// So many tasks are all kept; of more only those that matter.
+/// The largest number of tasks that are all kept. Of a larger plan only the most relevant ones are.
 const ALL: u64 = 1_000;
 
-/// How many tasks of each kind are kept where not all are.
+/// The maximum number of tasks of each kind, for a plan that is not kept whole.
 const OF_EACH: usize = 100;
 
-/// How many events are followed one by one; after more everything is read anew.
+/// The maximum number of events to apply one by one; after more, the plan is read again.
 const FOLLOWED: usize = 500;
 
-/// What is known of the tasks of a plan, as far as it is drawn.
+/// The tasks of a plan, as far as they are drawn.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    /// What the next run has.
+    /// The tools and actors of the next run, which decide if a ready task can run.
     means: Means,
-    /// Everything that has happened up to here is on it.
+    /// The revision of the store up to which events are applied.
     revision: u64,
     counts: BTreeMap<Status, u64>,
     tasks: BTreeMap<Key, Entry>,
     keys: BTreeMap<TaskId, Key>,
-    /// Runs that hold tasks and were killed.
+    /// Killed runs that still hold tasks.
     dead: BTreeSet<RunId>,
 }
 
@@ -41,9 +41,9 @@ struct Entry {
     name: String,
     parent: Option<Key>,
     status: Status,
-    /// Whether it is only blocked because of other tasks.
+    /// Whether the task is blocked only by other tasks.
     is_behind: bool,
-    /// Whether it is ready, and no run here can take it.
+    /// Whether the task is ready, but no run here can execute it.
     is_for_nobody: bool,
     assignee: Option<String>,
     claim: Option<Claim>,
@@ -51,7 +51,7 @@ struct Entry {
 }
 
 impl Board {
-    /// Reads a plan; `means` is what the next run has.
+    /// Reads a plan. `means` describes the next run.
     pub(crate) fn read(manager: &Manager, means: Means) -> Result<Self, Error> {
         let mut board = manager.read(|view| Ok(Self::of(view, means)?))?;
         board.look_after_runs(manager)?;
@@ -69,17 +69,18 @@ impl Board {
         Ok(board)
     }
 
-    /// Returns up to which revision of the store it tells.
+    /// Returns the revision of the store that the board shows.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns whether something is held: whether its holder is still there is no event.
+    /// Returns whether a task is claimed. The death of its holder is no event, so the board must then check
+    /// periodically.
     pub(crate) fn is_held(&self) -> bool {
         self.counts.get(&Status::InProgress).is_some_and(|count| *count > 0)
     }
 
-    /// Takes over what has happened since.
+    /// Applies the events since the last call, or reads the plan again.
     pub(crate) fn follow(&mut self, manager: &Manager) -> Result<(), Error> {
         let is_followed = manager.read(|view| Ok(self.take_events(view)?))?;
         if is_followed {
@@ -90,7 +91,8 @@ impl Board {
         }
     }
 
-    /// Returns false where there are too many events, or some that do not say what they changed.
+    /// Applies events. Returns `false` if the plan has to be read again: too many events, too many tasks, or an edit
+    /// from outside that names no tasks.
     fn take_events(&mut self, view: &dyn View) -> ViewResult<bool> {
         let events = view.events(self.revision, None, FOLLOWED)?;
         let is_opaque = events.iter().any(|event| matches!(event.kind, EventKind::ExternalEdit { .. }));
@@ -120,7 +122,7 @@ impl Board {
         }
     }
 
-    /// Reads a task as it is now, and those above it that are not known.
+    /// Reads the current state of a task, and of its parents that are not on the board yet.
     fn take(&mut self, view: &dyn View, key: Key) -> ViewResult<()> {
         let mut next = Some(key);
         while let Some(key) = next {
@@ -139,7 +141,7 @@ impl Board {
         Ok(())
     }
 
-    /// Returns the checklist as it is at a time.
+    /// Returns the checklist at the time `now`, which decides if leases have expired.
     pub(crate) fn checklist(&self, now: Timestamp) -> Checklist {
         let count = |status: Status| self.counts.get(&status).copied().unwrap_or_default();
         let dropped = count(Status::Cancelled) + count(Status::Skipped);
@@ -152,10 +154,11 @@ impl Board {
         }
     }
 
-    /// Returns the items, each after the one that it is below, by age.
+    /// Returns the items in order of age, each after its parent.
     fn items(&self, now: Timestamp) -> Vec<Item> {
         let mut below: BTreeMap<Option<Key>, Vec<Key>> = BTreeMap::new();
         for (key, entry) in &self.tasks {
+            // A task whose parent is not on the board is drawn at the top level.
             let parent = entry.parent.filter(|parent| self.tasks.contains_key(parent));
             below.entry(parent).or_default().push(*key);
         }
@@ -180,7 +183,8 @@ impl Board {
         }
         let mut unlisted = BTreeMap::new();
         for (status, count) in left.into_iter().filter(|(_, count)| *count > 0) {
-            // Nearly all that are blocked are so because of others; those that wait for somebody are among the first to be read.
+            // Nearly all blocked tasks wait for other tasks. Tasks that wait for a person or an agent are read first,
+            // so few of these are unlisted.
             let mark = if status == Status::Blocked { Mark::Blocked } else { mark_of(status) };
             *unlisted.entry(mark).or_default() += count;
         }
@@ -188,7 +192,7 @@ impl Board {
     }
 }
 
-/// Returns what runs, failed, waits, is ready, or was touched last; of each some.
+/// Returns tasks that run, failed, wait, are ready or changed last; at most `OF_EACH` of each kind.
 fn those_that_matter(view: &dyn View, revision: u64) -> ViewResult<Vec<Key>> {
     let find = |query: Query| view.find(&Query { limit: OF_EACH, ..query });
     let mut keys = find(Query { status: vec![Status::InProgress], ..Query::default() })?;
@@ -274,7 +278,7 @@ fn mark_of(status: Status) -> Mark {
     }
 }
 
-/// Returns the call that runs, or the one that is started again later.
+/// Returns the call that runs, or the one that will be retried.
 fn now_doing(calls: &[CallRecord]) -> Option<String> {
     let running = calls.iter().find(|call| call.body.status == CallStatus::Running);
     if let Some(call) = running {
@@ -292,7 +296,7 @@ fn now_doing(calls: &[CallRecord]) -> Option<String> {
     })
 }
 
-/// Returns the argument that tells most about a call.
+/// Returns the most telling argument of a call.
 fn work(args: &Map) -> Option<String> {
     let named = ["command", "argv", "path", "url", "pattern", "message", "duration"];
     let value = named.iter().find_map(|name| args.get(*name))?;

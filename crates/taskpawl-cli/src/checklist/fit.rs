@@ -1,19 +1,20 @@
-//! Which items are drawn where there is no room for all of them.
+//! Selection of the items to draw when there is no room for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checklist, Mark};
 
-/// What is drawn.
+/// The selected items.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fit {
     /// The positions of the items, in order.
     pub(super) items: Vec<usize>,
-    /// How many are left out.
+    /// The number of items left out, by mark.
     pub(super) hidden: BTreeMap<Mark, u64>,
 }
 
-/// Chooses the items that matter most, for `room` lines with the one that tells what is left out; without it all of them.
+/// Selects the most important items for `room` lines, one of which names the items left out. Without `room`, selects
+/// all items.
 pub(super) fn fit(list: &Checklist, room: Option<usize>) -> Fit {
     let whole = list.items.len() + usize::from(!list.unlisted.is_empty());
     let Some(room) = room.filter(|room| *room < whole) else {
@@ -25,7 +26,7 @@ pub(super) fn fit(list: &Checklist, room: Option<usize>) -> Fit {
         let mut needed = above(list, position);
         needed.insert(position);
         needed.retain(|position| !chosen.contains(position));
-        // What it is below is context, and no reason to leave it out.
+        // Parents give context. If there is no room for them, the item itself is still drawn.
         if chosen.len() + needed.len() <= room {
             chosen.append(&mut needed);
         } else if chosen.len() < room {
@@ -43,7 +44,7 @@ pub(super) fn fit(list: &Checklist, room: Option<usize>) -> Fit {
     Fit { items: chosen.into_iter().collect(), hidden }
 }
 
-/// Returns the positions of all items, those that matter most first; of those that are over the latest.
+/// Returns the positions of all items, most important first. Among finished items the latest come first.
 fn by_weight(list: &Checklist) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..list.items.len()).collect();
     positions.sort_by_key(|position| {
@@ -54,7 +55,7 @@ fn by_weight(list: &Checklist) -> Vec<usize> {
     positions
 }
 
-/// Returns the positions of what an item is below.
+/// Returns the positions of an item's parents.
 fn above(list: &Checklist, position: usize) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut depth = list.items[position].depth;

@@ -9,46 +9,46 @@ use super::{Checklist, Item, Mark, Sheet};
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, Style, clean, cut, style};
 
-/// What turns while something runs; one of them is drawn for [`TURN`](super::screen::TURN).
+/// The pictures of the spinner; each is shown for [`TURN`](super::screen::TURN).
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 const GREY: Style = AnsiColor::BrightBlack.on_default();
 const ORANGE: Style = Ansi256Color(208).on_default();
 const GREEN: Style = AnsiColor::Green.on_default();
 
-/// How a checklist is looked at.
+/// The size and state of the view.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct View {
-    /// The columns there are; as many as it takes without it.
+    /// The available columns; `None` means unlimited.
     pub(crate) width: Option<usize>,
-    /// The lines there are; as many as it takes without it.
+    /// The available lines; `None` means unlimited.
     pub(crate) height: Option<usize>,
-    /// How often the spinner has turned.
+    /// The number of turns of the spinner so far.
     pub(crate) turn: usize,
-    /// Whether only the header is shown.
+    /// Whether only the headers are shown.
     pub(crate) is_collapsed: bool,
-    /// Whether all items are shown and not only those that matter most.
+    /// Whether all items are shown, not only the most important ones.
     pub(crate) shows_all: bool,
-    /// How many lines of all items are above those that are seen.
+    /// The number of lines scrolled past at the top, if all items are shown.
     pub(crate) scroll: usize,
-    /// Whether somebody can press keys.
+    /// Whether keys are read, so that the frame ends with a line about them.
     pub(crate) has_keys: bool,
 }
 
 impl View {
-    /// Returns how many lines there are for items.
+    /// Returns the number of lines below the first header, without the line about keys.
     pub(crate) fn room(&self) -> Option<usize> {
         let others = 1 + usize::from(self.has_keys);
         self.height.map(|height| height.saturating_sub(others))
     }
 
-    /// Returns how far all items can be scrolled.
+    /// Returns the maximum of `scroll`.
     pub(crate) fn furthest(&self, sheet: &Sheet) -> usize {
         self.room().map_or(0, |room| lines_below(&panels(sheet, self)).saturating_sub(room))
     }
 }
 
-/// One list with what stands above it.
+/// One list with its header.
 #[derive(Debug)]
 struct Panel<'a> {
     title: String,
@@ -58,7 +58,7 @@ struct Panel<'a> {
 }
 
 impl Panel<'_> {
-    /// Returns what the header begins with.
+    /// Returns the start of the header.
     fn title(&self, view: &View) -> String {
         if self.list.is_empty() {
             return "No tasks yet".to_owned();
@@ -70,7 +70,7 @@ impl Panel<'_> {
     }
 }
 
-/// Returns what is drawn: the plan, unless there is something else and it is empty, and below it what models keep.
+/// Returns the panels: the plan first, then the lists of models. An empty plan is left out if there is a list.
 fn panels<'a>(sheet: &'a Sheet, view: &View) -> Vec<Panel<'a>> {
     let plan = Panel { title: "Tasks".to_owned(), owner: None, has_ended: false, list: &sheet.plan };
     let has_plan = sheet.lists.is_empty() || plan.list.lines() > 0;
@@ -84,19 +84,19 @@ fn panels<'a>(sheet: &'a Sheet, view: &View) -> Vec<Panel<'a>> {
     Some(plan).filter(|_| has_plan).into_iter().chain(kept).collect()
 }
 
-/// How many columns have to be left for the name of an owner.
+/// The minimum of columns for the name of an owner; with fewer the name is left out.
 const MIN_OWNER: usize = 6;
 
-/// How many columns of a scope are shown where there is little room, and where there is enough: as many as a UUID has.
+/// The columns of a scope's name, on narrow and on wide terminals: 36 is the length of a UUID.
 const MIN_SCOPE: usize = 16;
 const MAX_SCOPE: usize = 36;
 
-/// Returns how many lines all of it takes below the first header.
+/// Returns the number of lines that all panels need below the first header.
 fn lines_below(panels: &[Panel<'_>]) -> usize {
     panels.iter().map(|panel| panel.list.lines() + 1).sum::<usize>().saturating_sub(1)
 }
 
-/// Returns the lines of a frame: none is wider than `width`, and there are at most `height`.
+/// Returns the lines of a frame: at most `height`, and none wider than `width`.
 pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<Shown> {
     let panels = panels(sheet, view);
     let mut lines = vec![header(&panels[0], view, paint)];
@@ -115,7 +115,8 @@ fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> Shown {
     let width = view.width.unwrap_or(usize::MAX);
     let room = width.saturating_sub(title.width());
     let owner = panel.owner.map(|owner| format!("  {}", clean(owner))).unwrap_or_default();
-    // Rather no bar than half a name, or half of the state: the title says how far it is.
+    // On a narrow line the bar goes first, before the owner or the state is cut: the title already shows the progress
+    // in numbers.
     let owner = if room >= MIN_OWNER { cut(&owner, room) } else { String::new() };
     let state = state(panel.list, view.turn, room.saturating_sub(owner.width()));
     let bar = room.saturating_sub(owner.width() + state.width() + 2).min(LONGEST);
@@ -127,8 +128,8 @@ fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> Shown {
     if beside.is_empty() { line } else { shown![line, paint.style(GREY, &beside)] }
 }
 
-/// Returns how many items need somebody or run: in words, where there is no room for them in signs, and where there is none for these
-/// either, as many as there is room for. What is bad comes first.
+/// Returns the numbers of failed, waiting and running items. They are written as words if these fit, else as signs,
+/// as many as fit. The most urgent come first.
 fn state(list: &Checklist, turn: usize, room: usize) -> String {
     let counts = [Mark::Failed, Mark::Waiting, Mark::InProgress].map(|mark| (mark, list.count(mark)));
     let counts: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
@@ -159,7 +160,7 @@ fn headers(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<Shown> {
     others.take(view.room().unwrap_or(usize::MAX)).collect()
 }
 
-/// Returns what stands below the first header.
+/// Returns the lines below the first header.
 fn rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<Shown> {
     let Some(room) = view.room() else { return all_rows(panels, view, paint) };
     if view.shows_all {
@@ -186,7 +187,7 @@ fn all_rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<Shown> {
     lines
 }
 
-/// Shares lines out: each gets as many as the others, unless it wants fewer.
+/// Distributes lines evenly, but gives no panel more than it wants.
 fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
     let mut given = vec![0; wanted.len()];
     let mut left = room;
@@ -213,7 +214,7 @@ fn rows_of(list: &Checklist, room: Option<usize>, view: &View, paint: Paint) -> 
     shown.chain(rest).take(room.unwrap_or(usize::MAX)).collect()
 }
 
-/// How many columns a level is to the right of the one above, and how many levels are shown so.
+/// The columns of one indent, and the deepest level that is still indented further.
 const INDENT: usize = 2;
 const DEEPEST: usize = 8;
 
@@ -232,7 +233,8 @@ fn row(item: &Item, view: &View, paint: Paint) -> Shown {
     if room == 0 { cut(&format!("{indent}{glyph}"), view.width.unwrap_or_default()).into() } else { line }
 }
 
-/// Shares the columns of a line: the title gets what it needs, but for some where there is much to be said beside it.
+/// Distributes the columns of a line. The title gets as much as it needs, but leaves up to two fifths to a long text
+/// beside it.
 fn share(title: &str, beside: &str, room: usize) -> (String, String) {
     const MIN: usize = 6;
     let most =

@@ -1,31 +1,32 @@
-//! The checklists that models keep, in whatever process, as the store tells of them.
+//! The checklists of models in all processes, as the events of the store mirror them.
 
 use taskpawl::{Error, Manager, Taskpawl};
 use taskpawl_todo::{ChecklistItem, ChecklistStatus, MirroredList, MirroredLists};
 
 use super::{Checklist, Item, Kept, Mark};
 
-/// What is known of them.
+/// The mirrored checklists.
 #[derive(Debug)]
 pub(crate) struct Keeping(MirroredLists);
 
 impl Keeping {
-    /// Reads what there is.
+    /// Reads the checklists from the store.
     pub(crate) fn read(plans: &Taskpawl) -> Result<Self, Error> {
         Ok(Self(MirroredLists::read(plans.manager(), &plans.engine().project().files)?))
     }
 
-    /// Takes over what has happened since.
+    /// Applies the events since the last call.
     pub(crate) fn follow(&mut self, manager: &Manager) -> Result<(), Error> {
         self.0.follow(manager)
     }
 
-    /// Returns whether there is one that is over when its process is killed, which is no event.
+    /// Returns whether a checklist ends with its process. The death of a process is no event, so the caller must
+    /// check periodically.
     pub(crate) fn is_held(&self) -> bool {
         self.0.is_held()
     }
 
-    /// Returns them, the one that changed last at the end.
+    /// Returns the checklists; the one that changed last comes last.
     pub(crate) fn lists(&self) -> Vec<Kept> {
         self.0.lists().into_iter().map(kept).collect()
     }

@@ -1,7 +1,8 @@
-//! A live checklist: what there is to do, what is being done and by whom, and what is done.
+//! A live checklist of a plan: tasks to do, in progress (with their owner) and done.
 //!
-//! [`Checklist`] is plain data, whatever it was made from: `board` makes it from a plan, `kept` from what models keep beside it, and a
-//! [`Sheet`] has all of them. `frame` turns that into lines and knows no terminal; `screen` owns the terminal.
+//! [`Checklist`] is plain data without a source: `board` builds it from a plan, `kept` from the lists that models
+//! keep, and a [`Sheet`] holds all of them. `frame` turns it into lines and knows no terminal; `screen` owns the
+//! terminal.
 
 mod board;
 mod fit;
@@ -20,25 +21,25 @@ pub(crate) use frame::{View, frame};
 pub(crate) use kept::Keeping;
 pub(crate) use screen::{Screen, TURN};
 
-/// How far an item is. The order is that in which items matter when there is no room for all of them.
+/// The progress of an item. The order of the marks is their importance when there is no room for all items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Mark {
-    /// Somebody or something is at it.
+    /// A run, an agent or a person works on it.
     InProgress,
-    /// It went wrong.
+    /// It failed.
     Failed,
-    /// It waits for somebody: a decision, or whoever takes it back.
+    /// It waits for a decision or for a new owner.
     Waiting,
-    /// It was begun, and whoever was at it has ended.
+    /// It was started, but its owner has ended.
     Stopped,
-    /// Nobody has begun.
+    /// It was not started.
     NotStarted,
-    /// It cannot begin because of others.
+    /// Other items block it.
     Blocked,
-    /// It went well.
+    /// It is done.
     Completed,
-    /// It is not needed any more.
+    /// It was cancelled or skipped.
     Dropped,
 }
 
@@ -56,7 +57,7 @@ impl Mark {
         Self::Dropped,
     ];
 
-    /// Returns the words for several items that are so.
+    /// Returns the words for several items with this mark.
     fn words(self) -> &'static str {
         match self {
             Self::InProgress => "in progress",
@@ -74,19 +75,19 @@ impl Mark {
 /// One line of a checklist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Item {
-    /// What it is called by commands.
+    /// The id that commands accept.
     pub(crate) id: String,
-    /// What is to be done.
+    /// The title, which may be empty.
     pub(crate) title: String,
-    /// How far it is.
+    /// The progress.
     pub(crate) status: Mark,
-    /// Who is at it, or is to be.
+    /// The actor that works on it, or the one that it is assigned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<String>,
-    /// The call that runs, or why it does not go on.
+    /// The running call, or the reason why the item does not continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// How many items it is below.
+    /// The number of parents above it.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) depth: usize,
 }
@@ -96,22 +97,22 @@ fn is_zero(depth: &usize) -> bool {
     *depth == 0
 }
 
-/// A list of items, each after the one that it is below.
+/// Items, each after its parent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Checklist {
-    /// How many items are completed.
+    /// The number of completed items.
     pub(crate) completed: u64,
-    /// How many there are to be completed: what is not needed any more does not count.
+    /// The number of items to complete, without cancelled and skipped ones.
     pub(crate) total: u64,
-    /// The items.
+    /// The listed items.
     pub(crate) items: Vec<Item>,
-    /// How many more there are that are not among the items.
+    /// The number of items that are not listed, by mark.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) unlisted: BTreeMap<Mark, u64>,
 }
 
 impl Checklist {
-    /// Returns a list of all items that there are.
+    /// Returns a checklist that lists all of its items.
     pub(crate) fn of(items: Vec<Item>) -> Self {
         let count =
             |wanted: &dyn Fn(Mark) -> bool| items.iter().filter(|item| wanted(item.status)).count() as u64;
@@ -120,7 +121,7 @@ impl Checklist {
         Self { completed, total, items, unlisted: BTreeMap::new() }
     }
 
-    /// Returns how many items are so, listed or not.
+    /// Returns the number of items with this mark, listed or not.
     pub(crate) fn count(&self, mark: Mark) -> u64 {
         let listed = self.items.iter().filter(|item| item.status == mark).count() as u64;
         listed + self.unlisted.get(&mark).copied().unwrap_or_default()
@@ -134,27 +135,27 @@ impl Checklist {
         self.count(Mark::InProgress) > 0
     }
 
-    /// Returns how many lines it takes, without its header.
+    /// Returns the number of lines without the header.
     fn lines(&self) -> usize {
         self.items.len() + usize::from(!self.unlisted.is_empty())
     }
 }
 
-/// A checklist that a model keeps beside its work: what it says, not what ran.
+/// A checklist that a model keeps beside its work. It shows the model's statements, not what taskpawl ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Kept {
-    /// Whose it is: a conversation or a session.
+    /// The conversation or session that the list belongs to.
     pub(crate) scope: String,
-    /// Who keeps it.
+    /// The actor that keeps the list.
     pub(crate) owner: String,
-    /// Whether its process has ended and left it for review.
+    /// Whether its process has ended and left the list for review.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ended: bool,
     #[serde(flatten)]
     pub(crate) list: Checklist,
 }
 
-/// Everything that is drawn: the plan, and what models keep beside it.
+/// Everything that is drawn: the plan and the lists of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Sheet {
     #[serde(flatten)]
@@ -164,7 +165,7 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    /// Returns whether something is going on, so that a picture of it has to move.
+    /// Returns whether an item is in progress, so that the spinner has to turn.
     pub(crate) fn is_moving(&self) -> bool {
         self.plan.is_moving() || self.lists.iter().any(|kept| kept.list.is_moving())
     }

@@ -1,4 +1,4 @@
-//! The terminal while a checklist is drawn on it, and how it was before.
+//! The terminal while a checklist is drawn on it, and its restoration afterwards.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use crate::error::CliError;
 use crate::output::write_out;
 use crate::shown::{Control, Shown, shown};
 
-/// How long one picture of the spinner is shown.
+/// The duration of one picture of the spinner.
 pub(crate) const TURN: Duration = Duration::from_millis(300);
 
-/// The whole terminal. It is as it was before when this is dropped, and when something panics.
+/// The whole terminal. Its previous state is restored when this is dropped, and before a panic is printed.
 #[derive(Debug)]
 pub(crate) struct Screen {
     last: Vec<Shown>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Switches the terminal to raw mode and to the alternate screen.
     pub(crate) fn enter() -> Result<Self, CliError> {
         enable_raw_mode().map_err(CliError::Output)?;
-        // From here on the terminal is given back, whatever happens.
+        // Created before the next steps, so that an error in them restores the terminal by `Drop`.
         let screen = Self { last: Vec::new() };
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // What is printed on the other screen would be gone with it.
+            // A message on the alternate screen would disappear with it, so the terminal is restored first.
             give_back();
             before(panic);
         }));
@@ -40,7 +40,7 @@ impl Screen {
         (or(columns, 80), or(lines, 24))
     }
 
-    /// Draws a frame in one piece, so that nothing flickers.
+    /// Draws a frame in one write, to prevent flicker. A frame equal to the last one is skipped.
     pub(crate) fn draw(&mut self, lines: Vec<Shown>) -> Result<(), CliError> {
         if lines == self.last {
             return Ok(());
@@ -48,7 +48,7 @@ impl Screen {
         let mut frame = shown![Control::BeginFrame, Control::Home];
         for (at, line) in lines.iter().enumerate() {
             if at > 0 {
-                // The terminal is raw: a line break alone does not move to the first column.
+                // In raw mode a line break alone does not move to the first column.
                 frame.push(shown![Control::Return, "\n"]);
             }
             frame.push(shown![line, Control::EraseLine]);
@@ -59,7 +59,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Forgets what is on the terminal: somebody else has changed it.
+    /// Forgets the drawn frame, after another program has written to the terminal.
     pub(crate) fn forget(&mut self) {
         self.last.clear();
     }
@@ -72,7 +72,7 @@ impl Drop for Screen {
 }
 
 fn give_back() {
-    // There is nobody to tell when the terminal is gone.
+    // If the terminal is gone, the error cannot be reported anywhere.
     let _ = write_out(&Control::LeaveScreen.into());
     let _ = disable_raw_mode();
 }
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Says that this process is the program on the terminal.
+    /// The variable that marks the process which draws on the terminal of the test.
     const ON_STAGE: &str = "TASKPAWL_TEST_ON_STAGE";
 
     fn tmux(socket: &Path) -> Command {
@@ -98,7 +98,7 @@ mod tests {
         String::from_utf8(tmux(socket).args(words).output().unwrap().stdout).unwrap()
     }
 
-    /// It runs itself again on a terminal of tmux, where it draws and then panics.
+    /// The test starts itself again on a tmux terminal, where it draws and then panics.
     #[test]
     fn a_panic_gives_the_terminal_back_and_is_read_on_it() {
         if std::env::var_os(ON_STAGE).is_some() {

@@ -1,4 +1,4 @@
-//! Frames, as they look.
+//! Snapshots of frames.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -6,7 +6,7 @@ use super::{Checklist, Item, Kept, Mark, Sheet, View, frame};
 use crate::shown::Shown;
 use crate::text::Paint;
 
-/// Returns lines as one text.
+/// Returns the lines as one text.
 fn joined(lines: Vec<Shown>) -> String {
     Shown::joined(lines, "\n").as_str().to_owned()
 }
@@ -17,7 +17,7 @@ fn item(id: &str, title: &str, status: Mark) -> Item {
     Item { id: id.to_owned(), title: title.to_owned(), status, owner: None, detail: None, depth: 0 }
 }
 
-/// A list with everything in it.
+/// Returns a checklist with items of all marks but `Stopped`.
 fn varied() -> Checklist {
     let running = Item {
         owner: Some("ann@host".to_owned()),

@@ -1,4 +1,4 @@
-//! Hostile input at what reads a file of the configuration.
+//! Hostile input for the reader of configuration files.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The hosts that may be reached, by the user and by the project.
+//! The hosts that `http_request` may reach, from the user's file and the project's.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use toml::de::DeValue;
 
 use super::Layer;
 
-/// What the value looks like.
+/// The expected form of the value.
 pub(super) const EXPECTED: &str =
     "a list such as [\"api.example.com\", \"*.example.org\", \"127.0.0.1:8080\"]";
 
-/// What the files say.
+/// The lists of both files; `None` where a file has no list.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     project: Option<Vec<String>>,
@@ -34,7 +34,8 @@ impl Hosts {
         }
     }
 
-    /// Returns what may be reached: what the user grants, by default every public host, less what the project leaves out.
+    /// Returns the reachable hosts: those that the user grants, narrowed to the project's list. Without a list of the
+    /// user, every public host is granted.
     pub(super) fn access(&self) -> HttpAccess {
         let valid = "BUG: hosts are checked when they are read";
         let granted = match &self.user {
@@ -58,7 +59,7 @@ impl fmt::Display for Hosts {
     }
 }
 
-/// Returns a list of hosts if it is one.
+/// Returns a list of valid hosts, or `None` for any other value.
 pub(super) fn list(value: &DeValue<'_>) -> Option<Vec<String>> {
     let DeValue::Array(items) = value else { return None };
     let texts = items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned()));

@@ -1,4 +1,4 @@
-//! MCP servers, and the files of other programs that name some.
+//! MCP servers of the configuration, and the list of other programs' files that name servers.
 
 use std::path::{Path, PathBuf};
 
@@ -9,25 +9,26 @@ use toml::de::DeValue;
 use super::Layer;
 use super::values::json_of;
 
-/// What `mcp.configs` says.
+/// The meaning of `mcp.configs`.
 pub(crate) const CONFIGS: &str = "which files of other programs name MCP servers";
 
-/// What it looks like.
+/// The expected form of `mcp.configs`.
 pub(super) const EXPECTED: &str = "a list such as [\"~/.claude.json\", \".gemini/settings.json\"]";
 
-/// What the files say about MCP servers.
+/// The settings of MCP servers from all files.
 #[derive(Debug, Default)]
 pub(crate) struct McpConfig {
-    /// Files of other programs, as they are written.
+    /// Files of other programs, with the path as written.
     pub(super) files: Vec<(String, Layer)>,
     pub(super) servers: Vec<NamedServer>,
 }
 
-/// A server that a file of ours names.
+/// A server that a configuration file of taskpawl names.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedServer {
     pub(crate) name: String,
-    /// What is said about it, as other programs write it; `None` where only its sandbox is spoken of.
+    /// The server in the form that other programs use; `None` if the entry only sets the sandbox of a server from
+    /// another file.
     pub(crate) value: Option<Value>,
     pub(crate) file: PathBuf,
     pub(crate) sandbox: Widening,
@@ -35,12 +36,13 @@ pub(crate) struct NamedServer {
 }
 
 impl McpConfig {
-    /// Returns the files of other programs, with whether it is the project that names them.
+    /// Returns the files of other programs, each with `true` if the project's file lists it.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, bool)> {
         self.files.iter().map(|(file, layer)| (&**file, *layer == Layer::Project))
     }
 
-    /// Returns the servers: those of the user first, which the project does not redefine.
+    /// Returns the servers, the user's first. The first of a name is used, so a project cannot redefine a server of
+    /// the user.
     pub(crate) fn servers(&self) -> Vec<&NamedServer> {
         let (project, user): (Vec<_>, Vec<_>) =
             self.servers.iter().partition(|server| server.is_of_project());
@@ -49,12 +51,12 @@ impl McpConfig {
 }
 
 impl NamedServer {
-    /// Returns whether it is the project that names it.
+    /// Returns whether the project's file names the server.
     pub(crate) fn is_of_project(&self) -> bool {
         self.layer == Layer::Project
     }
 
-    /// Returns how it is reached, without what may be secret.
+    /// Returns the command or the URL. Arguments and headers are left out, because they may be secret.
     pub(super) fn shown(&self) -> String {
         let value = self.value.as_ref();
         let of = |name: &str| value.and_then(|value| value.get(name)?.as_str());
@@ -62,7 +64,7 @@ impl NamedServer {
     }
 }
 
-/// Reads what stands in `[mcpServers.NAME]`.
+/// Reads the entry `[mcpServers.NAME]`. The error completes the sentence "`mcpServers.NAME` …".
 pub(super) fn server(
     name: &str,
     value: &DeValue<'_>,
@@ -108,7 +110,7 @@ fn widening(value: &Value) -> Result<Widening, String> {
     Ok(widening)
 }
 
-/// Returns a list of texts if it is one.
+/// Returns a list of texts, or `None` for any other value.
 pub(super) fn list(value: &DeValue<'_>) -> Option<Vec<String>> {
     let DeValue::Array(items) = value else { return None };
     items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned())).collect()

@@ -1,4 +1,4 @@
-//! Tools that the files of the configuration describe.
+//! Tools that configuration files describe.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,28 +11,30 @@ use super::values::{json_of, line};
 use super::{ConfigError, Layer};
 use crate::text::nearest;
 
-/// What of `[tools.NAME]` is no part of the description of a tool, but is said of any.
+/// The key of `[tools.NAME]` that is valid for every tool and no part of a description.
 const OF_ANY: &str = "concurrency";
 
-/// A tool that a file describes.
+/// A tool that a configuration file describes.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnTool {
     pub(crate) name: String,
     pub(crate) tool: Arc<CommandTool>,
-    /// The file.
+    /// The file with the description.
     pub(crate) file: PathBuf,
     line: usize,
     layer: Layer,
 }
 
 impl OwnTool {
-    /// Returns whether it is the project that describes it: then somebody else than the user may have written it.
+    /// Returns whether the project's file describes the tool. Such a tool needs trust, because its author may be
+    /// another person.
     pub(crate) fn is_of_project(&self) -> bool {
         self.layer == Layer::Project
     }
 }
 
-/// Returns what is said about a built-in tool that nobody can say, unless it looks as if a tool was to be described.
+/// Returns the first key that is invalid for a built-in tool. Returns `None` if the entry looks like a description,
+/// which gets a clearer error.
 pub(super) fn unknown_of_builtin<'a, 'd>(
     name: &str,
     entries: &'a DeTable<'d>,
@@ -45,7 +47,7 @@ pub(super) fn unknown_of_builtin<'a, 'd>(
     said().next()
 }
 
-/// Reads what stands in `[tools.NAME]`.
+/// Reads the entry `[tools.NAME]` as the description of a tool.
 pub(super) fn read(
     path: &Path,
     text: &str,
@@ -100,7 +102,7 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Returns where a field is, or the table in which it is missing.
+/// Returns the offset of a field, or of the table that lacks it.
 fn place(value: &Spanned<DeValue<'_>>, way: &[String]) -> Option<usize> {
     let (step, rest) = way.split_first()?;
     match value.get_ref() {
@@ -120,7 +122,8 @@ fn place(value: &Spanned<DeValue<'_>>, way: &[String]) -> Option<usize> {
     }
 }
 
-/// Fails if the project describes a tool of a name that a tool of the user has: calls must mean what the user knows.
+/// Refuses a project's tool with the name of a user's tool: a call must run the tool that the user knows under this
+/// name.
 pub(super) fn check(tools: &[OwnTool]) -> Result<(), ConfigError> {
     let of_user = |name: &str| tools.iter().find(|tool| tool.layer == Layer::User && tool.name == name);
     let mut of_project = tools.iter().filter(|tool| tool.layer == Layer::Project);

@@ -1,4 +1,5 @@
-//! `[sandbox]`: what programs may do. The user's file decides, that of the project only narrows, and so does the variable.
+//! `[sandbox]`: permissions of programs. The user's file grants; the project's file and the environment variable can
+//! only narrow.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +12,30 @@ use super::values::{line, wrong};
 use super::{Config, ConfigError, Layer, Origin};
 use crate::commands::parse;
 
-/// What the section says.
+/// The meaning of the section.
 pub(crate) const MEANING: &str =
     "what programs may do; the file of a project only narrows what that of the user says";
 
-/// The variable that narrows the mode.
+/// The environment variable that narrows the mode.
 pub(crate) const VARIABLE: &str = "TASKPAWL_SANDBOX";
 
 const MODES: &str = "on, strict or off";
 const PATHS: &str = "a list of paths such as [\"~/.cache\", \"/srv/data\"]";
 const NAMES: &str = "a list of names such as [\"DEPLOY_STAGE\", \"APP_*\"]";
 
-/// What the files say, and the variable.
+/// The settings of both files and of the variable.
 #[derive(Debug, Default)]
 pub(super) struct Sandbox {
     user: SandboxSettings,
     user_mode: Option<SandboxMode>,
-    /// Only what narrows.
+    /// Settings of the project; it holds restrictions only.
     project: SandboxSettings,
     least_mode: Option<SandboxMode>,
     no_net: bool,
 }
 
 impl Sandbox {
-    /// Returns what programs may do as far as the configuration decides it.
+    /// Returns the merged permissions of programs.
     pub(super) fn settings(&self) -> SandboxSettings {
         let (user, project) = (&self.user, &self.project);
         let both = |own: &[PathBuf], other: &[PathBuf]| own.iter().chain(other).cloned().collect();
@@ -59,7 +60,7 @@ impl Sandbox {
     }
 }
 
-/// One line of the section.
+/// One entry of the section.
 struct Entry<'a> {
     path: &'a Path,
     text: &'a str,
@@ -103,7 +104,7 @@ impl Entry<'_> {
         number.filter(|number| *number > 0).ok_or_else(|| self.wrong("a number of at least 1"))
     }
 
-    /// An error about a line of a project that would give programs more than the user does.
+    /// Returns the error for an entry of a project that would widen the user's permissions.
     fn widens(&self) -> ConfigError {
         ConfigError::Widens {
             path: self.path.to_owned(),
@@ -114,12 +115,12 @@ impl Entry<'_> {
 }
 
 impl Config {
-    /// Returns what programs may do, unless the command line says otherwise.
+    /// Returns the permissions of programs, before flags of the command line.
     pub(crate) fn sandbox(&self) -> SandboxSettings {
         self.sandbox.settings()
     }
 
-    /// Takes one line of the section.
+    /// Reads one entry of the section.
     pub(super) fn read_sandbox(
         &mut self,
         path: &Path,
@@ -140,7 +141,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes the variable, which may come from anywhere and therefore only narrows.
+    /// Applies the variable. It may only narrow, because any parent process may have set it.
     pub(super) fn narrow_sandbox(&mut self, value: &str) -> Result<(), ConfigError> {
         let origin = Origin::Variable(VARIABLE);
         let refused = |expected| ConfigError::Value {
@@ -155,6 +156,7 @@ impl Config {
         if mode == SandboxMode::Off {
             return Err(refused("on or strict; `--sandbox off` and the file of the user turn it off"));
         }
+        // `config list` names the variable as the source only if it changed the mode.
         let was = self.sandbox.mode();
         self.sandbox.narrow_mode(mode);
         if self.sandbox.mode() != was {

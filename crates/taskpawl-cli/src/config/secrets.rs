@@ -1,4 +1,5 @@
-//! Where the secrets come from that plans name. Only the user says so: a project that could would read what it likes.
+//! The sources of the secrets that plans name. Only the user's file may define them: a project could otherwise read
+//! any file or variable of the user.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,16 +13,16 @@ use toml::de::DeValue;
 use super::files;
 use crate::environment::Environment;
 
-/// What the section says.
+/// The meaning of the section.
 pub(super) const MEANING: &str = "where the secret comes from that plans name as `${secret:NAME}`";
 
-/// What the value looks like.
+/// The expected form of an entry.
 pub(super) const EXPECTED: &str = "one of `env = \"NAME\"`, `file = \"/absolute/path\"` or \"~/path\", and `command = [\"program\", \"argument\"]`";
 
-/// Why a project has no such section.
+/// The hint for a project that has such a section.
 pub(super) const ONLY_USER: &str = "where secrets come from is said in the user's own file alone, which `taskpawl config path` names; plans name them as `${secret:NAME}`";
 
-/// Where the file says that a secret is.
+/// The source of one secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Definition {
     Variable(String),
@@ -39,7 +40,7 @@ impl fmt::Display for Definition {
     }
 }
 
-/// The secrets by name.
+/// The sources by the name of the secret.
 #[derive(Debug, Default)]
 pub(super) struct Secrets(BTreeMap<String, Definition>);
 
@@ -48,7 +49,7 @@ impl Secrets {
         self.0.insert(name.to_owned(), definition);
     }
 
-    /// Returns where their values are, in this environment.
+    /// Returns the reader of the secrets' values, in this environment.
     pub(super) fn source(&self, environment: &Environment) -> ConfiguredSecrets {
         let user = files(environment).user;
         let directory =
@@ -72,7 +73,7 @@ impl Secrets {
     }
 }
 
-/// Returns a path of which `~` is the home.
+/// Returns the path with a leading `~/` replaced by the home directory.
 fn expanded(path: &str, environment: &Environment) -> PathBuf {
     let home = || environment.path("HOME");
     match path.strip_prefix("~/").zip(home()) {
@@ -81,7 +82,7 @@ fn expanded(path: &str, environment: &Environment) -> PathBuf {
     }
 }
 
-/// Returns what a section says, if it says one thing that makes sense.
+/// Returns the source that an entry defines, or `None` if the entry is invalid.
 pub(super) fn definition(name: &str, value: &DeValue<'_>) -> Option<Definition> {
     let DeValue::Table(entries) = value else { return None };
     let mut entries = entries.iter();
@@ -92,7 +93,7 @@ pub(super) fn definition(name: &str, value: &DeValue<'_>) -> Option<Definition> 
     let text = || value.get_ref().as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     match key.get_ref().as_ref() {
         "env" => text().map(Definition::Variable),
-        // A path from here would be another one in each project.
+        // Relative paths are refused: they would name a different file in each project.
         "file" => text().filter(|path| path.starts_with('/') || path.starts_with("~/")).map(Definition::File),
         "command" => {
             let DeValue::Array(items) = value.get_ref() else { return None };

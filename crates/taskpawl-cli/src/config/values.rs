@@ -1,4 +1,4 @@
-//! Values of the configuration: from what a file says to text, and from text to what it means.
+//! Conversion of configuration values: from TOML to text, and from text to settings.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use super::{ConfigError, Key, Origin};
 
-/// What a value of `run.retry` looks like.
+/// The expected form of `run.retry`.
 pub(super) const RETRY: &str = "a number of at least 1, or a table such as { attempts = 3, delay = \"1s\" }";
 
 pub(super) fn length(text: &str, expected: &'static str) -> Result<Period, &'static str> {
@@ -62,7 +62,7 @@ pub(super) fn wrong(
     }
 }
 
-/// Returns the text of a value of the right type; of a list or a table as JSON.
+/// Returns a value of the right type as text; a list or a table as JSON.
 pub(super) fn text_of(value: &DeValue<'_>, key: Key) -> Option<String> {
     match (key, value) {
         (Key::RunRetry, DeValue::Table(_)) | (Key::RunNotify, DeValue::Array(_)) => {
@@ -75,7 +75,7 @@ pub(super) fn text_of(value: &DeValue<'_>, key: Key) -> Option<String> {
     }
 }
 
-/// Returns a value as JSON; a date has no such form.
+/// Returns a value as JSON, or `None` if it contains a date, which JSON lacks.
 pub(super) fn json_of(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::String(text.to_string()),

@@ -1,4 +1,5 @@
-//! The bar at the bottom of a terminal, with what runs above it and what ended above that.
+//! The progress bar at the bottom of a terminal, with running tasks above it and the lines of ended tasks above
+//! those.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,10 +15,10 @@ use crate::output::write_err;
 use crate::shown::{Control, Shown, shown};
 use crate::text::{Paint, clean, cut, style, without_sequences};
 
-/// How many running tasks are shown.
+/// The maximum number of running tasks that are shown.
 const MAX_RUNNING: usize = 8;
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
     total: u64,
@@ -27,7 +28,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Returns the progress at the beginning.
+    /// Returns the progress at the start of a run.
     pub(super) fn new(total: u64, over: u64) -> Self {
         Self { total, over, failed: 0, begin: Instant::now() }
     }
@@ -36,19 +37,19 @@ impl Progress {
     pub(super) fn end(&mut self, failed: bool) {
         self.over += 1;
         self.failed += u64::from(failed);
-        // Tasks may join a run, and may be started again during it.
+        // Tasks can join a run, or be retried during it, so more tasks may end than there were at the start.
         self.total = self.total.max(self.over);
     }
 }
 
-/// What runs, as far as it is shown.
+/// The running tasks that are shown, with the number of the others.
 #[derive(Debug)]
 pub(super) struct RunningLines {
     lines: Vec<(String, Running)>,
     more: usize,
 }
 
-/// Returns the tasks that have run for the longest time, and how many more there are.
+/// Returns the longest-running tasks, and the number of the others.
 pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> RunningLines {
     let mut lines: Vec<(&TaskId, &Running)> = running.iter().collect();
     lines.sort_by_key(|(_, running)| running.number);
@@ -58,11 +59,11 @@ pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> RunningLines {
     RunningLines { lines, more }
 }
 
-/// The lower end of the terminal.
+/// The part of the terminal that the bar occupies.
 #[derive(Debug)]
 pub(super) struct Screen {
     paint: Paint,
-    /// The widths of the lines of the last frame; the cursor stands at the end of the last one.
+    /// The widths of the lines of the last frame. The cursor is at the end of the last line.
     frame: Vec<usize>,
 }
 
@@ -72,7 +73,7 @@ impl Screen {
         Self { paint, frame: Vec::new() }
     }
 
-    /// Writes `above` and, beneath it, the bar and what runs: all in one piece, so that nothing flickers.
+    /// Writes `above`, and below it the running tasks and the bar. One write for all of it prevents flicker.
     pub(super) fn draw(
         &mut self,
         above: &Shown,
@@ -92,13 +93,14 @@ impl Screen {
         write(&text)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         let text = self.erase(size().0);
         write(&text)
     }
 
-    /// Returns what erases the last frame. A terminal that became narrower has wrapped its lines since.
+    /// Returns the text that erases the last frame. A terminal that has become narrower has wrapped the old lines, so
+    /// the rows are counted with the current width.
     fn erase(&mut self, width: usize) -> Shown {
         let rows: usize = self.frame.iter().map(|line| line.div_ceil(width).max(1)).sum();
         self.frame.clear();
@@ -114,21 +116,21 @@ fn write(text: &Shown) -> io::Result<()> {
     if text.is_empty() { Ok(()) } else { write_err(&shown![Control::BeginFrame, text, Control::EndFrame]) }
 }
 
-/// Returns columns and rows of the terminal.
+/// Returns the columns and rows of the terminal.
 fn size() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(io::stderr());
     let size = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
     (if size.0 == 0 { 80 } else { size.0 }, if size.1 == 0 { 24 } else { size.1 })
 }
 
-/// Returns the lines of a frame: none is wider than the terminal, and there are at most `height`.
+/// Returns the lines of a frame: at most `height`, and none wider than the terminal.
 fn frame(
     running: &RunningLines,
     progress: &Progress,
     now: Instant,
     (width, height): (usize, usize),
 ) -> Vec<String> {
-    // A full line would leave the cursor in the next one on some terminals.
+    // On some terminals a full line moves the cursor to the next line.
     let width = width.saturating_sub(1);
     let room = height - 1;
     let mut lines: Vec<String> =

@@ -1,4 +1,4 @@
-//! Events as lines of text. Whatever comes from a task or a tool is made harmless here.
+//! Events as lines of text. Text of tasks and tools is escaped here.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use taskpawl::{EndedEarly, RunEvent};
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style, without_sequences};
 
-/// The width of the longest state of a task that ended.
+/// The width of the longest status of an ended task.
 const STATE: usize = 9;
 
-/// Returns the line of an event with its line break, or nothing if the event has none. `took` is how long a task took that
-/// ended with it.
+/// Returns the line of an event with its line break, or `None` for an event without one. `took` is the duration of
+/// the task that ended.
 pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Option<Shown> {
     match event {
         RunEvent::TaskEnded { task, name, status, error } => {
@@ -63,7 +63,8 @@ fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duratio
     line
 }
 
-/// Returns which files changed beside a task that it does not say it writes.
+/// Names files that changed during a task although its `writes` does not list them. `unknown` says why the changes
+/// may be incomplete.
 pub(super) fn changed_beyond(task: &str, files: &[String], unknown: Option<&str>) -> String {
     let named: Vec<String> = files.iter().take(5).map(|file| clean(file)).collect();
     let more = files.len().saturating_sub(named.len());
@@ -84,7 +85,7 @@ pub(super) fn changed_beyond(task: &str, files: &[String], unknown: Option<&str>
     }
 }
 
-/// Returns which limit was reached.
+/// Names the limit that was reached.
 pub(super) fn ended_early(ended: &EndedEarly) -> String {
     let of = ended.plan.as_deref().map_or_else(String::new, |plan| format!(" of plan {}", clean(plan)));
     format!("nothing more{of} starts: `{}` of {} is used up", ended.limit, clean(&ended.value))
@@ -110,7 +111,7 @@ fn stopping(hard: bool, running: usize) -> String {
     }
 }
 
-/// Returns a length of time as people say it.
+/// Returns a duration in a short form, such as `1m01s`.
 pub(super) fn duration(took: Duration) -> String {
     let seconds = took.as_secs();
     match seconds {

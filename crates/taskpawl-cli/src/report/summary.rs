@@ -1,4 +1,4 @@
-//! The end of a run in words.
+//! The summary of a run as text.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use crate::report::lines;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, count, style, without_sequences};
 
-/// How many tasks of a group are named.
+/// The maximum number of tasks that a section names.
 const MAX_NAMED: usize = 10;
 
-/// Returns the summary of a run: what there is, what failed, what waits for whom, what did not run, and how to go on.
+/// Returns the summary of a run: counts, failures, waiting and blocked tasks, tasks that did not run, and the next
+/// commands.
 pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
     let mut text = counts(summary, paint);
     failures(&mut text, summary, paint);
@@ -34,7 +35,7 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
     text
 }
 
-/// Says what ended early, what was spent, and what changed that was not announced.
+/// Adds cached tasks, reached limits, unexpected file changes and consumption.
 fn limits(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     if summary.cached > 0 {
         let _ = writeln!(text, "{} taken from an earlier success", summary.cached);
@@ -56,7 +57,7 @@ fn limits(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     spent(text, summary, paint);
 }
 
-/// Says what was spent, where a tool says so or a limit was reached.
+/// Adds the consumption, if a tool reported usage or a limit was reached.
 fn spent(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     let spent = &summary.spent;
     if spent.usage.is_none() && summary.ended_early.is_empty() {
