@@ -25,7 +25,7 @@ pub(crate) struct EdgeArgs {
     pub(super) on: String,
 }
 
-/// Adds a dependency.
+/// Adds the dependency and prints the dependent task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let id = question::manager(app)?.add_dependency(&args.edge.id, &args.edge.on)?;
     print::task(app, &id)

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     task: NewTaskArgs,
 }
 
-/// Makes or moves a subtask.
+/// Creates a subtask, or moves an existing task under the parent.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let id = match (&args.existing, &args.name) {
         (Some(id), _) => question::manager(app)?.move_task(id, Some(&args.parent))?,

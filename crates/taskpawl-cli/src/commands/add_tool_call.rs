@@ -41,7 +41,7 @@ pub(crate) struct Args {
     set: Vec<(String, Value)>,
 }
 
-/// Adds a call.
+/// Adds the call to the task, after checking it against the registered tools.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let call = call_from_json(&args.to_json()?).map_err(taskpawl::Error::from)?;
     calls::check_all(app, std::slice::from_ref(&call))?;
@@ -50,7 +50,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 impl Args {
-    /// Returns the call as a plan file has it.
+    /// Returns the call in the form of a plan file, without the fields that were not given.
     fn to_json(&self) -> Result<Value, CliError> {
         let given = [
             ("toolName", json!(self.tool)),
@@ -62,6 +62,8 @@ impl Args {
         ];
         let given = given.into_iter().filter(|(_, value)| !value.is_null());
         let given = given.map(|(name, value)| (name.to_owned(), value));
+        // `--set` can repeat a field that has an option of its own: `once` refuses the duplicate instead of
+        // picking one.
         parse::once("field", given.chain(self.set.iter().cloned())).map(Value::Object)
     }
 }

@@ -1,4 +1,4 @@
-//! `init --agent`: what agents read in a project is shown, and written or taken back.
+//! `init --agent`: shows the changes to the instruction files of agents, then writes or removes them.
 
 use std::io::BufRead as _;
 use std::path::Path;
@@ -39,7 +39,7 @@ enum Allow {
     Sandboxed,
 }
 
-/// What became of the files, as `--json` shows it.
+/// Result of the command in `--json`.
 #[derive(Serialize)]
 struct Shown<'a> {
     root: String,
@@ -54,7 +54,7 @@ struct ShownFile<'a> {
 }
 
 impl AgentArgs {
-    /// Returns whether this is about agents at all.
+    /// Returns whether an agent was named; without one `init` leaves all agent files alone.
     pub(super) fn is_asked(&self) -> bool {
         !self.agents.is_empty()
     }
@@ -80,7 +80,8 @@ impl AgentArgs {
     }
 }
 
-/// Shows what would change and, with the consent of whoever is asked, changes it. `make` makes the project first.
+/// Prints the changes as a diff and, if the user agrees, writes them. `make` creates the project before any
+/// file is written.
 pub(super) fn run(
     app: &App,
     args: &AgentArgs,
@@ -117,7 +118,7 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks whether that is to be done, unless that was said before.
+/// Asks for confirmation, unless `--yes` was given.
 fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
     if args.yes {
         return Ok(());
@@ -126,7 +127,7 @@ fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
     if app.is_json() || !app.terminal().can_ask() {
         return Err(refused("nothing was changed: nobody can be asked whether to"));
     }
-    // A question that nobody sees is answered by the end of the input below.
+    // If the question cannot be printed, the answer decides: an input at its end counts as a no.
     let _ = write_err(&"\nchange these files? [y/N] ".into());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -137,7 +138,7 @@ fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
     }
 }
 
-/// Agents start the program by its name.
+/// Warns if `taskpawl` is not on the PATH, because agents start the program by its name.
 fn remark_on_path(app: &App) {
     let path = app.environment().text("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|directory| directory.join("taskpawl").is_file());

@@ -61,7 +61,7 @@ pub(crate) struct Takes {
 }
 
 impl Takes {
-    /// Returns these options as words of a command line.
+    /// Returns these options as words of a command line, for hints that repeat the command.
     pub(crate) fn words(&self) -> Vec<String> {
         let instance = self.instance.iter().flat_map(|name| ["--as".to_owned(), name.clone()]);
         let params = self.params.iter();
@@ -69,7 +69,7 @@ impl Takes {
         instance.chain(params).chain(self.moved.then(|| "--moved".to_owned())).collect()
     }
 
-    /// Refuses options that are for a plan where no plan is given.
+    /// Returns a usage error if one of these options was given without a plan.
     pub(crate) fn refuse_without_plan(&self) -> Result<(), CliError> {
         let given = [
             ("--as", self.instance.is_some()),
@@ -87,16 +87,18 @@ impl Takes {
 }
 
 impl Args {
-    /// Returns whether it only says what would be done.
+    /// Returns whether `--dry-run` was given, so that nothing is written.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }
 }
 
-/// Applies a plan.
+/// Applies a plan, or previews or expands it.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(app, &args.file, &args.takes)?;
     if args.expand {
+        // An expanded plan is only printed. No store is opened that could know these fields, so all of them
+        // are refused here.
         file.refuse_unknown()?;
         return expand(app, &file.plan);
     }
@@ -114,18 +116,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(text_of(app, &report))
 }
 
-/// A plan that was read from a file.
+/// A plan read from a file or from standard input.
 pub(crate) struct PlanFile {
-    /// The plan.
+    /// The plan, with the values of its parameters.
     pub(crate) plan: Plan,
-    /// The name under which it is applied.
+    /// The name under which the plan is applied.
     pub(crate) name: String,
-    /// The file, for messages.
+    /// The path as given, or `<stdin>`, for messages.
     shown: String,
 }
 
 impl PlanFile {
-    /// Reads a plan, as an instance where a name for one is given, with the values for its parameters.
+    /// Reads a plan and sets its parameters. With `--as`, the plan becomes an instance of that name.
     pub(crate) fn read(app: &App, path: &Path, takes: &Takes) -> Result<Self, CliError> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
@@ -151,7 +153,7 @@ impl PlanFile {
         Ok(Self { plan, name, shown })
     }
 
-    /// Refuses unknown fields without a look at a store, which may have them from an older version.
+    /// Refuses unknown fields without reading a store. A store may hold such fields from another version.
     pub(super) fn refuse_unknown(&self) -> Result<(), CliError> {
         let wrong = |errors| CliError::Plan { file: self.shown.clone(), errors };
         self.plan.refuse_unknown().map_err(wrong)
@@ -159,18 +161,19 @@ impl PlanFile {
 
     /// Checks the tool calls against the tools of this program.
     pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
+        // A plan without calls needs no toolbox, and so no configuration of MCP servers.
         if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {
             return Ok(());
         }
         calls::check_plan(app, &self.plan, &self.shown)
     }
 
-    /// Brings the plan into the store.
+    /// Applies the plan to the store.
     pub(crate) fn apply(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = app.manager()?.clone().with_origin(Origin::Plan);
         let applied = manager.apply(self.plan.clone(), &self.name, options);
         let report = applied.map_err(|error| self.placed(&manager, error))?;
-        // What is refused is not kept.
+        // Warned only now: a refused plan is not stored, so nothing in it was preserved.
         calls::warn_about_limits(app, &self.plan, &self.shown);
         Ok(report)
     }
@@ -183,7 +186,8 @@ impl PlanFile {
         Ok(report)
     }
 
-    /// Names the file in an error, and gives one about a dependency its place; names all that are so: the rules stop at the first.
+    /// Adds the file to an error, and the position to an error about dependencies. The model stops at the
+    /// first unknown dependency; this lists all of them.
     pub(super) fn placed(&self, manager: &Manager, error: Error) -> CliError {
         if let Error::Invalid(errors) = error {
             return CliError::Plan { file: self.shown.clone(), errors };
@@ -199,7 +203,8 @@ impl PlanFile {
                 continue;
             };
             let Refusal::UnknownTask { similar, .. } = *refusal else { continue };
-            // To compare each with every name takes long, and more than these are read by programs.
+            // Comparing each id with every name is quadratic: only the problems that are shown get a
+            // suggestion.
             let hint = (problems.len() < MAX_SHOWN).then(|| self.hint(task, id, &similar));
             let message = format!("needs `{id}`, which is neither in the plan nor in the store");
             let problem =
@@ -209,7 +214,8 @@ impl PlanFile {
         if problems.is_empty() { error.into() } else { CliError::References { problems } }
     }
 
-    /// Returns what `asker` may have meant by an id that is nowhere: never itself.
+    /// Returns the nearest known id as a suggestion, or the command that lists ids. The dependent itself is
+    /// never suggested.
     fn hint(&self, asker: &PlanTask, id: &TaskId, similar: &[TaskId]) -> Hint {
         let names = self.plan.tasks.iter().map(name_of).chain(similar.iter().map(TaskId::as_str));
         let names = names.filter(|name| *name != name_of(asker));
@@ -244,7 +250,7 @@ fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
     })
 }
 
-/// Returns the path of a file below the project; of one elsewhere, its whole path.
+/// Returns the path relative to the project, or the absolute path of a file outside of it.
 fn path_below(app: &App, path: &Path) -> String {
     let whole = app.environment().directory.join(path);
     let whole = whole.canonicalize().unwrap_or(whole);
@@ -252,8 +258,8 @@ fn path_below(app: &App, path: &Path) -> String {
     whole.strip_prefix(&root).unwrap_or(&whole).display().to_string()
 }
 
-/// Returns the name of a plan whose file says none: it is made from the path of the file. A plan that an older version named after the
-/// last part of the path alone keeps that name.
+/// Returns the name of a plan whose file has no `name`, made from the path of the file. An older version used
+/// the last part of the path alone: a plan that it named so keeps that name.
 fn name_of_file(app: &App, path: &str) -> Result<String, CliError> {
     let path = Path::new(path);
     let stem = to_name(&path.file_stem().unwrap_or_default().to_string_lossy());
@@ -269,7 +275,7 @@ fn name_of_file(app: &App, path: &str) -> Result<String, CliError> {
     Ok(if plans.0.is_none() && plans.1.is_some_and(is_older) { stem } else { name })
 }
 
-/// Returns a name for a plan without one: that of its file, with `-` for what an id cannot have.
+/// Turns a file stem into a valid id: other characters become `-`, and at most 64 are kept.
 fn to_name(stem: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = stem.chars().map(|c| if is_kept(c) { c } else { '-' }).take(64).collect();
@@ -282,12 +288,12 @@ fn expand(app: &App, plan: &Plan) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&plan);
     }
-    // What is printed is a plan file: without an envelope.
+    // The output is a plan file, so `--json` adds no envelope to it.
     let text = crate::output::to_text(&plan, true).map_err(|error| CliError::Output(error.into()))?;
     out.print(&(text + "\n"))
 }
 
-/// A look at what would be needs no project: without one it is a look at an empty store.
+/// Returns a manager for previews. Without a project the plan is compared with an empty store.
 pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     match app.place() {
         Err(CliError::Placement(PlacementError::NoProject { .. })) => {
@@ -331,7 +337,7 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
     text
 }
 
-/// Says which ids were taken, and what the tasks are called that have them in the file.
+/// Explains in words that ids of the file were taken, and which prefix the tasks have instead.
 pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
     if !report.prefixed.is_empty() {
         let of = format!("{}.", report.plan);
@@ -345,10 +351,10 @@ pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
     Some(format!("ids of the file were taken: all tasks of the plan begin with `{prefix}.`, as `{first}`"))
 }
 
-/// The most ids of a kind in the report of an apply; `--json` has all ids.
+/// Number of ids that the report of an apply lists of each kind; `--json` lists all.
 const MAX_LISTED: usize = 20;
 
-/// Returns the first ids of a list; `--json` has all.
+/// Joins the first ids of a list, with a count of the rest.
 fn listed(ids: &[TaskId]) -> String {
     let mut words: Vec<String> = ids.iter().take(MAX_LISTED).map(ToString::to_string).collect();
     if ids.len() > MAX_LISTED {

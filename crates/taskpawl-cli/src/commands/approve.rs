@@ -50,8 +50,9 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// Approves.
+/// Approves tasks by id, or with `--only` the ones that a search finds.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    // `--dry-run --only` only reads, so it needs no person; the approval itself does.
     let only_shows = args.dry_run && !args.only.is_empty();
     if only_shows {
         question::refuse_within_call(app, "approve")?;
@@ -69,7 +70,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     print::tasks(app, &manager.approve(&args.ids, approval)?)
 }
 
-/// Refuses arguments that the tool of the one call that is asked about would refuse.
+/// Checks replaced arguments against the tool, if the request is about a single call.
 fn check_args(app: &App, request: Option<ApprovalRequest>, instead: &Map) -> Result<(), CliError> {
     let calls = request.map(|request| request.calls).unwrap_or_default();
     let [call] = &calls[..] else { return Ok(()) };
@@ -81,7 +82,7 @@ fn answer(args: &Args) -> Option<Value> {
     args.answer.clone().map(Value::String)
 }
 
-/// Shows what waits, and approves it when somebody has seen it and says yes.
+/// Shows the requests that `--only` finds, and approves them after a confirmation.
 fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let can_ask = app.terminal().can_ask() && !app.is_json();
     if !args.yes && !args.dry_run && !can_ask {
@@ -93,6 +94,7 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let now = app.source()?.now();
     let (mut asked, mut left) = (Vec::new(), Vec::new());
     for request in requests.into_iter().filter(|request| !request.is_over(now)) {
+        // A request with options needs a choice; "yes to all" cannot answer it.
         let is_answered = request.options.is_empty() || args.answer.is_some();
         if is_answered { asked.push(request) } else { left.push(request) }
     }
@@ -124,7 +126,8 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     print::tasks(app, &approved)
 }
 
-/// Approves what was shown, and nothing that became of it since.
+/// Approves the requests as they were shown. The hash of each makes the store refuse one that has changed
+/// since.
 fn approve_all(
     app: &App,
     manager: &Manager,
@@ -133,13 +136,14 @@ fn approve_all(
 ) -> Result<Vec<TaskId>, CliError> {
     let (mut approved, mut refused) = (Vec::new(), None);
     for request in asked {
-        // What asks for a yes or a no gets a yes.
+        // A request without options is a yes/no question, and `--answer` does not apply to it.
         let answer = answer.filter(|_| !request.options.is_empty()).cloned();
         let approval = Approving { answer, args: None, hash: Some(request.hash.clone()) };
         match manager.approve(&[request.task.to_string()], approval) {
             Ok(ids) => approved.extend(ids),
             Err(error) => {
                 app.out().warn(&format!("`{}` was not approved: {error}", request.task));
+                // One refused request must not stop the rest; the command fails only if none was approved.
                 refused = Some(error);
             }
         }
@@ -152,7 +156,7 @@ fn approve_all(
 
 fn is_wanted(count: usize) -> bool {
     let what = print::count(count as u64, "task");
-    // Without the question nobody can answer it, and then the answer is no.
+    // If the question cannot be printed, the answer is no.
     let asked = write_err(&format!("Approve {what}, with everything that is listed? [y/N] ").into());
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     reason: String,
 }
 
-/// Blocks tasks.
+/// Blocks tasks, each with the same reason.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     print::tasks(app, &app.manager()?.block(&args.ids, &args.reason)?)
 }

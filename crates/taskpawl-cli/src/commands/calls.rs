@@ -1,4 +1,4 @@
-//! Tool calls are checked against the tools of this program before they are kept.
+//! Checks tool calls against the tools of this program before they are stored.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::error::{CliError, MAX_SHOWN, Problem};
 use crate::servers::McpServers;
 use crate::toolbox::Toolbox;
 
-/// What is said about one call.
+/// A fault of one call.
 enum ToolProblem {
-    /// Another program may know the tool, so this is only worth a warning.
+    /// Only a warning: the program that runs the plan may know the tool.
     UnknownTool(Hint),
     Wrong {
         field: String,
@@ -21,16 +21,16 @@ enum ToolProblem {
     },
 }
 
-/// Checks calls that the command line describes. A tool that is unknown here is worth a warning.
+/// Checks calls from the command line. An unknown tool is only a warning.
 pub(super) fn check_all(app: &App, calls: &[NewCall]) -> Result<(), CliError> {
     let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
     check(app, calls.iter().map(|call| (0, &*call.spec)), place)
 }
 
-/// Lists the tools.
+/// Advice that lists the tools.
 const TOOLS: Advice = Advice::ListTools { connect: false };
 
-/// Checks the calls of a plan that stands in `file`.
+/// Checks the calls of a plan that was read from `file`.
 pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliError> {
     let calls = plan.tasks.iter().enumerate();
     let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &*call.spec)));
@@ -42,7 +42,7 @@ pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliEr
     })
 }
 
-/// Says once for each field what this version does not do about it.
+/// Warns once for each field that is preserved, but has no effect in this version.
 pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
     let mut found: BTreeMap<&str, (&PlanTask, usize)> = BTreeMap::new();
     for field in plan.extra.keys().filter(|field| *field != "description") {
@@ -115,7 +115,7 @@ fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<T
     {
         return Some(ToolProblem::Wrong { field, problem });
     }
-    // What is still to be evaluated has no type yet.
+    // The value of an expression, and so its type, is known only when the call starts.
     if call.args.values().any(has_expression) {
         return None;
     }
@@ -135,14 +135,14 @@ fn has_expression(value: &Value) -> bool {
     }
 }
 
-/// Fails where no run here has a tool of this name, nor may find one.
+/// Returns an error if no run can have a tool of this name.
 pub(crate) fn require_tool(app: &App, name: &str) -> Result<(), CliError> {
     let is_known = app.toolbox()?.registry().get(name).is_some();
-    // The tools of a server that never ran become known when the run starts it.
+    // The tools of a server that never ran are registered only when a run starts it.
     if is_known || app.servers()?.finder().may_find(name) { Ok(()) } else { Err(unknown_tool(app, name)?) }
 }
 
-/// Says that there is no tool of this name.
+/// Returns the error for an unknown tool, with suggestions.
 pub(crate) fn unknown_tool(app: &App, name: &str) -> Result<CliError, CliError> {
     let message = app.toolbox()?.unknown(app.servers()?, name).format_with(&*app.out().line);
     Ok(CliError::usage_with(message, Hint::from(TOOLS).text(" shows all")))

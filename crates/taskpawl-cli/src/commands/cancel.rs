@@ -21,15 +21,16 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// The states of tasks that `--only` finds.
+/// Statuses that `--only` selects from.
 const FROM: &[Status] = &[Status::Todo, Status::InProgress, Status::Blocked, Status::Failed];
 
-/// Cancels tasks.
+/// Cancels tasks and their subtasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {
         Selection::Nothing => select::nothing(app),
         Selection::Tasks(ids) => {
+            // Cancelling a task cancels its subtasks, so ids below another selected task are left out.
             let ids = select::topmost(manager, ids)?;
             print::tasks(app, &manager.cancel(&ids, args.reason.clone())?)
         }

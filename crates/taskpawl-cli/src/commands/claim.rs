@@ -37,15 +37,16 @@ pub(crate) struct LeaseArgs {
 }
 
 impl LeaseArgs {
-    /// Returns how long the claim lasts.
+    /// Returns the length of the lease, from `--ttl` or the configuration.
     pub(super) fn duration(&self, app: &App) -> Result<Duration, CliError> {
         self.ttl.map_or_else(|| Ok(app.config()?.lease), Ok)
     }
 }
 
-/// Claims a task.
+/// Claims the given task, or the next ready one.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let lease = args.lease.duration(app)?;
+    // Capacities of the configuration take precedence over those in plans, for a claim as for a run.
     let manager = app.manager()?.clone().with_capacities(app.config()?.run.resources.clone());
     let id = match &args.id {
         Some(id) => manager.claim(id, lease)?,

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Prints a script for completion.
+/// Prints the completion script of a shell.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "taskpawl", &mut script);

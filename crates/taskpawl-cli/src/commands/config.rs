@@ -56,7 +56,7 @@ struct Shown<'a> {
     origin: String,
 }
 
-/// Shows the configuration.
+/// Shows the settings, one setting, or the paths of the configuration files.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::List { origin } => list(app, *origin),

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     task: NewTaskArgs,
 }
 
-/// Makes a task.
+/// Creates a task, and asks for its name on a terminal if none was given.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -42,13 +42,13 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     print::task(app, &id)
 }
 
-/// Asks for a word, if there is somebody to ask.
+/// Asks for a word on a terminal, or returns a usage error without one.
 pub(super) fn ask(app: &App, what: &str) -> Result<String, CliError> {
     if !app.terminal().can_ask() {
         let hint = Hint::new("give it as an argument, as in ").command_of("create", [what.to_uppercase()]);
         return Err(CliError::usage_with(format!("the {what} is missing"), hint));
     }
-    // A question that nobody sees is answered by the end of the input below.
+    // If the question cannot be printed, the answer decides: an input at its end counts as an empty answer.
     let _ = write_err(&format!("{what}: ").into());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

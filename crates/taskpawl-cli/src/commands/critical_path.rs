@@ -33,9 +33,10 @@ pub(crate) struct Args {
     jobs: Option<usize>,
 }
 
-/// Shows the critical path.
+/// Shows the critical path for the given number of jobs.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let jobs = args.jobs.or(app.config()?.jobs);
+    // `RunOptions::jobs` has the default number: the answer must be for the jobs that a run would use.
     let jobs = RunOptions { jobs, ..RunOptions::default() }.jobs();
     let mut path = app.reader()?.manager().critical_path(&args.only, jobs, args.left)?;
     app.write_advice(&mut path.next_actions)?;

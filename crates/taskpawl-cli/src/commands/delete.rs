@@ -18,7 +18,7 @@ pub(crate) struct Args {
     ids: Vec<String>,
 }
 
-/// Deletes tasks.
+/// Deletes tasks and prints the ids of all that are gone.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let deleted = question::manager(app)?.delete(&args.ids)?;
     let out = app.out();

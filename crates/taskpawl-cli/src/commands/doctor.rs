@@ -32,14 +32,15 @@ pub(crate) struct Args {
     fix: bool,
 }
 
-/// What is said where a program that starts itself again and again is ended by nothing.
+/// Said if the sandbox cannot limit the number of processes: nothing then ends a program that starts itself
+/// again and again.
 const UNCOUNTED: &str = "nothing but the machine limits how many processes they start; that takes `processes` in `[sandbox]` of the \
                          configuration and a delegated cgroup, as of `systemd-run --user --scope taskpawl …`";
 
-/// What is said where there is no store to look at.
+/// Name of the check that notes a missing project.
 const NO_PROJECT: &str = "project";
 
-/// Looks for what is wrong.
+/// Checks the store, the configuration and the sandbox; repairs with `--fix`.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let (plans, mut found) = match app.place() {
         Err(CliError::Placement(PlacementError::NoProject { directory })) if !args.fix => {
@@ -47,6 +48,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
         _ => {
             let held = SandboxArgs::default();
+            // Without `--fix` nothing may change: `runner` would record a project that was moved.
             let plans = if args.fix { app.runner(&held)? } else { app.onlooker(&held)? };
             let found = plans.examine(args.fix)?;
             (plans, found)
@@ -57,7 +59,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             .into_iter()
             .map(|(message, remedy)| Diagnostic::new("config", Severity::Damage, "project", message, remedy)),
     );
-    // A damaged store may have no history that can be read.
+    // A damaged store may have no readable history, and these notes are made from it.
     if !found.iter().any(|diagnostic| diagnostic.is_open() && diagnostic.severity == Severity::Damage) {
         found.extend(near_rules(app, &plans)?);
     }
@@ -65,6 +67,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let starts_programs = tried.is_ok();
     let is_strict = matches!(&tried, Ok(Some(enforcement)) if enforcement.level == Level::Strict);
     found.push(of_sandbox(tried));
+    // Strict builds on the normal sandbox: trying it is useless if that fails, or if programs are already
+    // that restricted.
     if starts_programs && !is_strict {
         found.push(of_strict(plans.engine().probe_strict()));
     }
@@ -95,7 +99,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(exit(&found))
 }
 
-/// Returns notes about allow rules that lacked a key for calls that asked.
+/// Returns notes about allow rules that would have allowed a call that asked for approval, but for one
+/// missing key.
 fn near_rules(app: &App, plans: &Taskpawl) -> Result<Vec<Diagnostic>, CliError> {
     let policy = app.policy()?.clone().with_tools(app.toolbox()?.registry().clone());
     Ok(taskpawl::near_rules(plans.manager(), &policy)?.into_iter().map(of_near_rule).collect())
@@ -111,7 +116,7 @@ fn of_near_rule(asked: AskedByRule) -> Diagnostic {
     Diagnostic::new("rules", Severity::Note, format!("{file} line {line}"), message, remedy)
 }
 
-/// How many tasks are named.
+/// Number of tasks that a note names.
 const MAX_TASKS: usize = 5;
 
 fn list_of(tasks: &[TaskId]) -> String {
@@ -122,7 +127,7 @@ fn list_of(tasks: &[TaskId]) -> String {
     }
 }
 
-/// Returns what tries the sandbox where there is no project, and that there is none.
+/// Returns an engine that can try the sandbox outside of a project, and a note that there is no project.
 fn outside(app: &App, directory: &Path) -> Result<(Taskpawl, Vec<Diagnostic>), CliError> {
     let builder = app.builder_at(Location::Memory, directory)?;
     let plans = app.held(builder, &SandboxArgs::default())?.open()?;
@@ -132,7 +137,7 @@ fn outside(app: &App, directory: &Path) -> Result<(Taskpawl, Vec<Diagnostic>), C
     Ok((plans, vec![found]))
 }
 
-/// Says what keeps programs from doing harm on this machine.
+/// Reports the restrictions that a program has on this machine.
 fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
     let diagnostic = |message: String, remedy: String| {
         Diagnostic::new("sandbox", Severity::Note, "programs", message, remedy)
@@ -166,7 +171,7 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Diagnostic {
     }
 }
 
-/// Says whether programs can be kept even closer on this machine.
+/// Reports whether `--sandbox strict` works on this machine.
 fn of_strict(tried: Result<(String, Enforcement), SpawnError>) -> Diagnostic {
     let (message, remedy) = match tried {
         Ok((version, enforcement)) => {

@@ -40,7 +40,8 @@ pub(crate) struct EndArgs {
 }
 
 impl EndArgs {
-    /// Returns how the tasks ended.
+    /// Returns the ending for these tasks. An attempt number belongs to one task, so it is refused with
+    /// several.
     pub(super) fn ending(&self) -> Result<Ending, CliError> {
         if self.attempt.is_some() && self.ids.len() > 1 {
             return Err(CliError::usage("`--attempt` is about one task, and several are named"));
@@ -49,7 +50,7 @@ impl EndArgs {
     }
 }
 
-/// Ends tasks well.
+/// Marks manual tasks as done.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let ending = args.end.ending()?;
     print::tasks(app, &app.manager()?.done(&args.end.ids, ending)?)
