@@ -1,4 +1,5 @@
-//! What `import` and `export` share: formats by name, files within bounds, and the place that tasks come from.
+//! Shared parts of `import` and `export`: format names, bounded reading of files, and the source that tasks
+//! are recorded with.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -14,13 +15,13 @@ use taskpawl_formats::{Files, Format, LeftOut, detect};
 use crate::app::App;
 use crate::error::CliError;
 
-/// The most that is read.
+/// Number of bytes that are read, over all files of an import.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The most files of a folder.
+/// Number of files that are read from a folder.
 const MAX_FILES: usize = 10_000;
 
-/// Reads the name of a format.
+/// Parses the name of a format.
 pub(crate) fn format(name: &str) -> Result<Format, String> {
     Format::from_name(name).ok_or_else(|| {
         let all: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
@@ -29,17 +30,17 @@ pub(crate) fn format(name: &str) -> Result<Format, String> {
     })
 }
 
-/// The files of a format, with where they are.
+/// The files of one import, or the existing files of an export.
 pub(super) struct Found {
     /// The format.
     pub(super) format: Format,
-    /// The file or folder; `-` for standard input or output.
+    /// The path of the file or folder; `-` means standard input or output.
     pub(super) path: PathBuf,
-    /// What is in it.
+    /// The contents, with names relative to `path`.
     pub(super) files: Files,
 }
 
-/// Refuses to write what could not be read again.
+/// Refuses an export that exceeds the limits of `import`, so that everything written can be read again.
 pub(super) fn check_size(path: &Path, files: &Files) -> Result<(), CliError> {
     let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
     if files.iter().count() <= MAX_FILES && bytes as u64 <= MAX_BYTES {
@@ -52,7 +53,7 @@ pub(super) fn check_size(path: &Path, files: &Files) -> Result<(), CliError> {
     ))
 }
 
-/// Reads files, of the format that is given or of the one that they are of without doubt.
+/// Reads files in the given format, or in the one that is detected without ambiguity.
 pub(super) fn find(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     if path.as_os_str() == "-" {
         let files = Files::single("<stdin>", read_some(&mut io::stdin().lock(), path, MAX_BYTES)?);
@@ -115,13 +116,13 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     }
 }
 
-/// Returns the folder itself, or the one within a project.
+/// Returns the folder itself, or the Backlog.md folder of a project.
 pub(super) fn backlog_root(path: &Path) -> Option<PathBuf> {
     let is_root = |path: &PathBuf| path.join("config.yml").is_file() || path.join("tasks").is_dir();
     [path.to_owned(), path.join("backlog"), path.join(".backlog")].into_iter().find(is_root)
 }
 
-/// Reads the files of a folder that belong to a format, one level below it at most.
+/// Reads the files of a folder that belong to the format. Subfolders are read one level deep.
 pub(super) fn read_folder(format: Format, root: &Path) -> Result<Files, CliError> {
     let (mut files, mut left) = (Files::default(), MAX_BYTES);
     for name in names(format, root)? {
@@ -179,10 +180,11 @@ fn link(path: &Path) -> CliError {
     )
 }
 
-/// Reads a file that is one: a link is followed only where the command line names it, and so opened by whoever gave it.
+/// Reads a regular file. A link is followed only if the command line names it: then the user chose to open
+/// it.
 fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
-    // Without waiting for the other end of what is a pipe.
+    // `O_NONBLOCK` opens a FIFO without waiting for a writer. Otherwise the check below would come too late.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let flags = flags.bits().cast_signed();
     let mut file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
@@ -199,6 +201,7 @@ fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
 fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, CliError> {
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
     let mut bytes = Vec::new();
+    // One byte more than the limit tells a file of exactly that size from a longer one.
     from.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most {
         let problem = format!("`{}` goes beyond {} MiB in all", path.display(), MAX_BYTES >> 20);
@@ -211,7 +214,8 @@ fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, 
     })
 }
 
-/// Returns what stands for a place wherever it is named from: it is written down with the tasks that came from there.
+/// Returns the source of an import. It is stored with the tasks, so it must not depend on the working
+/// directory.
 pub(super) fn source(
     app: &App,
     format: Format,
@@ -227,6 +231,7 @@ pub(super) fn source(
             path: path.to_owned(),
             source,
         })?);
+        // Relative to the project, so that a project that moves keeps its sources.
         let root = app.place()?.root.clone();
         whole
             .strip_prefix(&root)
@@ -236,7 +241,7 @@ pub(super) fn source(
     Ok(format!("{} {place}{prefix}", format.name()))
 }
 
-/// Takes `.` and `..` out of a path.
+/// Resolves `.` and `..` in a path by its text alone: links are not followed, and the file may not exist.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -249,36 +254,37 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// Returns what was left out, for `--json`.
+/// Returns the omitted fields and tasks for `--json`.
 pub(super) fn left_out(list: &[LeftOut]) -> Vec<Value> {
     list.iter().map(|left| json!({ "what": left.what, "why": left.why })).collect()
 }
 
-/// Says what was left out.
+/// Reports fields and tasks that the format cannot express.
 pub(super) fn remark_left_out(app: &App, list: &[LeftOut]) {
     let lines = list.iter().map(|left| format!("{}: {}", left.what, left.why));
     remark_some(app, "left out", lines);
 }
 
-/// Says what stood in a file and does no longer.
+/// Reports values of the file that the export replaced.
 pub(super) fn remark_overwritten(app: &App, list: &[DivergingField]) {
     let lines = list.iter().map(|apart| format!("{}: {}: {}", apart.task, apart.field, both(apart)));
     remark_some(app, "overwritten", lines);
 }
 
-/// Says which tasks are in a file again.
+/// Reports tasks that were removed from the file and are written to it again.
 pub(super) fn remark_again(app: &App, list: &[TaskId]) {
     remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was gone there")));
 }
 
-/// Says which tasks stay out of a file.
+/// Reports tasks that were removed from the file and stay out of it.
 pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
     let line =
         |id| format!("{id}: somebody took it out of the file, and it stays so; `--again` writes it again");
     remark_some(app, "gone", list.iter().map(line));
 }
 
-/// Says which tasks of a file were deleted here, and what became of them there.
+/// Reports tasks of the file that were deleted in the store: they stay in the file unless `--take-out` is
+/// given.
 pub(super) fn remark_deleted(app: &App, list: &BTreeSet<TaskId>, is_out: bool) {
     let (label, what) = if is_out {
         ("taken out", "it was deleted here")
@@ -299,7 +305,7 @@ fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = Stri
     }
 }
 
-/// Says what a field says there and here.
+/// Formats both values of a field. Long ones are not printed.
 pub(super) fn both(apart: &DivergingField) -> String {
     const MAX_SHOWN: usize = 60;
     let short = |value: &Value| {

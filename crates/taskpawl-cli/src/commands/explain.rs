@@ -36,7 +36,7 @@ pub(crate) struct Args {
     limit: Option<usize>,
 }
 
-/// Explains a task, or what is ready.
+/// Explains one task, or without an id the order of the ready tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.id {
         Some(id) => one(app, id),
@@ -55,7 +55,8 @@ fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
     out.print(text(&out, &explanation))
 }
 
-/// Says what the store cannot know: why a tool of a server or of the project is not there.
+/// Replaces the reason for a missing tool. Only this program knows why a server or the project does not
+/// provide it; the store does not.
 fn tell_lack(app: &App, explanation: &mut Explanation) -> Result<(), CliError> {
     let Reason::MissingTool { name } = &explanation.first_cause.reason else { return Ok(()) };
     let Some(lack) = lack(app, name)? else { return Ok(()) };
@@ -99,7 +100,7 @@ fn line(out: &Output, text: &mut Shown, link: &Link, is_first_cause: bool) {
     text.push(shown!["  ", id, " [", status, "] ", clean(&link.text), mark, "\n"]);
 }
 
-/// Adds the commands that go on.
+/// Appends the commands that the user can run next.
 pub(super) fn next(out: &Output, text: &mut Shown, actions: &[Advised]) {
     if !actions.is_empty() {
         text.push(shown!["\n", out.paint.style(style::BOLD, "next"), "\n"]);

@@ -62,7 +62,7 @@ pub(crate) struct Args {
     take_out: bool,
 }
 
-/// Exports.
+/// Exports tasks to standard output, to a file or to a folder.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     import::check_prefix(args.prefix.as_ref())?;
     match args.path.as_deref().filter(|path| path.as_os_str() != "-") {
@@ -91,11 +91,11 @@ fn to_stdout(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     exchange::remark_left_out(app, &written.left_out);
     let text = written.files.iter().map(|(_, text)| text).next().unwrap_or_default();
-    // What another program reads is not changed; on a terminal nothing in it may act on that.
+    // Other programs get the text unchanged. On a terminal, control sequences in it are removed.
     if app.terminal().stdout {
         return out.print(crate::text::clean_block(text) + "\n");
     }
-    // A reader that is gone has seen enough, and the end of the process tells of everything else.
+    // A closed pipe is no error: the reader has read all that it wanted.
     let _ = write_data(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
@@ -103,6 +103,7 @@ fn to_stdout(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let before = before(args, path)?;
     let root = before.as_ref().map_or_else(|| path.to_owned(), |found| found.path.clone());
+    // The same source as an import of this file has, so that the store can compare both.
     let source = exchange::source(app, args.format, &root, args.prefix.as_ref())?;
     let manager = if args.dry_run { app.reader()?.manager().clone() } else { question::manager(app)? };
     let known = known(app, args, &manager, before.as_ref(), &source)?;
@@ -114,11 +115,12 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
         .filter(|_| args.take_out)
         .map(|files| without(args.format, files, &known.reading, &known.deleted))
         .unzip();
+    // Without `--take-out`, tasks that were deleted in the store stay in the file unchanged.
     if !args.take_out {
         tasks.extend(known.reading.tasks.iter().filter(|task| known.deleted.contains(&task.id)).cloned());
     }
     let lost = keep_states(&mut tasks, &known.reading);
-    // A file that is not there yet is a list of to-dos, where its name says that it is no folder.
+    // A new `.json` file gets the list form of a format that otherwise is a folder.
     let to_dos = Files::single(root.to_string_lossy(), "[]");
     let to_dos = (files.is_none() && is_list(args.format, &root)).then_some(&to_dos);
     let files_to_keep = rest.as_ref().or(files).filter(|_| !known.ids.is_empty() || !args.force).or(to_dos);
@@ -136,53 +138,53 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     if !args.dry_run {
         write_all(args.format, &root, &written, &changed)?;
         remove_all(&root, &removed)?;
-        // What the file says now, so that the next import knows what changed in it.
+        // Recorded as if it was imported, so that the next import sees only later edits of the file.
         manager.import(import::import_of(reading?, source, ImportMode::Record))?;
     }
     let deleted = known.deleted;
     report(app, args, &root, count, &Done { written, changed, overwritten, gone: gone_there, deleted })
 }
 
-/// What a file has that is there.
+/// Facts about the existing file.
 #[derive(Default)]
 struct Known {
-    /// The ids of its tasks.
+    /// Ids of the tasks in it.
     ids: BTreeSet<String>,
-    /// What it says in another way than is said here, though that is known.
+    /// Fields with another value than in the store, although the last import or export knew that value.
     apart: Vec<DivergingField>,
-    /// The tasks that were in it and are not any more.
+    /// Tasks that were removed from the file since.
     gone: Vec<TaskId>,
-    /// Those of them that changed here since.
+    /// Those of `gone` that have changed in the store since.
     gone_changed: Vec<TaskId>,
-    /// The tasks in it that were deleted here.
+    /// Tasks in the file that were deleted in the store.
     deleted: BTreeSet<TaskId>,
-    /// What it says.
+    /// The parsed contents.
     reading: Reading,
 }
 
-/// What an export did or would do.
+/// Result of an export, or of a preview.
 struct Done {
     written: Written,
-    /// The files that were not already so.
+    /// Names of the files whose content differs.
     changed: Vec<String>,
-    /// What stood there and was known, and was not taken over.
+    /// Values of the file that the export replaced.
     overwritten: Vec<DivergingField>,
     gone: Gone,
-    /// The tasks of the file that were deleted here.
+    /// Tasks of the file that were deleted in the store.
     deleted: BTreeSet<TaskId>,
 }
 
-/// Tasks that somebody had taken out of a file.
+/// Tasks that were removed from the file by another program or a person.
 struct Gone {
-    /// They stay out of it: nobody changed them here.
+    /// Tasks that stay out, because they have not changed in the store since.
     left: Vec<TaskId>,
-    /// They are in it again.
+    /// Tasks that are written again.
     again: Vec<TaskId>,
 }
 
 impl Gone {
-    /// Takes those out of the tasks that are not to be written. What changed here, or has something below it that is to be
-    /// written, is.
+    /// Removes the tasks that stay out of the file. A task is written again if it has changed in the store,
+    /// if one of its subtasks is written, or with `all`.
     fn of(known: &Known, tasks: &mut Vec<Task>, all: bool) -> Self {
         let gone: BTreeSet<&TaskId> = known.gone.iter().collect();
         let changed: BTreeSet<&TaskId> = known.gone_changed.iter().collect();
@@ -191,6 +193,7 @@ impl Gone {
             tasks.iter().filter_map(|task| Some((&task.id, task.parent.as_ref()?))).collect();
         let mut wanted: BTreeSet<TaskId> = BTreeSet::new();
         for task in tasks.iter().filter(is_wanted) {
+            // Parents of written tasks are needed, too: a subtask alone would lose its position.
             let mut above = Some(&task.id);
             while let Some(id) = above.filter(|id| wanted.insert((*id).clone())) {
                 above = parents.get(id).copied();
@@ -204,7 +207,7 @@ impl Gone {
     }
 }
 
-/// Returns what is there before.
+/// Reads the file or folder that exists at the path.
 fn before(args: &Args, path: &Path) -> Result<Option<Found>, CliError> {
     if path.is_symlink() && !path.is_dir() {
         return Err(CliError::usage_with(
@@ -213,6 +216,8 @@ fn before(args: &Args, path: &Path) -> Result<Option<Found>, CliError> {
         ));
     }
     match fs::metadata(path) {
+        // Only a missing file means a new one. Any other error must fail: it would overwrite a file that it
+        // cannot read.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Ok(metadata) if metadata.is_dir() && args.format.is_folder() => {
             let root = if args.format == Format::Backlog { exchange::backlog_root(path) } else { None };
@@ -224,7 +229,7 @@ fn before(args: &Args, path: &Path) -> Result<Option<Found>, CliError> {
     }
 }
 
-/// Returns what a file has that is there, and refuses one that has something that is not here.
+/// Reads the existing file. Without `--force` it is refused if it holds changes that the store lacks.
 fn known(
     app: &App,
     args: &Args,
@@ -238,6 +243,7 @@ fn known(
     }
     let reading = match import::reading(app, found, args.prefix.as_ref()) {
         Ok(reading) => reading,
+        // `--force` also replaces a file that cannot be parsed.
         Err(_) if args.force => return Ok(Known::default()),
         Err(error) => return Err(error),
     };
@@ -264,9 +270,9 @@ fn known(
     }
 }
 
-/// Returns what a file has that is not here.
+/// Describes changes in the file that the store lacks.
 fn news(report: &ImportReport) -> Option<String> {
-    // What stays as it is here by nature is no news: what was deleted, and states.
+    // Deletions and statuses always stay as they are in the store, so they are no unseen changes.
     let is_news = |kept: &&PreservedField| !matches!(kept.field.as_str(), "id" | "status");
     let both: BTreeSet<&TaskId> = report.kept.iter().filter(is_news).map(|kept| &kept.task).collect();
     let both: Vec<TaskId> = both.into_iter().filter(|id| !report.changed.contains(id)).cloned().collect();
@@ -283,7 +289,7 @@ fn news(report: &ImportReport) -> Option<String> {
     (!words.is_empty()).then(|| format!("{} ({})", words.join(", "), ids.join(", ")))
 }
 
-/// Returns the tasks to write, those that the file has among them.
+/// Returns the tasks to write. Tasks that are already in the file stay in it, even if `--only` excludes them.
 fn tasks(manager: &Manager, args: &Args, known: &BTreeSet<String>) -> Result<Vec<Task>, CliError> {
     let mut tasks = manager.list(&Query::default())?.tasks;
     if !args.only.is_empty() {
@@ -293,7 +299,7 @@ fn tasks(manager: &Manager, args: &Args, known: &BTreeSet<String>) -> Result<Vec
     Ok(tasks)
 }
 
-/// Refuses a path that is one file of a folder, where several are to be written.
+/// Refuses several tasks if the path is a single file of a folder format.
 fn check_single(format: Format, root: &Path, written: &Written) -> Result<(), CliError> {
     let count = written.files.iter().count();
     if !root.is_file() || count <= 1 {
@@ -310,7 +316,8 @@ fn check_single(format: Format, root: &Path, written: &Written) -> Result<(), Cl
     ))
 }
 
-/// Returns the names of the files that are not already so.
+/// Returns the names of the files whose content differs from the existing one. Unchanged files keep their
+/// modification time.
 fn changed(written: &Written, before: Option<&Files>) -> Vec<String> {
     let is_same = |name: &str, text: &str| before.and_then(|before| before.get(name)) == Some(text);
     let changed = written.files.iter().filter(|(name, text)| !is_same(name, text));
@@ -327,7 +334,7 @@ fn write_all(format: Format, root: &Path, written: &Written, changed: &[String])
     Ok(())
 }
 
-/// Returns the files of a folder that are no longer in it.
+/// Returns the names of the files that no longer hold any task.
 fn removed(before: Option<&Files>, rest: Option<&Files>) -> Vec<String> {
     let Some((before, rest)) = before.zip(rest) else { return Vec::new() };
     let names = before.iter().map(|(name, _)| name).filter(|name| rest.get(name).is_none());
@@ -342,23 +349,26 @@ fn remove_all(root: &Path, names: &[String]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns whether a path is that of one file, of a format that is a folder elsewhere.
+/// Returns whether the path names the list form of a format that otherwise is a folder.
 fn is_list(format: Format, path: &Path) -> bool {
     format == Format::Claude
         && !path.is_dir()
         && path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Puts a file in the place of the one that is there, whole or not at all.
+/// Replaces a file atomically: a crash leaves the old or the new content, never a part.
 fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     if path.is_symlink() {
         return Err(std::io::Error::other("it is a symbolic link"));
     }
+    // In the same folder, because a rename is atomic only within one file system.
     let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
+    // Synced before the rename: otherwise a crash could leave an empty file in place of the old one.
     file.as_file().sync_all()?;
+    // A temporary file has mode 0600: other users could no longer read it.
     if let Ok(before) = fs::metadata(path) {
         file.as_file().set_permissions(before.permissions())?;
     } else {
@@ -369,7 +379,7 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads what is to be written, with what stays beside it.
+/// Parses the result before it is written, together with the files that stay unchanged.
 fn read_again(
     app: &App,
     args: &Args,
@@ -385,7 +395,7 @@ fn read_again(
     read(args.format, &files, &options).map_err(|error| import::foreign(args.format, error))
 }
 
-/// Adds the states that a file says of tasks whose state here follows from what changed below them.
+/// Adds the statuses of the file that the export replaces, because here they derive from subtasks.
 fn with_states(
     mut apart: Vec<DivergingField>,
     lost: &[TaskId],
@@ -404,7 +414,7 @@ fn with_states(
     apart
 }
 
-/// Returns what the tasks that are written do not say any more.
+/// Returns the values that the written tasks no longer have.
 fn overwritten(apart: Vec<DivergingField>, tasks: &[Task]) -> Vec<DivergingField> {
     let is_still_there = |apart: &DivergingField| {
         let task = tasks.iter().find(|task| task.id == apart.task).map(|task| json!(task));

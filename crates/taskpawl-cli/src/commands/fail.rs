@@ -15,7 +15,7 @@ pub(crate) struct Args {
     end: EndArgs,
 }
 
-/// Ends tasks badly.
+/// Marks manual tasks as failed.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let ending = args.end.ending()?;
     print::tasks(app, &app.manager()?.fail(&args.end.ids, ending)?)

@@ -1,4 +1,4 @@
-//! The fields of a task as flags, for all commands that take them.
+//! Flags for the fields of a task, shared by all commands that create or update tasks.
 
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub(crate) struct FieldArgs {
 }
 
 impl FieldArgs {
-    /// Returns the fields that are given, by their names in plan files.
+    /// Returns the given fields under their names in plan files.
     pub(super) fn to_map(&self) -> Result<Map, CliError> {
         let merged = |what: &str, maps: &[Map]| {
             let all = maps.iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
@@ -78,6 +78,7 @@ impl FieldArgs {
         ];
         let given = given.into_iter().filter(|(_, value)| !value.is_null());
         let given = given.map(|(name, value)| (name.to_owned(), value));
+        // `--set` can repeat a field that has a flag: `once` refuses the duplicate.
         parse::once("field", given.chain(self.set.iter().cloned()))
     }
 }
@@ -105,7 +106,7 @@ pub(crate) struct NewTaskArgs {
 }
 
 impl NewTaskArgs {
-    /// Returns the task that the flags describe, with its tool calls checked.
+    /// Returns the task that the flags describe, after checking its tool calls.
     pub(super) fn to_task(&self, app: &App, name: &str, parent: Option<&str>) -> Result<NewTask, CliError> {
         let args = self.args.clone().unwrap_or_default();
         let own = [

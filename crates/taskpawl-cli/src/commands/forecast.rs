@@ -1,4 +1,4 @@
-//! How a forecast looks.
+//! Output of a forecast.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,10 +14,10 @@ use crate::output::Output;
 use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, count, style};
 
-/// How many lines of each list are shown; `--json` has all.
+/// Number of lines that each list shows; `--json` lists all.
 const MAX_SHOWN: usize = 20;
 
-/// A forecast with what plans would tell to whom.
+/// A forecast, with the programs that plans would notify.
 #[derive(Debug, Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -25,7 +25,8 @@ struct Whole<'a> {
     notify: &'a [NotifyProgram],
 }
 
-/// Prints a forecast, and which programs are told of what happens. `words` are those of the command that was asked about.
+/// Prints a forecast and the programs to notify. `words` are the options of the real command, for the advice
+/// to run it.
 pub(super) fn print(
     app: &App,
     mut forecast: Forecast,

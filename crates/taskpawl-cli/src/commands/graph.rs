@@ -39,7 +39,7 @@ enum Format {
     Mermaid,
 }
 
-/// A task of the graph; its edges are positions in the list of tasks.
+/// A task of the graph. `needs` and `parent` are positions in the list of tasks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Point {
     pub(super) id: TaskId,
@@ -49,7 +49,7 @@ pub(super) struct Point {
     pub(super) parent: Option<usize>,
 }
 
-/// A task as `--json` shows it.
+/// A task in the `--json` output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownTask<'a> {
@@ -62,7 +62,7 @@ struct ShownTask<'a> {
     parent: Option<&'a TaskId>,
 }
 
-/// Shows the graph.
+/// Shows the dependency graph in the requested format.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let points = app.reader()?.manager().read(|view| load(view, &args.only))?;
     let out = app.out();
@@ -90,7 +90,7 @@ fn shown<'a>(points: &'a [Point], point: &'a Point, layer: usize) -> ShownTask<'
     }
 }
 
-/// Reads the tasks that are selected, by age, with the edges among them.
+/// Reads the selected tasks, oldest first. Edges to tasks outside of the selection are left out.
 fn load(view: &dyn View, only: &[Selector]) -> Result<Vec<Point>, DecideError> {
     let selected = select(view, only)?;
     let mut nodes = Vec::new();
@@ -121,10 +121,10 @@ fn load(view: &dyn View, only: &[Selector]) -> Result<Vec<Point>, DecideError> {
     Ok(points)
 }
 
-/// Returns the layer of each task: one more than those of what it needs and of what is below it, and at least that of the task
-/// above it.
+/// Returns the layer of each task: one more than the highest of its dependencies and subtasks. A subtask is
+/// never placed before its parent can start.
 fn layers(points: &[Point]) -> Vec<usize> {
-    // Each task has an entry and an exit, so that a task above is both before and behind its subtasks.
+    // Each task has two nodes, entry and exit: a parent starts before its subtasks and ends after them.
     let (entry, exit) = (|task: usize| 2 * task, |task: usize| 2 * task + 1);
     let mut next: Vec<Vec<(usize, usize)>> = vec![Vec::new(); 2 * points.len()];
     let mut open = vec![0_usize; 2 * points.len()];
@@ -143,6 +143,7 @@ fn layers(points: &[Point]) -> Vec<usize> {
     let mut depth = vec![0_usize; 2 * points.len()];
     let mut free: Vec<usize> = (0..open.len()).filter(|point| open[*point] == 0).collect();
     while let Some(from) = free.pop() {
+        // `take` is enough, because each node becomes free once.
         for (to, step) in std::mem::take(&mut next[from]) {
             depth[to] = depth[to].max(depth[from] + step);
             open[to] -= 1;
@@ -239,7 +240,7 @@ fn mermaid(points: &[Point]) -> String {
     text
 }
 
-/// Returns text in which nothing ends a label or begins markup.
+/// Escapes text so that it can neither end a label nor start markup.
 fn mermaid_text(text: &str) -> String {
     let escape = |c: char| match c {
         '#' | '"' | '<' | '>' | '&' | '`' | '\\' => format!("#{};", u32::from(c)),

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// From where on.
+/// Start of the listed history: after a revision, or at a time.
 #[derive(Debug, Clone, Copy)]
 enum Since {
     Revision(u64),
@@ -71,7 +71,7 @@ fn since(text: &str) -> Result<Since, String> {
         .map_err(|_| "expected a revision, or a time such as 2026-05-31 or 2026-05-31T12:00:00Z".to_owned())
 }
 
-/// Tells what changed.
+/// Lists events.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
     let manager = app.reader()?.manager();
@@ -120,7 +120,7 @@ fn filter(args: &Args, limit: usize) -> HistoryFilter {
     }
 }
 
-/// Prints everything as it is read: there may be more than fits into memory.
+/// Prints events while they are read: the whole history may not fit into memory.
 fn print_all(
     out: &Output,
     manager: &Manager,
@@ -145,9 +145,10 @@ fn print_all(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the entries, and whether there are more.
+/// Returns the entries, and whether more exist.
 fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>, bool), CliError> {
     let limit = filter.limit;
+    // One more than the limit is read, to learn whether more exist without counting all.
     let mut entries = manager.find_history(&HistoryFilter { limit: limit + 1, ..filter.clone() })?;
     let truncated = entries.len() > limit;
     if filter.latest {
@@ -158,7 +159,7 @@ fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>,
     Ok((entries, truncated))
 }
 
-/// Returns a line for each entry.
+/// Formats one line per entry.
 pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
     let mut text = Shown::new();
     for HistoryEntry { event, undone_by } in entries {
@@ -176,12 +177,12 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
     text
 }
 
-/// Returns when something happened to a task, who did it, and what.
+/// Formats an event of one task: time, actor and change.
 pub(crate) fn line(event: &Event) -> String {
     format!("{}  {}  {}", format_time(event.at), actor(event), what(&event.kind))
 }
 
-/// Returns the name of the actor with its kind: what a run did itself is told by the run, and old events have no kind.
+/// Returns the actor with its kind. The kind of a run is shown by the run itself, and old events have none.
 fn actor(event: &Event) -> String {
     match event.kind_of_actor() {
         ActorKind::Run | ActorKind::Unknown => event.actor.to_string(),
@@ -191,7 +192,7 @@ fn actor(event: &Event) -> String {
     }
 }
 
-/// Returns what happened, in words.
+/// Describes a change in words.
 fn what(kind: &EventKind) -> String {
     match kind {
         EventKind::Created(created) => {
@@ -273,7 +274,7 @@ fn status(kind: &EventKind) -> String {
     format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until))
 }
 
-/// Events do not keep which tasks a gate waits for: there may be many, and the edges have them.
+/// Events do not store the tasks that a gate waits for: there may be many, and the edges already hold them.
 fn in_words(reason: &BlockedReason) -> Option<String> {
     match reason {
         BlockedReason::Dependency { ids } | BlockedReason::Waiting { ids } if ids.is_empty() => None,
@@ -286,7 +287,7 @@ fn in_words(reason: &BlockedReason) -> Option<String> {
     }
 }
 
-/// Says which program a plan tells about its tasks from now on.
+/// Names the program that a plan notifies from now on.
 fn tells(argv: &[String]) -> String {
     let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
     if words.is_empty() { ", tells no program".to_owned() } else { format!(", tells {}", words.join(" ")) }

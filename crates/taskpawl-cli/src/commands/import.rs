@@ -52,10 +52,10 @@ pub(crate) struct Args {
     adopt: bool,
 }
 
-/// How much of what was kept is shown.
+/// Number of preserved fields that are listed; `--json` lists all.
 const MAX_SHOWN: usize = 10;
 
-/// Imports.
+/// Imports tasks, or previews the import.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     check_prefix(args.prefix.as_ref())?;
     let found = find(&args.format, args.path.as_deref())?;
@@ -134,12 +134,13 @@ pub(super) fn import_of(reading: Reading, source: String, mode: ImportMode) -> I
     Import { source, tasks: reading.tasks, fields: reading.fields, mode }
 }
 
-/// A look at what would be needs no project.
+/// Returns a manager for previews, which need no project.
 pub(super) fn manager_to_look(app: &App) -> Result<Manager, CliError> {
     apply::preview_manager(app)
 }
 
-/// Finds the files: one word alone is a path, unless it is the name of a format that has a usual place.
+/// Reads the files to import. A single word is a path, unless no such file exists and it names a format with
+/// a usual path.
 fn find(word: &str, path: Option<&Path>) -> Result<Found, CliError> {
     if let Some(path) = path {
         let format = exchange::format(word).map_err(CliError::usage)?;
@@ -177,7 +178,8 @@ fn text_of(app: &App, report: &ImportReport) -> Shown {
     text
 }
 
-/// Returns what was kept by an earlier import, and is said in two ways still.
+/// Lists fields that an earlier import preserved and that still differ. Those of this import are listed as
+/// `kept`.
 fn apart_of(report: &ImportReport) -> String {
     let is_new = |apart: &DivergingField| {
         report.kept.iter().any(|kept| (&kept.task, &kept.field) == (&apart.task, &apart.field))

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     agents: agents::AgentArgs,
 }
 
-/// Makes a project.
+/// Creates a project, or sets up agents with `--agent`.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.agents.is_asked() {
         let without_store = store_of_project(app);
@@ -45,13 +45,14 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             Err(PlacementError::NoProject { directory }) => directory,
             Err(_) => make(app, args)?.root,
         };
+        // A closure, so that the project is created only after the user has agreed to the changes.
         return agents::run(app, &args.agents, &root, || make(app, args).map(drop));
     }
     let place = make(app, args)?;
     placement::print(app, &place)
 }
 
-/// Makes or keeps the project.
+/// Creates the project, or keeps the existing one.
 fn make(app: &App, args: &Args) -> Result<StorePlacement, CliError> {
     let environment = app.placement();
     let without_store = store_of_project(app);
@@ -78,7 +79,8 @@ fn make(app: &App, args: &Args) -> Result<StorePlacement, CliError> {
     Ok(place)
 }
 
-/// Says what a directory without its project file came back to, or parts it from the store that it has.
+/// Reports that a directory without its project file got its former store back. With `--new`, gives it a new
+/// store instead.
 fn own_or_found_again(
     app: &App,
     args: &Args,
@@ -101,6 +103,7 @@ fn own_or_found_again(
         }
         return Ok(place);
     }
+    // A new id for a worktree would cut it off from its main tree.
     if place.project.as_ref() != Some(&place.root) {
         return Err(CliError::usage_with(
             "this is a worktree, and shares the tasks of its main tree",
@@ -112,7 +115,8 @@ fn own_or_found_again(
     Ok(place)
 }
 
-/// The project counts here, not what `--store` or the environment name for other commands.
+/// Returns the environment without `--store` and `TASKPAWL_STORE`: `init` is about the project, not about the
+/// store that other commands use.
 fn store_of_project(app: &App) -> taskpawl::store::Environment {
     taskpawl::store::Environment { store_flag: None, store_variable: None, ..app.placement() }
 }

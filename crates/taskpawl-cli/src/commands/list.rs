@@ -52,13 +52,13 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// Returns how many are shown.
+    /// Returns the page size, from the flag or the configuration; 0 means no limit.
     pub(super) fn limit(&self, app: &App) -> Result<usize, CliError> {
         self.limit.map_or_else(|| Ok(app.config()?.limit), Ok)
     }
 }
 
-/// Lists tasks.
+/// Lists the tasks that match all filters.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = app.reader()?.manager();
     let parent = args.parent.as_deref().map(|id| manager.read(|view| resolve(view, id))).transpose()?;
@@ -80,7 +80,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 impl Args {
-    /// Returns the command that lists the same tasks.
+    /// Returns a command with the same filters, for the hint about the next page.
     fn command(&self) -> String {
         let mut command = "list".to_owned();
         let mut add = |flag: &str, value: &str| {

@@ -55,35 +55,36 @@ pub(crate) struct Args {
     raw: bool,
 }
 
-/// What one start of a call printed to one stream.
+/// Key of a part: one output stream of one start of a call. Parts are printed in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
-    /// The place of the item among those of a `forEach`; 0 without one.
+    /// Index of the item in its `forEach`; 0 without one.
     item: usize,
     task: TaskId,
     position: usize,
     call: String,
     start: u32,
-    /// Standard output comes first.
+    /// `false` sorts first, so standard output precedes standard error.
     is_stderr: bool,
     stream: &'static str,
 }
 
-/// Where the text of a part is.
+/// Source of the text of a part.
 #[derive(Debug)]
 enum Source {
     File(PathBuf),
-    /// Written by a program that still runs, or was not waited for: secrets are still in it.
+    /// File of a program that still runs, or that the run did not wait for. Secrets are not yet removed from
+    /// it.
     Unfinished(PathBuf),
-    /// Files may have been pruned; the result keeps head and tail.
+    /// Head and tail in the stored result. The fallback if the file was pruned.
     Result(String),
 }
 
-/// A part as `--json` shows it.
+/// A part in the `--json` output.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
-    /// The item of a `forEach`.
+    /// The item of a `forEach`; none for other tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskId>,
     call: String,
@@ -95,7 +96,7 @@ struct Shown {
     text: String,
 }
 
-/// Shows what calls printed.
+/// Prints the output of calls, and with `--follow` until the task ends.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let vault = plans.engine().vault();
@@ -129,7 +130,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the tasks whose calls run for a task: its items where it is a `forEach`, else the task itself.
+/// Returns the tasks that hold the calls: the items of a `forEach`, otherwise the task itself.
 fn running_tasks(plans: &Taskpawl, task: &Task) -> Result<Vec<Task>, CliError> {
     if !task.options.contains_key("forEach") {
         return Ok(vec![task.clone()]);
@@ -141,22 +142,22 @@ fn running_tasks(plans: &Taskpawl, task: &Task) -> Result<Vec<Task>, CliError> {
     Ok(items)
 }
 
-/// Returns the place of an item among those of its `forEach`.
+/// Returns the index of an item in its `forEach`.
 fn place_of_item(task: &Task) -> usize {
     task.progress.item.as_ref().map_or(0, |item| usize::try_from(item.index).unwrap_or(usize::MAX))
 }
 
-/// Returns whether nobody has taken secrets out of what a start of a call has printed.
+/// Returns whether the file of this start still contains secrets. They are removed when the call ends.
 fn is_unfinished(call: &ToolCall, start: u32) -> bool {
     call.status == CallStatus::Running && call.attempts == start
 }
 
-/// Returns whether everything is known that has to be taken out of what a call prints.
+/// Returns whether this process knows every secret of the call, so that it can remove them itself.
 fn can_be_shown(call: &ToolCall, vault: &Vault) -> bool {
     vault.knows(&secret_names(&call.args))
 }
 
-/// Says what is not shown yet.
+/// Reports calls whose output is withheld until they end.
 fn remark_on_withheld(app: &App, vault: &Vault, task: &Task) {
     for call in &task.metadata.tool_calls {
         if is_unfinished(call, call.attempts) && !can_be_shown(call, vault) {
@@ -166,7 +167,7 @@ fn remark_on_withheld(app: &App, vault: &Vault, task: &Task) {
     }
 }
 
-/// Says that output was removed, and returns whether it was.
+/// Reports pruned output, and returns whether some was pruned.
 fn remark_on_pruned(app: &App, plans: &Taskpawl, task: &Task) -> Result<bool, CliError> {
     let pruned_at = plans.manager().output_pruned_at(task.id.as_str())?;
     if let Some(at) = pruned_at {
@@ -206,12 +207,13 @@ fn check(args: &Args, task: &Task) -> Result<(), CliError> {
     Err(CliError::usage_with(format!("task `{}` has no call `{call}`", task.id), hint))
 }
 
-/// Prints what comes until the task is over.
+/// Prints new output until the task ends.
 fn follow(app: &App, args: &Args, mut task: Task, printer: &mut Printer) -> Result<ExitCode, CliError> {
     const PAUSE: Duration = Duration::from_millis(100);
     let plans = app.reader()?;
     while !is_over(&task) {
         let seen = plans.manager().revision()?;
+        // The pause bounds the wait, because output that programs write causes no change of the store.
         plans.manager().store().wait_change(seen, PAUSE)?;
         task = plans.manager().get(task.id.as_str())?;
         printer.print(plans, args, &running_tasks(plans, &task)?)?;
@@ -222,12 +224,12 @@ fn follow(app: &App, args: &Args, mut task: Task, printer: &mut Printer) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nothing more comes from a task that ended, or whose run did; another run may start it again later.
+/// Returns whether no more output can come for now. A later run may start the task again.
 fn is_over(task: &Task) -> bool {
     task.status.is_finished() || task.status == Status::Blocked || task.claim_ended.is_some()
 }
 
-/// Returns what the task has printed so far, in order.
+/// Returns the available parts, in the order of their names.
 fn parts<'a>(
     plans: &Taskpawl,
     vault: &Vault,
@@ -256,6 +258,7 @@ fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeM
             stream,
         };
         for stream in ["stdout", "stderr"] {
+            // Inserted first: a file of the same start replaces the shortened text below.
             if let Some(text) = kept(call, stream) {
                 parts.insert(name(call.attempts, stream), Source::Result(text));
             }
@@ -263,6 +266,7 @@ fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeM
         for part in plans.engine().output().parts(&task.id, &call.id, call.attempts) {
             let source = match is_unfinished(call, part.start) {
                 true if can_be_shown(call, vault) => Source::Unfinished(part.path),
+                // Showing it could reveal a secret that this process cannot recognize.
                 true => continue,
                 false => Source::File(part.path),
             };
@@ -277,7 +281,7 @@ fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeM
     parts
 }
 
-/// Returns what the result of the last start keeps of a stream.
+/// Returns the stream as stored in the result of the last start.
 fn kept(call: &ToolCall, stream: &str) -> Option<String> {
     if !matches!(call.status, CallStatus::Succeeded | CallStatus::Failed) {
         return None;
@@ -319,7 +323,7 @@ fn print_json(
     app.out().data(&shown)
 }
 
-/// Appends what a part has behind `offset`.
+/// Appends the bytes of a part after `offset`, at most 1 MiB at a time.
 fn read_from(source: &Source, offset: u64, bytes: &mut Vec<u8>) -> Result<(), CliError> {
     match source {
         Source::Result(text) => bytes.extend_from_slice(
@@ -327,7 +331,7 @@ fn read_from(source: &Source, offset: u64, bytes: &mut Vec<u8>) -> Result<(), Cl
         ),
         Source::File(path) | Source::Unfinished(path) => match read_file(path, offset, bytes) {
             Ok(()) => {}
-            // Empty files are removed at the end of a call.
+            // A call removes its empty files when it ends.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(CliError::File { action: "read", path: path.clone(), source }),
         },
@@ -338,34 +342,34 @@ fn read_from(source: &Source, offset: u64, bytes: &mut Vec<u8>) -> Result<(), Cl
 fn read_file(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
-    // Piece by piece: the caller prints what there is before it asks for more.
+    // Limited, so that the caller prints each piece before it reads the next: logs can be larger than memory.
     file.take(1 << 20).read_to_end(bytes)?;
     Ok(())
 }
 
-/// Prints parts, and remembers how far.
+/// Prints parts, and remembers the position in each.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Printer {
     is_cleaned: bool,
     has_heads: bool,
     paint: crate::text::Paint,
-    /// How much of each part was printed, in bytes without secrets.
+    /// Printed bytes of each part, counted after secrets were removed.
     printed: BTreeMap<Name, u64>,
-    /// Parts whose programs still write.
+    /// Readers of parts whose programs still write.
     unfinished: BTreeMap<Name, Unfinished>,
     vault: Vault,
     follows: bool,
-    /// The part whose text was printed last.
+    /// The last printed part: another one needs a heading.
     last: Option<Name>,
     ends_line: bool,
 }
 
-/// How far a part was read whose program still writes.
+/// Position in a part whose program still writes.
 struct Unfinished {
     read: u64,
-    /// `None` when the whole of it is printed.
+    /// `None` once everything is printed.
     stream: Option<RedactorStream>,
-    /// Which file it is: when its program is over another one takes its place.
+    /// Inode of the file. After the program ends, the redacted output replaces it under the same path.
     inode: u64,
 }
 
@@ -373,7 +377,8 @@ impl Printer {
     fn new(app: &App, args: &Args, vault: Vault) -> Self {
         let out = app.out();
         Self {
-            // A file gets what the program printed; a terminal only what cannot move its cursor.
+            // A file or pipe gets the original bytes. On a terminal, control sequences are removed, so that
+            // they cannot move the cursor.
             is_cleaned: app.terminal().stdout && !args.raw,
             has_heads: !out.is_quiet && !args.raw,
             paint: out.paint,
@@ -386,7 +391,7 @@ impl Printer {
         }
     }
 
-    /// Prints what is new and returns how many parts there are.
+    /// Prints new output, and returns the number of parts.
     fn print(&mut self, plans: &Taskpawl, args: &Args, tasks: &[Task]) -> Result<usize, CliError> {
         let parts = parts(plans, &self.vault, args, tasks);
         let has_heads = self.has_heads && (parts.len() > 1 || args.follow);
@@ -419,14 +424,15 @@ impl Printer {
         }
     }
 
-    /// Returns what comes next of a part, which may be nothing for now; `None` at its end.
+    /// Returns the next bytes of a part, which can be empty for now. `None` means that nothing more can be
+    /// read at present.
     fn next(&mut self, name: &Name, source: &Source, offset: u64) -> Result<Option<Vec<u8>>, CliError> {
         let mut bytes = Vec::new();
         let Source::Unfinished(path) = source else {
             read_from(source, offset, &mut bytes)?;
             return Ok(Some(bytes).filter(|bytes| !bytes.is_empty()));
         };
-        // It may be gone by now: then the next look finds what took its place.
+        // The file may have been replaced since it was listed. The next pass finds the new one.
         let Ok(data) = std::fs::metadata(path) else { return Ok(None) };
         let redactor = self.vault.redactor();
         let new = || Unfinished { read: 0, stream: Some(redactor.stream()), inode: data.ino() };
@@ -439,6 +445,8 @@ impl Printer {
         if !bytes.is_empty() {
             return Ok(Some(clean));
         }
+        // Without `--follow`, the text that the redactor holds back is flushed: no later text can complete a
+        // secret in it.
         match part.stream.take() {
             Some(stream) if !self.follows => stream.finish(&mut clean),
             stream => part.stream = stream,

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-/// Prints or writes manual pages.
+/// Prints the manual page, or writes the pages of all commands to a directory.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
     if let Some(dir) = &args.dir {
@@ -42,6 +42,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 fn write(dir: &Path) -> std::io::Result<usize> {
     std::fs::create_dir_all(dir)?;
+    // clap would write a page for `help` and each of its subcommands, which repeat the others.
     let command = Cli::command().disable_help_subcommand(true);
     let pages = 1 + command.get_subcommands().count();
     clap_mangen::generate_to(command, dir)?;

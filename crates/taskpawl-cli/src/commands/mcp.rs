@@ -85,12 +85,12 @@ impl Args {
     }
 }
 
-/// What a server offers beside or instead of the plan.
+/// A set of tools that the server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// The plan.
+    /// The tools of the plan.
     Core,
-    /// To-do lists.
+    /// The tools of a to-do list dialect.
     Dialect(Dialect),
 }
 
@@ -112,7 +112,7 @@ enum Allow {
     Sandboxed,
 }
 
-/// Reads a port of this machine, or an address with a port.
+/// Parses a port of the loopback interface, or an address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok();
     let address = || {
@@ -122,7 +122,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     port.map_or_else(address, Ok)
 }
 
-/// Serves until the client goes or a signal comes.
+/// Serves until the client disconnects or a signal arrives.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.project {
         None => serve(app, args),
@@ -142,6 +142,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    // Requests are parsed and handled on different threads: with separate heaps, freed memory would not be reused.
     taskpawl::tools::share_heap();
     let within = within(app, args)?;
     let has_project = !is_without_project(app, args)?;
@@ -167,7 +168,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let ended = runtime.block_on(until_it_ends(app, args, &server));
     lists.end();
-    // What still reads from standard input is not waited for.
+    // A blocked read from standard input cannot be cancelled, so it is not awaited.
     runtime.shutdown_background();
     let exit = ended?;
     if within.is_none() && has_project {
@@ -176,7 +177,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(exit)
 }
 
-/// Returns what the call may do with its plan that this program belongs to, if it belongs to one.
+/// Returns the access that the surrounding call has to its plan, if this program runs inside a call.
 fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
     if !app.is_within_call() {
         return Ok(None);
@@ -185,7 +186,7 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
         let what = "`mcp` serves it on standard input and output, and `--http` is for neither".to_owned();
         return Err(Refusal::BeyondAccess { access: None, what }.into());
     }
-    // Agents start it with the same words everywhere.
+    // Agents start the server with the same arguments everywhere, so these are only worth a warning.
     for (flag, is_set) in [("--allow", args.allow.is_some()), ("--approve-elicited", args.approve_elicited)] {
         if is_set {
             app.out().warn(&format!(
@@ -197,7 +198,7 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
     Ok(Some(listener.access()?))
 }
 
-/// Returns whether there is no project, and nothing is served that is kept in one.
+/// Returns whether there is no project and none is needed. A dialect that needs one is refused.
 fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
     let Err(CliError::Placement(PlacementError::NoProject { .. })) = app.place() else { return Ok(false) };
     if args.has_plan() {
@@ -212,13 +213,14 @@ fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
     Err(CliError::usage_with(message, hint))
 }
 
-/// Returns a plan for servers that have none: nothing of it is kept.
+/// Returns an empty plan in memory, for servers that serve none.
 fn no_plans(app: &App) -> Result<Taskpawl, CliError> {
     let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
     Ok(builder.without_builtin_tools().open()?)
 }
 
-/// Returns the to-do lists of the server. By HTTP, where nothing is kept of clients, calls have to say whose list they are about.
+/// Returns the to-do lists. Over HTTP nothing is stored for a client, so each call has to name the scope of
+/// its list.
 fn lists(app: &App, args: &Args) -> Result<Lists, CliError> {
     let rule = match &args.scope {
         Some(scope) => ScopeRule::fixed(scope),
@@ -228,7 +230,8 @@ fn lists(app: &App, args: &Args) -> Result<Lists, CliError> {
     Ok(todo_lists::builder(app)?.scope(rule).keep(args.keep).read_only(args.read_only).build())
 }
 
-/// Returns the dialects with their guides as prompts, and beside the plan the tool that makes tasks of items.
+/// Returns the tools of all dialects, each with its guide as a prompt. Beside the plan, `todo_promote` makes
+/// tasks of items.
 fn sets(args: &Args, lists: &Lists, plans: &Taskpawl) -> Vec<ToolSet> {
     let mut dialects: Vec<Dialect> = Vec::new();
     for served in &args.dialect {
@@ -256,7 +259,7 @@ fn set(dialect: Dialect, lists: &Lists) -> ToolSet {
     ToolSet { tools: lists.tools(dialect), prompts: vec![guide], ..ToolSet::default() }
 }
 
-/// Returns the checklist as a text for prompts.
+/// Returns the checklist as a resource for system prompts.
 fn block(lists: &Lists) -> ResourceText {
     let lists = lists.clone();
     ResourceText {
@@ -269,10 +272,10 @@ fn block(lists: &Lists) -> ResourceText {
     }
 }
 
-/// Returns the plan with what decides about calls that come over MCP.
+/// Opens the plan with the policy and the sandbox for calls over MCP.
 fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     if app.is_within_call() {
-        // Nothing is run from here, and the run knows whose call it is.
+        // Calls are executed by the surrounding run, which also knows the calling task.
         return Ok(app.builder()?.open()?);
     }
     app.warn_of_ignored(&args.sandbox)?;
@@ -296,7 +299,8 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     }
 }
 
-/// Serves, then lets runs end: at the first signal what runs may end, at the second it is ended, at the third it is left.
+/// Serves, then waits for runs to end. The first signal stops starting calls, the second kills them, the
+/// third exits.
 async fn until_it_ends(app: &App, args: &Args, server: &McpServer) -> Result<ExitCode, CliError> {
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let mut exit = tokio::select! {
@@ -307,6 +311,7 @@ async fn until_it_ends(app: &App, args: &Args, server: &McpServer) -> Result<Exi
         }
         exit = signals.stop(server) => Some(exit),
     };
+    // Two more signals at most: the first one or the end of the client has already asked the runs to stop.
     for _ in 0..2 {
         tokio::select! {
             () = server.wait_for_runs() => break,
@@ -316,7 +321,7 @@ async fn until_it_ends(app: &App, args: &Args, server: &McpServer) -> Result<Exi
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// Serves the one client of a connection until it goes, or by HTTP all who come.
+/// Serves one client over stdio, or any number over HTTP.
 async fn serve_client(app: &App, args: &Args, server: &McpServer) -> Result<(), CliError> {
     let Some(address) = args.http else {
         return server.serve_stdio().await.map_err(CliError::Serve);
@@ -343,7 +348,7 @@ fn refused(error: ListenError) -> CliError {
     CliError::usage_with(format!("`--http`: {error}"), hint)
 }
 
-/// The signals that end a server.
+/// Signals that end the server.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -359,8 +364,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal, asks the runs to stop, and returns its exit code. Whoever sends another one than that of Ctrl-C does not
-    /// wait for calls that may take minutes.
+    /// Waits for a signal, asks the runs to stop, and returns the exit code. SIGTERM and SIGHUP count twice:
+    /// their sender does not wait for calls that may take minutes.
     async fn stop(&mut self, server: &McpServer) -> u8 {
         let (exit, requests) = tokio::select! {
             _ = self.interrupt.recv() => (130, 1),

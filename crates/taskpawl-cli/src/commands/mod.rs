@@ -1,4 +1,4 @@
-//! One module for each command, and what several of them share.
+//! One module per command, then helpers that several commands share.
 
 pub(crate) mod add_dependency;
 pub(crate) mod add_subtask;

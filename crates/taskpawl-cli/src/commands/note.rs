@@ -18,7 +18,7 @@ pub(crate) struct Args {
     text: String,
 }
 
-/// Adds a remark.
+/// Adds a note to a task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let id = app.manager()?.note(&args.id, &args.text)?;
     print::task(app, &id)

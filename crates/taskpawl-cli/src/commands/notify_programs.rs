@@ -1,4 +1,4 @@
-//! The programs that plans name to be told about their tasks, as people see them before they run.
+//! Programs that plans notify about their tasks, as shown before they run.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,23 @@ use taskpawl::model::{Origin, PlanNotify, PlanRecord, PolicyDecision, TaskId};
 use crate::error::CliError;
 use crate::text::quoted;
 
-/// A program that a plan names.
+/// A program from the `notify` field of a plan.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NotifyProgram {
     plan: String,
     argv: Vec<String>,
-    /// Who wrote it into the plan.
+    /// The source that wrote it into the plan. The policy decides by it.
     origin: Origin,
-    /// Why it does not run.
+    /// The reason of the policy for not running it.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_run: Option<String>,
 }
 
 impl NotifyProgram {
-    /// Says of a program whether it would run.
+    /// Asks the policy hook whether the program would run.
     pub(super) fn of(manager: &Manager, plan: &str, notify: PlanNotify) -> Self {
+        // A notify program runs without a question, so "ask" means that it does not run.
         let decided = notify.authorize(manager.policy_hook().map(|policy_hook| &**policy_hook));
         let not_run = match decided {
             PolicyDecision::Allow => None,
@@ -33,20 +34,20 @@ impl NotifyProgram {
         Self { plan: plan.to_owned(), argv: notify.argv, origin: notify.origin, not_run }
     }
 
-    /// Returns the program that a plan file names, which somebody is about to apply.
+    /// Returns the program of a plan file that is about to be applied.
     pub(super) fn of_file(manager: &Manager, plan: &str, argv: &[String]) -> Option<Self> {
         let notify = PlanNotify { argv: argv.to_vec(), origin: Origin::Plan };
         (!argv.is_empty()).then(|| Self::of(manager, plan, notify))
     }
 
-    /// Returns the program that the plan of this name tells, if it names one.
+    /// Returns the program of a stored plan, if it has one.
     pub(super) fn of_plan(manager: &Manager, plan: &str) -> Result<Option<Self>, CliError> {
         let record = manager.read(|view| Ok(view.plan(plan)?))?;
         let notify = record.as_ref().and_then(PlanRecord::notify);
         Ok(notify.map(|notify| Self::of(manager, plan, notify)))
     }
 
-    /// Returns the programs that are told about some of these tasks.
+    /// Returns the programs that are notified about any of these tasks.
     pub(super) fn of_tasks<'a>(
         manager: &Manager,
         tasks: impl Iterator<Item = &'a TaskId>,
@@ -65,7 +66,7 @@ impl NotifyProgram {
         Ok(named.into_iter().map(|(plan, notify)| Self::of(manager, &plan, notify)).collect())
     }
 
-    /// Returns what is told by which program, in one line.
+    /// Formats the program, its plan and its origin in one line.
     pub(super) fn line(&self) -> String {
         let words: Vec<String> = self.argv.iter().map(|word| quoted(word)).collect();
         let line = format!(

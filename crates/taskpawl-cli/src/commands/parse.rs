@@ -1,4 +1,4 @@
-//! What the words of the command line stand for.
+//! Parsers for command-line values.
 
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
@@ -11,12 +11,12 @@ use taskpawl_json::JsonError;
 
 use crate::error::CliError;
 
-/// Takes the name of a state.
+/// Parses a status.
 pub(super) fn status() -> impl TypedValueParser<Value = Status> {
     words(Status::ALL.iter().map(|status| status.as_str()), Status::from_word)
 }
 
-/// Takes the name of a priority.
+/// Parses a priority.
 pub(super) fn priority() -> impl TypedValueParser<Value = Priority> {
     words(Priority::ALL.iter().map(|priority| priority.as_str()), Priority::from_word)
 }
@@ -30,7 +30,7 @@ fn words<T: Clone + Send + Sync + 'static>(
         .map(move |word| from_word(&word).expect("BUG: only words of the list get here"))
 }
 
-/// Takes a whole number.
+/// Parses a whole number.
 pub(super) fn number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: ParseIntError| {
         let is_too_large = *error.kind() == IntErrorKind::PosOverflow;
@@ -40,7 +40,7 @@ pub(super) fn number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, S
     })
 }
 
-/// Takes a whole number that is not 0.
+/// Parses a whole number greater than 0.
 pub(super) fn at_least_one<T: FromStr<Err = ParseIntError> + Default + PartialEq>(
     text: &str,
 ) -> Result<T, String> {
@@ -48,13 +48,13 @@ pub(super) fn at_least_one<T: FromStr<Err = ParseIntError> + Default + PartialEq
     if number == T::default() { Err("expected a number of at least 1".to_owned()) } else { Ok(number) }
 }
 
-/// Takes a length of time.
+/// Parses a duration greater than 0.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let period: Period = text.parse().map_err(|error: taskpawl::model::PeriodError| error.to_string())?;
     if period.0.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(period.0) }
 }
 
-/// Takes what a run may use up: `calls=N,duration=TIME,cost=N`, or some of them.
+/// Parses the budget of a run: `calls=N,duration=TIME,cost=N`, or some of them.
 pub(super) fn budget(text: &str) -> Result<Budget, String> {
     let mut budget = Budget::default();
     for part in text.split(',') {
@@ -75,7 +75,7 @@ pub(super) fn budget(text: &str) -> Result<Budget, String> {
     Ok(budget)
 }
 
-/// Returns a budget as [`budget`] takes it.
+/// Formats a budget so that [`budget`] can parse it.
 pub(super) fn budget_text(budget: &Budget) -> String {
     let calls = budget.calls.map(|calls| format!("calls={calls}"));
     let duration = budget.duration.map(|duration| format!("duration={duration}"));
@@ -83,7 +83,7 @@ pub(super) fn budget_text(budget: &Budget) -> String {
     [calls, duration, cost].into_iter().flatten().collect::<Vec<_>>().join(",")
 }
 
-/// Takes a length of time that may be counted in days.
+/// Parses a duration that may also be given in days.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     if let Some(seconds) = days.and_then(|days| days.checked_mul(24 * 60 * 60)) {
@@ -95,14 +95,14 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is no age, expected for example `30d` or `12h`"))
 }
 
-/// Takes what is taken as given.
+/// Parses an assumption of `--what-if`.
 pub(super) fn hypothesis(
     text: &str,
 ) -> Result<taskpawl::model::Hypothesis, taskpawl::model::HypothesisError> {
     text.parse()
 }
 
-/// Takes a name and the value that it is to have.
+/// Parses `NAME=VALUE`.
 pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -110,7 +110,7 @@ pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Takes a number of bytes.
+/// Parses a size in bytes, with an optional decimal or binary unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let unknown = || format!("`{text}` is no size, expected for example `500MB` or `2GiB`");
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -129,7 +129,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(unknown)
 }
 
-/// Takes JSON.
+/// Parses JSON.
 pub(super) fn json(text: &str) -> Result<Value, String> {
     taskpawl_json::read(text).map_err(|error| match error {
         JsonError::Syntax(error) => format!("{error}; text stands in quotes, as in '\"text\"'"),
@@ -137,7 +137,7 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Takes a JSON object.
+/// Parses a JSON object.
 pub(super) fn object(text: &str) -> Result<Map, String> {
     match taskpawl_json::read(text) {
         Ok(Value::Object(map)) => Ok(map),
@@ -146,7 +146,7 @@ pub(super) fn object(text: &str) -> Result<Map, String> {
     }
 }
 
-/// Takes `KEY=VALUE`, where the value is JSON or else text, or a JSON object.
+/// Parses a JSON object, or `KEY=VALUE` where the value is JSON or plain text.
 pub(super) fn pairs(text: &str) -> Result<Map, String> {
     if text.trim_start().starts_with('{') {
         return object(text);
@@ -157,13 +157,14 @@ pub(super) fn pairs(text: &str) -> Result<Map, String> {
     }
     let value = match taskpawl_json::read(value) {
         Ok(value) => value,
+        // Text without quotes is a string. Valid JSON with a fault, such as a duplicate key, stays an error.
         Err(JsonError::Syntax(_)) => Value::String(value.to_owned()),
         Err(JsonError::Fault(fault)) => return Err(fault.to_string()),
     };
     Ok(Map::from_iter([(key.to_owned(), value)]))
 }
 
-/// Puts named values into one object; `what` is what they are.
+/// Collects named values into one object; `what` names them in the error.
 ///
 /// # Errors
 /// A name is given twice: the last value would win in silence.
@@ -178,7 +179,7 @@ pub(super) fn once(what: &str, given: impl IntoIterator<Item = (String, Value)>)
     Ok(map)
 }
 
-/// Takes `FIELD=JSON`.
+/// Parses `FIELD=JSON`.
 pub(super) fn field(text: &str) -> Result<(String, Value), String> {
     let (field, value) = text.split_once('=').ok_or("expected FIELD=JSON")?;
     if field.is_empty() {
@@ -187,17 +188,17 @@ pub(super) fn field(text: &str) -> Result<(String, Value), String> {
     Ok((field.to_owned(), json(value)?))
 }
 
-/// Takes the name of a trigger.
+/// Parses a trigger.
 pub(super) fn trigger() -> impl TypedValueParser<Value = Trigger> {
     words(Trigger::ALL.iter().map(|trigger| trigger.as_str()), Trigger::from_word)
 }
 
-/// Takes the name of a mode.
+/// Parses a mode.
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
     words(Mode::ALL.iter().map(|mode| mode.as_str()), Mode::from_word)
 }
 
-/// Takes `plan:NAME`, `label:NAME` or an id.
+/// Parses `plan:NAME`, `label:NAME` or an id.
 pub(super) fn selector(text: &str) -> Result<Selector, String> {
     match text.split_once(':') {
         Some(("plan" | "label", "")) => Err("the name is missing after the colon".to_owned()),

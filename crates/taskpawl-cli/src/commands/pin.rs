@@ -33,17 +33,17 @@ enum PinCommand {
     Remove,
 }
 
-/// Whether decisions ask for a PIN.
+/// Status of the PIN in `--json`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
     is_set: bool,
-    /// The file that requires one.
+    /// The policy file that requires a PIN.
     #[serde(skip_serializing_if = "Option::is_none")]
     required_by: Option<String>,
 }
 
-/// Sets, removes or shows it.
+/// Sets, removes or shows the PIN.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let Some(place) = Pin::place(app) else {
         return Err(CliError::usage_with("there is no place for a PIN", "set HOME"));

@@ -15,7 +15,7 @@ Examples:
   taskpawl where --fields store")]
 pub(crate) struct Args {}
 
-/// A place as `--json` shows it.
+/// The location of the store in `--json`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
@@ -35,14 +35,15 @@ struct Shown {
     copy_of: Option<String>,
 }
 
-/// Says where the store is.
+/// Prints the location of the store, and the rule that chose it.
 pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     let place = app.place()?;
     let original = if place.id.is_none() && is_file(place) { settle_copy(app)? } else { None };
     print_with(app, Shown { copy_of: original, ..Shown::of(place) })
 }
 
-/// Gives a copied store an id of its own and returns the original. Without one its calls would have the keys of the original's.
+/// Gives a copied store its own id, and returns the path of the original. With the same id, its calls would
+/// use the original's idempotency keys.
 fn settle_copy(app: &App) -> Result<Option<String>, CliError> {
     let original = app.reader()?.engine().settle_copy()?;
     Ok(original.map(|path| path.display().to_string()))
@@ -52,7 +53,7 @@ fn is_file(place: &StorePlacement) -> bool {
     place.location.path().is_some_and(std::path::Path::is_file)
 }
 
-/// Prints a place.
+/// Prints the location of a store.
 pub(super) fn print(app: &App, place: &StorePlacement) -> Result<ExitCode, CliError> {
     print_with(app, Shown::of(place))
 }
@@ -89,6 +90,7 @@ impl Shown {
         let path = |path: &std::path::PathBuf| path.display().to_string();
         Self {
             store: place.location.to_string(),
+            // A call reaches its store through a socket, so there is no path to check.
             exists: place.rule == Rule::Call || place.location.path().is_some_and(std::path::Path::exists),
             rule: word(place.rule),
             because: meaning(place.rule),

@@ -50,30 +50,30 @@ struct Check {
     takes: Takes,
 }
 
-/// The answer of `plan rename`.
+/// Result of `plan rename`.
 #[derive(Serialize)]
 struct Renamed<'n> {
     from: &'n str,
     plan: &'n str,
 }
 
-/// The answer of `plan check` about a plan without faults.
+/// Result of `plan check` for a plan without errors.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Checked<'c> {
     plan: &'c str,
     tasks: usize,
-    /// The parameters, with the type and the value that each has here; none where it has to be given.
+    /// Parameters with type and value; no value if it must be given.
     params: Vec<Param<'c>>,
     /// Tasks whose calls depend on the report of a manual task that a model may end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reliances: Vec<Relied>,
-    /// What applying it would do; nothing without a store.
+    /// Changes that applying the plan would make; `None` without a store.
     #[serde(skip_serializing_if = "Option::is_none")]
     apply: Option<ApplyReport>,
 }
 
-/// A task that acts on the report of another.
+/// A task that acts on the report of another task.
 #[derive(Serialize)]
 struct Relied {
     task: String,
@@ -89,7 +89,7 @@ struct Param<'c> {
     value: Option<&'c Value>,
 }
 
-/// Checks a plan, or renames one.
+/// Checks or renames a plan.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::Check(check) => run_check(app, check),
@@ -114,6 +114,7 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
     let apply = if has_store(app)? {
         Some(file.preview(app, ApplyOptions::default())?)
     } else {
+        // Without a store there is nothing that could know these fields.
         file.refuse_unknown()?;
         None
     };

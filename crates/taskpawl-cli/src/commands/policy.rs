@@ -132,7 +132,7 @@ impl OriginWord {
         }
     }
 
-    /// Returns the same as the plan has it.
+    /// Returns the origin as the model has it. The policy and the plan have a type each.
     fn of_calls(self) -> Origin {
         match self {
             Self::Cli => Origin::Cli,
@@ -144,7 +144,7 @@ impl OriginWord {
     }
 }
 
-/// Shows the policy, or what it says about a call.
+/// Lists the rules of the policy, or checks a call or a task against them.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::Check(args) => check(app, args),
@@ -152,19 +152,19 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
 }
 
-/// What would be decided about a call.
+/// The decision about a call.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Checked {
     #[serde(flatten)]
     explained: Explained,
-    /// The reason for asking although every file allows it.
+    /// The reason why a call asks for approval although all policy files allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_itself: Option<String>,
 }
 
 impl Checked {
-    /// As a run decides: what the files allow may ask by itself.
+    /// Adds the built-in questions: a run asks about some calls even if all files allow them.
     fn of(mut explained: Explained, origin: Origin, spec: &CallSpec) -> Self {
         let is_allowed = explained.decision == Decision::Allow;
         let by_itself = asks_by_itself(origin, spec, &[]).filter(|_| is_allowed);
@@ -175,7 +175,7 @@ impl Checked {
     }
 }
 
-/// A call of a task with the judgement about it.
+/// The decision about one call of a task.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CheckedCall<'c> {
@@ -185,7 +185,7 @@ struct CheckedCall<'c> {
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'c str>,
     origin: Origin,
-    /// The values of models that decide beside its origin.
+    /// Values from models that count in the decision, besides the origin of the call.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     untrusted: &'c [UntrustedValue],
 }
@@ -202,7 +202,7 @@ impl<'c> CheckedCall<'c> {
     }
 }
 
-/// Says what would be decided about the calls of a stored task.
+/// Checks the calls of a stored task.
 fn check_task(app: &App, id: &str) -> Result<ExitCode, CliError> {
     let decided = app.reader()?.manager().call_authorizations(id)?;
     let checked: Vec<CheckedCall<'_>> = decided.iter().map(CheckedCall::of).collect();
@@ -264,7 +264,7 @@ fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
     }
 }
 
-/// Returns the arguments of a command beside its words.
+/// Returns the arguments of a command other than its words.
 fn start_options(args: &CheckArgs) -> Map<String, Value> {
     let mut options = Map::new();
     options.extend(args.stdin.iter().map(|text| ("stdin".to_owned(), json!(text))));
@@ -302,7 +302,7 @@ fn text(app: &App, tool: &str, checked: &Checked) -> Shown {
             let lines = commands.iter().map(|argv| format!("  {}\n", clean(&argv.join(" "))));
             let _ = write!(text, "the commands of it:\n{}", lines.collect::<String>());
         }
-        // What a tool runs does not stand in what was asked.
+        // For `exec` and `shell` the command line already shows this.
         Some(commands) if !matches!(tool, "exec" | "shell") => {
             let lines = commands.iter().map(|argv| format!("it runs: {}\n", clean(&argv.join(" "))));
             text.push(lines.collect::<String>());
@@ -317,7 +317,7 @@ fn text(app: &App, tool: &str, checked: &Checked) -> Shown {
     text
 }
 
-/// A layer as it is listed.
+/// A policy layer as listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed<'a> {
@@ -325,10 +325,10 @@ struct Listed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     origins: Map<String, Value>,
-    /// Ways in which the sandbox is not widened.
+    /// Sandbox options that this layer forbids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forbidden: Vec<&'static str>,
-    /// Whether decisions need a PIN.
+    /// Whether decisions require a PIN.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     requires_pin: bool,
     rules: Vec<ListedRule<'a>>,

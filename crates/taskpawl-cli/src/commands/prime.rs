@@ -24,16 +24,17 @@ Examples:
   taskpawl prime --json")]
 pub(crate) struct Args {}
 
-/// How many of everything are looked at.
+/// Number of entries that are read for each list.
 const MAX: usize = 10;
 
-/// Tells where the plan stands.
+/// Prints a short status of the plan for the prompt of an agent.
 pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
     match app.place() {
         Err(CliError::Placement(PlacementError::NoProject { .. })) if out.is_json => {
             return out.data(&None::<()>);
         }
+        // Agents run this hook in every directory: outside of a project it prints nothing and succeeds.
         Err(CliError::Placement(PlacementError::NoProject { .. })) => return Ok(ExitCode::SUCCESS),
         Err(_) | Ok(_) => {}
     }
@@ -55,7 +56,7 @@ fn digest(app: &App) -> Result<Digest, CliError> {
     Ok(digest)
 }
 
-/// Says that the plan cannot be read, where the model and its user see it.
+/// Reports that the plan cannot be read. On standard output, because that is the part that reaches the model.
 fn read_error(out: &Output, error: &CliError) -> Result<ExitCode, CliError> {
     let line = format!("taskpawl: the plan cannot be read now: {}", error.message());
     if out.is_json {
@@ -65,25 +66,25 @@ fn read_error(out: &Output, error: &CliError) -> Result<ExitCode, CliError> {
     out.print(format!("{}\n", cut(&clean(&line), 500)))
 }
 
-/// How many tokens the text may have.
+/// Maximum number of tokens of the text.
 const BUDGET: usize = 1_000;
 
-/// Returns how many tokens a text has, rather more than less: models share longer pieces of ASCII than 4 characters among
-/// ordinary words, and split other scripts more finely.
+/// Estimates the number of tokens, rather too high than too low. Models take more than 4 characters of
+/// ordinary ASCII text per token, but split other scripts into smaller pieces.
 fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     let other = text.chars().filter(|c| !c.is_ascii()).count();
     ascii.div_ceil(4) + other
 }
 
-/// A list of the text: its heading, its items, and the command that shows all of them.
+/// A list of the text: heading, entries, and the command that lists all.
 struct Section {
     heading: &'static str,
     lines: Vec<String>,
     rest: String,
-    /// Whether there are more of them than were looked at.
+    /// Whether more entries exist than were read.
     truncated: bool,
-    /// How many tasks there are, where that is known beyond the items.
+    /// Number of tasks, if it differs from the number of entries and is known.
     total: Option<u64>,
 }
 
@@ -93,34 +94,34 @@ impl Section {
         Self { heading, lines, rest, truncated: list.truncated, total: None }
     }
 
-    /// Says how many tasks there are of which the items tell.
+    /// Sets the number of tasks, for entries that stand for several.
     fn of_tasks(self, total: u64) -> Self {
         Self { total: Some(total), ..self }
     }
 
-    /// Returns what stands in its place where there is no room for it.
+    /// Returns the one-line form, used if the entries do not fit.
     fn in_short(&self) -> Option<String> {
         let than = if self.truncated && self.total.is_none() { "more than " } else { "" };
         let count = self.total.unwrap_or(self.lines.len() as u64);
         (!self.lines.is_empty()).then(|| format!("{} {than}{count}, shown by `{}`", self.heading, self.rest))
     }
 
-    /// Returns the room that is kept for it.
+    /// Returns the number of tokens to reserve for the one-line form.
     fn least(&self) -> usize {
         self.in_short().map_or(0, |line| cost(&line))
     }
 }
 
-/// Returns how many tokens a line takes, with its end.
+/// Returns the number of tokens of a line with its line break.
 fn cost(line: &str) -> usize {
     tokens(line) + 1
 }
 
-/// A text that stays within the budget.
+/// A text that stays within its token budget.
 struct Page {
     text: String,
     budget: usize,
-    /// What is kept for the lists that follow: none of them is left out without a word.
+    /// Tokens reserved for the lists that follow, so that each gets at least its one-line form.
     kept: usize,
 }
 
@@ -129,7 +130,7 @@ impl Page {
         Self { text: String::new(), budget, kept: sections.iter().map(|section| section.least()).sum() }
     }
 
-    /// Adds a line if there is room for it and `more` tokens behind it.
+    /// Adds a line if it fits, with `more` tokens left after it.
     fn line(&mut self, line: &str, more: usize) -> bool {
         let fits = tokens(&self.text) + cost(line) + more + self.kept <= self.budget;
         if fits {
@@ -139,7 +140,7 @@ impl Page {
         fits
     }
 
-    /// Adds a heading with its items, as many as there is room for, and says where the others are.
+    /// Adds a list with as many entries as fit, then the command for the rest.
     fn list(&mut self, section: &Section) {
         let Some(short) = section.in_short() else { return };
         self.kept = self.kept.saturating_sub(section.least());
@@ -158,7 +159,7 @@ impl Page {
     }
 }
 
-/// Returns the text, with commands that have the flags of `line`.
+/// Formats the digest; commands in it have the flags of `line`.
 fn text(digest: &Digest, line: &CommandLine) -> String {
     if digest.total == 0 {
         return format!(
@@ -197,7 +198,7 @@ fn sections(digest: &Digest, line: &CommandLine) -> [Section; 8] {
     [
         Section::new("Next:", &next, why_ready(), next_line),
         Section::new("Waits for a decision:", &digest.on_hold, line.of(&list(Status::Blocked)), on_hold),
-        // Its items are groups.
+        // Each entry stands for a group of failures.
         Section::new("Failed:", &digest.failed, line.of(&list(Status::Failed)), failure)
             .of_tasks(digest.count(Status::Failed)),
         Section::new("Ready for you:", &digest.ready, ready_list(), ready),
@@ -224,7 +225,7 @@ fn summary(digest: &Digest) -> String {
     )
 }
 
-/// How many columns of a text are shown.
+/// Maximum width of a text, in columns.
 const MAX_SHOWN: usize = 80;
 
 fn short(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! How tasks look.
+//! Output of tasks.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use crate::output::PageInfo;
 pub(super) use crate::text::count;
 use crate::text::{Cell, Table, style};
 
-/// How many characters of a long id a list shows; the whole is needed only where that is not unique.
+/// Number of characters of a random id that lists show. Commands accept any unique prefix.
 const SHOWN_ID: usize = 8;
 
-/// Prints one task that a command made or changed.
+/// Prints one task that a command created or changed.
 pub(super) fn task(app: &App, id: &TaskId) -> Result<ExitCode, CliError> {
     let task = match app.manager()?.get(id.as_str()) {
         Ok(task) => task,
@@ -46,8 +46,8 @@ pub(super) fn tasks(app: &App, ids: &[TaskId]) -> Result<ExitCode, CliError> {
     changed(app, &tasks)
 }
 
-/// Prints the ids of tasks that cannot be read back, or with `--json` the data `shown`. What the command did is durable by now:
-/// an exit code of failure would invite to do it again. What is missing is only its picture, and a warning says so.
+/// Prints ids of tasks that could not be read back, or `shown` with `--json`. The change is already durable:
+/// a failure exit code would make callers repeat it, so this only warns.
 pub(super) fn saved_but_unread(
     app: &App,
     ids: &[TaskId],
@@ -85,7 +85,7 @@ fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
     out.print(table.render(out.paint, out.width))
 }
 
-/// Prints a part of the tasks: `more` are the words of the command that shows the next page, without `--offset`.
+/// Prints one page of tasks. `more` is the command for the next page, without `--offset`.
 pub(super) fn page(
     app: &App,
     page: &Page,
@@ -128,14 +128,14 @@ fn table_of(tasks: &[Task]) -> Table {
     table
 }
 
-/// Returns the id as people type it: of a random one the beginning.
+/// Returns the prefix of a random id, and any other id in full.
 fn short(id: &TaskId) -> &str {
     let text = id.as_str();
     let is_random = text.len() == 36 && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
     if is_random { &text[..SHOWN_ID] } else { text }
 }
 
-/// Returns what else a list says of a task.
+/// Returns further facts about a task in a list.
 fn beside(task: &Task) -> String {
     let due = task.options.get("dueDate").and_then(|due| due.as_str());
     let assignee = task.options.get("assignee").and_then(|assignee| assignee.as_str());
@@ -155,12 +155,12 @@ fn beside(task: &Task) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// Says that calls of a cancelled task have not ended.
+/// Reports that calls of a cancelled task are still being ended.
 pub(super) fn ending(run: &RunId) -> String {
     format!("its call is still being ended by run {run}")
 }
 
-/// Says why a task is blocked.
+/// Describes the reason why a task is blocked.
 pub(crate) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
     use taskpawl::model::BlockedReason as Reason;
     match reason {
@@ -182,7 +182,7 @@ fn asks(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -> String 
     if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
 }
 
-/// Returns the first few ids, and how many more there are.
+/// Joins the first ids, with a count of the rest.
 pub(super) fn some(ids: &[TaskId]) -> String {
     const MAX_SHOWN: usize = 5;
     let mut words: Vec<String> = ids.iter().take(MAX_SHOWN).map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal about tasks that wait for a decision, while the run goes on.
+//! Asks the person at the terminal about tasks that wait for a decision, while the run continues.
 
 use std::io::BufRead as _;
 use std::sync::Arc;
@@ -19,28 +19,29 @@ use crate::report::ReportPause;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style};
 
-/// Asks one question after the other on the terminal.
+/// Asks one question at a time on the terminal.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     paint: Paint,
     pause: Option<ReportPause>,
-    /// The PIN to type before the first decision, if one is needed.
+    /// The PIN to type before the first decision, if one is required.
     pin: Option<Pin>,
-    /// The typed lines; a question holds them until it is answered.
+    /// Typed lines. The lock is held for a whole question, so that questions do not mix.
     keyboard: Mutex<Keyboard>,
 }
 
-/// The lines that are typed.
+/// The lines typed by the person.
 #[derive(Debug, Default)]
 struct Keyboard {
-    /// Sent by a thread that reads for as long as the process lives; the end of the input ends it.
+    /// Sent by a thread that reads standard input until its end. It cannot be stopped, because a blocked read
+    /// cannot be cancelled.
     lines: Option<mpsc::UnboundedReceiver<String>>,
     is_at_end: bool,
-    /// The person has typed the PIN in this run.
+    /// Whether the PIN was already typed in this run.
     has_pin: bool,
 }
 
-/// The meaning of a typed line.
+/// The parsed meaning of a typed line.
 #[derive(Debug, PartialEq)]
 enum Typed {
     Verdict(ApprovalVerdict),
@@ -49,8 +50,8 @@ enum Typed {
 }
 
 impl Prompt {
-    /// Returns an approver that asks the person at the terminal; `None` where a program or an agent gives the command, or where a policy
-    /// requires a PIN that is not set. `pause` stops the output of the run during a question.
+    /// Returns an approver for the person at the terminal. `None` for programs and agents, or if a required
+    /// PIN is not set. `pause` stops the output of the run during a question.
     pub(crate) fn of_person(app: &App, pause: Option<ReportPause>) -> Option<Arc<dyn Approver>> {
         if !app.terminal().can_ask() || *app.caller() != Caller::Person {
             return None;
@@ -72,6 +73,7 @@ impl Prompt {
     }
 
     async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> ApprovalVerdict {
+        // A line typed before the question was visible must not answer it.
         keyboard.forget();
         say(&shown!["\n", question::text(request, Extent::Short, self.paint)]);
         loop {
@@ -90,11 +92,12 @@ impl Prompt {
         }
     }
 
-    /// Asks for the PIN, once in a run, and tells whether it was right.
+    /// Asks for the PIN once in a run, and returns whether it was correct.
     async fn has_pin(&self, keyboard: &mut Keyboard) -> bool {
         let Some(pin) = self.pin.as_ref().filter(|_| !keyboard.has_pin) else { return true };
         say(&"  PIN: ".into());
         let typed = keyboard.hidden_line().await.unwrap_or_default();
+        // Checking a PIN is slow on purpose, and would block the only thread of the run.
         let (pin, checked) = (pin.clone(), tokio::task::spawn_blocking);
         let checked = checked(move || pin.check(typed.trim_end())).await;
         match checked {
@@ -117,7 +120,7 @@ impl Prompt {
         shown![options, "  ", Shown::joined(choices, "  "), ": "]
     }
 
-    /// Returns the whole question and the effect of each choice.
+    /// Returns the full question and the effect of each choice.
     fn explained(&self, request: &ApprovalRequest) -> Shown {
         let whole = question::text(request, Extent::Full, self.paint);
         let is_new = whole != question::text(request, Extent::Short, self.paint);
@@ -142,6 +145,7 @@ impl Prompt {
 impl Approver for Prompt {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalVerdict {
         let mut keyboard = self.keyboard.lock().await;
+        // A background process that reads from the terminal is stopped by SIGTTIN, and its run with it.
         if keyboard.is_at_end || !is_in_foreground() {
             return ApprovalVerdict::Skip;
         }
@@ -152,7 +156,7 @@ impl Approver for Prompt {
     }
 }
 
-/// The terminal while a question is on it.
+/// Holds back the output of the run while a question is on the terminal.
 struct Stage<'a> {
     pause: Option<&'a ReportPause>,
     is_answered: bool,
@@ -169,6 +173,7 @@ impl<'a> Stage<'a> {
 
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
+        // Also dropped when the run cancels the question, because the task was decided elsewhere.
         if !self.is_answered {
             say(&"\n  (no longer asked)\n".into());
         }
@@ -186,7 +191,7 @@ impl Keyboard {
         }
     }
 
-    /// As [`line`](Self::line), without echo.
+    /// Reads a line without echo.
     async fn hidden_line(&mut self) -> Option<String> {
         let terminal = terminal();
         let hidden = terminal.as_ref().and_then(|terminal| Hidden::begin(terminal, false));
@@ -219,7 +224,7 @@ fn read_lines() -> mpsc::UnboundedReceiver<String> {
             }
         }
     };
-    // Without a thread there is no input, which is the end of it.
+    // If no thread can be started, the dropped sender acts as the end of the input.
     drop(std::thread::Builder::new().name("taskpawl-keyboard".to_owned()).spawn(read));
     lines
 }
@@ -228,6 +233,7 @@ fn typed(line: &str, request: &ApprovalRequest) -> Typed {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
     let option = option_of(line, &request.options);
+    // An option may be called `no` or `skip`: the options of the task take precedence over these words.
     match word.to_lowercase().as_str() {
         "r" | "reject" | "n" | "no" if option.is_none() => {
             Typed::Verdict(ApprovalVerdict::Reject { reason: rest.map(str::to_owned) })
@@ -243,7 +249,7 @@ fn approve(answer: Option<&str>) -> ApprovalVerdict {
     ApprovalVerdict::Approve { answer: answer.map(|answer| Value::String(answer.to_owned())), args: None }
 }
 
-/// Returns the option that a line names: by its number or by its whole text.
+/// Returns the option that a line names, by its text or else by its number.
 fn option_of<'a>(line: &str, options: &'a [String]) -> Option<&'a str> {
     let by_number = line.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
     let option = options.iter().find(|option| option.as_str() == line).or(by_number);
@@ -251,7 +257,7 @@ fn option_of<'a>(line: &str, options: &'a [String]) -> Option<&'a str> {
 }
 
 fn say(text: &Shown) {
-    // Without a readable question there is no answer: it stays open.
+    // A question that cannot be printed is not answered and stays open.
     let _ = write_err(text);
 }
 

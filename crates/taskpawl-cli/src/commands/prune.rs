@@ -32,7 +32,7 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// Removes what old runs left.
+/// Removes data of old runs.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = if args.dry_run { app.reader()? } else { app.writer()? };
     let options = PruneOptions { older_than: args.older_than, quota: args.quota, dry_run: args.dry_run };
@@ -48,14 +48,14 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(format!("{}\n", said(&report, args.dry_run)))
 }
 
-/// Keeps the output within the quota of the configuration, if there is one, and says what that removed.
+/// Prunes output down to the quota of the configuration, and reports the removal.
 pub(super) fn keep_quota(app: &App, plans: &Taskpawl) -> Result<(), CliError> {
     let Some(quota) = app.config()?.output_quota else { return Ok(()) };
     let options = PruneOptions { quota: Some(quota), ..PruneOptions::default() };
     match plans.engine().prune(&options) {
         Ok(report) if report.is_empty() => {}
         Ok(report) => app.out().remark(&format!("{}: the quota is {}", said(&report, false), size(quota))),
-        // The run is over and recorded; that it left more than it should must not look as if it had failed.
+        // Only a warning: the run has ended and is recorded, and must not look failed.
         Err(error) => app.out().warn(&format!("the output could not be kept within its quota: {error}")),
     }
     Ok(())
@@ -82,7 +82,7 @@ fn said(report: &PruneReport, is_dry: bool) -> String {
     if parts.is_empty() { "nothing to remove".to_owned() } else { format!("{done} {}", parts.join(", ")) }
 }
 
-/// Returns a number of bytes for people.
+/// Formats a number of bytes for people.
 pub(super) fn size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {

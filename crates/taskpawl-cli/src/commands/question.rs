@@ -1,4 +1,4 @@
-//! How a question looks that a task asks before it starts.
+//! Output of the question that a task asks before it starts, and the check of the caller who decides.
 
 use std::fmt::Write as _;
 
@@ -16,23 +16,23 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, style};
 
-/// How many characters of an argument are shown where not all of it is.
+/// Number of characters of an argument that the short form shows.
 const MAX_SHOWN: usize = 200;
 
-/// How many calls and elements are shown where not all are.
+/// Number of calls and elements that the short form shows.
 const MAX_LISTED: usize = 10;
 
-/// How much of a question is shown.
+/// Amount of detail of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Everything that would run, whole.
+    /// Every call with all its arguments.
     Full,
-    /// As much as can be taken in; what is missing is counted.
+    /// As much as a person can read at once, with a count of the rest.
     Short,
 }
 
-/// Refuses to decide for a program that a task runs: it is known by its environment, and by what it descends from. It is no
-/// wall: that takes a sandbox.
+/// Refuses decisions by programs of a task. They are recognized by their environment and their ancestors.
+/// This is no security boundary: that takes a sandbox.
 pub(crate) fn refuse_within_call(app: &App, by: &'static str) -> Result<(), CliError> {
     if is_within_call(app) {
         Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into())
@@ -41,25 +41,27 @@ pub(crate) fn refuse_within_call(app: &App, by: &'static str) -> Result<(), CliE
     }
 }
 
-/// Returns whether a program asks that a task runs.
+/// Returns whether the caller was started by a task.
 pub(crate) fn is_within_call(app: &App) -> bool {
+    // A program can clear its environment, but it cannot change its ancestors.
     app.environment().text("TASKPAWL_TASK").is_some() || taskpawl::is_below_supervisor()
 }
 
-/// Returns every command on the plan, for one that may take an approval away but adds no calls.
+/// Returns a manager for all commands, including those that can withdraw an approval. Inside a call it
+/// records the origin `agent`.
 pub(crate) fn manager(app: &App) -> Result<Manager, CliError> {
     let manager = app.manager()?.clone();
     Ok(if is_within_call(app) { manager.with_origin(Origin::Agent) } else { manager })
 }
 
-/// Refuses to decide for anybody but a person at a terminal, who also types the PIN where there is one. That programs of a run do not
-/// decide is told apart.
+/// Refuses decisions by anyone but a person at a terminal, and asks for the PIN if one is set. Programs of a
+/// run get an error of their own.
 pub(crate) fn refuse_without_person(app: &App, by: &'static str) -> Result<(), CliError> {
     refuse_other_callers(app, by)?;
     crate::pin::ask(app, by)
 }
 
-/// As [`refuse_without_person`], without the PIN.
+/// Like [`refuse_without_person`], without the PIN.
 pub(crate) fn refuse_other_callers(app: &App, by: &'static str) -> Result<(), CliError> {
     refuse_within_call(app, by)?;
     match app.caller() {
@@ -69,7 +71,7 @@ pub(crate) fn refuse_other_callers(app: &App, by: &'static str) -> Result<(), Cl
     }
 }
 
-/// Returns a question with everything that would run.
+/// Formats a question with everything that would run.
 pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> Shown {
     let mut text = paint.style(style::BOLD, &clean(request.task.as_str()));
     if request.name != request.task.as_str() {
@@ -111,7 +113,7 @@ fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, exten
     if let Some(sandbox) = &call.sandbox {
         let _ = writeln!(text, "    asks of the sandbox: {}", revealed_line(&wishes(sandbox)));
     }
-    // The reason names one.
+    // The reason already names the value if it is the only one.
     let deciding: Vec<_> = call.untrusted.iter().filter(|value| !value.is_data).collect();
     for value in deciding.iter().filter(|_| deciding.len() > 1) {
         let _ = writeln!(text, "    {}", revealed_line(&value.to_string()));
@@ -127,7 +129,7 @@ fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, exten
     }
 }
 
-/// Says what a call asks of the sandbox.
+/// Lists the sandbox exceptions that a call asks for.
 fn wishes(sandbox: &SandboxRequest) -> String {
     let net = sandbox.net.then(|| "the network".to_owned());
     let paths =
@@ -136,7 +138,7 @@ fn wishes(sandbox: &SandboxRequest) -> String {
     all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Text of several lines keeps them; everything else is JSON.
+/// Appends an argument. Text of several lines keeps its lines, any other value is JSON.
 fn argument(text: &mut Shown, name: &str, value: &Value, extent: Extent) {
     let lines = value.as_str().filter(|text| text.trim_end().contains('\n'));
     let shown = lines.map_or_else(|| value.to_string(), str::to_owned);
@@ -144,6 +146,7 @@ fn argument(text: &mut Shown, name: &str, value: &Value, extent: Extent) {
         Extent::Full => (shown, 0),
         Extent::Short => shortened(&shown),
     };
+    // Invisible and direction-changing characters are escaped, so that a command cannot look harmless.
     let shown = revealed(&shown);
     if shown.contains('\n') {
         let _ = writeln!(text, "    {name}:");
@@ -180,7 +183,7 @@ fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
     }
 }
 
-/// Returns what decides about a question.
+/// Returns the commands that decide the question.
 pub(crate) fn advice(id: &TaskId, options: &[String]) -> Vec<Advised> {
     Advice::decisions(id, options).into_iter().map(Advised::from).collect()
 }

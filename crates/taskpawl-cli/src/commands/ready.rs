@@ -23,10 +23,10 @@ pub(crate) struct Args {
     page: PageArgs,
 }
 
-/// How many are named of those that wait for a decision, and of those that no run here can take.
+/// Number of tasks that each remark names.
 const MAX_NAMED: usize = 5;
 
-/// Lists what is ready.
+/// Lists ready tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let (limit, offset) = (args.page.limit(app)?, args.page.offset);
     let manager = app.reader()?.manager();
@@ -43,7 +43,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What no run here can take is nothing to be done now, but somebody could help it.
+/// Reports ready tasks that no run can take here, with the command that explains the remedy.
 fn remark_on_unrunnable(app: &App, nobody: &[UnrunnableTask]) -> Result<(), CliError> {
     for task in nobody.iter().take(MAX_NAMED) {
         let mut commands = vec![Advice::explain(&task.task).into()];
@@ -61,7 +61,7 @@ fn remark_on_unrunnable(app: &App, nobody: &[UnrunnableTask]) -> Result<(), CliE
     Ok(())
 }
 
-/// What waits for a decision is not ready, but somebody who asks what there is to do could decide.
+/// Reports tasks that wait for a decision. They are not ready, but the reader may be able to decide.
 fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
     let waiting = manager.waiting_for_decision()?;
     for task in waiting.iter().take(MAX_NAMED) {

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// Rejects.
+/// Rejects tasks that wait for approval.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     question::refuse_without_person(app, "reject")?;
     print::tasks(app, &app.manager()?.reject(&args.ids, args.reason.clone())?)

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     ids: Vec<String>,
 }
 
-/// Gives tasks back.
+/// Releases the claims on tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     print::tasks(app, &app.manager()?.release(&args.ids)?)
 }

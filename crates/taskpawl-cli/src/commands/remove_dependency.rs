@@ -15,7 +15,7 @@ pub(crate) struct Args {
     edge: EdgeArgs,
 }
 
-/// Removes a dependency.
+/// Removes the dependency and prints the task that had it.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let id = question::manager(app)?.remove_dependency(&args.edge.id, &args.edge.on)?;
     print::task(app, &id)

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     lease: LeaseArgs,
 }
 
-/// Renews a claim.
+/// Renews the lease of a claim.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let id = app.manager()?.renew(&args.id, args.lease.duration(app)?)?;
     print::task(app, &id)

@@ -21,10 +21,10 @@ pub(crate) struct Args {
     cascade: bool,
 }
 
-/// The states of tasks that `--only` finds.
+/// Statuses that `--only` selects from.
 const FROM: &[Status] = &[Status::Done, Status::Failed, Status::Cancelled, Status::Skipped];
 
-/// Starts tasks again.
+/// Reopens finished tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {

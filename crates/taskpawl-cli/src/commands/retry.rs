@@ -24,10 +24,10 @@ pub(crate) struct Args {
     cascade: bool,
 }
 
-/// The states of tasks that `--only` finds.
+/// Statuses that `--only` selects from.
 const FROM: &[Status] = &[Status::Failed];
 
-/// Starts tasks again.
+/// Retries failed tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
-/// Runs everything that is ready.
+/// Runs all ready tasks, after applying the plan of `--plan`.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(app, args);
@@ -77,7 +77,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     running::run(app, &plans, What::Ready(only), &args.run)
 }
 
-/// Says what would be run.
+/// Prints a forecast instead of running.
 fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let mut options = ForecastOptions {
         only: args.only.clone(),
@@ -90,7 +90,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         args.takes.refuse_without_plan()?;
         let plans = forecaster(app, args)?;
         let mut found = plans.manager().forecast(&options)?;
-        // The command that was asked about says what it is restricted to.
+        // The user already chose the scope, so the suggested command gets the same `--only`.
         for action in found.next_actions.iter_mut().filter(|action| action.advice().is_run()) {
             *action = Advice::run_ready(&args.only).into();
         }
@@ -110,13 +110,13 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let told = NotifyProgram::of_file(&manager, &file.name, &file.plan.notify);
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
     let mut found = found.map_err(|error| file.placed(&manager, error))?;
-    // What is not applied cannot be asked about.
+    // The forecast plan is not in the store, so commands on its tasks would fail.
     found.next_actions = vec![Advice::run_ready(&args.only).into()];
     forecast::print(app, found, words(args), told.as_slice())
 }
 
-/// Returns the store as the run would see it that is only talked about: what asks depends on how its programs are held. Without a
-/// project it is an empty one.
+/// Opens the store as the run would. The sandbox matters, because it decides which calls ask for approval.
+/// Without a project the store is empty.
 fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     if let Err(CliError::Placement(PlacementError::NoProject { .. })) = app.place() {
         app.out().remark("there is no project here; compared with an empty store");
@@ -128,7 +128,7 @@ fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     Ok(plans)
 }
 
-/// Returns the words, beside its restriction, of the command that does what a dry run of these arguments shows.
+/// Returns the options of the command that runs the forecast, without its selection.
 fn words(args: &Args) -> Vec<String> {
     let plan = args.plan.iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
     let mut words: Vec<String> = plan.chain(args.takes.words()).collect();

@@ -1,4 +1,4 @@
-//! A run from the command line: its runtime, its signals, what is shown of it, and its exit code.
+//! A run from the command line: runtime, signals, output and exit code.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -66,14 +66,14 @@ impl RunArgs {
         options.flatten().chain(flags).chain(self.sandbox.words()).collect()
     }
 
-    /// Returns how many calls run at once.
+    /// Returns the number of calls that run at once.
     pub(super) fn jobs(&self, app: &App) -> Result<usize, CliError> {
         let jobs = self.jobs.or(app.config()?.jobs);
         Ok(RunOptions { jobs, ..RunOptions::default() }.jobs())
     }
 }
 
-/// Returns what a run of this program has.
+/// Returns the tools, capacities and jobs of a run of this program.
 pub(super) fn means(app: &App) -> Result<Means, CliError> {
     let tools = app.toolbox()?.registry().names().map(str::to_owned).collect();
     let config = app.config()?;
@@ -87,23 +87,23 @@ pub(super) fn means(app: &App) -> Result<Means, CliError> {
     })
 }
 
-/// What is run.
+/// Scope of a run.
 pub(super) enum What {
-    /// Everything that is ready, of these.
+    /// All ready tasks that match any of the selectors; all if there is none.
     Ready(Vec<Selector>),
-    /// One task.
+    /// One task, by id.
     Task(String),
 }
 
-/// How a run ended.
+/// End of a run.
 enum End {
-    /// By itself, or because it was asked to stop.
+    /// The run ended by itself, or after a request to stop.
     Run(Box<Result<RunSummary, RunError>>),
-    /// Somebody did not want to wait for that.
+    /// The third signal arrived before the run had ended.
     Left,
 }
 
-/// Runs tasks, shows it, and returns the exit code that tells how it stands.
+/// Runs tasks, shows the progress and returns the exit code.
 pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Result<ExitCode, CliError> {
     let format = format(app, args)?;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
@@ -120,10 +120,11 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(CliError::Runtime)?;
     let end = runtime.block_on(watch(plans, what, options, &mut signals));
-    // What still blocks a thread after somebody left is not waited for.
+    // After the third signal, threads in blocking calls are abandoned.
     runtime.shutdown_background();
     let End::Run(ended) = end else { return Ok(ExitCode::from(signals.exit)) };
     let mut summary = (*ended)?;
+    // The exit code of the signal wins: scripts check it to learn that the run was interrupted.
     if signals.has_come() {
         summary.exit = signals.exit;
     }
@@ -136,7 +137,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
     print(app, &summary, format)
 }
 
-/// Returns how a run goes: what the command line says, else the configuration.
+/// Returns the options of the run. Flags override the configuration.
 fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
     let options = configured(app)?;
     let most = if args.fail_fast { Some(1) } else { args.max_failures.map(|most| most as u64) };
@@ -150,7 +151,7 @@ fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
     })
 }
 
-/// Returns how runs go that no command line says anything about.
+/// Returns the run options of the configuration alone.
 pub(super) fn configured(app: &App) -> Result<RunOptions, CliError> {
     let config = app.config()?;
     let is_of_project = config.is_notify_of_project(app.environment());
@@ -168,7 +169,7 @@ pub(super) fn configured(app: &App) -> Result<RunOptions, CliError> {
     })
 }
 
-/// Returns the program that the file of the project names, if the user trusts that.
+/// Returns `run.notify` of the project's configuration, if the user trusts that file.
 fn trusted_notify(app: &App, config: &Config) -> Result<Vec<String>, CliError> {
     let (Some(file), Some(hash)) = (files(app.environment()).project, config.project_hash()) else {
         return Ok(Vec::new());
@@ -192,8 +193,7 @@ fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, Cl
     Ok(ExitCode::from(summary.exit))
 }
 
-/// Returns who is asked about tasks that wait for a decision: the person at the terminal, unless a program reads what the run
-/// says.
+/// Returns the approver: the person at the terminal, unless a program reads the output of the run.
 fn approver(app: &App, args: &RunArgs, reporter: Option<&Reporter>) -> Option<Arc<dyn Approver>> {
     let is_read_by_program = app.is_json() || args.format == Format::Ndjson;
     if is_read_by_program { None } else { Prompt::of_person(app, reporter.map(Reporter::pause)) }
@@ -217,7 +217,7 @@ fn format(app: &App, args: &RunArgs) -> Result<Format, CliError> {
     }
 }
 
-/// Returns who shows the run; nobody with `--quiet`, unless events are what was asked for.
+/// Returns the reporter. `--quiet` disables it, except for `ndjson`, where events are the result.
 fn reporter(app: &App, manager: &Manager, what: &What, format: Format) -> Result<Option<Reporter>, CliError> {
     let out = app.out();
     if out.is_quiet && format != Format::Ndjson {
@@ -228,7 +228,7 @@ fn reporter(app: &App, manager: &Manager, what: &What, format: Format) -> Result
     Ok(Some(Reporter::start(Options { format, paint, source: app.source()?, total, over })))
 }
 
-/// Returns how many tasks there are to run, and how many of them are over.
+/// Returns the number of tasks in the scope, and how many of them have finished.
 fn size(manager: &Manager, what: &What) -> Result<(u64, u64), CliError> {
     let only = match what {
         What::Ready(only) if only.is_empty() => {
@@ -260,14 +260,15 @@ async fn watch(plans: &Taskpawl, what: What, mut options: RunOptions, signals: &
     }
 }
 
-/// The signals that end a run: the first lets what runs end, the second kills it, the third does not wait for that.
+/// Signals that end a run. The first stops starting calls, the second kills running ones, the third does not
+/// wait for the kill.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     control: RunControl,
     requests: u32,
-    /// The exit code of the last one.
+    /// Exit code of the last signal.
     pub(super) exit: u8,
 }
 
@@ -283,17 +284,18 @@ impl Signals {
         })
     }
 
-    /// Returns whether there was one.
+    /// Returns whether a signal arrived.
     pub(super) fn has_come(&self) -> bool {
         self.requests > 0
     }
 
-    /// Asks the run to stop for each signal, and returns at the third.
+    /// Asks the run to stop once per signal, and returns at the third.
     pub(super) async fn escalate(&mut self) {
         while self.requests < 3 {
             let least = tokio::select! {
                 _ = self.interrupt.recv() => { self.exit = 130; self.requests + 1 }
-                // Whoever sends these does not wait for calls that may take minutes.
+                // The sender of these does not wait for calls that may take minutes, so they start at the
+                // second step.
                 _ = self.terminate.recv() => { self.exit = 143; (self.requests + 1).max(2) }
                 _ = self.hang_up.recv() => { self.exit = 129; (self.requests + 1).max(2) }
             };

@@ -22,9 +22,10 @@ pub(crate) struct Args {
     limit: Option<usize>,
 }
 
-/// Lists runs.
+/// Lists runs, the latest first.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
+    // One more than the limit is read, to learn whether more exist.
     let asked = if limit == 0 { 0 } else { limit + 1 };
     let manager = app.reader()?.manager();
     let mut runs = manager.runs(&RunFilter { limit: asked })?;
@@ -60,12 +61,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run as `--json` shows it.
+/// A run in the `--json` output.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
     run: RunRecord,
-    /// Whether it goes on is not on record: only its lock tells.
+    /// Not stored: whether the run is alive is known only from its liveness lock.
     state: RunState,
 }
 

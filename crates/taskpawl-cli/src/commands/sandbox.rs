@@ -1,4 +1,4 @@
-//! The flags by which a command says what programs may do.
+//! Command-line options for the restrictions on programs.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ enum Mode {
 }
 
 impl SandboxArgs {
-    /// Returns what programs may do: what the command line says, else the configuration.
+    /// Returns the sandbox settings. Flags override the configuration or add to it.
     pub(crate) fn settings(&self, app: &App) -> Result<SandboxSettings, CliError> {
         let mut settings = app.config()?.sandbox();
         match self.sandbox {
@@ -49,7 +49,8 @@ impl SandboxArgs {
             Some(Mode::Off) => settings.mode = SandboxMode::Off,
             None => {}
         }
-        // Paths open what is closed to file tools, too, which are held also without a sandbox.
+        // Allowed paths are accepted with `--sandbox off`, because they also open paths to the built-in file
+        // tools.
         if self.sandbox == Some(Mode::Off) && self.allow_net {
             let hint =
                 "leave `--sandbox off` out: `--allow-net` widens the sandbox, and may be all that is needed";
@@ -76,7 +77,8 @@ impl SandboxArgs {
     }
 }
 
-/// Returns the places that a flag names. One that is not there is most likely mistyped, and nothing can be allowed about it.
+/// Returns the paths of a flag. A missing path is refused: it is most likely mistyped, and no rule can be
+/// made for it.
 fn places(flag: &str, environment: &Environment, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let there = |path: &PathBuf| {
         let path = at_home(environment, path)?;
@@ -89,7 +91,7 @@ fn places(flag: &str, environment: &Environment, paths: &[PathBuf]) -> Result<Ve
     paths.iter().map(there).collect()
 }
 
-/// Returns the absolute path that words of a command line mean. Shells leave `~` alone in `--allow-read=~/x`, and for whoever quotes it.
+/// Returns the absolute path. Shells do not expand `~` in `--allow-read=~/x` or in quotes, so this does.
 fn at_home(environment: &Environment, path: &Path) -> Result<PathBuf, CliError> {
     match (path.strip_prefix("~"), environment.path("HOME")) {
         (Ok(rest), Some(home)) => Ok(home.join(rest)),

@@ -34,7 +34,7 @@ enum What {
     Event,
 }
 
-/// Prints a schema.
+/// Prints a JSON schema.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let schema = match args.what {
         What::Plan => schema::plan(),
@@ -48,7 +48,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&schema);
     }
-    // What is printed is a schema file: without an envelope.
+    // The output is a schema file, so `--json` adds no envelope to it.
     let text = crate::output::to_text(&schema, true).map_err(|error| CliError::Output(error.into()))?;
     out.print(&(text + "\n"))
 }

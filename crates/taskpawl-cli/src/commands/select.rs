@@ -1,4 +1,4 @@
-//! Which tasks a command over many is about.
+//! Selection of tasks for commands that accept several.
 
 use std::collections::BTreeSet;
 
@@ -25,15 +25,16 @@ pub(crate) struct Select {
     failed: bool,
 }
 
-/// Tasks that are named, or that were found.
+/// The selected tasks.
 pub(super) enum Selection {
     Tasks(Vec<String>),
-    /// Nothing fits; that is no error, because nobody named anything.
+    /// No task matches. This is no error, because no task was named.
     Nothing,
 }
 
 impl Select {
-    /// Returns the tasks. Found ones are only those in one of the states `from`.
+    /// Returns the selected tasks. A search only finds tasks with one of the statuses in `from`; named ids
+    /// are returned as they are.
     pub(super) fn find(&self, manager: &Manager, from: &[Status]) -> Result<Selection, CliError> {
         if !self.ids.is_empty() {
             return Ok(Selection::Tasks(self.ids.clone()));
@@ -44,13 +45,13 @@ impl Select {
     }
 }
 
-/// Says that there is nothing to do.
+/// Reports that nothing is selected.
 pub(super) fn nothing(app: &App) -> Result<ExitCode, CliError> {
     app.out().remark("no task is selected: nothing to do");
     print::tasks(app, &[])
 }
 
-/// Leaves out tasks that lie below others: a command that covers what is below reaches them anyway.
+/// Removes tasks below other selected ones, for commands that include subtasks.
 pub(super) fn topmost(manager: &Manager, ids: Vec<String>) -> Result<Vec<String>, CliError> {
     let tops = manager.read(|view| {
         let keys = ids.iter().map(|id| resolve(view, id)).collect::<Result<Vec<_>, _>>()?;

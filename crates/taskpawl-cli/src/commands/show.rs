@@ -31,7 +31,7 @@ pub(crate) struct Args {
     id: String,
 }
 
-/// A task with what its plan tells to whom.
+/// A task, with the programs that its plan notifies.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -40,10 +40,10 @@ struct Whole<'a> {
     notify: &'a [NotifyProgram],
 }
 
-/// What is said of a task about which nobody decided in time.
+/// Shown for a task whose approval expired without a decision.
 const OVER: &str = "the time to decide is over; the next run or command on it goes the way of its plan";
 
-/// Shows a task.
+/// Shows a task with its calls, results and notes.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let task = plans.get_task(&args.id)?;
@@ -66,7 +66,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(sheet)
 }
 
-/// Returns what a task asks, whole, with the commands that decide about it.
+/// Formats the full question of a task, with the commands that decide it.
 fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool) -> Result<Shown, CliError> {
     let paint = app.out().paint;
     let mut text = shown!["\n", paint.style(style::BOLD, "waits for a decision"), "\n"];
@@ -88,10 +88,10 @@ fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool
     Ok(text)
 }
 
-/// The text of a task, as it grows.
+/// The text of a task while it is built.
 struct Sheet<'a> {
     out: &'a Output,
-    /// The files of calls, which are as long as what was cut.
+    /// Output files of calls: they hold the full size of parts that were cut.
     output: &'a CallOutput,
     text: Shown,
 }
@@ -219,7 +219,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The result of a task with calls is that of its last call, which stands there.
+    /// The result of a task with calls is the result of its last call, which is already shown there.
     fn result(&mut self, task: &Task) {
         if let Some(result) = task.result.as_ref().filter(|_| task.metadata.tool_calls.is_empty()) {
             self.block("result", &plain(result));
@@ -262,7 +262,7 @@ fn cached(at: Timestamp) -> String {
     )
 }
 
-/// Returns which files changed while the task ran that it does not say it writes.
+/// Lists files that changed while the task ran, and that are not in its `writes`.
 fn changed_beyond(progress: &Progress) -> Option<String> {
     let files = &progress.changed_beyond;
     let unknown = progress.changes_unknown.as_ref().map(|unknown| format!(" ({unknown})"));
@@ -276,13 +276,13 @@ fn decided(granted: &Granted) -> String {
     format!("approved by {} at {}{edited}{answer}", granted.by, format_time(granted.at))
 }
 
-/// Returns how far a loop is.
+/// Returns the progress of a loop.
 fn rounds(task: &Task) -> Option<String> {
     let most = task.options.get("repeat")?.get("max")?;
     (task.progress.round > 0).then(|| format!("{} of at most {most} are over", task.progress.round))
 }
 
-/// Returns how often a call was started, where that says something, and when it is started again.
+/// Returns the number of starts, if there were several, and the time of the next one.
 fn starts(call: &ToolCall) -> Option<String> {
     let again = call.due.map(|due| format!("again at {}", format_time(due)));
     let starts =
@@ -292,12 +292,13 @@ fn starts(call: &ToolCall) -> Option<String> {
     (call.attempts > 1 || call.due.is_some()).then(|| said.join(", "))
 }
 
-/// The ways to the whole of a part that was cut.
+/// Hint for reading a part that was cut.
 const WAYS_OUT: &str = "`keep: 4MiB` on the call keeps more, `| partial` in an expression reads what is kept";
 
-/// Says which parts of a result were cut, and how much of each is there.
+/// Describes the parts of a result that were cut, with the kept size of each.
 fn cut_parts(call: &ToolCall, output: &CallOutput, task: &TaskId) -> Vec<String> {
     let Some(result) = &call.result else { return Vec::new() };
+    // The empty pointer means that the whole result was replaced, so parts inside of it no longer exist.
     let is_stand_in = call.cut.iter().any(String::is_empty);
     let parts = call.cut.iter().filter(|pointer| !is_stand_in || pointer.is_empty());
     let line = |pointer: &String| {
@@ -309,7 +310,7 @@ fn cut_parts(call: &ToolCall, output: &CallOutput, task: &TaskId) -> Vec<String>
     parts.map(line).collect()
 }
 
-/// Returns how many bytes of a part are there. Of a result that is kept in a file these are its head and its tail.
+/// Returns the kept bytes of a part. A result in a file keeps its head and tail.
 fn shown_bytes(result: &Value, pointer: &str) -> u64 {
     let of = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len) as u64;
     if pointer.is_empty() {
@@ -318,7 +319,7 @@ fn shown_bytes(result: &Value, pointer: &str) -> u64 {
     result.pointer(pointer).map_or(0, of)
 }
 
-/// Returns how many bytes there were, where that is known.
+/// Returns the full size of a part in bytes, if known.
 fn whole_bytes(call: &ToolCall, output: &CallOutput, task: &TaskId, pointer: &str) -> Option<u64> {
     if pointer.is_empty() {
         return call.result.as_ref()?.get("bytes")?.as_u64();
@@ -333,7 +334,7 @@ fn list(ids: &[TaskId]) -> Option<String> {
     (!ids.is_empty()).then(|| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns a value without the quotes of a text, and a list of texts with commas.
+/// Formats a value: strings without quotes, and lists of strings with commas.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -21,10 +21,10 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// The states of tasks that `--only` finds.
+/// Statuses that `--only` selects from.
 const FROM: &[Status] = &[Status::Todo, Status::Blocked, Status::Failed];
 
-/// Skips tasks.
+/// Skips tasks and their subtasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {

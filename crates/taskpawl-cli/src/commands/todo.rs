@@ -73,7 +73,7 @@ enum What {
     Ack(todo_queue::AckArgs),
 }
 
-/// A checklist as `--json` shows it.
+/// Result of `todo clear` in `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Cleared<'a> {
@@ -81,7 +81,7 @@ struct Cleared<'a> {
     items: usize,
 }
 
-/// Does something with to-do lists.
+/// Runs a command on to-do lists.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::Help { tool } => help(app, tool),
@@ -96,12 +96,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Reads the name of a dialect.
+/// Parses the name of a dialect.
 pub(super) fn dialect(word: &str) -> Result<Dialect, String> {
     Dialect::from_word(word).ok_or_else(|| unknown_dialect(word, &Dialect::WORDS))
 }
 
-/// Says that no dialect is called so, and which `words` there are.
+/// Returns the error for an unknown dialect, with the valid `words`.
 pub(super) fn unknown_dialect(word: &str, words: &[&str]) -> String {
     let near = nearest(word, words.iter().copied());
     let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
@@ -120,7 +120,7 @@ fn help(app: &App, tool: &str) -> Result<ExitCode, CliError> {
     app.out().print(&text)
 }
 
-/// Writes a guide. What somebody else wrote there is not replaced without being asked for.
+/// Writes a guide. An existing file with other content is replaced only with `--force`.
 fn write_guide(
     app: &App,
     dialect: Dialect,
@@ -154,7 +154,7 @@ fn write_guide(
     app.out().print(format!("{}\n", clean(&path.to_string_lossy())))
 }
 
-/// Returns the checklist that is meant: that of a scope, or the one that changed last.
+/// Returns the checklist of a scope, or the one that changed last.
 pub(super) fn checklist(
     app: &App,
     plans: &Taskpawl,

@@ -1,4 +1,4 @@
-//! `todo promote`: items of a list become tasks of the plan.
+//! `todo promote`: makes tasks of list items.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,14 +52,14 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// A list with whose it is.
+/// A list, with its dialect and scope.
 struct Found {
     dialect: Dialect,
     scope: String,
     items: Vec<Item>,
 }
 
-/// Makes tasks of items.
+/// Makes tasks of items, after a confirmation.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let Found { dialect, scope, items } = found(app, args)?;
     let chosen = chosen(&items, &args.items)?;
@@ -85,10 +85,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     print(app, &promotion.make(app.manager()?)?)
 }
 
-/// What is said of an item that is a task already.
+/// Marks an item that is already a task.
 const WAS: &str = "  (was promoted before)";
 
-/// Says what would become a task, and what would be refused.
+/// Lists the items that would become tasks.
 fn preview(app: &App, promotion: &Promotion<'_>) -> Result<ExitCode, CliError> {
     let before = promotion.preview(&apply::preview_manager(app)?)?;
     for (place, was) in promotion.chosen.iter().zip(before) {
@@ -98,7 +98,7 @@ fn preview(app: &App, promotion: &Promotion<'_>) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the list that is meant.
+/// Returns the list that the options name.
 fn found(app: &App, args: &Args) -> Result<Found, CliError> {
     let scope = args.scope.clone().or_else(|| app.environment().text("TASKPAWL_SCOPE"));
     let lists = todo_lists::builder_for(app, args.root.as_deref())?.build();
@@ -119,6 +119,7 @@ fn of(app: &App, lists: &Lists, dialect: Dialect, scope: Option<String>) -> Resu
             let Some(list) = list else {
                 return Ok(Found { dialect, scope: scope.unwrap_or_default(), items: Vec::new() });
             };
+            // The dialect reads its items through `lists`, so the stored checklist is loaded into them first.
             todo_lists::mirror(lists, plans);
             list.scope
         }
@@ -138,7 +139,7 @@ fn out_of_reach() -> CliError {
     CliError::usage_with(message, hint)
 }
 
-/// Returns the list that a scope has, of whichever dialect it is.
+/// Returns the list of a scope in any dialect. Lists in several dialects are ambiguous and refused.
 fn of_any(app: &App, lists: &Lists, scope: &str) -> Result<Found, CliError> {
     todo_lists::mirror(lists, app.reader()?);
     let mut all = Vec::new();
@@ -159,7 +160,7 @@ fn of_any(app: &App, lists: &Lists, scope: &str) -> Result<Found, CliError> {
     }))
 }
 
-/// Returns the items of a scope; none where no list of this dialect can be called so.
+/// Returns the items of a scope. A scope that is not valid in this dialect has none.
 fn items_if_any(lists: &Lists, dialect: Dialect, scope: &str) -> Result<Vec<Item>, CliError> {
     let items = lists.items(dialect, scope);
     if matches!(items, Err(ListError::Scope { .. } | ListError::NoFolder)) {
@@ -186,13 +187,13 @@ fn chosen(items: &[Item], names: &[String]) -> Result<Vec<usize>, CliError> {
     })
 }
 
-/// Asks whether the items that were shown shall become tasks.
+/// Asks for confirmation of the listed items.
 fn is_wanted(app: &App, items: usize) -> Result<bool, CliError> {
     if !app.terminal().can_ask() || app.is_json() {
         let hint = "`--dry-run` shows the items, `--yes` makes the tasks";
         return Err(CliError::usage_with("nobody can be asked here whether these become tasks", hint));
     }
-    // Without the question nobody can answer it, and then the answer is no.
+    // If the question cannot be printed, the answer is no.
     let asked = write_err(&format!("Make {} of these? [y/N] ", count(items as u64, "task")).into());
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);

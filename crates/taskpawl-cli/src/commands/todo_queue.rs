@@ -1,4 +1,4 @@
-//! The queues of agents, one command for each operation.
+//! Commands for the queues of agents, one per operation.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::output::to_text;
 use crate::todo_lists;
 
-/// Examples for the help of a command.
+/// Formats examples for the help of a command.
 macro_rules! examples {
     ($($line:literal),+) => {
         concat!("Examples:", $("\n  taskpawl ", $line),+)
@@ -94,7 +94,7 @@ pub(crate) struct AckArgs {
     queue: LookArgs,
 }
 
-/// Does one operation on a queue.
+/// Executes one queue operation.
 pub(crate) fn run(app: &App, command: &QueueCommand) -> Result<ExitCode, CliError> {
     match command {
         QueueCommand::Lpush(args) => operate(app, &args.queue, "lpush", json!({"item": args.item})),
@@ -108,7 +108,7 @@ pub(crate) fn run(app: &App, command: &QueueCommand) -> Result<ExitCode, CliErro
     }
 }
 
-/// Says that the work on an item is done.
+/// Acknowledges a popped item, so that it is not delivered again.
 pub(super) fn acknowledge(app: &App, args: &AckArgs) -> Result<ExitCode, CliError> {
     operate(app, &args.queue, "ack", json!({"receipt": args.receipt}))
 }
@@ -126,7 +126,7 @@ fn operate(app: &App, queue: &LookArgs, operation: &str, mut args: Value) -> Res
     out.print(&(text + "\n"))
 }
 
-/// Calls the tool of the dialect and returns what it answers.
+/// Calls the tool of the dialect and returns its answer.
 fn call(app: &App, root: Option<&Path>, args: Value) -> Result<Value, CliError> {
     let lists = todo_lists::builder_for(app, root)?.build();
     let tool = lists.tools(Dialect::Queue).pop().expect("BUG: the dialect has a tool");

@@ -88,14 +88,14 @@ enum What {
     },
 }
 
-/// A tool as it is shown.
+/// A tool in the `--json` output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
     #[serde(flatten)]
     spec: &'a ToolSpec,
     source: ToolSource,
-    /// False where nobody trusts the project that describes it.
+    /// False if the project that describes the tool is not trusted.
     usable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     argv: Option<Vec<String>>,
@@ -103,7 +103,7 @@ struct Shown<'a> {
     output_bytes: Option<u64>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Called<'a> {
@@ -113,7 +113,7 @@ struct Called<'a> {
     call: &'a ToolCall,
 }
 
-/// Shows tools, or calls one.
+/// Lists, shows or calls tools.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::List { connect } => list(app, *connect),
@@ -213,7 +213,7 @@ fn show(app: &App, name: &str) -> Result<ExitCode, CliError> {
     out.print(text)
 }
 
-/// Returns a line for each field that a schema describes.
+/// Returns a table with one line per field of a schema.
 fn fields(schema: &Value) -> Option<Table> {
     let properties = schema["properties"].as_object().filter(|properties| !properties.is_empty())?;
     let mut table = Table::new(3);
@@ -234,7 +234,7 @@ fn fields(schema: &Value) -> Option<Table> {
     Some(table)
 }
 
-/// Keywords of a schema that say which values there are.
+/// Schema keywords that restrict a value.
 const BOUNDS: &[&str] = &[
     "pattern",
     "format",
@@ -250,7 +250,7 @@ const BOUNDS: &[&str] = &[
     "uniqueItems",
 ];
 
-/// Returns what a field means, and what its values are bound to.
+/// Returns the description of a field with its restrictions.
 fn described(field: &Value) -> String {
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let bound = |name: &&str| Some(format!("{name} {}", value(field.get(*name)?)));
@@ -276,14 +276,15 @@ fn kind(field: &Value) -> String {
     }
 }
 
-/// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
+/// Runs the call as a task in a store in memory, so that policy, limits and sandbox apply as to calls of
+/// plans.
 fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
     calls::require_tool(app, name)?;
     let known = app.toolbox()?.registry().get(name);
     let is_known = known.is_some();
     let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
     let new = NewCall { id: None, spec: spec.into() };
-    // One that answers wrong arguments itself is tried with whatever there is: the answer is what somebody wants to see.
+    // A tool that validates its arguments itself is called with any: its answer is more useful than ours.
     if known.is_some_and(|tool| tool.tool().policy_args().is_none()) {
         calls::check_all(app, std::slice::from_ref(&new))?;
     }
@@ -306,12 +307,13 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
         let message = format!("no tool `{name}` is known here: {}", lack.why);
         return Err(CliError::usage_with(message, Hint::from(lack.advice).text(" says more")));
     }
+    // The files are deleted when this function returns, so the result must not refer to them.
     call.result = call.result.take().map(|result| whole(result, files.path()));
     print(app, name, &Called { tool: name, task_status: task.status, call })?;
     Ok(ExitCode::from(left))
 }
 
-/// Returns a result with what it leaves to `files`, which go when the call is over. What cannot be read stays cut.
+/// Returns the result with the content of its files. A file that cannot be read leaves its part cut.
 fn whole(mut result: Value, files: &Path) -> Value {
     let file = |result: &Value, field: &str| {
         let path = PathBuf::from(result[field].as_str()?);
@@ -337,7 +339,7 @@ fn whole(mut result: Value, files: &Path) -> Value {
     result
 }
 
-/// Says on standard error what the call says while it runs.
+/// Prints progress and warnings of the call on standard error.
 #[derive(Debug)]
 struct Listener;
 

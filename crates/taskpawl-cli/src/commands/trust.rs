@@ -17,7 +17,7 @@ use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 use crate::trust::{self, Trusted};
 
-/// What of a project describes servers, beside its configuration.
+/// File of a project that describes MCP servers, besides the configuration.
 const SERVERS: &str = ".mcp.json";
 
 /// Trust the files of this project that describe tools or servers
@@ -49,18 +49,18 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// A file that may be trusted.
+/// A file that can be trusted.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedFile {
     file: PathBuf,
-    /// `trusted`, `changed` since it was, or `untrusted`.
+    /// `trusted`, `changed` (since it was trusted) or `untrusted`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
 }
 
-/// Trusts files, or shows which are trusted.
+/// Trusts files, removes trust, or lists the status.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let directory = &app.environment().directory;
     let named: Vec<PathBuf> = args.files.iter().map(|file| directory.join(file)).collect();
@@ -111,7 +111,7 @@ fn remove(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows every file whole, and records what was shown.
+/// Shows each file in full, and trusts the content as shown.
 fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliError> {
     let out = app.out();
     let mut hashes = Vec::new();
@@ -120,6 +120,7 @@ fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliErro
         let bytes = read_bytes(file).map_err(failed)?;
         let name = out.paint_err.style(style::BOLD, &clean(&file.to_string_lossy()));
         say(&shown![name, "\n", revealed(&String::from_utf8_lossy(&bytes)), "\n"]);
+        // Hashed from the bytes that were shown: a file that changes during the question is not trusted.
         hashes.push(taskpawl::tools::content_hash(&bytes));
     }
     if !is_sure && !is_wanted(files.len()) {
@@ -135,13 +136,13 @@ fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliErro
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks the person at the terminal, whatever the streams are.
+/// Asks on the controlling terminal, even if the standard streams are redirected.
 fn is_wanted(count: usize) -> bool {
     let what = if count == 1 { "this file" } else { "these files" };
     let Ok(mut terminal) = fs::OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         return false;
     };
-    // Without the question nobody can answer it, and then the answer is no.
+    // If the question cannot be printed, the answer is no.
     let question = Shown::from(format!("Trust {what}, to run what is described there? [y/N] "));
     let asked = terminal.write_all(question.as_str().as_bytes());
     let mut line = String::new();
@@ -150,7 +151,7 @@ fn is_wanted(count: usize) -> bool {
 }
 
 fn say(text: &Shown) {
-    // Who cannot read it will not say yes.
+    // A reader who does not see the file will not confirm it.
     let _ = write_err(text);
 }
 
@@ -164,8 +165,8 @@ fn describing(app: &App) -> Vec<PathBuf> {
     config.into_iter().chain(servers.is_file().then_some(servers)).collect()
 }
 
-/// Returns whether a configuration describes a tool or a server, and not only says how often something runs at once. What cannot be
-/// read describes whatever it likes.
+/// Returns whether a configuration describes a tool, a server or a notify program. Mere limits on concurrency need
+/// no trust. A file that cannot be read or parsed may describe anything, so it counts as one that does.
 fn describes(file: &Path) -> bool {
     let Ok(text) = read_file(file) else { return true };
     let Ok(table) = DeTable::parse(&text) else { return true };

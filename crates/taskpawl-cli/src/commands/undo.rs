@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::shown::{Shown, shown};
 use crate::text::style;
 
-/// How many changes and tasks are shown; the rest is counted.
+/// Number of changes and tasks that are listed; the rest is counted.
 const MAX_SHOWN: usize = 20;
 
 /// Take back what a command did: everything that it changed is as it was before
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-/// Takes a command back.
+/// Undoes a command, or previews that.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
     if args.dry_run {
@@ -71,7 +71,7 @@ fn report(app: &App, manager: &Manager, undone: &Undone) -> Result<ExitCode, Cli
     }
 }
 
-/// Returns what the command had done, and how things are again.
+/// Formats the undone changes and the restored tasks.
 fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<Shown, CliError> {
     let mut text = changes(out, manager, undone, "undid")?;
     for id in undone.restored.iter().take(MAX_SHOWN) {
@@ -87,14 +87,14 @@ fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<Shown, CliE
     Ok(text)
 }
 
-/// Returns the changes that the command had made.
+/// Formats the changes that the command had made.
 fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Result<Shown, CliError> {
     let after = undone.first.saturating_sub(1);
     let count = usize::try_from(undone.last - after).unwrap_or(usize::MAX);
     let filter = HistoryFilter { after, limit: count.min(MAX_SHOWN), ..HistoryFilter::default() };
     let mut entries = manager.find_history(&filter)?;
     for entry in &mut entries {
-        // That goes without saying here.
+        // Every entry is undone here, so a note on each would be noise.
         entry.undone_by = None;
     }
     let mut text = shown![word, "\n", history::lines(out, &entries)];

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     fields: FieldArgs,
 }
 
-/// Changes a task.
+/// Changes the fields or the status of a task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let fields = args.to_map()?;
     match args.status {
@@ -78,6 +78,7 @@ impl Args {
         if !self.needs.is_empty() {
             fields.insert("dependencies".to_owned(), json!(self.needs));
         }
+        // `null` removes a field, as in a plan file.
         fields.extend(self.unset.iter().map(|field| (field.clone(), Value::Null)));
         Ok(fields)
     }

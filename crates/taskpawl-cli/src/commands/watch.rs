@@ -39,7 +39,7 @@ pub(crate) struct Args {
     since: Option<u64>,
 }
 
-/// Shows the plan.
+/// Shows the plan once, as a stream of changes, or live on a terminal.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let manager = plans.manager();
@@ -63,16 +63,16 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     draw(plans, running::means(app)?, out.paint)
 }
 
-/// Returns whether there is a terminal to draw on and to be told keys by.
+/// Returns whether standard input and output are a terminal that can be drawn on.
 fn has_screen(app: &App) -> bool {
     let is_dumb = app.environment().text("TERM").is_none_or(|term| term == "dumb");
     app.terminal().stdin && app.terminal().stdout && !is_dumb
 }
 
-/// How long nothing has to happen before the store is asked again; who waits is woken by every change.
+/// Longest wait for a change. Commits wake the waiter, so this can be long.
 const LONG: Duration = Duration::from_hours(1);
 
-/// Prints every change, until nobody reads any more.
+/// Prints changes until the reader closes the pipe.
 fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, CliError> {
     let out = app.out();
     let mut after = since.map_or_else(|| manager.revision(), Ok)?;
@@ -90,19 +90,19 @@ fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, 
     }
 }
 
-/// What can happen.
+/// An input of the live view.
 enum WatchEvent {
-    /// The plan changed, or could not be read.
+    /// A new state of the plan, or the error of reading it.
     Plan(Result<Sheet, taskpawl::Error>),
-    /// Somebody pressed a key, or changed the size of the terminal.
+    /// A key, or a new size of the terminal.
     Terminal(Event),
-    /// It is time for the next picture.
+    /// The next frame of the animation is due.
     Turn,
-    /// A signal came, with this exit code.
+    /// A signal, with its exit code.
     Signal(u8),
 }
 
-/// Draws the plan until somebody quits, and leaves its last state behind on the terminal.
+/// Draws the plan until the user quits, and leaves its last state on the terminal.
 fn draw(plans: &Taskpawl, means: Means, paint: Paint) -> Result<ExitCode, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -118,7 +118,7 @@ fn draw(plans: &Taskpawl, means: Means, paint: Paint) -> Result<ExitCode, CliErr
             screen.draw(drawing.frame())?;
         }
     })?;
-    // Whoever reads keys waits for one that does not come.
+    // The keyboard thread waits for a key that may never come, so it is not joined.
     runtime.shutdown_background();
     if let Some(sheet) = &drawing.sheet {
         let header = View { is_collapsed: true, width: drawing.view.width, ..View::default() };
@@ -128,11 +128,11 @@ fn draw(plans: &Taskpawl, means: Means, paint: Paint) -> Result<ExitCode, CliErr
     Ok(ExitCode::from(exit))
 }
 
-/// Where things happen.
+/// Sources of events.
 struct Sources {
-    /// Sent by the thread that follows the store, until nobody listens or it has said why it stops.
+    /// Sent by the thread that follows the store, until the receiver is dropped or after an error.
     plan: mpsc::Receiver<Result<Sheet, taskpawl::Error>>,
-    /// Sent by the thread that reads the terminal, until nobody listens or the terminal is gone.
+    /// Sent by the thread that reads the terminal, until the receiver is dropped or the terminal is closed.
     terminal: mpsc::Receiver<Event>,
     turns: Interval,
     interrupt: Signal,
@@ -142,6 +142,7 @@ struct Sources {
 
 impl Sources {
     fn open(plans: &Taskpawl, means: Means) -> Result<Self, CliError> {
+        // Capacity 1: while the terminal is slow, the sender waits instead of queueing outdated states.
         let (plan_sender, plan) = mpsc::channel(1);
         let (terminal_sender, terminal) = mpsc::channel(64);
         let plans = plans.clone();
@@ -163,10 +164,10 @@ impl Sources {
         })
     }
 
-    /// Waits for what happens next.
+    /// Waits for the next event.
     async fn next(&mut self, is_moving: bool) -> WatchEvent {
         tokio::select! {
-            // Nothing comes any more only where that thread has panicked: what is drawn would stay as it is for ever.
+            // The channel closes only if that thread has panicked. The view would freeze without an error.
             sheet = self.plan.recv() => {
                 WatchEvent::Plan(sheet.expect("BUG: whoever follows the store has ended without a word"))
             }
@@ -179,7 +180,7 @@ impl Sources {
     }
 }
 
-/// What is read of a store to be drawn.
+/// The state that is drawn.
 #[derive(Debug)]
 struct Watched {
     board: Board,
@@ -196,7 +197,7 @@ impl Watched {
         self.keeping.follow(manager)
     }
 
-    /// Returns whether something is there whose end may be no event.
+    /// Returns whether something can end without an event: a process that is killed, or a lease.
     fn is_held(&self) -> bool {
         self.board.is_held() || self.keeping.is_held()
     }
@@ -206,11 +207,11 @@ impl Watched {
     }
 }
 
-/// Sends what is to be drawn whenever it has changed.
+/// Sends the state whenever it has changed.
 fn follow(plans: &Taskpawl, means: &Means, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>>) {
-    /// Between two pictures of a plan that changes all the time.
+    /// Minimum time between two states of a plan that changes constantly.
     const PACE: Duration = Duration::from_millis(100);
-    /// The end of a process that is killed, and of a lease, is no event.
+    /// Killed processes and expired leases cause no event, so they are polled.
     const LOOK_AGAIN: Duration = Duration::from_secs(2);
     let mut watched = None;
     loop {
@@ -246,22 +247,24 @@ fn read_terminal(sender: &mpsc::Sender<Event>) {
     }
 }
 
-/// What is drawn, and how.
+/// The state and the settings of the view.
 struct Drawing {
-    /// Nothing until the plan was read.
+    /// `None` until the plan was read.
     sheet: Option<Sheet>,
     view: View,
     paint: Paint,
 }
 
 impl Drawing {
-    /// Takes note of what happened, and returns the exit code where it is the end.
+    /// Handles an event, and returns the exit code if it ends the view.
     fn handle(&mut self, event: WatchEvent, screen: &mut Screen) -> Result<Option<u8>, CliError> {
         match event {
             WatchEvent::Plan(sheet) => self.sheet = Some(sheet?),
             WatchEvent::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 return Ok(self.press(key));
             }
+            // The terminal may have moved old lines while it was resized: the difference to the last frame is
+            // unknown.
             WatchEvent::Terminal(Event::Resize(..)) => screen.forget(),
             WatchEvent::Terminal(_) => {}
             WatchEvent::Turn => self.view.turn += 1,
@@ -289,7 +292,7 @@ impl Drawing {
         None
     }
 
-    /// Who scrolls wants to see everything.
+    /// Scrolls the view, and switches it to all tasks: the short view has only the important ones.
     fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
         self.view.shows_all = true;
         let furthest = self.sheet.as_ref().map_or(0, |sheet| self.view.furthest(sheet));
@@ -298,7 +301,7 @@ impl Drawing {
 
     fn frame(&mut self) -> Vec<Shown> {
         let (columns, lines) = Screen::size();
-        // A full line would leave the cursor in the next one on some terminals.
+        // A full line would wrap the cursor to the next line on some terminals.
         self.view.width = Some(columns.saturating_sub(1).max(1));
         self.view.height = Some(lines);
         self.view.has_keys = true;
