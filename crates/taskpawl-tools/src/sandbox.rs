@@ -1,5 +1,5 @@
-//! Which sandbox the programs of a call get: what the user set, where the project lies, and what the call asks for, come to a
-//! profile. How it is enforced is the business of `taskpawl-process`.
+//! Computes the sandbox profile of each call from the user's settings, the location of the project and the call's requests.
+//! `taskpawl-process` enforces the profile.
 
 mod closed;
 mod confinement;

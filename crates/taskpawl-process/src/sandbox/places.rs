@@ -89,8 +89,8 @@ impl Places {
         for place in self.replaceable(&way.left).into_iter().chain(end) {
             if place.exists() {
                 self.guarded.push(place);
-            // A missing path beneath a read-only directory cannot be created, and needs no refusal.
             } else if !is_beneath(&place, &self.read_only) && can_be_made(&place) {
+                // A missing path beneath a read-only directory cannot be created, so it needs no refusal.
                 self.lost = Some((path.to_owned(), place));
             }
         }

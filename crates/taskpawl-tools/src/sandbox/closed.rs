@@ -1,4 +1,4 @@
-//! What of a project the tools in this process leave alone: the same that the sandbox keeps from programs.
+//! Paths of a project that the tools in this process must not touch: the same that the sandbox closes to programs.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -13,68 +13,70 @@ use super::tree::Tree;
 use super::{dotenv, repositories};
 use crate::scan::ScanBounds;
 
-/// A place that is closed, and who opens it.
+/// A closed path, and the way to open it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) opener: Opener,
 }
 
-/// Who opens a place.
+/// The way to open a closed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
-    /// Whoever names it.
+    /// The user or the call names the path.
     Naming,
-    /// Whoever takes it out of the configuration.
+    /// The user removes the path from the configuration.
     Configuration,
-    /// Nobody: it is taskpawl's own.
+    /// Nothing opens it: the path belongs to taskpawl itself.
     Nobody,
 }
 
-/// Everything that is closed, by whatever settings, at whatever place, and what the user or the call has named.
+/// All closed paths, from every setting, and the paths that the user or the call has named.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
-    /// What is not read, but for `.env` files.
+    /// Paths that must not be read. `.env` files are missing here, because the search of the project finds them.
     pub(super) hidden: Vec<Place>,
-    /// What is not written, also if it is not there.
+    /// Paths that must not be written, even if they do not exist.
     pub(super) read_only: Vec<Place>,
-    /// What was named to be written; it may be read, too.
+    /// Paths that were named for writing, which includes reading.
     pub(super) may_write: Vec<PathBuf>,
-    /// What was named to be read.
+    /// Paths that were named for reading.
     pub(super) may_read: Vec<PathBuf>,
 }
 
-/// What of a project the tools in this process leave alone. They ask it with the path of what they have opened, so that neither
-/// links nor spellings lead around it. The default leaves nothing out.
+/// Paths of a project that the tools in this process must not touch.
+///
+/// Tools ask with the real path of the file that they have opened, so that neither links nor other spellings bypass the check. The default
+/// closes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ClosedPlaces(Option<Arc<Closed>>);
 
-/// Why a tool leaves a path alone.
+/// The reason why a tool must not touch a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClosedReason {
-    /// It may hold secrets.
+    /// The path may hold secrets.
     Hidden {
-        /// What has to be named to be read.
+        /// The path to name for reading.
         place: PathBuf,
-        /// Whether it is there; else it cannot be named yet.
+        /// Set if the path exists. A missing path cannot be named yet.
         exists: bool,
     },
-    /// Others obey it.
+    /// Other programs follow the path without asking, as git runs hooks.
     Protected {
-        /// What has to be named to be written.
+        /// The path to name for writing.
         place: PathBuf,
-        /// Whether it is there; else it cannot be named yet.
+        /// Set if the path exists. A missing path cannot be named yet.
         exists: bool,
     },
-    /// The configuration says so.
+    /// The configuration closes the path.
     Configured {
-        /// `hide` or `protect`.
+        /// The name of the setting: `hide` or `protect`.
         setting: &'static str,
-        /// What stands there.
+        /// The path in the setting.
         place: PathBuf,
     },
-    /// It is taskpawl's own.
+    /// The path belongs to taskpawl itself.
     Own,
 }
 
@@ -105,37 +107,37 @@ fn once(exists: bool) -> &'static str {
     if exists { "" } else { "once you have made it, " }
 }
 
-/// The rules as they are beneath one root.
+/// The rules that apply beneath one root.
 #[derive(Debug)]
 struct Closed {
-    /// Without links.
+    /// The root without links.
     root: PathBuf,
     hidden: Vec<Spot>,
     read_only: Vec<Spot>,
-    /// Without regard to case.
+    /// In lower case.
     may_write: Vec<PathBuf>,
-    /// Without regard to case.
+    /// In lower case.
     may_read: Vec<PathBuf>,
-    /// The `.env` files that can be found, for comparing what has several names.
+    /// The existing `.env` files, found at the first use: a hard link to one of them is hidden, too.
     dotenv: OnceLock<Vec<PathBuf>>,
-    /// What was named to be written, wherever it lies, as it was named.
+    /// All paths that were named for writing, inside and outside the root, as they were named.
     named: Vec<PathBuf>,
-    /// What tells which files that others obey are new, if programs are held to anything.
+    /// Finds new files that other programs follow; `None` without a sandbox.
     watch: Option<Arc<Watch>>,
-    /// What naming does not open, wherever it lies.
+    /// Paths that naming does not open, inside and outside the root.
     unopened: Arc<Unopened>,
 }
 
-/// What no flag opens to programs.
+/// Paths that no flag opens to programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unopened {
-    /// taskpawl's own, which nobody reads.
+    /// Paths of taskpawl itself, which programs must not even read.
     pub(super) own: Vec<PathBuf>,
-    /// What decides about programs, so that they do not write it.
+    /// Paths that control programs, such as the policy, which programs must not write.
     pub(super) kept: Vec<PathBuf>,
-    /// What `hide` in the configuration names.
+    /// Paths in `hide` of the configuration.
     pub(super) hide: Vec<PathBuf>,
-    /// What `protect` in the configuration names.
+    /// Paths in `protect` of the configuration.
     pub(super) protect: Vec<PathBuf>,
 }
 
@@ -153,13 +155,13 @@ impl Unopened {
         }
     }
 
-    /// Returns whether a place that is named stays closed to writers.
+    /// Returns whether a path stays closed for writing even if it is named.
     pub(super) fn keeps(&self, path: &Path) -> bool {
         let path = real(path);
         self.kept.iter().chain(&self.protect).any(|place| path.starts_with(real(place)))
     }
 
-    /// Says which of the places that are named stay closed to writers.
+    /// Explains which of the `named` paths stay closed for writing.
     pub(super) fn said(&self, named: &[PathBuf]) -> Vec<String> {
         let closed = named.iter().filter(|path| self.keeps(path));
         let said = closed.map(|path| {
@@ -176,18 +178,18 @@ impl Unopened {
     }
 }
 
-/// A closed place beneath the root.
+/// A closed path beneath the root.
 #[derive(Debug)]
 struct Spot {
-    /// Without links, as far as it is there.
+    /// The path without links, as far as it exists.
     path: PathBuf,
-    /// Without regard to case: on some file systems it does not matter, and on others nobody misses the difference here.
+    /// The path in lower case. Some file systems ignore case; on the others, closing a few more spellings does no harm.
     folded: PathBuf,
     opener: Opener,
 }
 
 impl ClosedPlaces {
-    /// Returns what of `rules` matters beneath `root`. `dotenv` are the `.env` files, if they have been looked for.
+    /// Returns the `rules` that apply beneath `root`. `dotenv` holds the `.env` files, if a search has already found them.
     pub(super) fn new(
         root: &Path,
         rules: Rules,
@@ -195,7 +197,8 @@ impl ClosedPlaces {
         watch: Option<Arc<Watch>>,
     ) -> Self {
         let Ok(real_root) = root.canonicalize() else { return Self::default() };
-        // A place is closed by its own name and where a link on the way to it leads.
+        // A path is closed under its own name and at the target of any link on the way to it. Otherwise a program could replace the link by
+        // a directory.
         let beneath = |path: PathBuf| {
             let as_named = path.strip_prefix(root).ok().map(|rest| plain(&real_root.join(rest)));
             let other = Some(real(&path)).filter(|other| Some(other) != as_named.as_ref());
@@ -225,34 +228,35 @@ impl ClosedPlaces {
         Self(Some(Arc::new(closed)))
     }
 
-    /// Returns what tells which files that others obey are new; without a sandbox there is nothing.
+    /// Returns the watch for new files that other programs follow. There is none without a sandbox.
     pub(super) fn watch(&self) -> Option<&Arc<Watch>> {
         self.0.as_ref()?.watch.as_ref()
     }
 
-    /// Returns whether `path`, in the protected `place`, was named to be written itself, or lies in what was named in there.
+    /// Returns whether `path` in the protected `place` was named for writing, itself or by a directory above it in `place`.
     pub(super) fn is_named(&self, place: &Path, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|closed| is_opened(place, path, &closed.named))
     }
 
-    /// Returns what no flag opens to programs, beneath the root and elsewhere.
+    /// Returns the paths that no flag opens to programs, inside and outside the root.
     pub(super) fn unopened(&self) -> Arc<Unopened> {
         self.0.as_ref().map(|closed| Arc::clone(&closed.unopened)).unwrap_or_default()
     }
 
-    /// Returns why a path, absolute and without links, is not read or listed.
+    /// Returns the reason why an absolute path without links must not be read or listed.
     pub(crate) fn hides(&self, path: &Path) -> Option<ClosedReason> {
         self.0.as_ref()?.hides(path)
     }
 
-    /// Returns why nothing is made or changed at a path, absolute and without links, whether or not there is something.
+    /// Returns the reason why an absolute path without links must not be created or changed. The path need not exist.
     pub(crate) fn keeps(&self, path: &Path) -> Option<ClosedReason> {
         let closed = self.0.as_ref()?;
         closed.hides(path).or_else(|| closed.protects(path))
     }
 
-    /// Returns why no file is put at a path where only a directory can lead to what is protected: `.git` may be a file that says where
-    /// the hooks are.
+    /// Returns the reason why no file may be created at a path that has to stay a directory.
+    ///
+    /// A file in place of a directory can redirect protected paths: a `.git` file names the repository, and with it the hooks.
     pub(crate) fn keeps_way(&self, path: &Path) -> Option<ClosedReason> {
         let closed = self.0.as_ref()?;
         let folded = fold(path);
@@ -264,7 +268,7 @@ impl ClosedPlaces {
         closed.read_only.iter().find(is_way).map(|spot| spot.protected(path))
     }
 
-    /// Returns why a file that has several names is not read: one of the others is hidden.
+    /// Returns the reason why a file with several names must not be read: another of its names is hidden.
     pub(crate) fn hides_other_name(&self, metadata: &Metadata) -> Option<ClosedReason> {
         let closed = self.0.as_ref().filter(|_| has_other_names(metadata))?;
         let dotenv = closed.dotenv.get_or_init(|| env_files(&closed.root));
@@ -272,7 +276,7 @@ impl ClosedPlaces {
         paths.find_map(|path| closed.hides(path).filter(|_| is_same(path, metadata)))
     }
 
-    /// Returns why a file that has several names is not written in place: one of the others is hidden or protected.
+    /// Returns the reason why a file with several names must not be written in place: another of its names is hidden or protected.
     pub(crate) fn keeps_other_name(&self, metadata: &Metadata) -> Option<ClosedReason> {
         self.hides_other_name(metadata).or_else(|| {
             let closed = self.0.as_ref().filter(|_| has_other_names(metadata))?;
@@ -299,6 +303,7 @@ impl Closed {
         if let Some(spot) = find(&self.read_only, &folded, &self.may_write) {
             return Some(spot.protected(&spot.path));
         }
+        // Repositories and other followed files may appear anywhere beneath the root, so they are recognized by name, too.
         let path = path.strip_prefix(&self.root).ok()?;
         let place = self.root.join(repositories::part_of(path).or_else(|| SandboxPlaces::part_obeyed(path))?);
         let is_open = is_opened(&fold(&place), &folded, &self.may_write);
@@ -316,7 +321,7 @@ impl Spot {
         }
     }
 
-    /// As what has to be named to write at `place`, which is this or leads to it.
+    /// Returns the reason for a write to `place`, which is this path or leads to it. The message names `place`.
     fn protected(&self, place: &Path) -> ClosedReason {
         match self.opener {
             Opener::Naming => protected(place.to_owned()),
@@ -330,7 +335,7 @@ impl Spot {
 
 fn env_files(root: &Path) -> Vec<PathBuf> {
     let mut tree = Tree::new(root);
-    // Without bounds of its own: the callers are file tools, whose calls end without waiting for the thread.
+    // Unbounded: the callers are file tools, whose calls end without waiting for this thread.
     let _ = tree.look(&ScanBounds::default());
     tree.secrets().cloned().collect()
 }
@@ -343,7 +348,7 @@ fn protected(place: PathBuf) -> ClosedReason {
     ClosedReason::Protected { exists: place.symlink_metadata().is_ok(), place }
 }
 
-/// Returns the place that closes a path, unless something on the way from the one to the other was named.
+/// Returns the rule that closes `path`, unless `path` or a directory between it and the closed path was named.
 fn find<'a>(spots: &'a [Spot], path: &Path, named: &[PathBuf]) -> Option<&'a Spot> {
     spots.iter().find(|spot| {
         let is_open = spot.opener == Opener::Naming && is_opened(&spot.folded, path, named);
@@ -351,7 +356,7 @@ fn find<'a>(spots: &'a [Spot], path: &Path, named: &[PathBuf]) -> Option<&'a Spo
     })
 }
 
-/// Returns whether `path`, which lies in the closed `place`, was named, or lies in what was named in there.
+/// Returns whether `path` in the closed `place` was named, itself or by a directory above it in `place`.
 pub(super) fn is_opened(place: &Path, path: &Path, named: &[PathBuf]) -> bool {
     named.iter().any(|named| named.starts_with(place) && path.starts_with(named))
 }

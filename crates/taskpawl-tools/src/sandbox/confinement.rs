@@ -19,51 +19,51 @@ use super::settings::{SandboxMode, SandboxSettings, Widening};
 use super::{repositories, variables, worktree};
 use crate::scan::{ScanBounds, ScanStopped};
 
-/// What holds the programs of one run: the settings at one place. Profiles are made when they are first asked for, and kept.
+/// The sandbox of a run: the settings, applied to one project. Profiles are computed at their first use and kept.
 #[derive(Debug)]
 pub struct Confinement {
     settings: SandboxSettings,
     places: SandboxPlaces,
-    /// The links in what decides about programs: what one of them leads to decides as a file there would.
+    /// Links in directories that control programs. The target of such a link needs the same protection as a file in its place.
     leading: Vec<PathBuf>,
     made: Mutex<HashMap<Widening, CallSandbox>>,
-    /// Held by whoever makes one: the first calls of a run start at once, and only one of them is to search the project.
+    /// Held while a profile is computed. The first calls of a run start at once, and only one of them should search the project.
     making: Mutex<()>,
     watch: Arc<Watch>,
 }
 
-/// What one call is held to. Cheap to clone: every call has one.
+/// The sandbox of one call. Cheap to clone, because each call gets its own copy.
 #[derive(Clone, Debug, Default)]
 pub struct CallSandbox {
-    /// What they may do.
+    /// The profile for the programs of the call.
     pub sandbox: Sandbox,
-    /// What they see beside the variables of the call.
+    /// The environment of the programs, besides the variables of the call.
     pub environment: Arc<Environment>,
-    /// What tools of this process leave alone; also without a sandbox.
+    /// Paths that the tools of this process must not touch. They apply even without a sandbox.
     pub closed: ClosedPlaces,
 }
 
-/// Why a call cannot have what it asks for.
+/// The reason why a request of a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// A path is not there.
+    /// A requested path does not exist.
     #[error("`{path}` in `sandbox.{field}` does not exist; make it first, or name a directory above it", path = path.display())]
     NotThere {
         /// `read` or `write`.
         field: &'static str,
-        /// The path, absolute.
+        /// The absolute path.
         path: PathBuf,
     },
-    /// A path belongs to taskpawl itself.
+    /// A requested path belongs to taskpawl itself.
     #[error("`{path}` in `sandbox.{field}` belongs to taskpawl itself, whose files programs leave alone", path = path.display())]
     Own {
         /// `read` or `write`.
         field: &'static str,
-        /// The path, absolute.
+        /// The absolute path.
         path: PathBuf,
     },
-    /// A path leads by a link to another place than it is called.
+    /// A link on the way to a requested path leads elsewhere.
     #[error(
         "`{path}` in `sandbox.{field}` leads to `{to}`, because `{link}` is a link, which programs may have made; remove the link, or \
          name `{to}` itself",
@@ -72,20 +72,20 @@ pub enum SandboxError {
     Led {
         /// `read` or `write`.
         field: &'static str,
-        /// The path, absolute.
+        /// The absolute path.
         path: PathBuf,
         /// The link.
         link: PathBuf,
-        /// Where the path leads.
+        /// The target of the path.
         to: PathBuf,
     },
-    /// The search of the project for files that programs must not see reached its bounds.
+    /// The search of the project for files to hide reached its limits.
     #[error(transparent)]
     Stopped(#[from] ScanStopped),
 }
 
 impl Confinement {
-    /// Returns what holds programs at `places` by `settings`.
+    /// Creates the sandbox for a project at `places` with the user's `settings`.
     pub fn new(settings: SandboxSettings, mut places: SandboxPlaces) -> Self {
         let watch = Arc::new(Watch::new(&places.root));
         let deciding = places.kept.iter().chain(&places.directories);
@@ -97,26 +97,27 @@ impl Confinement {
         Self { settings, places, leading, made: Mutex::default(), making: Mutex::default(), watch }
     }
 
-    /// Returns what programs are held to that ask for nothing.
+    /// Returns the sandbox of a call without any request.
     #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn plain(&self) -> CallSandbox {
         let held = self.of_call(&Widening::default(), &ScanBounds::default());
         held.expect("BUG: who asks for nothing cannot be refused")
     }
 
-    /// Returns whether programs are held to nothing.
+    /// Returns whether the sandbox is switched off.
     pub fn is_off(&self) -> bool {
         self.settings.mode == SandboxMode::Off
     }
 
-    /// Returns the places in which programs may leave files that outlast the run: from there nothing is run outside of the sandbox.
+    /// Returns the directories in which programs may leave files that outlast the run. taskpawl must not run anything from them outside the
+    /// sandbox.
     pub fn writable(&self) -> Vec<PathBuf> {
         let named = self.settings.write.iter().chain(&self.places.granted);
         let named = named.map(|path| self.places.absolute(path));
         std::iter::once(self.places.root.clone()).chain(named).collect()
     }
 
-    /// Says which places of the settings are not open, because links lead them away.
+    /// Explains which paths of the settings stay closed because a link leads elsewhere.
     pub fn ignored(&self) -> Vec<String> {
         if self.settings.mode == SandboxMode::Off {
             return Vec::new();
@@ -134,21 +135,21 @@ impl Confinement {
         unique(said.collect())
     }
 
-    /// As [`of_call`](Self::of_call), if that was asked for before: then nothing has to be looked up.
+    /// Like [`of_call`](Self::of_call), but returns only a result that is already computed, without reading the file system.
     pub fn made(&self, widening: &Widening) -> Option<CallSandbox> {
         self.lock().get(widening).cloned()
     }
 
-    /// Returns what a call is held to that may do what `widening` says besides. Whether it may is decided before.
+    /// Returns the sandbox of a call with the additional access of `widening`, which the policy must already have allowed.
     ///
-    /// # Errors
-    /// A path of the widening does not exist, or belongs to taskpawl; or the search reached its `bounds`.
+    /// # Errors A path of the widening does not exist, belongs to taskpawl, or is led elsewhere by a link; or the search reached its
+    /// `bounds`.
     pub fn of_call(&self, widening: &Widening, bounds: &ScanBounds) -> Result<CallSandbox, SandboxError> {
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever made another one meanwhile may have made this one.
+        // The holder of the lock may have computed this very profile.
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
@@ -163,9 +164,11 @@ impl Confinement {
         Ok(if self.settings.mode == SandboxMode::Off {
             CallSandbox { closed: ClosedPlaces::new(root, rules, None, None), ..CallSandbox::default() }
         } else {
+            // First: a directory must exist before the profile is computed, since only existing paths can be covered.
             self.make_own(&rules.may_write);
             let common = worktree::common(root).map(|common| common.directory);
             let found = self.watch.open(&rules.may_write, common.clone(), bounds)?;
+            // Repositories are known only after the search of the project, so their protected files are added here.
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
             self.watch.open_beside(opened_in(&rules));
@@ -184,12 +187,12 @@ impl Confinement {
         })
     }
 
-    /// Makes the directories and files of taskpawl that lie in places which programs may write: what is there is covered.
+    /// Creates the missing directories and files of taskpawl that lie in writable places: only existing paths can be covered.
     fn make_own(&self, may_write: &[PathBuf]) {
         let open = may_write.iter().chain([&self.places.root]);
         let open: Vec<PathBuf> = open.map(|place| real(place)).collect();
         let is_missing = |path: &&PathBuf| !path.exists() && is_within(&real(path), &open);
-        // Where programs could make what could not be made here, none is started.
+        // Errors are ignored. Where programs could create a path that could not be created here, `taskpawl-process` refuses to start them.
         for path in self.places.directories.iter().filter(is_missing) {
             let _ = make_private_directories(path);
         }
@@ -200,10 +203,10 @@ impl Confinement {
 
     fn profile(&self, widening: &Widening, rules: &Rules, found: &Found, gaps: Vec<String>) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
-        // What is in the project is open with it, so that what lies there by then cannot lead elsewhere: naming it only lifts what is
-        // closed.
+        // A path in the project is already open, so naming it only removes its protection. It is not added to the profile, where a link in
+        // its place could open another path.
         let is_beside = |path: &&PathBuf| !path.starts_with(&places.root);
-        // A place in one that stays closed would lie in nothing that is covered.
+        // A writable path inside a closed one would be mounted over the cover.
         let unopened = Unopened::of(rules);
         let is_open = |path: &&PathBuf| !unopened.keeps(path);
         let mut write = vec![places.root.clone()];
@@ -212,7 +215,8 @@ impl Confinement {
         write.extend(worktree::common(&places.root).map(|common| common.directory));
 
         let mut read_only = opened(&rules.read_only, Vec::new(), &rules.may_write);
-        // What is not there cannot be covered; saying so of each would fill every result with what nobody misses.
+        // A missing path cannot be covered. A gap for each of them would fill every result with paths that the user does not miss. Only
+        // missing paths that control programs are reported.
         let is_there = |path: &PathBuf| !found.absent.contains(path) && path.symlink_metadata().is_ok();
         read_only.retain(|path| is_there(path) || is_within(path, &places.kept));
 
@@ -238,11 +242,11 @@ impl Confinement {
         }
     }
 
-    /// Returns what is closed to a call, and what of it was named by the user or by the call.
+    /// Returns the closed paths for a call, and the paths that the user or the call has named.
     fn rules(&self, widening: &Widening) -> Result<Rules, SandboxError> {
         let (settings, places) = (&self.settings, &self.places);
         let named = |paths: &[PathBuf], asked: Vec<PathBuf>| {
-            // With `off` nothing is held back by it, and nobody would say what is left out.
+            // Without a sandbox the path restricts no program, and no gap would tell the user about the ignored path.
             let is_off = settings.mode == SandboxMode::Off;
             let set = paths.iter().map(|path| places.absolute(path));
             set.filter(|path| is_off || self.detour(path).is_none()).chain(asked).collect::<Vec<_>>()
@@ -267,11 +271,11 @@ impl Confinement {
         Ok(Rules { hidden: closed(hidden), read_only: closed(read_only), may_write, may_read })
     }
 
-    /// Returns the paths that a call asks for, as absolute ones.
+    /// Checks the paths that a call requests, and returns them as absolute paths.
     fn asked(&self, field: &'static str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
         let paths = paths.iter().map(|path| self.places.absolute(path));
         if self.settings.mode == SandboxMode::Off {
-            // Its programs have everything anyway; what is not there opens nothing.
+            // Without a sandbox programs can reach everything anyway, and a missing path opens nothing.
             return Ok(paths.collect());
         }
         paths.map(|path| self.admitted(field, path)).collect()
@@ -288,7 +292,7 @@ impl Confinement {
         if path.exists() { Ok(path) } else { Err(SandboxError::NotThere { field, path }) }
     }
 
-    /// Returns the link by which a place that the settings name lies elsewhere, where programs may have made it.
+    /// Returns the link that leads a path of the settings elsewhere, if programs may have created the link.
     fn detour(&self, path: &Path) -> Option<Detour> {
         let others = self.settings.write.iter().map(|place| self.places.absolute(place));
         let others = others.filter(|place| place != path);
@@ -296,8 +300,9 @@ impl Confinement {
         leads_out(path, &writable)
     }
 
-    /// Returns the link by which a place that a call asks for lies elsewhere. Outside of the project it may have been made since
-    /// somebody approved the place, so there is none.
+    /// Returns the link that leads a requested path elsewhere.
+    ///
+    /// Outside the project every such link is refused: it may have been created after the request was approved.
     fn detour_of_request(&self, path: &Path) -> Option<Detour> {
         let root = &self.places.root;
         if path.starts_with(root) {
@@ -319,14 +324,15 @@ fn closed(places: [(Opener, Vec<PathBuf>); 3]) -> Vec<Place> {
     places.into_iter().flat_map(of).collect()
 }
 
-/// Returns what mounts alone may hide: what the configuration closes may come to be there by anybody's hand.
+/// Returns the paths that a mount alone may hide, without Landlock. Paths that the configuration or taskpawl closes are excluded, because
+/// programs may be able to create or replace them.
 fn administered(rules: &Rules) -> Vec<PathBuf> {
     let by_others: Vec<_> = rules.hidden.iter().filter(|place| place.opener != Opener::Naming).collect();
     let is_closed_by_others = |path: &PathBuf| by_others.iter().any(|place| path.starts_with(&place.path));
     SandboxPlaces::administered().into_iter().filter(|path| !is_closed_by_others(path)).collect()
 }
 
-/// Returns the paths of places and `more` without what is `named`, where naming opens them.
+/// Returns the paths of `places` and `more`, without the `named` ones as far as naming opens them.
 fn opened(places: &[Place], more: Vec<PathBuf>, named: &[PathBuf]) -> Vec<PathBuf> {
     let (by_naming, others): (Vec<_>, Vec<_>) =
         places.iter().partition(|place| place.opener == Opener::Naming);
@@ -335,7 +341,8 @@ fn opened(places: &[Place], more: Vec<PathBuf>, named: &[PathBuf]) -> Vec<PathBu
     open_up(by_naming, named).into_iter().chain(others).collect()
 }
 
-/// Returns the protected places in which something was named to be written, with that: what comes beside it cannot be covered.
+/// Returns pairs of a protected directory and a path in it that was named for writing. Files that appear beside that path cannot be
+/// covered, so they are watched.
 fn opened_in(rules: &Rules) -> Vec<(PathBuf, PathBuf)> {
     let by_naming = rules.read_only.iter().filter(|place| place.opener == Opener::Naming);
     let named_in = |place: &Path| {

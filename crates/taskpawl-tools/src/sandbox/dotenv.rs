@@ -1,13 +1,15 @@
-//! The files in which the secrets of an environment are.
+//! Recognizes `.env` files, which hold the secrets of an environment.
 
 use std::path::Path;
 
 use super::tree::is_skipped;
 
-/// Endings of files that only show what such a file looks like.
+/// Endings of sample files, which hold no secrets.
 const SAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defaults"];
 
-/// Returns which part of a path, seen from the root of a project, is such a file, wherever it lies.
+/// Returns the part of a path that is a `.env` file. The path is relative to the root of a project.
+///
+/// Directories of dependencies and build results are not searched.
 pub(super) fn part_of(path: &Path) -> Option<&Path> {
     let name_of = |above: &Path| above.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut parts: Vec<&Path> = path.ancestors().filter(|part| part.file_name().is_some()).collect();
@@ -18,7 +20,7 @@ pub(super) fn part_of(path: &Path) -> Option<&Path> {
     looked_at.find(|part| name_of(part).is_some_and(|name| is_secret(&name.to_lowercase())))
 }
 
-/// Returns whether a file of this name is one.
+/// Returns whether a lower-case file name is that of a `.env` file with secrets.
 pub(super) fn is_secret(name: &str) -> bool {
     let is_env = name == ".env" || name == ".envrc" || name.starts_with(".env.");
     is_env && !SAMPLES.iter().any(|ending| name.ends_with(ending))

@@ -1,8 +1,8 @@
-//! Places within places.
+//! Paths within paths, and their exclusion.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Returns a path without `.` and `..`, by its letters: whether a link is on the way does not matter to what it is called.
+/// Returns a path without `.` and `..`, lexically: links on the way are not read.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -20,13 +20,15 @@ pub(super) fn real(path: &Path) -> PathBuf {
     taskpawl_process::follow(path).end
 }
 
-/// Returns whether a path is one of `places` or lies beneath one.
+/// Returns whether a path equals one of `places` or lies beneath one.
 pub(super) fn is_within(path: &Path, places: &[PathBuf]) -> bool {
     places.iter().any(|place| path.starts_with(place))
 }
 
-/// Takes `places` out of the places that `closed` names: one that is named itself is gone, and one that holds it is replaced by
-/// everything in it that lies beside the way. A place above does not open those beneath it.
+/// Removes `places` from the `closed` paths.
+///
+/// A closed path that is named itself is dropped. A closed directory above a named path is replaced by its entries beside the way to that
+/// path. A named path does not open closed paths beneath it.
 pub(super) fn open_up(closed: Vec<PathBuf>, places: &[PathBuf]) -> Vec<PathBuf> {
     places.iter().fold(closed, |closed, place| {
         closed
@@ -36,7 +38,7 @@ pub(super) fn open_up(closed: Vec<PathBuf>, places: &[PathBuf]) -> Vec<PathBuf> 
     })
 }
 
-/// Returns everything in `directory` that is not on the way to `place`.
+/// Returns the entries of `directory`, and of the directories between it and `place`, that are not on the way to `place`.
 pub(super) fn beside(directory: &Path, place: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let way: Vec<&Path> = place.ancestors().take_while(|above| *above != directory).collect();

@@ -1,4 +1,4 @@
-//! Other names of protected files, which a file system calls hard links: who writes by one of them changes what all of them name.
+//! Hard links to protected files. A write through any name of a file changes it under all of its names.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{Metadata, read_dir};
@@ -9,25 +9,25 @@ use super::closed::{Opener, Place, has_other_names};
 use super::excluded_paths::{is_within, real};
 use crate::scan::{ScanBounds, ScanStopped};
 
-/// How many files of a protected directory are looked at, and among how many entries other names are looked for: a program may make as
-/// many as it likes.
+/// The maximum of files that are read in protected directories, and of directory entries that are searched for other names. Programs can
+/// create any number of both.
 const FILES: usize = 1_000;
 const ENTRIES: usize = 200_000;
 
-/// What tells a file from all others: the device, and its number there.
+/// Identifies a file: the device and the inode number.
 type Id = (u64, u64);
 
 /// The other names that were found.
 #[derive(Debug, Default)]
 pub(super) struct OtherNames {
-    /// Each is closed as the one that is protected.
+    /// Each gets the opener of the protected file.
     pub(super) places: Vec<Place>,
-    /// That there may be more.
+    /// Set if the search reached its limit.
     pub(super) gap: Option<String>,
 }
 
 impl OtherNames {
-    /// Looks in the directories `written` for other names of the files that are `protected`, or lie in what is.
+    /// Searches the directories `written` for other names of the files that are `protected`, or lie in a protected directory.
     pub(super) fn of(
         protected: &[Place],
         written: Vec<PathBuf>,
@@ -49,6 +49,7 @@ impl OtherNames {
                 }
                 left -= 1;
                 bounds.check()?;
+                // The inode number comes with the entry, so it is compared first. Only a match needs the metadata, which tells the device.
                 let (path, kind) = (entry.path(), entry.file_type());
                 if kind.is_ok_and(|kind| kind.is_dir()) {
                     waiting.push_back(path);
@@ -64,7 +65,7 @@ impl OtherNames {
     }
 }
 
-/// Returns the files with several names that are protected, and who opens them.
+/// Returns the protected files with several names, and their openers.
 fn with_other_names(protected: &[Place]) -> BTreeMap<Id, Opener> {
     let of = |place: &Place| {
         let opener = place.opener;
@@ -73,7 +74,9 @@ fn with_other_names(protected: &[Place]) -> BTreeMap<Id, Opener> {
     protected.iter().flat_map(of).collect()
 }
 
-/// Returns what is known of the files at a place that have several names: of the first [`FILES`], those that lie deepest last.
+/// Returns the metadata of the files with several names at or beneath a path.
+///
+/// The search is breadth-first and ends after [`FILES`] entries, so that one deep directory does not hide files near the top.
 fn files(place: &Path) -> Vec<Metadata> {
     let mut found = Vec::new();
     let (mut waiting, mut left) = (VecDeque::from([real(place)]), FILES);

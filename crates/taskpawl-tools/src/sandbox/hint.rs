@@ -1,4 +1,4 @@
-//! Which denial made a program fail, from what it says and what it was held to.
+//! Guesses from the output of a failed program and its profile which denial of the sandbox made it fail.
 
 #[cfg(test)]
 mod tests;
@@ -14,14 +14,13 @@ use super::excluded_paths::{is_within, plain};
 use crate::context::CallContext;
 use crate::scan::ScanBounds;
 
-/// The longest look at files for a hint.
+/// The longest time to look at files for a hint.
 const MAX_LOOK: Duration = Duration::from_secs(1);
 
-/// How many of the last lines that a program said are looked at.
+/// The number of last lines of a program's output that are searched.
 const LINES: usize = 40;
 
-// Of what follows, names of errors are in capitals, and mean nothing else when they are written otherwise; of all other words case does
-// not matter.
+// Error names such as `EACCES` are compared with their case; all other phrases without.
 
 const DENIED: [&str; 6] = [
     "permission denied",
@@ -31,18 +30,18 @@ const DENIED: [&str; 6] = [
     "EROFS",
     "access is denied",
 ];
-/// What programs say that put another file in the place of one that a mount covers, as `git config` does.
+/// Errors of programs that replace a file which a mount covers, as `git config` does.
 const COVERED: [&str; 2] = ["device or resource busy", "EBUSY"];
-/// What programs are told that want to write what a mount protects.
+/// Errors of programs that write to a path which a mount protects.
 const READ_ONLY: [&str; 2] = ["read-only file system", "EROFS"];
-/// What programs are told that want to talk to whoever listens at a socket that is covered.
+/// Errors of programs that connect to a covered socket.
 const REFUSED: [&str; 2] = ["connection refused", "ECONNREFUSED"];
-/// What a shell says that cannot make a file because the directory is not there.
+/// The error of a shell that creates a file in a missing directory.
 const NO_DIRECTORY: [&str; 1] = ["directory nonexistent"];
 const MISSING: [&str; 3] = ["no such file", "ENOENT", "cannot find module"];
-/// What programs say that cannot start another one.
+/// Errors of programs that cannot start another process.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "EAGAIN"];
-/// What programs say that cannot open another file.
+/// Errors of programs that cannot open another file.
 const TOO_MANY_FILES: [&str; 2] = ["too many open files", "EMFILE"];
 const UNREACHABLE: [&str; 20] = [
     "network is unreachable",
@@ -67,7 +66,7 @@ const UNREACHABLE: [&str; 20] = [
     "fetch failed",
 ];
 
-/// What programs say that make files, or open them maybe to write.
+/// Words in the errors of programs that create files, or open them for writing.
 const MAKES: [&str; 16] = [
     "copy",
     "create",
@@ -87,19 +86,19 @@ const MAKES: [&str; 16] = [
     "writing",
 ];
 
-/// What stands before the name of a file in what shells and others say.
+/// Words before a file name in the errors of shells and other programs.
 const MADE: [&str; 7] =
     ["cannot create ", "cannot open ", "can't create ", "can't open ", "open ", "mkdir ", "remove "];
 
-/// Exit codes of `curl`, which may be told to say nothing, for hosts that cannot be found or reached.
+/// Exit codes of `curl` for a host or proxy that cannot be resolved or reached. `curl --silent` prints no error.
 const CURL: [i32; 3] = [5, 6, 7];
 
-/// The exit code of what was ended by `SIGKILL`, by itself or beneath a shell.
+/// The exit code after `SIGKILL`, of the program itself or beneath a shell.
 const KILLED: i32 = 137;
 
 const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
 
-/// What holds a program that failed.
+/// The restrictions of a failed program.
 #[derive(Clone, Copy)]
 struct DenialContext<'a> {
     profile: &'a Profile,
@@ -107,7 +106,7 @@ struct DenialContext<'a> {
     unopened: &'a Unopened,
 }
 
-/// Returns what of its sandbox a failed program ran into, and what would let it through.
+/// Returns a hint if a failed program met a restriction of its sandbox: the restriction, and the way to lift it.
 pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) -> Option<String> {
     let Sandbox::On(profile) = &program.sandbox else { return None };
     if outcome.signal == Some(rustix::process::Signal::SYS.as_raw()) {
@@ -123,8 +122,9 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) 
     })
 }
 
-/// Returns what protected places a program ran into that ended well: `git submodule add` goes on without its settings, and says so in
-/// passing. Each place with what would let the program through.
+/// Returns the protected paths that a successful program failed to write, each with a hint.
+///
+/// Some programs go on after such a failure and only mention it: `git submodule add` then leaves its settings out.
 pub(crate) fn met_protected(
     program: &Program,
     outcome: &Outcome,
@@ -139,7 +139,7 @@ pub(crate) fn met_protected(
     met.into_iter().map(|path| (path.clone(), protected(&unopened, &path))).collect()
 }
 
-/// What a program is held to that somebody talks to while it runs: for saying what of its sandbox it ran into.
+/// The restrictions of a program that stays running and answers requests, such as a server. Hints are derived from them while it runs.
 #[derive(Clone, Debug)]
 pub struct Denials {
     sandbox: Sandbox,
@@ -148,19 +148,19 @@ pub struct Denials {
 }
 
 impl Denials {
-    /// Returns what holds a program that a call starts.
+    /// Returns the restrictions of a program that a call starts.
     pub fn of(cx: &CallContext, program: &Program) -> Self {
         let (sandbox, cwd) = (program.sandbox.clone(), program.cwd.clone());
         Self { sandbox, cwd, unopened: cx.closed.unopened() }
     }
 
-    /// Returns whether anything holds it.
+    /// Returns whether the program runs in a sandbox.
     pub fn are_possible(&self) -> bool {
         matches!(self.sandbox, Sandbox::On(_))
     }
 
-    /// Returns which denial the last lines of a program's output name, and what would let it through. `None` also if the
-    /// paths in these lines cannot be looked up within a second.
+    /// Returns a hint for the last lines of a program's output. Returns `None` as well if looking at the paths in these lines takes more
+    /// than a second.
     pub async fn hint(&self, said: &str) -> Option<String> {
         let (held, said) = (self.clone(), said.to_owned());
         looked_up(move || held.hint_now(&said)).await
@@ -171,13 +171,13 @@ impl Denials {
         of_lines(DenialContext { profile, cwd: &self.cwd, unopened: &self.unopened }, said)
     }
 
-    /// Returns what of its sandbox keeps the program from being started.
+    /// Returns a hint if the sandbox prevents the program from starting.
     pub async fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
         hint_for_start(&self.sandbox, error).await
     }
 }
 
-/// Looks files up for a hint, at most for [`MAX_LOOK`].
+/// Looks at files for a hint, for at most [`MAX_LOOK`].
 async fn looked_up(look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
     ScanBounds::default().at_most(MAX_LOOK).run(move |_| Ok(look())).await.ok().flatten()
 }
@@ -187,7 +187,7 @@ fn of_lines(context: DenialContext<'_>, said: &str) -> Option<String> {
     lines.find_map(|line| of_own(context, line).or_else(|| of_line(context, line)))
 }
 
-/// Returns what of its sandbox keeps a program from being started.
+/// Returns a hint if the sandbox prevents a program from starting.
 pub(crate) async fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<String> {
     let Sandbox::On(profile) = sandbox else { return None };
     let (SpawnError::NotExecutable { program: path }
@@ -205,7 +205,8 @@ pub(crate) async fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Opt
     .await
 }
 
-/// Returns that a program was most likely killed because there was no memory left. Who is killed by us has another error.
+/// Returns a hint if the program was most likely killed because its memory limit was reached. A program that taskpawl kills has another
+/// error.
 fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
     let is_limited = outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.cgroup);
     let memory = profile.limits.memory.filter(|_| is_limited && outcome.code == KILLED)?;
@@ -214,7 +215,7 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
     ))
 }
 
-/// No flag opens what is ours, but there is another way to the plan.
+/// Returns a hint for a path of taskpawl itself: no flag opens it, but `planAccess` gives access to the plan.
 fn of_own(context: DenialContext<'_>, line: &str) -> Option<String> {
     let is_own =
         || paths(line).iter().any(|path| is_within(&plain(&context.cwd.join(path)), &context.unopened.own));
@@ -223,7 +224,7 @@ fn of_own(context: DenialContext<'_>, line: &str) -> Option<String> {
     })
 }
 
-/// Returns whether a line says one of the phrases in whole words: `ENOTFOUND` is none in `FileNotFoundError`.
+/// Returns whether a line contains one of the phrases as whole words: `FileNotFoundError` does not contain `ENOTFOUND`.
 fn says(line: &str, phrases: &[&str]) -> bool {
     let folded = line.to_lowercase();
     let is_name = |phrase: &str| phrase.starts_with(|first: char| first.is_ascii_uppercase());
@@ -259,7 +260,7 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
         return Some(protected(unopened, &path));
     }
     if says(&READ_ONLY) || says(&COVERED) {
-        // What is in it can be written, so it is about the place itself.
+        // Paths in a writable directory can be written, so the error is about the directory itself, which is a mount point.
         let opened = first_path(cwd, line, |path| profile.write.iter().any(|place| place == path));
         if let Some(path) = opened {
             return Some(format!(
@@ -279,10 +280,10 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
     unseen(context, line)
 }
 
-/// Returns which place is there and not for the program: what is hidden stands there empty, and what is elsewhere not at all.
+/// Returns a hint for a path that exists but is not visible in the sandbox. A hidden directory is empty there, and other paths are missing.
 fn unseen(DenialContext { profile, cwd, unopened }: DenialContext<'_>, line: &str) -> Option<String> {
     let is_unseen = |path: &Path| path.exists() && !may_read(profile, path);
-    // Who makes a file finds that the directory is missing.
+    // A program that creates a file reports the missing directory above it.
     let is_unseen_above = |path: &Path| !path.exists() && path.parent().is_some_and(is_unseen);
     let is_missing = says(line, &MISSING);
     if is_missing && let Some(path) = first_path(cwd, line, is_unseen) {
@@ -303,7 +304,7 @@ fn first_path(cwd: &Path, line: &str, is_it: impl Fn(&Path) -> bool) -> Option<P
     paths(line).iter().map(|path| plain(&cwd.join(path))).find(|path| is_it(path))
 }
 
-/// Returns why a path was denied, if the sandbox did it.
+/// Returns a hint for a path, if the sandbox denies it.
 fn denied(
     DenialContext { profile, unopened, .. }: DenialContext<'_>,
     path: &Path,
@@ -321,7 +322,7 @@ fn denied(
     if is_within(path, &profile.read) {
         return Some(unwritable_here(path));
     }
-    // Who only reads is not told that it is for reading alone.
+    // A program that only reads must not get the hint about writing.
     Some(if says(line, &READ_ONLY) {
         unwritable(unopened, path)
     } else {
@@ -334,8 +335,9 @@ fn unwritable_here(path: &Path) -> String {
     format!("in the sandbox programs write to the project alone; `--allow-write {there}` opens this place")
 }
 
-/// Returns the protected place that a line says was not written. Programs name files as seen from where they are, which may be a
-/// directory above the one that they were started in: git goes to the top of its repository.
+/// Returns the protected path that a line reports as not written.
+///
+/// Paths in the line are also resolved from directories above the working directory: git reports them from the top of its repository.
 fn protected_in(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBuf> {
     if !says(line, &DENIED) && !says(line, &COVERED) {
         return None;
@@ -350,8 +352,9 @@ fn is_protected(profile: &Profile, path: &Path) -> bool {
     is_within(path, &profile.read_only) && !is_within(path, &profile.hidden)
 }
 
-/// Returns the protected place that a line means by a name alone. Shells say it of the directory that they are in, which may be one beneath
-/// that in which they were started: then no other place may be called so.
+/// Returns the protected path that a line reports by a bare file name.
+///
+/// A shell may have changed to a directory beneath the one that it was started in. The name must then fit exactly one protected path.
 fn protected_by_name(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBuf> {
     let name = name_alone(line)?;
     let here = cwd.join(name);
@@ -367,7 +370,7 @@ fn protected_by_name(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBu
     called.next().is_none().then(|| first.clone())
 }
 
-/// Returns the name without a directory that stands before what went wrong: `sh: 1: cannot create Makefile: …`, `open Makefile: …`.
+/// Returns the file name without a directory that precedes the error, as in `sh: 1: cannot create Makefile: …` or `open Makefile: …`.
 fn name_alone(line: &str) -> Option<&str> {
     let part = line.rsplit(": ").nth(1)?;
     let name = MADE.iter().find_map(|said| part.strip_prefix(said)).unwrap_or(part);
@@ -401,7 +404,7 @@ fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> String {
     )
 }
 
-/// As [`unreadable`], of a place that a program wants to write: to be able to read it would not help.
+/// Like [`unreadable`], but for a program that wants to write: the hint must not suggest read access.
 fn unwritable(unopened: &Unopened, path: &Path) -> String {
     if unopened.keeps(path) {
         return protected(unopened, path);
@@ -410,7 +413,7 @@ fn unwritable(unopened: &Unopened, path: &Path) -> String {
     format!("`{shown}` is no place in the sandbox; `--allow-write {there}` makes it one")
 }
 
-/// No flag opens what the configuration closes.
+/// Returns the hint for a path that the configuration closes, which no flag opens.
 fn by_setting(path: &Path, what: &str, setting: &str, place: &Path) -> String {
     let (shown, place) = (path.display(), place.display());
     format!(
@@ -419,7 +422,7 @@ fn by_setting(path: &Path, what: &str, setting: &str, place: &Path) -> String {
     )
 }
 
-/// Returns what is said of hidden files that a command line names.
+/// Returns the hint for hidden files that a command line names.
 pub(crate) fn of_hidden(closed: &ClosedPlaces, cwd: &Path, names: &[String]) -> Option<String> {
     let first = names.first()?;
     let (unopened, path) = (closed.unopened(), plain(&cwd.join(first)));
@@ -439,7 +442,7 @@ fn within<'a>(path: &Path, places: &'a [PathBuf]) -> Option<&'a Path> {
     places.iter().map(PathBuf::as_path).find(|place| path.starts_with(place))
 }
 
-/// Returns the nearest place that can be named, because it exists.
+/// Returns the nearest existing path at or above `path`: flags accept only existing paths.
 fn there(path: &Path) -> &Path {
     path.ancestors().find(|above| above.exists()).unwrap_or(path)
 }
@@ -448,9 +451,9 @@ fn may_read(profile: &Profile, path: &Path) -> bool {
     !is_within(path, &profile.hidden) && (is_within(path, &profile.read) || is_within(path, &profile.write))
 }
 
-/// Returns what in a line may be a path: what is quoted, and what has a slash.
+/// Returns the parts of a line that may be paths: quoted texts and words with a slash.
 fn paths(line: &str) -> Vec<PathBuf> {
-    // `/bin/sh: 1: cannot create /etc/x: …`: who says it comes first, unless nothing else does.
+    // In `/bin/sh: 1: cannot create /etc/x: …` the first part is the reporting program, unless there is no other part.
     let line = match line.split_once(": ") {
         Some((_, rest)) if rest.contains(": ") => rest,
         _ => line,
@@ -462,8 +465,8 @@ fn paths(line: &str) -> Vec<PathBuf> {
     let bare =
         line.split(is_border).map(|word| word.trim_end_matches([':', '.'])).filter(|word| word.contains('/'));
     let is_path = |text: &&str| !text.is_empty() && text.len() < 4096 && !text.contains("://");
-    // The part of a shell's `script: line 1: /etc/x: Permission denied` that is a path stands last.
+    // In a shell's `script: line 1: /etc/x: Permission denied` the path is the part before the error.
     let named = line.rsplit(": ").skip(1).filter(|part| part.starts_with('/'));
-    // The name of the program that speaks stands first.
+    // Reversed, because the name of the reporting program comes first.
     quoted.chain(named).chain(bare.rev()).filter(is_path).map(PathBuf::from).collect()
 }

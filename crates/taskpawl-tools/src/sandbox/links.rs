@@ -1,21 +1,21 @@
-//! Links on the way of a place that somebody has named. Whoever named it meant what it led to then: a link that programs may
-//! change leads wherever they like.
+//! Links on the way to a path that the user or a call has named.
+//!
+//! The person who named or approved the path meant its target at that time. A link that programs can change could lead to any other path.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::excluded_paths::real;
 
-/// A link that leads a named place away.
+/// A link that leads a named path elsewhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Detour {
     pub(super) link: PathBuf,
-    /// Where the named place is by it.
+    /// The real path of the named path.
     pub(super) to: PathBuf,
 }
 
-/// Returns the link by which `path` is led out of that of the places `writable` in which the link lies, so that programs may have made
-/// it.
+/// Returns the link that leads `path` out of the writable directory in which the link lies. Programs may have created such a link.
 pub(super) fn leads_out(path: &Path, writable: &[PathBuf]) -> Option<Detour> {
     let writable: Vec<PathBuf> = writable.iter().map(|place| real(place)).collect();
     let to = real(path);
@@ -27,7 +27,7 @@ pub(super) fn leads_out(path: &Path, writable: &[PathBuf]) -> Option<Detour> {
     Some(Detour { link, to })
 }
 
-/// Returns the link by which a path is another place than it is called, but for links to the places `known` and those of the system.
+/// Returns the first link on the way to `path`, except links to or above the paths `known` and links of the system.
 pub(super) fn leads_elsewhere(path: &Path, known: &[&Path]) -> Option<Detour> {
     let link = on_the_way(path).find(|link| {
         let is_known = known.iter().any(|place| place.starts_with(link));
@@ -43,7 +43,7 @@ fn on_the_way(path: &Path) -> impl Iterator<Item = PathBuf> {
     above.into_iter().filter(|path| path.is_symlink())
 }
 
-/// Returns whether only administrators change a link: it lies at the top, or in a directory of theirs.
+/// Returns whether only administrators can change a link: it lies in the root directory, or in a directory that only root can write.
 fn is_of_system(link: &Path) -> bool {
     let Some(above) = link.parent() else { return true };
     let is_theirs = || above.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);

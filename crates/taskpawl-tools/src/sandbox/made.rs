@@ -1,4 +1,5 @@
-//! What programs made that is obeyed later: what is not there cannot be covered, so it is looked for afterwards.
+//! Finds files that programs created and that other programs follow later. A missing file cannot be covered by a mount, so it is looked for
+//! after each call.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,51 +18,51 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::scan::{ScanBounds, ScanStopped};
 
-/// How many of them a result names, and how many a warning.
+/// The maximum of files that a result lists, and that a warning names.
 const MAX_NAMED: usize = 100;
 const WARNED: usize = 5;
 
-/// How much is looked at beside one that was named in a protected place: a program may make as much as it likes.
+/// The maximum of entries that are read beside a path that was named in a protected directory. Programs can create any number.
 const BESIDE: usize = 1_000;
 
-/// Something that others obey without being asked.
+/// A file or directory that other programs follow without asking, such as a git hook.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Obeyed {
-    /// What is protected: it, or the directory that it lies in.
+    /// The protected path: `path` itself, or the directory that it lies in.
     pub(super) place: PathBuf,
-    /// It.
+    /// The file or directory itself.
     pub(super) path: PathBuf,
-    /// What of it is obeyed, where that is less than all.
+    /// The parts that are followed, such as settings of a file. Empty if that is all of it.
     pub(super) what: Vec<String>,
 }
 
 impl Obeyed {
-    /// Returns a place all of which is obeyed.
+    /// Returns a path that is followed as a whole.
     pub(super) fn whole(place: PathBuf) -> Self {
         Self { path: place.clone(), place, what: Vec::new() }
     }
 
-    /// Returns a place all of which is obeyed, as it is now: a link that leads elsewhere than it did is another one.
+    /// Returns a path that is followed as a whole, with its target if it is a link: a link with another target counts as a new one.
     pub(super) fn found(place: PathBuf) -> Self {
         let what = place.read_link().ok().map(|to| repositories::leading(&to.to_string_lossy()));
         Self { what: what.into_iter().collect(), ..Self::whole(place) }
     }
 
-    /// Says what it is: in the project as a path of it, elsewhere as an absolute one.
+    /// Formats the path, relative to the root inside the project, for messages.
     fn shown(&self, root: &Path) -> String {
         let path = self.path.strip_prefix(root).unwrap_or(&self.path).display();
         if self.what.is_empty() { path.to_string() } else { format!("{path} ({})", self.what.join(", ")) }
     }
 }
 
-/// What is obeyed later wherever the programs of a run may write, and when it was first seen.
+/// All files that other programs follow, wherever the programs of a run may write, with the time when each was first seen.
 ///
-/// What is there when a place is opened to programs is nobody's surprise. Whatever comes later is told once, by all calls that ran
-/// meanwhile, also if it was made by a program that outlived its call.
+/// Files that exist when a directory is opened to programs are not reported. Each later file is reported by all calls that ran meanwhile,
+/// even if it was created by a program that outlived its call.
 #[derive(Debug)]
 pub(super) struct Watch {
     state: Mutex<State>,
-    /// How many calls have asked for a look.
+    /// The number of looks that calls have asked for so far.
     asked: AtomicU64,
 }
 
@@ -69,46 +70,46 @@ pub(super) struct Watch {
 struct State {
     tree: Tree,
     indexes: Indexes,
-    /// Where programs may write beside the project, and directories of git elsewhere.
+    /// Directories outside the project where programs may write, and git directories outside the project.
     places: BTreeSet<PathBuf>,
     repositories: BTreeSet<PathBuf>,
-    /// Protected places in which something was named to be written, each with that: all else in them is looked at.
+    /// Pairs of a protected directory and the path in it that was named for writing. All other files in the directory are reported.
     opened: BTreeSet<(PathBuf, PathBuf)>,
-    /// With the number under which it was seen; what was there before has 0.
+    /// Each file with the sequence number of its first sighting; 0 for files that existed before.
     known: BTreeMap<Obeyed, usize>,
     seen: usize,
-    /// How many of those who asked have asked before the last look began.
+    /// The value of `asked` when the last completed look began. Requests up to it are answered.
     answered: u64,
-    /// Whether what was in the project before is known.
+    /// Set once the files that already existed in the project are recorded.
     is_open: bool,
-    /// Whether it was said already that not everything is looked at.
+    /// Set once the gap of the search was reported.
     gap_is_told: bool,
 }
 
-/// What is found in a project when a call is about to be let into it.
+/// The result of searching a project before a call starts.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The files in which secrets are.
+    /// `.env` files, without unchanged ones that git tracks.
     pub(super) secrets: Vec<PathBuf>,
-    /// The sockets that are somebody's: who has them was there before.
+    /// Sockets that a process has open. They existed before the call.
     pub(super) sockets: Vec<PathBuf>,
-    /// What others would obey at the root of the project and is not there.
+    /// Paths at the root of the project that other programs would follow, and that do not exist.
     pub(super) absent: BTreeSet<PathBuf>,
-    /// Every repository.
+    /// The git directories of all repositories.
     pub(super) repositories: Vec<PathBuf>,
-    /// What is not looked at.
+    /// The part of the project that was not searched.
     pub(super) gap: Option<String>,
 }
 
 impl Found {
-    /// Returns what nobody reads, or talks to, who does not name it.
+    /// Returns the paths that programs can reach only if they are named.
     pub(super) fn hidden(&self) -> Vec<PathBuf> {
         self.secrets.iter().chain(&self.sockets).cloned().collect()
     }
 }
 
 impl Watch {
-    /// Returns the watch over the project at `root`.
+    /// Creates the watch for the project at `root`.
     pub(super) fn new(root: &Path) -> Self {
         let state = State {
             tree: Tree::new(root),
@@ -125,7 +126,7 @@ impl Watch {
         Self { state: Mutex::new(state), asked: AtomicU64::new(0) }
     }
 
-    /// Looks at the project, and watches `places` and the `repositories` outside of it from now on, too.
+    /// Searches the project, and watches `places` and `repositories` outside it from now on as well.
     pub(super) fn open(
         &self,
         places: &[PathBuf],
@@ -136,7 +137,7 @@ impl Watch {
         state.tree.look(bounds)?;
         let is_first = !std::mem::replace(&mut state.is_open, true);
         let is_new = |known: &BTreeSet<PathBuf>, path: &PathBuf| !known.contains(path);
-        // What is in the project is looked at with it: it was open before.
+        // A directory in the project is watched with the project already. Recording its files again as old ones would swallow a report.
         let is_elsewhere = |place: &&PathBuf| !state.tree.has_read(place);
         let places: BTreeSet<_> = places
             .iter()
@@ -167,7 +168,7 @@ impl Watch {
         })
     }
 
-    /// Watches what lies beside that which was named to be written in protected places from now on.
+    /// Watches, from now on, the files beside paths that were named for writing in protected directories.
     pub(super) fn open_beside(&self, opened: Vec<(PathBuf, PathBuf)>) {
         let mut state = self.lock();
         let new: Vec<_> = opened.into_iter().filter(|pair| !state.opened.contains(pair)).collect();
@@ -181,7 +182,7 @@ impl Watch {
         self.lock().seen
     }
 
-    /// As [`seen`](Self::seen), where no look is under way.
+    /// Like [`seen`](Self::seen), but returns `None` while another call is looking.
     fn seen_now(&self) -> Option<usize> {
         match self.state.try_lock() {
             Ok(state) => Some(state.seen),
@@ -190,9 +191,11 @@ impl Watch {
         }
     }
 
-    /// Looks again; returns what was first seen after `seen` things were, and what is not looked at if that was not said yet. One look is
-    /// enough for all who asked for it before it began. What a look that reached its bounds did not see is told by the next one.
+    /// Looks again. Returns the files that were first seen after sequence number `seen`, and the gap if it was not reported yet.
+    ///
+    /// One look answers all requests that were made before it began. Files that a stopped look has missed are reported by the next one.
     fn since(&self, seen: usize, bounds: &ScanBounds) -> (Vec<Obeyed>, Option<String>) {
+        // The ticket is taken before the lock, so that a look which starts after this moment answers this request, too.
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = self.lock();
         let mut stopped_gap = None;
@@ -203,6 +206,7 @@ impl Watch {
                 Err(stopped) => stopped_gap = Some(unseen(stopped)),
             }
         }
+        // Old sightings stay in the map: calls that started earlier have a lower `seen`, and report the same files.
         let new = state.known.iter().filter(|(_, number)| **number > seen);
         let new = new.map(|(obeyed, _)| obeyed.clone()).collect();
         let gap = state.tree.gap().filter(|_| !state.gap_is_told);
@@ -216,7 +220,7 @@ impl Watch {
 }
 
 impl State {
-    /// Numbers what is new, and forgets what is gone.
+    /// Numbers new files, and forgets files that are gone.
     fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
         self.tree.look(bounds)?;
         let mut now = found_in(&self.places, &self.repositories);
@@ -234,7 +238,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns every repository of the project, those of gitlinks too, and the files with secrets that git tracks.
+    /// Returns all repositories of the project, including those of gitlinks, and the tracked `.env` files that are unchanged.
     fn gits(&mut self) -> (Vec<PathBuf>, HashSet<PathBuf>) {
         let mut gits: Vec<PathBuf> = self.tree.repositories().cloned().collect();
         let Indexed { gitlinks, tracked } = self.indexes.of(&gits);
@@ -242,7 +246,7 @@ impl State {
         (gits, tracked)
     }
 
-    /// Returns whether the parts of a place are told of instead of it.
+    /// Returns whether the entries of a directory are reported instead of the directory itself.
     fn is_looked_into(&self, obeyed: &Obeyed) -> bool {
         let is_opened = || self.opened.iter().any(|(place, _)| *place == obeyed.path);
         is_opened() && obeyed.path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
@@ -274,7 +278,7 @@ fn there(paths: impl Iterator<Item = PathBuf>) -> impl Iterator<Item = Obeyed> {
     paths.filter(|path| path.symlink_metadata().is_ok()).map(Obeyed::found)
 }
 
-/// Returns what is in protected places beside that which was named in them.
+/// Returns the entries of protected directories beside the paths that were named in them.
 fn found_beside<'a>(opened: impl IntoIterator<Item = &'a (PathBuf, PathBuf)>) -> BTreeSet<Obeyed> {
     let in_place = |(place, named): &(PathBuf, PathBuf)| {
         let found = beside(place, named).into_iter().take(BESIDE);
@@ -283,27 +287,28 @@ fn found_beside<'a>(opened: impl IntoIterator<Item = &'a (PathBuf, PathBuf)>) ->
     opened.into_iter().flat_map(in_place).collect()
 }
 
-/// What was there that others obey when a call began, for a tool that starts programs or talks to some: they may make more of it.
+/// The state before a call that starts programs or talks to some. The programs may create files that others follow.
 #[derive(Debug)]
 pub struct BeforeCall {
     watch: Option<Arc<Watch>>,
     seen: usize,
 }
 
-/// What is obeyed later and has come while a call ran.
+/// Files that other programs follow and that were created during a call.
 #[derive(Debug, Default)]
 pub struct CreatedInCall {
-    /// What it is, as people are told of it.
+    /// The files as they are named in messages.
     names: Vec<String>,
-    /// How many more there are.
+    /// The number of further files.
     more: usize,
-    /// What is not looked at, if there is anything and nobody knows yet.
+    /// The part that was not searched, if it was not reported yet.
     gap: Option<String>,
 }
 
 impl BeforeCall {
-    /// Looks before a program starts, or is asked for something. The look of another call is waited for on a thread of its own:
-    /// calls are polled on that of the run.
+    /// Records the state before a program starts, or receives a request.
+    ///
+    /// While another call is looking, this waits on a thread of its own, because calls are polled on the thread of the run.
     ///
     /// # Errors
     /// The call was cancelled or timed out meanwhile.
@@ -317,9 +322,9 @@ impl BeforeCall {
         Ok(Self { watch: Some(watch), seen })
     }
 
-    /// Looks again when it has ended, or has answered. What was named to be written itself, also by `named`, is nobody's surprise.
+    /// Looks again after the program has ended or answered. Paths that were named for writing, also by `named`, are not reported.
     ///
-    /// The look is bounded, also where the call has no more time: a gap says what was not seen.
+    /// The look is bounded even if the call has no time left. A gap then reports that files may have been missed.
     pub async fn created(self, cx: &CallContext, named: Vec<PathBuf>) -> CreatedInCall {
         let Some(watch) = self.watch else { return CreatedInCall::default() };
         let (bounds, cx) = (ScanBounds::after_call(cx), cx.clone());
@@ -347,7 +352,7 @@ fn created(
 }
 
 impl CreatedInCall {
-    /// Tells of it: all of it in `sandbox`, a part of the call's result, the first in a warning of the run.
+    /// Reports the files: all of them in `sandbox`, a part of the call's result, and the first ones in a warning of the run.
     pub fn tell(self, cx: &CallContext, sandbox: &mut Map<String, Value>) {
         if let Some(gap) = self.gap {
             match sandbox.get_mut("gaps").and_then(Value::as_array_mut) {
@@ -414,7 +419,7 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }
 
-        /// As `git init` and `git clone` make it.
+        /// Writes a repository as `git init` and `git clone` do.
         fn repository(&self, git: &str) {
             for name in ["HEAD", "objects/info/x", "refs/heads/main", "info/exclude", "description"] {
                 self.write(&format!("{git}/{name}"), "ref: refs/heads/main\n");
@@ -578,7 +583,7 @@ mod tests {
         let third = scene.watch.seen();
         assert_eq!(scene.since(second), ["new/.envrc"], "it ran meanwhile");
         assert_eq!(scene.since(third), Vec::<String>::new());
-        // What came after the last look and before the call may be by a program that outlived its own.
+        // A file that appears between the last look and the start of a call may be created by a program that outlived its call.
         scene.write("late/.envrc", "");
         let fourth = scene.watch.seen();
         scene.watch.open(&[scene.dir.path().join("p/late")], None, &ScanBounds::default()).unwrap();

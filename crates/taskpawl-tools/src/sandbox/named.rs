@@ -1,4 +1,4 @@
-//! Hidden files that a command line names. Most programs take an empty file for one that says nothing, and end well.
+//! Hidden files that a command line names. Most programs read the empty cover, take it for an empty file, and end successfully.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use taskpawl_process::{Profile, Program, Sandbox};
 
 use super::excluded_paths::{is_within, plain};
 
-/// How much of a command line is looked at.
+/// The maximum of bytes of a command line that are searched.
 const BYTES: usize = 64 << 10;
 
-/// Returns which files that are there and hidden from a program its command line names, as it names them.
+/// Returns the existing files that a command line names and that are hidden from its program, as the command line names them.
 pub(crate) fn hidden_names(program: &Program) -> Vec<String> {
     let Sandbox::On(profile) = &program.sandbox else { return Vec::new() };
     let mut left = BYTES;

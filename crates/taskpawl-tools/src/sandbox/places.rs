@@ -6,28 +6,29 @@ use super::excluded_paths::plain;
 use super::repositories;
 use super::tree::is_skipped;
 
-/// Where a project lies among everything else, and which variables the process has that starts its programs.
+/// The location of a project, the paths of taskpawl and the environment variables of the process that starts programs.
 #[derive(Clone, Debug, Default)]
 pub struct SandboxPlaces {
     /// The root of the project.
     pub root: PathBuf,
-    /// The directory for temporary files, which belongs to the run alone.
+    /// The directory for temporary files, which only this run uses.
     pub temporary: Option<PathBuf>,
-    /// What belongs to taskpawl itself: nothing lets programs in there.
+    /// Paths of taskpawl itself, which no setting opens to programs.
     pub own: Vec<PathBuf>,
-    /// What programs may read and never write, because it decides what they may do.
+    /// Paths that programs may read and never write, because they control the programs.
     pub kept: Vec<PathBuf>,
-    /// Directories of taskpawl itself, among those in `own` and `kept`, that are made where programs could make them otherwise.
+    /// Directories of taskpawl among `own` and `kept`. They are created before programs start, because programs could create them
+    /// otherwise.
     pub directories: Vec<PathBuf>,
-    /// Files of taskpawl itself, among those in `own`, that are made empty where programs could make them otherwise.
+    /// Files of taskpawl among `own`. They are created empty before programs start, because programs could create them otherwise.
     pub files: Vec<PathBuf>,
-    /// Where the host lets some calls write beside what the settings open, without asking anybody.
+    /// Directories that the host opens to some calls for writing without asking, besides those of the settings.
     pub granted: Vec<PathBuf>,
-    /// The variables of this process, of which programs see some.
+    /// The variables of this process. Programs see a part of them.
     pub variables: BTreeMap<OsString, OsString>,
 }
 
-/// What every program needs to be one, and what is installed for all users.
+/// Paths that every program needs, and software that is installed for all users.
 const SYSTEM: [&str; 25] = [
     "/usr",
     "/bin",
@@ -56,7 +57,8 @@ const SYSTEM: [&str; 25] = [
     "/var/lib/rpm",
 ];
 
-/// What of it only administrators should read: root without its powers still owns these files.
+/// Paths of the system that only administrators should read. Programs of root without capabilities still own these files, so that file
+/// permissions alone do not protect them.
 const SYSTEM_SECRETS: [&str; 12] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -72,7 +74,7 @@ const SYSTEM_SECRETS: [&str; 12] = [
     "/etc/letsencrypt",
 ];
 
-/// What in a home tells others who the user is, or what the user did: keys, tokens, browsers, histories.
+/// Paths in a home directory that reveal the user's identity or activity: keys, tokens, browser profiles, histories.
 const SECRETS: [&str; 72] = [
     ".ssh",
     ".gnupg",
@@ -148,8 +150,8 @@ const SECRETS: [&str; 72] = [
     ".sqlite_history",
 ];
 
-/// What in a directory that programs may write is run or obeyed later, by an editor, an agent or taskpawl that is started there. What
-/// git obeys is said where repositories are.
+/// Paths in a writable directory that an editor, an agent or taskpawl runs or follows when it is started there later. The paths of git are
+/// listed in `repositories.rs`.
 const OBEYED: [&str; 17] = [
     ".taskpawl",
     "taskpawl.toml",
@@ -170,7 +172,7 @@ const OBEYED: [&str; 17] = [
     ".envrc",
 ];
 
-/// What is so in a home alone, which a directory that is opened to programs may be.
+/// Such paths that matter only in a home directory, which may be opened to programs like any other directory.
 const OBEYED_AT_HOME: [&str; 9] = [
     ".gitconfig",
     ".ripgreprc",
@@ -183,7 +185,7 @@ const OBEYED_AT_HOME: [&str; 9] = [
     ".config/fish/config.fish",
 ];
 
-/// Variables that name where a toolchain or its data lies.
+/// Variables that name the directory of a toolchain or its data.
 pub(super) const TOOLCHAINS: [&str; 31] = [
     "CARGO_HOME",
     "RUSTUP_HOME",
@@ -218,7 +220,7 @@ pub(super) const TOOLCHAINS: [&str; 31] = [
     "XDG_DATA_HOME",
 ];
 
-/// Variables that name the certificates by which others are believed.
+/// Variables that name files with trusted certificates.
 pub(super) const CERTIFICATES: [&str; 9] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -232,12 +234,12 @@ pub(super) const CERTIFICATES: [&str; 9] = [
 ];
 
 impl SandboxPlaces {
-    /// Returns the home of the user.
+    /// Returns the home directory of the user.
     pub(super) fn home(&self) -> Option<PathBuf> {
         self.directory("HOME")
     }
 
-    /// Returns what everybody may read.
+    /// Returns the paths that all programs may read.
     pub(super) fn readable(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         paths.extend(self.home());
@@ -247,17 +249,17 @@ impl SandboxPlaces {
         paths.extend(programs.iter().flat_map(|path| of_installation(path)));
         paths.extend(programs);
         paths.extend(TOOLCHAINS.iter().chain(&CERTIFICATES).filter_map(|name| self.directory(name)));
-        // A program that starts itself again, as taskpawl does in a call, has to find itself.
+        // A program that starts itself again, as taskpawl does in a call, must be able to read its own executable.
         paths.extend(std::env::current_exe());
         paths
     }
 
-    /// Returns what of that only administrators make or replace.
+    /// Returns the secret paths of the system, which only administrators can create or replace.
     pub(super) fn administered() -> Vec<PathBuf> {
         SYSTEM_SECRETS.iter().map(PathBuf::from).chain(host_keys()).collect()
     }
 
-    /// Returns what nobody may read who does not name it.
+    /// Returns the paths that programs cannot read unless they are named.
     pub(super) fn secret(&self) -> Vec<PathBuf> {
         let mut paths = Self::administered();
         if let Some(home) = self.home() {
@@ -269,28 +271,28 @@ impl SandboxPlaces {
         paths
     }
 
-    /// Returns what nobody may write beneath `directory` who does not name it.
+    /// Returns the paths beneath `directory` that programs cannot write unless they are named.
     pub(super) fn obeyed(directory: &Path) -> impl Iterator<Item = PathBuf> {
         Self::obeyed_by_name(directory).chain(repositories::obeyed(&directory.join(".git")))
     }
 
-    /// Returns what of it is not in a repository of git, which is more than a name.
+    /// Returns those of the paths that are known by name. Paths in a git repository depend on its contents.
     pub(super) fn obeyed_by_name(directory: &Path) -> impl Iterator<Item = PathBuf> {
         Self::obeyed_names(true).map(move |name| directory.join(name))
     }
 
-    /// Returns what of it is obeyed in directories beneath a project, and what is so in the root of one alone, by name.
+    /// Returns the names that are followed in every directory of a project; with `is_root` also those that matter only in its root.
     pub(super) fn obeyed_names(is_root: bool) -> impl Iterator<Item = &'static str> {
         let at_home: &[&str] = if is_root { &OBEYED_AT_HOME } else { &[] };
         OBEYED.iter().chain(at_home).copied()
     }
 
-    /// Returns the name with which something of it begins that begins with `name`, without regard to case: it depends on the file system.
+    /// Returns the first component of a followed name, if it equals `name`. Case is ignored, because some file systems ignore it.
     pub(super) fn beginning_obeyed(name: &str, is_root: bool) -> Option<&'static str> {
         Self::obeyed_names(is_root).map(beginning).find(|beginning| beginning.eq_ignore_ascii_case(name))
     }
 
-    /// Returns which part of a path, seen from the root of a project, is such, wherever it lies, without regard to case.
+    /// Returns the part of a path, relative to the root of a project, that other programs follow. Case is ignored.
     pub(super) fn part_obeyed(path: &Path) -> Option<PathBuf> {
         let names: Vec<String> =
             path.components().map(|name| name.as_os_str().to_string_lossy().to_lowercase()).collect();
@@ -306,7 +308,7 @@ impl SandboxPlaces {
         ends.min().map(|end| path.components().take(end).collect())
     }
 
-    /// Returns a path as settings and plans write it as an absolute one.
+    /// Resolves a path of the settings or of a plan, which may start with `~`, to an absolute one.
     pub(super) fn absolute(&self, path: &Path) -> PathBuf {
         let path = match (path.strip_prefix("~"), self.home()) {
             (Ok(rest), Some(home)) => home.join(rest),
@@ -320,24 +322,24 @@ impl SandboxPlaces {
     }
 }
 
-/// Returns the first part of a name that may have several.
+/// Returns the first component of a name.
 pub(super) fn beginning(name: &'static str) -> &'static str {
     name.split_once('/').map_or(name, |(first, _)| first)
 }
 
-/// Returns whether a path says anything: an empty or relative one does not, and the root of everything says too much.
+/// Returns whether a path is usable. Empty and relative paths are not, and neither is `/`, which would open everything.
 fn is_place(path: &Path) -> bool {
     path.is_absolute() && path.parent().is_some()
 }
 
-/// Returns where what belongs to the programs of a directory `bin` lies: beside it.
+/// Returns the directories beside a `bin` directory that its programs use, such as `lib` and `share`.
 fn of_installation(programs: &Path) -> Vec<PathBuf> {
     let above = programs.parent().filter(|above| programs.ends_with("bin") && above.parent().is_some());
     let beside = ["lib", "lib64", "libexec", "share", "include", "etc"];
     above.into_iter().flat_map(|above| beside.map(|name| above.join(name))).collect()
 }
 
-/// Returns the private keys of this machine, whose public halves everybody may read.
+/// Returns the private host keys of the SSH server. Their public halves stay readable.
 fn host_keys() -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir("/etc/ssh").into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| {

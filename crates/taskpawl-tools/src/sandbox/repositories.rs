@@ -1,4 +1,4 @@
-//! The repositories of a project, and what in them git obeys when somebody uses it later.
+//! The git repositories of a project, and the files in them that git follows when it is used later.
 
 mod index;
 mod settings;
@@ -18,20 +18,20 @@ use super::excluded_paths::plain;
 use super::made::Obeyed;
 use super::tree::is_settled;
 
-/// What in the directory of a repository, of a submodule or of a worktree is run, or leads to what is run: `commondir` says where
-/// the configuration and the hooks are.
+/// Files of a repository, submodule or worktree that git runs, or that lead to programs that git runs. `commondir` names the directory of
+/// the configuration and the hooks.
 const OBEYED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "info/attributes"];
 
-/// How deep submodules are looked for beneath others; their names may have several parts.
+/// The maximum depth of nested submodules and included configurations. The name of a submodule may have several components.
 const DEPTH: usize = 16;
 
-/// How many submodules and worktrees are looked for.
+/// The maximum of submodules and of worktrees that are searched.
 const MAX: usize = 1_000;
 
-/// How many hooks of one repository are named; git knows 28 kinds.
+/// The maximum of hooks that are named for one repository; git knows 28 kinds.
 const HOOKS: usize = 50;
 
-/// What git runs in a directory that is not for hooks alone.
+/// Names of hooks, for directories that also hold other files.
 const HOOK_NAMES: [&str; 20] = [
     "applypatch-msg",
     "commit-msg",
@@ -55,11 +55,13 @@ const HOOK_NAMES: [&str; 20] = [
     "update",
 ];
 
-/// How many bytes of a file of git are read.
+/// The maximum size in bytes of a git file that is read.
 const BYTES: u64 = 256 << 10;
 
-/// Returns what of the repository at `git`, a `.git` in a project, is obeyed later, with its submodules and worktrees. A file
-/// `.git`, which says where the repository is, is so itself. Of what is not there yet it is what would be.
+/// Returns the paths that git follows later in the repository at `git`, a `.git` in a project, with its submodules and worktrees.
+///
+/// A `.git` file, which names the directory of the repository, is followed itself. If `git` does not exist, the paths are those that a
+/// repository would have there.
 pub(super) fn obeyed(git: &Path) -> Vec<PathBuf> {
     if git.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
         return vec![git.to_owned()];
@@ -71,9 +73,9 @@ pub(super) fn obeyed(git: &Path) -> Vec<PathBuf> {
     directories.into_iter().flat_map(paths).chain(led).collect()
 }
 
-/// Returns what the configurations of these directories lead to: other directories of hooks, and more configuration.
+/// Returns the targets of these configurations: hook directories, and included configurations.
 fn led_to(directories: &[Directory]) -> Vec<PathBuf> {
-    // A hook is looked for in each worktree.
+    // A relative path of hooks is resolved in each worktree.
     let trees: Vec<PathBuf> = directories.iter().filter_map(Directory::tree).collect();
     let mut found = BTreeSet::new();
     let names =
@@ -86,7 +88,7 @@ fn led_to(directories: &[Directory]) -> Vec<PathBuf> {
                 Led::Hooks(path) => found.extend(trees.iter().flat_map(|tree| hooks_at(tree, &path))),
                 Led::Config(path) => {
                     let Some(path) = config.parent().map(|above| plain(&above.join(path))) else { continue };
-                    // What includes itself ends here.
+                    // A configuration that includes itself ends here, because its path is already in the set.
                     if found.insert(path.clone()) && depth < DEPTH {
                         waiting.push((path, depth + 1));
                     }
@@ -97,20 +99,19 @@ fn led_to(directories: &[Directory]) -> Vec<PathBuf> {
     found.into_iter().collect()
 }
 
-/// Returns what git runs as hooks of a worktree whose setting is `path`.
+/// Returns the paths that git runs as hooks of a worktree whose `core.hooksPath` is `path`.
 fn hooks_at(tree: &Path, path: &str) -> Vec<PathBuf> {
     let directory = plain(&tree.join(path));
     if tree.starts_with(&directory) {
-        // Others work there: only what has the name of a hook is one.
+        // The hook directory contains the worktree, so other files are in it. Only files with the name of a hook are hooks.
         return HOOK_NAMES.iter().map(|name| directory.join(name)).collect();
     }
-    // What husky has there runs what lies beside it.
+    // The hooks that husky creates in `_` run the scripts beside that directory.
     let of_husky = directory.parent().filter(|above| directory.ends_with("_") && !tree.starts_with(above));
     vec![of_husky.map_or(directory.clone(), Path::to_owned)]
 }
 
-/// Returns what of the repositories at `gits` git obeys now: hooks that run, settings that are not in every repository, and whatever
-/// leads to another repository.
+/// Returns the files of the repositories at `gits` that git follows now: active hooks, unusual settings, and links to other repositories.
 pub(super) fn active(gits: &[PathBuf]) -> Vec<Obeyed> {
     let (repositories, links): (Vec<_>, Vec<_>) =
         gits.iter().filter(|git| git.symlink_metadata().is_ok()).partition(|git| is_directory(git));
@@ -125,12 +126,12 @@ pub(super) fn active(gits: &[PathBuf]) -> Vec<Obeyed> {
     found
 }
 
-/// Returns what is where a configuration leads to: hooks, or more configuration.
+/// Returns the existing files at the target of a configuration: hooks, or an included configuration.
 fn active_at(place: PathBuf) -> Vec<Obeyed> {
     match place.symlink_metadata() {
         Err(_) => Vec::new(),
         Ok(metadata) if metadata.is_dir() => {
-            // Git runs what has such a name, and husky what is beneath `_`.
+            // Git runs files with these names, and husky the files beneath `_`.
             let found = HOOK_NAMES.iter().chain(&["_"]).map(|name| place.join(name));
             let found = found.filter(|path| path.symlink_metadata().is_ok());
             found.map(|path| Obeyed { place: place.clone(), ..Obeyed::found(path) }).collect()
@@ -139,27 +140,29 @@ fn active_at(place: PathBuf) -> Vec<Obeyed> {
     }
 }
 
-/// The indexes of repositories, read again when they have changed.
+/// The parsed indexes of repositories. An index is read again only after a change.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
+    /// By path of the index. The stamp is `None` if the index changed so recently that the stamp proves nothing.
     known: BTreeMap<PathBuf, (Option<[i64; 5]>, Vec<Entry>)>,
 }
 
-/// What the indexes of repositories say.
+/// The relevant entries of all indexes.
 #[derive(Debug, Default)]
 pub(super) struct Indexed {
-    /// The `.git` of every gitlink, wherever it lies: `git status` enters these repositories.
+    /// The `.git` of each gitlink, in any directory: `git status` enters these repositories.
     pub(super) gitlinks: Vec<PathBuf>,
-    /// The files with secrets that git tracks, as it has them: whoever reads the repository knows them.
+    /// Tracked `.env` files without changes. Their contents are in the repository anyway, which programs can read.
     pub(super) tracked: HashSet<PathBuf>,
 }
 
 impl Indexes {
-    /// Returns what the indexes of the repositories at `gits` say, and those of the gitlinks in them.
+    /// Reads the indexes of the repositories at `gits`, and of the repositories that their gitlinks lead to.
     pub(super) fn of(&mut self, gits: &[PathBuf]) -> Indexed {
         let mut indexed = Indexed::default();
         let mut seen: HashSet<PathBuf> = gits.iter().cloned().collect();
         let mut waiting = gits.to_vec();
+        // Only indexes that still exist are put back, so that the map cannot grow without bound.
         let mut before = std::mem::take(&mut self.known);
         while let Some(git) = waiting.pop() {
             for directory in directories(&directory_of(&git)) {
@@ -186,7 +189,7 @@ impl Indexes {
     }
 }
 
-/// Reads an index, unless it is as it was `before`.
+/// Reads an index, or returns `before` if the file has not changed since.
 fn read_index(
     index: &Path,
     before: Option<(Option<[i64; 5]>, Vec<Entry>)>,
@@ -194,7 +197,7 @@ fn read_index(
     let stamp = index::stamp(index);
     match before {
         Some(before) if before.0.is_some() && before.0 == stamp => before,
-        // One that has just changed is read again: another change may have the same time.
+        // An index that changed within the last seconds is read again next time: another change may get the same time stamp.
         Some(_) | None => (
             stamp.filter(|stamp| is_settled(stamp[2])),
             index::entries(index, |name| dotenv::is_secret(&name.to_lowercase())),
@@ -202,7 +205,7 @@ fn read_index(
     }
 }
 
-/// Returns the directory of a repository, which a file `.git` names.
+/// Returns the directory of a repository. `git` may be a file that names it.
 fn directory_of(git: &Path) -> PathBuf {
     let named = text(git).ok().and_then(|said| Some(said.strip_prefix("gitdir:")?.trim().to_owned()));
     match (named, git.parent()) {
@@ -211,12 +214,12 @@ fn directory_of(git: &Path) -> PathBuf {
     }
 }
 
-/// Says where something leads.
+/// Describes the target of a link for messages.
 pub(super) fn leading(to: &str) -> String {
     format!("leads to {}", settings::shortened(to))
 }
 
-/// A directory of git.
+/// A directory of git: of a repository, a submodule or a worktree.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
@@ -226,14 +229,14 @@ struct Directory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Repository,
-    /// Beneath `modules` of another one.
+    /// Beneath `modules` of another directory of git.
     Submodule,
-    /// Beneath `worktrees` of another one.
+    /// Beneath `worktrees` of another directory of git.
     Worktree,
 }
 
 impl Directory {
-    /// Returns the worktree that belongs to it.
+    /// Returns the worktree that belongs to this directory.
     fn tree(&self) -> Option<PathBuf> {
         match self.kind {
             Kind::Repository if is_git(&self.path) => self.path.parent().map(Path::to_owned),
@@ -275,16 +278,16 @@ impl Directory {
         (!what.is_empty()).then(|| Obeyed { path: place.clone(), place, what })
     }
 
-    /// Returns whether a `commondir` leads to the repository that it lies in, as that of every worktree does.
+    /// Returns whether a `commondir` names the repository that it lies in. That of every ordinary worktree does.
     fn is_at_home(&self, commondir: &Path) -> bool {
         self.kind == Kind::Worktree && text(commondir).is_ok_and(|text| text.trim() == "../..")
     }
 }
 
-/// Returns the hooks that git runs: programs, and no samples.
+/// Returns the hooks that git runs: executable files that are no samples.
 fn active_hooks(place: &Path) -> Vec<Obeyed> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
-    // A link to what is not there may lead to something later.
+    // The target of a dangling link may be created later.
     let is_run = |path: &PathBuf| {
         path.metadata()
             .map_or(true, |metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
@@ -294,7 +297,7 @@ fn active_hooks(place: &Path) -> Vec<Obeyed> {
     active.map(|path| Obeyed { place: place.to_owned(), path, what: Vec::new() }).collect()
 }
 
-/// Returns a `.git` that is no directory, unless it leads to a submodule or a worktree of a repository that is looked at itself.
+/// Returns a `.git` file or link, unless it leads to a submodule or worktree that is searched itself.
 fn leading_away(link: &Path, known: &HashSet<PathBuf>) -> Option<Obeyed> {
     let said = text(link).ok();
     let to = said.as_deref().and_then(|said| said.strip_prefix("gitdir:")).map(str::trim);
@@ -309,7 +312,7 @@ fn leading_away(link: &Path, known: &HashSet<PathBuf>) -> Option<Obeyed> {
     }
 }
 
-/// Reads a small file. Neither a pipe nor a link is followed: it may be whatever somebody has made.
+/// Reads a small file. Programs may have put a pipe or a link in its place: a pipe does not block, and a link is refused.
 fn text(path: &Path) -> io::Result<String> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY).bits();
     let file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
@@ -322,7 +325,7 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the directory of a repository with those of its submodules and worktrees.
+/// Returns the git directory of a repository, with those of its submodules and worktrees.
 fn directories(git: &Path) -> Vec<Directory> {
     let mut submodules = Vec::new();
     add_submodules(&git.join("modules"), DEPTH, &mut submodules);
@@ -347,6 +350,7 @@ fn add_submodules(above: &Path, depth: usize, found: &mut Vec<PathBuf>) {
             add_submodules(&directory.join("modules"), depth - 1, found);
             found.push(directory);
         } else {
+            // A directory without `HEAD` is the first component of a submodule name such as `libs/zlib`.
             add_submodules(&directory, depth - 1, found);
         }
     }
@@ -361,8 +365,9 @@ fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Returns which part of a path, seen from the root of a project, git obeys, whether or not it is there: for tools that make files.
-/// Directories of git are for git: what is not listed above may lead to what is, as `modules` and `worktrees` do.
+/// Returns the part of a path that git follows, if there is one. The path is relative to the root of a project and need not exist.
+///
+/// File tools ask this. All of `modules` and `worktrees` counts, because unlisted files there may lead to listed ones.
 pub(super) fn part_of(path: &Path) -> Option<PathBuf> {
     let names: Vec<String> = path
         .components()
@@ -378,7 +383,7 @@ pub(super) fn part_of(path: &Path) -> Option<PathBuf> {
     (is_led_to || is_named).then(|| path.components().take(git + 2).collect())
 }
 
-/// Returns whether a path is that of a `.git`, which as a file says where a repository is.
+/// Returns whether the last component of a path is `.git`, which as a file names the directory of a repository.
 pub(super) fn is_git(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }

@@ -2,20 +2,20 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Whether programs run in a sandbox, and in which.
+/// The kind of sandbox that programs run in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SandboxMode {
-    /// In none: they may do whatever the user may.
+    /// No sandbox: programs have all rights of the user.
     Off,
-    /// In the one that every Linux of today can enforce.
+    /// The standard sandbox, which every current Linux can enforce.
     #[default]
     On,
-    /// In one that is begun inside of `bwrap` too, where only the named places exist.
+    /// The standard sandbox inside `bwrap`, where only the listed paths exist.
     Strict,
 }
 
 impl SandboxMode {
-    /// Returns the mode as users write it.
+    /// Returns the name of the mode in settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -44,29 +44,29 @@ impl FromStr for SandboxMode {
     }
 }
 
-/// What the user lets programs do. The default is a sandbox without network that writes to the project alone.
+/// The user's settings for the sandbox. By default programs have no network and can write only to the project.
 ///
-/// Paths are absolute, begin with `~/`, or start from the root of the project. A path that stands in `write` or `read` by its own
-/// name is no longer protected or hidden; its parent does not count.
+/// Paths are absolute, start with `~/`, or are relative to the root of the project. A path that is listed itself in `write` or `read` is no
+/// longer protected or hidden. Listing its parent does not have this effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxSettings {
-    /// Whether there is a sandbox.
+    /// The kind of sandbox.
     pub mode: SandboxMode,
-    /// Whether programs reach the network.
+    /// Allows network access.
     pub net: bool,
-    /// Where they may write beside the project.
+    /// Further paths that programs may write.
     pub write: Vec<PathBuf>,
-    /// What they may read beside the system, the home without its secrets, and the project.
+    /// Further paths that programs may read, besides the system, the home directory without secrets, and the project.
     pub read: Vec<PathBuf>,
-    /// What they may not read although it lies in one of these places.
+    /// Paths that programs must not read although they lie in a readable directory.
     pub hide: Vec<PathBuf>,
-    /// What they may not write although it lies in the project.
+    /// Paths that programs must not write although they lie in the project.
     pub protect: Vec<PathBuf>,
-    /// Variables that they see beside the usual ones, by name; `NAME_*` is all that begin so.
+    /// Further environment variables that programs see. `NAME_*` stands for all variables that start with `NAME_`.
     pub env: Vec<String>,
-    /// How many bytes of memory they have together, where the system can hold them to it.
+    /// The memory limit in bytes of all programs together. Systems without a delegated cgroup do not enforce it.
     pub memory: Option<u64>,
-    /// How many processes and threads they may be together, where the system can hold them to it.
+    /// The limit of processes and threads of all programs together, enforced where the system can.
     pub processes: Option<u64>,
 }
 
@@ -77,13 +77,13 @@ impl SandboxSettings {
     }
 }
 
-/// What one call may do beside what the settings say, once somebody has allowed it.
+/// Additional access of one call, after it was allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Widening {
     /// Network access.
     pub net: bool,
-    /// More paths to write.
+    /// Further paths to write.
     pub write: Vec<PathBuf>,
-    /// More paths to read.
+    /// Further paths to read.
     pub read: Vec<PathBuf>,
 }

@@ -1,13 +1,14 @@
-//! Whose the sockets of a project are.
+//! Tells sockets in use from files that a dead process left behind.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
-/// Returns whether a socket is somebody's; one that was left behind is nobody's, and nobody can take it up again: it takes a new file.
+/// Returns whether a process has the socket open. A left-behind socket file cannot be opened again: a new process has to create a new file.
 ///
-/// What is asked for is a connection for datagrams. Nothing is sent by it, and who listens for streams does not notice it: the system
-/// refuses it with another error than that there is nobody. A list of sockets as in `/proc/net/unix` lacks those of other networks.
+/// The check tries to connect a datagram socket. It sends nothing, and a stream listener does not notice it, because the kernel refuses the
+/// connection with another error than that for an unused file. `/proc/net/unix` is no alternative: it lacks the sockets of other network
+/// namespaces.
 pub(super) fn is_somebodys(socket: &Path) -> bool {
     let connected = UnixDatagram::unbound().and_then(|own| own.connect(socket));
     !connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)

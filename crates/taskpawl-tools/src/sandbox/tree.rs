@@ -1,4 +1,4 @@
-//! What of a project matters to the sandbox wherever it lies. All of it is read once; later only directories that have changed are.
+//! Files of a project that matter to the sandbox in any directory. The first look reads all directories, later looks only changed ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::DirEntry;
@@ -10,14 +10,14 @@ use super::dotenv;
 use super::places::{SandboxPlaces, beginning};
 use crate::scan::{ScanBounds, ScanStopped};
 
-/// Among how many files of a project it is looked for.
+/// The maximum of files of a project that are searched.
 const ENTRIES: usize = 20_000;
 
-/// How many entries of one directory are read, and how many of all that are found are kept: a program may make as many as it likes.
+/// The maximum of entries that are read in one directory, and of finds that are kept in total. Programs can create any number.
 const LONGEST: usize = 200_000;
 const KEPT: usize = 10_000;
 
-/// Directories of files that others wrote or that were made: too many to look at, and no place for what is one's own.
+/// Directories of dependencies and build results. They hold too many files, and hardly any of the user's own.
 const SKIPPED: [&str; 12] = [
     ".git",
     ".hg",
@@ -33,15 +33,16 @@ const SKIPPED: [&str; 12] = [
     "venv",
 ];
 
-/// How long the time of a change says too little: what changes again in the same tick of a file system's clock has the same.
+/// The time that must pass before the time stamp of a change is reliable: a second change in the same tick of the file system's clock has
+/// the same time.
 const UNSETTLED: Duration = Duration::from_secs(2);
 
-/// Directories of a project, the nearest as far as there are not too many, and what was found in each.
+/// The searched directories of a project, nearest first up to the limit, with the finds in each.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: PathBuf,
     most: usize,
-    /// How many entries `directories` have together, and how much was found in them.
+    /// The total numbers of entries and of finds in `directories`.
     entries: usize,
     kept: usize,
     directories: BTreeMap<PathBuf, Directory>,
@@ -49,21 +50,21 @@ pub(super) struct Tree {
 
 #[derive(Debug, Default)]
 struct Directory {
-    /// When it was changed before it was read; `None` where that is too short ago to rely on.
+    /// The stamp from before the directory was read; `None` if the last change is too recent to rely on it.
     stamp: Option<Stamp>,
     entries: usize,
     secrets: Vec<PathBuf>,
     repositories: Vec<PathBuf>,
     sockets: Vec<PathBuf>,
-    /// The names in it, in small letters, with which something begins that others obey.
+    /// First components of followed names in this directory, in lower case.
     obeyed: Vec<&'static str>,
-    /// Whether there may be more in it than was read.
+    /// Set if the directory may contain more than was read.
     is_cut: bool,
-    /// The directories in it that are not looked at: the first, and how many.
+    /// The first subdirectory that was not searched, and the number of all such.
     left_out: Option<(PathBuf, usize)>,
 }
 
-/// What tells a directory from another one, and from itself before a change. Programs can set neither.
+/// Identifies a directory and its last change. Programs can set none of these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -71,7 +72,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// What an entry of a directory is.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Directory,
@@ -80,18 +81,19 @@ enum Kind {
 }
 
 impl Tree {
-    /// Returns the tree at `root`, not yet looked at.
+    /// Creates the tree at `root`, before its first look.
     pub(super) fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), most: ENTRIES, entries: 0, kept: 0, directories: BTreeMap::new() }
     }
 
-    /// Returns the directory that all others are beneath.
+    /// Returns the root directory.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Looks at what has changed since the last time, the nearest first. A look that reached its bounds forgets everything: from a
-    /// part of the tree nothing follows, and the next look begins anew.
+    /// Reads the directories that have changed since the last look, nearest first.
+    ///
+    /// A look that reaches its bounds forgets everything: a part of the tree proves nothing, so the next look starts from the root.
     pub(super) fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
         let looked = self.look_within(bounds);
         if looked.is_err() {
@@ -122,27 +124,28 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns whether a directory has been looked at.
+    /// Returns whether a directory was searched.
     pub(super) fn has_read(&self, directory: &Path) -> bool {
         self.directories.contains_key(directory)
     }
 
-    /// Returns the files in which the secrets of an environment are.
+    /// Returns the `.env` files.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.values().flat_map(|directory| &directory.secrets)
     }
 
-    /// Returns every `.git`, which is a directory or a file, and every directory that is a repository itself.
+    /// Returns each `.git`, a directory or a file, and each directory that is a repository itself.
     pub(super) fn repositories(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.values().flat_map(|directory| &directory.repositories)
     }
 
-    /// Returns the sockets that somebody may listen at.
+    /// Returns the sockets, whether or not a process listens.
     pub(super) fn sockets(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.values().flat_map(|directory| &directory.sockets)
     }
 
-    /// Returns what others obey, as far as it may be there: what it begins with is in a directory that was read. All else is not.
+    /// Returns the paths that other programs follow and that may exist: their first component is in a directory that was read, or the
+    /// directory was not read completely.
     pub(super) fn obeyed(&self) -> impl Iterator<Item = PathBuf> {
         let unread = (!self.has_read(&self.root)).then(|| SandboxPlaces::obeyed_by_name(&self.root));
         let read = self.directories.iter().filter(|(_, directory)| directory.may_hold_obeyed());
@@ -153,7 +156,7 @@ impl Tree {
         read.chain(unread.into_iter().flatten())
     }
 
-    /// Says what is not hidden or told because it was not looked for, if there is anything.
+    /// Describes the directories that were not searched; `None` if there are none.
     pub(super) fn gap(&self) -> Option<String> {
         let left_out = || self.directories.values().filter_map(|directory| directory.left_out.as_ref());
         let depth = |path: &PathBuf| path.components().count();
@@ -175,7 +178,10 @@ impl Tree {
         }
     }
 
-    /// Directories that were seen in time are read to their ends: one with many files hides no other's.
+    /// Reads one directory and queues its subdirectories.
+    ///
+    /// A directory that was queued before the limit was reached is read to its end. One directory with many files thus cannot hide files of
+    /// another one.
     fn read(
         &mut self,
         path: PathBuf,
@@ -266,8 +272,9 @@ impl Stamp {
     }
 }
 
-/// Returns whether a change, in seconds of the clock of a file system, is long enough ago: what changes again in the same tick has the
-/// same time.
+/// Returns whether a change is so long ago that its time stamp is reliable. `changed` is in seconds of the file system's clock.
+///
+/// A second change in the same tick of that clock would have the same time.
 #[expect(
     clippy::disallowed_methods,
     reason = "it is compared with the clock of the file system, and shown to nobody"
@@ -278,7 +285,7 @@ pub(super) fn is_settled(changed: i64) -> bool {
     now.checked_sub(changed).is_some_and(|age| age > UNSETTLED)
 }
 
-/// Returns whether directories of this name are not looked into.
+/// Returns whether directories with this name are not searched.
 pub(super) fn is_skipped(name: &str) -> bool {
     SKIPPED.contains(&name)
 }
@@ -292,7 +299,7 @@ fn look(entry: &DirEntry) -> (String, Kind) {
     (entry.file_name().to_string_lossy().into_owned(), kind)
 }
 
-/// Git takes a directory that has these three for a repository, whatever its name.
+/// Returns whether an entry is one of the three by which git recognizes a repository, regardless of the name of the directory.
 fn is_part_of_repository(name: &str, is_directory: bool) -> bool {
     match name {
         "HEAD" => !is_directory,
@@ -433,7 +440,7 @@ mod tests {
     fn only_what_has_changed_is_read_again() {
         let dir = made(&["a/x"]);
         let mut tree = looked_at(dir.path(), ENTRIES);
-        // As if it had been read long after its last change.
+        // Simulates a look long after the last change.
         for (path, directory) in &mut tree.directories {
             directory.stamp = Stamp::of(path);
             directory.entries = 7;
@@ -442,7 +449,7 @@ mod tests {
         tree.look(&ScanBounds::default()).unwrap();
         assert!(tree.directories.values().all(|directory| directory.entries == 7));
         make(dir.path(), &["a/y"]);
-        // The clock of a file system may not have moved on meanwhile.
+        // The clock of the file system may not have advanced meanwhile.
         let a = tree.directories.get_mut(&dir.path().join("a")).unwrap();
         a.stamp.as_mut().unwrap().changed.0 -= 1;
         tree.look(&ScanBounds::default()).unwrap();

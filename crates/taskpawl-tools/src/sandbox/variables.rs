@@ -1,4 +1,4 @@
-//! Which variables programs see.
+//! Selects the environment variables that programs see.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use super::places::{CERTIFICATES, SandboxPlaces, TOOLCHAINS};
 use super::settings::SandboxSettings;
 
-/// Variables that say who the user is and how to speak with them, and how a toolchain is to behave. None of them holds a secret.
+/// Variables that describe the user, the terminal and the behaviour of toolchains. None of them holds a secret.
 const USUAL: [&str; 42] = [
     "PATH",
     "HOME",
@@ -52,7 +52,7 @@ const USUAL: [&str; 42] = [
     "NIX_PATH",
 ];
 
-/// Variables that say how to get to the network; some hold a password.
+/// Variables that describe the way to the network. Some hold a password.
 const NETWORK: [&str; 8] = [
     "http_proxy",
     "https_proxy",
@@ -64,7 +64,7 @@ const NETWORK: [&str; 8] = [
     "NO_PROXY",
 ];
 
-/// Returns the variables that programs see of those that there are; those of `network` only where there is one.
+/// Returns the variables of this process that programs may see. Those of `NETWORK` are included only with `has_network`.
 pub(super) fn variables(
     settings: &SandboxSettings,
     places: &SandboxPlaces,

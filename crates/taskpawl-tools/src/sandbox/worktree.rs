@@ -1,23 +1,23 @@
-//! The repository behind a git worktree, which lies outside the project.
+//! The repository behind a git worktree. It lies outside the project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::repositories;
 
-/// What of a repository a worktree needs to be committed to.
+/// The parts of a repository that commits in one of its worktrees need.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Common {
     /// The directory that all worktrees share.
     pub(super) directory: PathBuf,
-    /// What in it is run or obeyed later.
+    /// Paths in it that git follows later.
     pub(super) obeyed: Vec<PathBuf>,
 }
 
-/// Returns the repository whose worktree `root` is.
+/// Returns the repository that has `root` as a worktree.
 ///
-/// A file `.git` is written by whoever wrote the project, so it is believed only where git itself has written that this is its
-/// worktree: into `worktrees/NAME/gitdir` of a directory that is a repository.
+/// The author of the project may have written the `.git` file, so it is not trusted alone. The named repository must also name this
+/// worktree in `worktrees/NAME/gitdir`, which only git itself writes there.
 pub(super) fn common(root: &Path) -> Option<Common> {
     let link = fs::canonicalize(root).ok()?.join(".git");
     let named = text(&link)?;
@@ -35,7 +35,7 @@ pub(super) fn common(root: &Path) -> Option<Common> {
     Some(Common { directory: directory.to_owned(), obeyed })
 }
 
-/// Reads a file. A pipe that somebody has put in its place, and that nobody writes to, is not waited for.
+/// Reads a regular file. A pipe in its place would block until it has a writer, so it is skipped.
 fn text(file: &Path) -> Option<String> {
     file.is_file().then(|| fs::read_to_string(file).ok()).flatten()
 }

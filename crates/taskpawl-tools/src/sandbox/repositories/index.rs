@@ -1,7 +1,7 @@
-//! The index of a repository, as far as it says which other repositories git enters and which files it tracks.
+//! Reads the index of a repository, for its gitlinks and some of its tracked files.
 //!
-//! It is read here and not by a library for git, because no more than modes, names and hashes matter, and because what programs have made
-//! must never be an error: entries that can be read count, however the file goes on.
+//! No git library is used: only modes, names and hashes matter, and a file that programs have damaged must never be an error. All entries
+//! before the damage count.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use rustix::fs::OFlags;
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// How many bytes of an index are read, and of a file whose contents are compared with it.
+/// Size limits in bytes of an index, and of a tracked file that is compared with its hash.
 const BYTES: u64 = 256 << 20;
 const TRACKED_BYTES: u64 = 1 << 20;
 
-/// Sizes of the head of the file, of an entry up to its hash, and of its flags.
+/// Sizes in bytes of the header of the file, of an entry up to its hash, and of the flags of an entry.
 const HEAD: usize = 12;
 const BEFORE_HASH: usize = 40;
 const FLAGS: usize = 2;
@@ -29,10 +29,10 @@ const GITLINK: u32 = 0o160_000;
 const REGULAR: u32 = 0o100_000;
 const HAS_MORE_FLAGS: u16 = 0x4000;
 
-/// An entry that matters.
+/// A relevant entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// From the root of the worktree.
+    /// Relative to the root of the worktree.
     pub(super) path: PathBuf,
     pub(super) kind: EntryKind,
 }
@@ -41,14 +41,15 @@ pub(super) struct Entry {
 pub(super) enum EntryKind {
     /// Another repository, which git enters.
     Gitlink,
-    /// A file that `is_kept` asked for, with the hash of its contents.
+    /// A file that `is_kept` selected, with the hash of its content.
     File(Vec<u8>),
 }
 
-/// Reads the gitlinks of an index, and those files whose names `is_kept`.
+/// Reads the gitlinks of an index, and the files whose names `is_kept` selects.
 pub(super) fn entries(index: &Path, is_kept: fn(&str) -> bool) -> Vec<Entry> {
     let Ok(bytes) = read(index, BYTES) else { return Vec::new() };
-    // An index does not say how long its hashes are: the length that reads it to its end counts. One without entries has two.
+    // An index does not store the length of its hashes. The length that parses the whole file is right; for an index without entries both
+    // are. If neither is, the entries of both count.
     let mut read: Vec<(bool, Vec<Entry>)> =
         [20, 32].map(|hash| entries_as(&bytes, hash, index.parent(), is_kept)).into();
     if read.iter().any(|(is_whole, _)| *is_whole) {
@@ -57,7 +58,7 @@ pub(super) fn entries(index: &Path, is_kept: fn(&str) -> bool) -> Vec<Entry> {
     read.into_iter().flat_map(|(_, found)| found).collect()
 }
 
-/// Reads an index with hashes of some length, and what it shares with others; returns whether that is the whole of it, too.
+/// Reads an index whose hashes have the length `hash`, together with its shared index. Returns whether the whole index was parsed.
 fn entries_as(
     bytes: &[u8],
     hash: usize,
@@ -78,7 +79,7 @@ fn entries_as(
     (end.is_some(), found)
 }
 
-/// Returns whether a file is as git has it, so that whoever reads the repository knows it already.
+/// Returns whether a file has the content that git tracks, so that the repository already reveals it.
 pub(super) fn is_as_tracked(file: &Path, hash: &[u8]) -> bool {
     let Ok(content) = read(file, TRACKED_BYTES) else { return false };
     let head = format!("blob {}\0", content.len());
@@ -89,7 +90,7 @@ pub(super) fn is_as_tracked(file: &Path, hash: &[u8]) -> bool {
     }
 }
 
-/// What tells an index from itself before a change; `None` where there is no file.
+/// Returns values that change with an index; `None` if there is no file.
 pub(super) fn stamp(index: &Path) -> Option<[i64; 5]> {
     let data = fs::symlink_metadata(index).ok().filter(fs::Metadata::is_file)?;
     Some([
@@ -101,7 +102,7 @@ pub(super) fn stamp(index: &Path) -> Option<[i64; 5]> {
     ])
 }
 
-/// Reads a regular file; a pipe that a program has put in its place is not waited for.
+/// Reads a regular file. A pipe that a program has put in its place does not block the read.
 fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY).bits();
     let file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
@@ -116,14 +117,14 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 struct Reader<'a> {
     bytes: &'a [u8],
-    /// How long hashes are.
+    /// The length of hashes in bytes.
     hash: usize,
     is_kept: fn(&str) -> bool,
     found: Vec<Entry>,
 }
 
 impl Reader<'_> {
-    /// Reads all entries; returns where they end, or nothing where the file is not what it says.
+    /// Reads all entries. Returns the offset after the last one, or `None` if the file is damaged.
     fn read_all(&mut self) -> Option<usize> {
         if self.bytes.get(..4)? != b"DIRC" {
             return None;
@@ -136,7 +137,8 @@ impl Reader<'_> {
         Some(at)
     }
 
-    /// Reads the entry at a place; `name` is that of the one before, which version 4 begins with.
+    /// Reads the entry at an offset, and returns the offset of the next one. `name` holds the name of the previous entry: version 4 stores
+    /// only the difference to it.
     fn read_entry(&mut self, start: usize, version: u32, name: &mut Vec<u8>) -> Option<usize> {
         let mode = number(self.bytes, start + MODE_AT)?;
         if ![GITLINK, REGULAR, 0o120_000, 0o040_000].contains(&(mode & KIND)) {
@@ -165,7 +167,7 @@ impl Reader<'_> {
 
     fn keep(&mut self, kind: u32, name: &[u8], hash: &[u8]) {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(name));
-        // An entry of a split index that stands for one of the shared file has no name.
+        // In a split index, an entry without a name replaces one of the shared index.
         let is_beneath =
             !name.is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)));
         let kind = match kind {
@@ -181,7 +183,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the file that holds the rest of a split index, which an extension behind the entries names.
+/// Returns the name of the shared index, which the `link` extension after the entries of a split index contains.
 fn shared(bytes: &[u8], mut at: usize, hash: usize) -> Option<String> {
     loop {
         let (name, length) = (bytes.get(at..at + 4)?, usize::try_from(number(bytes, at + 4)?).ok()?);
@@ -201,7 +203,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Reads a number as git writes offsets; returns what follows it, too.
+/// Reads a number in the encoding of git's pack offsets. Returns the number and the offset after it.
 fn variable_number(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut byte = *bytes.get(at)?;
     let mut value = usize::from(byte & 0x7f);

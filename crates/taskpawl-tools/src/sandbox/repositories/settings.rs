@@ -1,7 +1,7 @@
-//! What of a configuration of git is more than that of any repository: programs that git would run, and what leads to them.
+//! Finds settings of a git configuration that are not in every repository: programs that git would run, and paths that lead to them.
 
-/// The settings that `git clone`, `git init`, submodules, worktrees and people leave behind, and that run nothing: sections without
-/// what is in quotes, with their names; `*` is all of them. What is not here is worth a look.
+/// Settings that `git clone`, `git init`, submodules, worktrees and users write, and that run nothing: the section without its quoted part,
+/// and its keys. `*` stands for all keys. Every other setting is reported.
 const USUAL: [(&str, &str); 27] = [
     (
         "core",
@@ -38,15 +38,16 @@ const USUAL: [(&str, &str); 27] = [
     ("lfs", "repositoryformatversion locksverify access"),
 ];
 
-/// Returns the settings in `text`, a file of configuration, that are not in every repository, as git names them. Text that is not what
-/// git writes itself is one, too: it may mean something else to git than here. `is_elsewhere` is whether the files of the repository
-/// lie in another place than beside it, which then has to be set.
+/// Returns the names of the unusual settings in the configuration `text`.
+///
+/// Text that git would not write itself is reported as unclear, because git may interpret it differently. `is_elsewhere` tells whether the
+/// worktree is in another directory than beside the repository, so that `core.worktree` has to be set.
 pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
     let mut section = Section::default();
     let mut found = Vec::new();
     for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
         let Some(rest) = section.begin(line) else {
-            // Nobody knows where the settings below it belong.
+            // The section of the following settings is unknown.
             found.push(UNCLEAR.to_owned());
             break;
         };
@@ -56,7 +57,7 @@ pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
         let (key, value) = rest.split_once('=').unwrap_or((rest, "true"));
         let (key, value) = (key.trim().to_lowercase(), value.trim());
         if value.ends_with('\\') {
-            // The next line belongs to it.
+            // The value continues on the next line.
             found.push(UNCLEAR.to_owned());
         } else if !section.is_usual(&key, value, is_elsewhere) {
             found.push(section.name_of(&key));
@@ -71,16 +72,16 @@ pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
     found.iter().map(|name| shortened(name)).collect()
 }
 
-/// What a configuration leads to.
+/// A path that a configuration leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Led {
-    /// A directory of hooks, from the worktree.
+    /// A directory of hooks, relative to the worktree.
     Hooks(String),
-    /// More configuration, from the directory of this one.
+    /// An included configuration, relative to the directory of this one.
     Config(String),
 }
 
-/// Returns what a configuration leads to, but for what lies in the home by its letters.
+/// Returns the paths that a configuration leads to, except those that start with `~`.
 pub(super) fn led(text: &str) -> Vec<Led> {
     let led = |(section, key, value): (Section, String, String)| match (section.name.as_str(), key.as_str()) {
         ("core", "hookspath") => Some(Led::Hooks(value)),
@@ -91,26 +92,27 @@ pub(super) fn led(text: &str) -> Vec<Led> {
     all(text).into_iter().filter(is_named).filter_map(led).collect()
 }
 
-/// Returns where the files of a repository lie, from its directory.
+/// Returns the worktree of a repository, relative to its directory.
 pub(super) fn worktree(text: &str) -> Option<String> {
     let mut all = all(text).into_iter();
     all.find_map(|(section, key, value)| (section.name == "core" && key == "worktree").then_some(value))
 }
 
-/// Returns all settings as far as they can be read.
+/// Returns all settings that can be parsed.
 fn all(text: &str) -> Vec<(Section, String, String)> {
     let mut section = Section::default();
     let mut found = Vec::new();
+    // A backslash at the end of a line continues the value on the next line.
     let text = text.replace("\\\n", "").replace("\\\r\n", "");
     for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
-        // One head that cannot be read hides nothing of the others.
+        // A section header that cannot be parsed must not hide the following sections.
         let Some((key, value)) = section.begin(line).and_then(|rest| rest.split_once('=')) else { continue };
         found.push((section.clone(), key.trim().to_lowercase(), unquoted(value)));
     }
     found
 }
 
-/// Returns a value without quotes and remarks.
+/// Returns a value without quotes and comments.
 fn unquoted(value: &str) -> String {
     let (mut said, mut is_quoted) = (String::new(), false);
     let mut chars = value.trim().chars();
@@ -125,19 +127,19 @@ fn unquoted(value: &str) -> String {
     said.trim().to_owned()
 }
 
-/// Returns text of others as short as it can stand in a message, and without what moves a terminal.
+/// Shortens text of unknown origin for messages, and removes control characters, which could control a terminal.
 pub(super) fn shortened(text: &str) -> String {
     let shown: String = text.chars().filter(|char| !char.is_control()).take(CHARS).collect();
     if text.chars().nth(CHARS).is_some() { shown + "…" } else { shown }
 }
 
-/// How many settings of a file are named, and how many characters of each.
+/// The maximum of settings that are named for a file, and of characters of each.
 const MAX_NAMED: usize = 10;
 const CHARS: usize = 80;
 
 const UNCLEAR: &str = "what is not clear";
 
-/// Where a setting stands: `[remote "origin"]`.
+/// The section of a setting, such as `[remote "origin"]`.
 #[derive(Clone, Debug, Default)]
 struct Section {
     name: String,
@@ -145,7 +147,7 @@ struct Section {
 }
 
 impl Section {
-    /// Takes a head off the beginning of a line; `None` is one that cannot be read.
+    /// Parses a section header at the beginning of a line and returns the rest; `None` if it cannot be parsed.
     fn begin<'a>(&mut self, line: &'a str) -> Option<&'a str> {
         let Some(head) = line.strip_prefix('[') else { return Some(line) };
         let end = head.find([']', '"'])?;
@@ -168,10 +170,10 @@ impl Section {
         let value = value.trim_matches('"').trim();
         match (self.name.as_str(), key) {
             ("core", "worktree") => is_elsewhere,
-            // Anything else than yes or no is a program.
+            // Any other value is the path of a program.
             ("core", "fsmonitor") => is_yes_or_no(value),
             ("submodule", "update") => !value.starts_with('!'),
-            // `ext::…`: a program that speaks for a server.
+            // A URL `ext::…` runs a program in place of a server.
             ("remote" | "branch" | "submodule", _) if value.contains("::") => false,
             (name, key) => {
                 let mut usual = USUAL.iter().filter(|(section, _)| *section == name);
