@@ -1,4 +1,4 @@
-//! The tree of commands, and the way from the words of the command line to an exit code.
+//! The tree of commands, and the path from the command line to an exit code.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ pub(crate) struct Global {
     /// Use this store: a database file or json:PATH [env: TASKPAWL_STORE]
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) store: Option<String>,
-    // An attribute, because in a comment `user@host` would be a link.
+    // An attribute, because rustdoc would turn `user@host` in a comment into a link.
     #[arg(long, global = true, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(), help = "Act as an agent of this name [env: TASKPAWL_ACTOR] [default: user@host]")]
     pub(crate) actor: Option<String>,
     /// Print JSON: {schemaVersion, data, page?}, and errors as {schemaVersion, error}, both on standard output
@@ -72,7 +72,7 @@ pub(crate) struct Global {
     pub(crate) color: Option<ColorWord>,
 }
 
-/// The commands from one list: their names, their arguments, and what runs them.
+/// Generates the tree of commands from one list: names, arguments, and the functions that run them.
 macro_rules! commands {
     ($($first:ident = $first_name:literal in $first_module:ident,)+ ; $($then:ident = $then_name:literal in $then_module:ident,)+) => {
         /// What can be done. The order is that of `--help`.
@@ -93,7 +93,8 @@ macro_rules! commands {
                 }
             }
 
-            /// Returns the branch of the tree of commands that has this name; `None` also for those of the queues of to-dos.
+            /// Returns the part of the tree for the command of this name. Returns `None` for an unknown name, and for
+            /// the commands of to-do queues.
             fn branch(name: &str) -> Option<clap::Command> {
                 Some(match name {
                     $($first_name => commands::$first_module::Args::augment_args(clap::Command::new($first_name)),)+
@@ -152,7 +153,7 @@ commands! {
     Tools = "tools" in tools,
     Policy = "policy" in policy,
     Todo = "todo" in todo,
-    // Here stand those of the queues of to-dos.
+    // The commands of to-do queues belong here; they are flattened into the tree.
     ;
     Mcp = "mcp" in mcp,
     Pin = "pin" in pin,
@@ -164,7 +165,7 @@ commands! {
 }
 
 impl Command {
-    /// Returns whether the command runs nothing and changes nothing of a plan.
+    /// Returns whether the command neither runs tool calls nor changes the plan.
     fn only_reads(&self) -> bool {
         matches!(
             self,
@@ -185,7 +186,7 @@ impl Command {
     }
 }
 
-/// Does what the command line says and returns the exit code.
+/// Runs the command line and returns the exit code.
 pub(crate) fn main(environment: Environment) -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     if let [_, word] = words.as_slice()
@@ -211,7 +212,7 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     output::settle(code, app.out().paint_err)
 }
 
-/// Returns how things are printed before anything but the streams is known.
+/// Returns the output for the time before the command line is parsed.
 fn output_of(environment: &Environment, is_json: bool) -> Output {
     let paint = |is_terminal: bool| Paint { is_on: environment.has_colours(is_terminal) };
     Output {
@@ -223,26 +224,27 @@ fn output_of(environment: &Environment, is_json: bool) -> Output {
     }
 }
 
-/// Understands a command line. First only that branch of the tree of commands grows which it names: the whole tree takes 0.8 MB. It does
-/// where that is not enough, as for the help, for a name that is like another one, and for what is wrong.
+/// Parses a command line. First builds only the named command's part of the tree, because the whole tree takes 0.8
+/// MB. The whole tree is built if that fails: for the help, for suggestions, and for errors.
 fn understood(words: &[OsString]) -> Result<Cli, clap::Error> {
     of_one_branch(words).map_or_else(|| Cli::try_parse_from(words), Ok)
 }
 
 fn of_one_branch(words: &[OsString]) -> Option<Cli> {
+    // The first such word may be the value of a flag; parsing then fails, and the whole tree decides.
     let branch = words.iter().skip(1).find_map(|word| Command::branch(word.to_str()?))?;
     let tree = Global::augment_args(clap::Command::new("taskpawl")).subcommand(branch);
     Cli::from_arg_matches(&tree.try_get_matches_from(words).ok()?).ok()
 }
 
-/// Prints what the tree of commands would print, without growing it: that costs more than all else together.
+/// Prints the version without building the tree of commands, which would cost more than everything else together.
 fn print_version(environment: &Environment) -> ExitCode {
     let out = output_of(environment, false);
     let _ = output::write_out(&concat!("taskpawl ", env!("CARGO_PKG_VERSION"), "\n").into());
     output::settle(ExitCode::SUCCESS, out.paint_err)
 }
 
-/// Returns whether a command line that could not be understood asks for JSON all the same.
+/// Returns whether an invalid command line asks for JSON, so that its error can be printed as JSON.
 fn asks_for_json(words: &[OsString]) -> bool {
     let is_flag = |word: &OsStr| word == "--json" || word.to_string_lossy().starts_with("--fields");
     words.iter().take_while(|word| *word != "--").any(|word| is_flag(word))

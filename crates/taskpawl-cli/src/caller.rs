@@ -1,7 +1,8 @@
 //! The caller of a command: a person, a program or an agent.
 //!
-//! The name that a caller gives proves nothing, so the kind follows from how the command was started. This tells honest callers
-//! apart. It is no wall against a program that hides where it comes from: that takes a sandbox, and a PIN for decisions.
+//! The kind follows from how the command was started, because the name that a caller gives proves nothing. This tells
+//! honest callers apart. It does not stop a program that hides its origin: that takes a sandbox, and a PIN for
+//! decisions.
 
 use std::fmt;
 use std::fs::File;
@@ -11,38 +12,38 @@ use taskpawl::model::ActorKind;
 
 use crate::environment::{Environment, has_controlling_terminal};
 
-/// The variables that mark commands of coding agents, with where each is known from.
+/// The environment variables by which coding agents mark their commands, each with the source of this knowledge.
 const MARKERS: &str = include_str!("agent-markers.txt");
 
-/// The most ancestors whose environments are searched for markers.
+/// The maximum number of ancestors that are searched for markers.
 const MAX_ANCESTORS: usize = 64;
 
-/// The most bytes of an ancestor's environment that are read. Linux lets a program start with at most 6 MiB.
+/// The maximum bytes read from an ancestor's environment. Linux starts no program with more than 6 MiB.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
 
 /// The caller of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A person: the command has a controlling terminal and no sign of an agent.
+    /// A person: the process has a controlling terminal and no sign of an agent.
     Person,
-    /// A program without a terminal, such as a job of a CI or of cron.
+    /// A program without a terminal, such as a job of CI or cron.
     Program,
-    /// An agent, with the sign that tells so.
+    /// An agent, with the sign that shows it.
     Agent(AgentSign),
 }
 
-/// A sign that an agent gives a command.
+/// A sign that an agent gives the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AgentSign {
     /// A run started the program that gives the command.
     Call,
-    /// A name was given on the command line.
+    /// `--actor` names an agent.
     Flag,
-    /// A name was given by a variable.
+    /// `TASKPAWL_ACTOR` names an agent.
     Variable,
-    /// A coding agent marks the environment of the command.
+    /// The environment of the command has the marker of a coding agent.
     Marker(&'static str),
-    /// A coding agent marks the environment of a process above.
+    /// The environment of an ancestor process has the marker; with its process id.
     Above(&'static str, u32),
 }
 
@@ -61,7 +62,7 @@ impl fmt::Display for AgentSign {
 }
 
 impl AgentSign {
-    /// Returns the next step for a person, where the sign is wrong.
+    /// Returns the next step for a person whom the sign misjudges.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             Self::Call => "leave that to a person",
@@ -75,7 +76,7 @@ impl AgentSign {
 }
 
 impl Caller {
-    /// Finds the caller. `is_call` tells that a run has started this program, `has_flag` that `--actor` is given.
+    /// Determines the caller. `is_call` says that a run started this program, `has_flag` that `--actor` is given.
     pub(crate) fn find(environment: &Environment, is_call: bool, has_flag: bool) -> Self {
         let by_name = || {
             let has_variable = environment.text("TASKPAWL_ACTOR").is_some();
@@ -85,6 +86,7 @@ impl Caller {
             let is_set = |name: &&str| environment.text(name).is_some();
             markers().find(is_set).map(AgentSign::Marker)
         };
+        // The search through the ancestors reads many files, so it comes last.
         let sign = is_call.then_some(AgentSign::Call).or_else(by_name).or_else(here).or_else(above);
         match sign {
             Some(sign) => Self::Agent(sign),
@@ -93,7 +95,7 @@ impl Caller {
         }
     }
 
-    /// Returns the kind of actor that the caller is.
+    /// Returns the actor kind of the caller.
     pub(crate) fn kind(&self) -> ActorKind {
         match self {
             Self::Person => ActorKind::Person,
@@ -103,14 +105,14 @@ impl Caller {
     }
 }
 
-/// Returns the names of the variables.
+/// Returns the names of the marker variables.
 fn markers() -> impl Iterator<Item = &'static str> {
     let lines = MARKERS.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines.filter(|name| !name.is_empty())
 }
 
-/// Searches the environments of the ancestors for markers: a command that clears its own environment still comes from the agent.
-/// Skips ancestors of other users, whose environments cannot be read.
+/// Searches the environments of the ancestors for markers: a command that clears its own environment still descends
+/// from the agent. Skips ancestors of other users, whose environments cannot be read.
 fn above() -> Option<AgentSign> {
     let mut process = rustix::process::getppid()?.as_raw_nonzero().get().unsigned_abs();
     for _ in 0..MAX_ANCESTORS {
@@ -129,7 +131,8 @@ fn read(process: u32, file: &str) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Returns the first marker that is set in an environment as the kernel shows it.
+/// Returns the first marker that is set. `environment` has the form of `/proc/PID/environ`: entries that end in a
+/// zero byte.
 fn marker_in(environment: &[u8]) -> Option<&'static str> {
     let has_value = |variable: &[u8], name: &str| {
         let rest = variable.strip_prefix(name.as_bytes());
@@ -139,7 +142,7 @@ fn marker_in(environment: &[u8]) -> Option<&'static str> {
     markers().find(|name| is_set(name))
 }
 
-/// Returns the parent in the `status` of a process.
+/// Returns the parent's process id from `/proc/PID/status`.
 fn parent_in(status: &[u8]) -> Option<u32> {
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"PPid:"))?;
     std::str::from_utf8(line).ok()?.trim().parse().ok()

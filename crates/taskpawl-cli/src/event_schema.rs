@@ -1,19 +1,20 @@
-//! The JSON Schema of a change, as `history` exports it.
+//! The JSON Schema of an event, as `history` exports it.
 
 use serde_json::{Map, Value, json};
 use taskpawl::model::{CallStatus, Cause, ChecklistStatus, Status};
 
 use crate::schema::DRAFT;
 
-/// The fields that changes of one type have beside those of all.
+/// The fields of one type of event, beyond those of every event.
 struct Kind {
     name: &'static str,
     meaning: &'static str,
-    /// Each with its schema and whether it is always there.
+    /// The fields: name, schema, and whether the field is always present.
     fields: Vec<(&'static str, Value, bool)>,
 }
 
-/// Returns the schema of one line of `history --format ndjson`, which is also one of `data` of `history --json`.
+/// Returns the schema of one line of `history --format ndjson`. An element of `data` in `history --json` has the same
+/// form.
 pub(crate) fn event() -> Value {
     let kinds: Vec<Value> = kinds().into_iter().map(one_kind).collect();
     json!({
@@ -269,7 +270,7 @@ mod tests {
 
     use super::*;
 
-    /// One of each type, with every field.
+    /// Returns an event of each type, with every field set.
     fn samples() -> Vec<EventKind> {
         let (call, on) = (CallId::from("c"), TaskId::from("a"));
         let change = Change { from: json!(1), to: json!(2) };

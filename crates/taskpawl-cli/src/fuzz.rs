@@ -1,6 +1,6 @@
-//! What reads the configuration, for programs that throw hostile input at it.
+//! Entry points for fuzzing the configuration.
 
-/// Reads a file of the configuration. Returns whether it can be read.
+/// Reads a configuration file. Returns whether it is valid.
 pub fn config(text: &str) -> bool {
     crate::config::fuzz::file(text)
 }

@@ -1,6 +1,8 @@
-//! Commands within a call: a program of a call that declares `planAccess` looks at the plan of the call and adds to it, and no more.
+//! Commands inside a call: a program of a call with `planAccess` may read the plan of the call and add tasks to it,
+//! and nothing else.
 //!
-//! The run decides that; what is refused here would be refused there as well, or makes no sense within a call.
+//! The run enforces this itself. The check here only gives a clearer error, and refuses commands that make no sense
+//! inside a call.
 
 use taskpawl::model::Refusal;
 
@@ -8,7 +10,7 @@ use crate::app::App;
 use crate::args::Command;
 use crate::error::CliError;
 
-/// Refuses what is not for programs of a call, where this is one.
+/// Refuses commands that programs of a call may not use, if this process belongs to a call.
 pub(crate) fn check(app: &App, command: &Command) -> Result<(), CliError> {
     match beyond(command) {
         Some(what) if app.is_within_call() => Err(Refusal::BeyondAccess { access: None, what }.into()),
@@ -16,7 +18,8 @@ pub(crate) fn check(app: &App, command: &Command) -> Result<(), CliError> {
     }
 }
 
-/// Returns why a command is not for programs of a call; `None` for one that looks, adds, or has nothing to do with a plan.
+/// Returns the reason why programs of a call may not use a command. Returns `None` for commands that read, add tasks,
+/// or do not concern a plan.
 fn beyond(command: &Command) -> Option<String> {
     let word = match command {
         Command::Apply(args) if args.is_dry_run() => {

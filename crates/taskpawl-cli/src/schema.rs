@@ -1,5 +1,5 @@
-//! JSON Schemas of what people write. The words of enumerations come from the model; a test holds the field names against
-//! those that the parser of plans knows.
+//! JSON Schemas of the files that people write. The words of enumerations come from the model. A test compares the
+//! field names with those of the plan parser.
 
 use serde_json::{Value, json};
 use taskpawl::model::{ERROR_CLASSES, Mode, ParamType, PlanAccess, Priority, Trigger};
@@ -62,7 +62,7 @@ pub(crate) fn plan() -> Value {
     with_definitions("A plan of taskpawl", root)
 }
 
-/// Returns the schema of a task of a plan.
+/// Returns the schema of a task in a plan.
 pub(crate) fn task() -> Value {
     with_definitions("A task of a plan of taskpawl", json!({"$ref": "#/$defs/task"}))
 }
@@ -72,7 +72,7 @@ pub(crate) fn call() -> Value {
     with_definitions("A tool call of a task of taskpawl", json!({"$ref": "#/$defs/call"}))
 }
 
-/// Returns the schema of a file of the configuration.
+/// Returns the schema of a configuration file.
 pub(crate) fn config() -> Value {
     let property = |key: &Key| {
         let mut schema = kind_of(*key);
@@ -106,7 +106,7 @@ pub(crate) fn config() -> Value {
     properties.insert("sandbox".to_owned(), sandbox());
     let secrets = json!({"type": "object", "additionalProperties": secret(), "description": secrets});
     properties.insert("secrets".to_owned(), secrets);
-    // A server is described as other programs do it, each with fields of its own.
+    // Servers have the form of other programs, each of which has fields of its own, so any object is accepted.
     let servers =
         json!({"type": "object", "additionalProperties": {"type": "object"}, "description": servers});
     properties.insert("mcpServers".to_owned(), servers);
@@ -124,7 +124,7 @@ pub(crate) fn config() -> Value {
     })
 }
 
-/// Returns the schema of the description of a tool.
+/// Returns the schema of a tool's description.
 fn own_tool() -> Value {
     let text = json!({"type": "string"});
     let hint = json!({"type": "boolean"});
@@ -187,7 +187,7 @@ fn sandbox() -> Value {
     })
 }
 
-/// Where one secret comes from.
+/// Returns the schema of a secret's source.
 fn secret() -> Value {
     json!({
         "type": "object",
@@ -244,7 +244,7 @@ fn definitions() -> Value {
     })
 }
 
-/// Returns the names that are free for fields of an author's own.
+/// Returns the pattern of names that are reserved for authors' own fields.
 fn own_fields() -> Value {
     json!({"^x-.": true})
 }
@@ -430,7 +430,7 @@ mod tests {
 
     use super::*;
 
-    /// The tool that lends its check of arguments.
+    /// A tool that makes the argument validation usable for schemas.
     #[derive(Debug)]
     struct Checker(ToolSpec);
 
@@ -553,7 +553,7 @@ mod tests {
         }
     }
 
-    /// The objects within a field that say which fields they have.
+    /// Collects the field names of all objects within a schema.
     fn closed<'s>(schema: &'s Value, root: &'s Value, found: &mut Vec<BTreeSet<&'s str>>) {
         if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
             closed(&root["$defs"][name], root, found);
@@ -577,7 +577,7 @@ mod tests {
         for (field, known) in plan_fields().objects {
             let of_plan = &schema["anyOf"][0]["properties"][field];
             let of_task = &schema["$defs"]["task"]["properties"][field];
-            // `resources` apart, no field of a plan has an object where a task has another.
+            // Except for `resources`, no field is an object both in plans and in tasks.
             let property = if of_task.is_null() { of_plan } else { of_task };
             let mut found = Vec::new();
             closed(property, &schema, &mut found);

@@ -1,4 +1,5 @@
-//! Text that is safe to show, as a type: what is written to a terminal is made of it, and a raw string is escaped on its way into it.
+//! A type for text that is safe to show. Everything that is written to a terminal has this type, and converting a
+//! plain string to it escapes the string.
 
 use std::fmt;
 
@@ -7,33 +8,34 @@ use taskpawl::model::{escaped, is_deceptive};
 
 use crate::faults::{self, Fault};
 
-/// Text for a terminal. Only styles and [`Control`]s make a terminal do anything; of all other text, control characters, marks that change
-/// the direction of reading, and characters that take no place are escaped as `\u{…}`. Line breaks and tabs stay.
+/// Text for a terminal. Only styles and [`Control`]s can act on the terminal. In all other text, control characters,
+/// direction marks and invisible characters are escaped as `\u{…}`; line breaks and tabs stay.
 ///
-/// It has no `Display`, so that styled text does not become a plain string by accident: [`shown!`] and [`push`](Self::push) join texts.
+/// The type has no `Display`, so that styled text does not become a plain string by accident. [`shown!`] and
+/// [`push`](Self::push) join texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Shown(String);
 
-/// What the program itself makes a terminal do.
+/// Control sequences that the program itself sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Holds back what follows, where the terminal can.
+    /// Starts a synchronized update: the terminal holds the output back, if it can.
     BeginFrame,
-    /// Shows what was held back.
+    /// Ends a synchronized update and shows the output.
     EndFrame,
     /// Moves the cursor to the upper left corner.
     Home,
-    /// Moves the cursor to the beginning of its line.
+    /// Moves the cursor to the start of its line.
     Return,
-    /// Moves the cursor up; not 0 lines.
+    /// Moves the cursor up. Must not be 0, which terminals read as 1.
     Up(usize),
     /// Erases the rest of the line.
     EraseLine,
-    /// Erases everything behind the cursor.
+    /// Erases everything after the cursor.
     EraseBelow,
-    /// Switches to the screen that is gone afterwards, and hides the cursor.
+    /// Switches to the alternate screen and hides the cursor.
     EnterScreen,
-    /// Shows the cursor, and switches back.
+    /// Shows the cursor and switches back to the normal screen.
     LeaveScreen,
 }
 
@@ -48,8 +50,8 @@ impl Shown {
         Self(format!("{}{}{}", style.render(), safe(text), style.render_reset()))
     }
 
-    /// Returns help as clap styles it. It is text of the program, but for the name that the program was started by: nothing but styles
-    /// is left as it is.
+    /// Returns clap's help with its styles. Everything but the styles is escaped: the help contains the name by which
+    /// the program was started, which can be any text.
     pub(crate) fn of_help(ansi: &str) -> Self {
         let mut text = Self::new();
         for (at, part) in ansi.split("\u{1b}[").enumerate() {
@@ -68,7 +70,7 @@ impl Shown {
         text
     }
 
-    /// Adds text.
+    /// Appends text.
     pub(crate) fn push(&mut self, text: impl Into<Self>) {
         if self.0.is_empty() {
             *self = text.into();
@@ -77,7 +79,7 @@ impl Shown {
         }
     }
 
-    /// Returns texts one after the other, with `separator` between them.
+    /// Returns the texts in order, with `separator` between them.
     pub(crate) fn joined(texts: impl IntoIterator<Item = Self>, separator: &str) -> Self {
         let mut all = Self::new();
         for (at, text) in texts.into_iter().enumerate() {
@@ -87,28 +89,28 @@ impl Shown {
         all
     }
 
-    /// Returns the lines, each without its line break.
+    /// Returns the lines without their line breaks.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Self> {
         self.0.lines().map(|line| Self(line.to_owned()))
     }
 
-    /// Returns whether there is nothing in it.
+    /// Returns whether the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns how many bytes it has.
+    /// Returns the length in bytes, including styles.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns the text, for what writes it.
+    /// Returns the text with its control sequences, for the functions that write it.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns text that does nothing to a terminal.
+/// Returns the text with every character escaped that acts on a terminal.
 pub(crate) fn safe(text: &str) -> String {
     let is_safe = !text.contains(|c: char| is_deceptive(c) && !matches!(c, '\n' | '\t'));
     if is_safe || faults::is_on(Fault::RawTerminal) { text.to_owned() } else { escaped(text) }
@@ -160,7 +162,7 @@ impl FromIterator<Self> for Shown {
     }
 }
 
-/// What `write!` adds is plain text: it is escaped.
+/// Text from `write!` counts as plain text and is escaped.
 impl fmt::Write for Shown {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.push_str(&safe(text));
@@ -168,9 +170,9 @@ impl fmt::Write for Shown {
     }
 }
 
-/// Something to put into a text: styled text stays as it is, all else is escaped.
+/// A part of a text. Styled text is kept; everything else is escaped.
 pub(crate) trait Piece {
-    /// Adds it to `text`.
+    /// Appends this part to `text`.
     fn add_to(&self, text: &mut Shown);
 }
 
@@ -199,7 +201,7 @@ impl<T: fmt::Display + ?Sized> Piece for T {
     }
 }
 
-/// Joins pieces to a [`Shown`]: `shown!["  ", id, "  ", name, "\n"]`.
+/// Joins parts to a [`Shown`]: `shown!["  ", id, "  ", name, "\n"]`.
 macro_rules! shown {
     ($($piece:expr),* $(,)?) => {{
         let mut text = $crate::shown::Shown::new();

@@ -1,4 +1,4 @@
-//! Text for people: escaped, coloured where that is wanted, and laid out in tables.
+//! Text for people: escaped, coloured on demand, and laid out in tables.
 
 use clap::builder::styling::AnsiColor;
 pub(crate) use clap::builder::styling::Style;
@@ -7,20 +7,20 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::shown::{Shown, safe};
 
-/// Returns `text` as one line in which nothing acts on a terminal or hides: what would is escaped, so that it is seen.
+/// Returns `text` on one line, with every character escaped that acts on a terminal or is invisible.
 pub(crate) fn clean(text: &str) -> String {
     clean_block(text).replace(['\n', '\t'], " ")
 }
 
-/// Returns `text` as [`clean`] does, but keeps its lines and tabs.
+/// Returns `text` escaped as by [`clean`], but keeps its line breaks and tabs.
 pub(crate) fn clean_block(text: &str) -> String {
     safe(&text.replace("\r\n", "\n"))
 }
 
-/// Puts colours around text, or leaves it.
+/// Adds colours to text, if they are on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Paint {
-    /// Whether there are colours.
+    /// Whether colours are on.
     pub(crate) is_on: bool,
 }
 
@@ -31,7 +31,7 @@ impl Paint {
     }
 }
 
-/// The styles of what is printed.
+/// The styles of the output.
 pub(crate) mod style {
     use super::{AnsiColor, Priority, Status, Style};
 
@@ -42,7 +42,7 @@ pub(crate) mod style {
     pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
     pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
-    /// Returns the style of a state.
+    /// Returns the style of a status.
     pub(crate) fn of_status(status: Status) -> Style {
         match status {
             Status::Todo => PLAIN,
@@ -65,7 +65,7 @@ pub(crate) mod style {
     }
 }
 
-/// A cell of a table: one line, made harmless.
+/// A cell of a table: one line of escaped text.
 #[derive(Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -84,29 +84,29 @@ impl Cell {
     }
 }
 
-/// Lines of cells beneath each other. Nothing is cut unless the width of a terminal asks for it.
+/// A table with aligned columns. Text is cut only if the terminal is too narrow.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
-    /// The column that is cut when a line is too long.
+    /// The index of the column that is cut when a line is too long.
     flexible: usize,
 }
 
-/// The narrowest that a column is cut to.
+/// The minimum width that a column is cut to.
 const MIN: usize = 12;
 
 impl Table {
-    /// Returns a table whose column `flexible` is cut when a line is too long for the terminal.
+    /// Returns a table that cuts the column `flexible` when a line is too long for the terminal.
     pub(crate) fn new(flexible: usize) -> Self {
         Self { rows: Vec::new(), flexible }
     }
 
-    /// Adds a line; all lines have the same number of cells.
+    /// Adds a line. All lines must have the same number of cells.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    /// Returns the lines, each with its line break.
+    /// Returns the lines, each with its line break. Columns that are empty in every line are left out.
     pub(crate) fn render(mut self, paint: Paint, width: Option<usize>) -> Shown {
         let mut widths = self.widths();
         if let (Some(width), Some(flexible)) = (width, widths.get(self.flexible).copied()) {
@@ -142,7 +142,7 @@ fn line_of(row: &[Cell], widths: &[usize], paint: Paint) -> Shown {
     line
 }
 
-/// Returns the beginning of `text` that is at most `width` columns wide, with `…` where something is missing.
+/// Returns `text` cut to `width` columns; `…` marks a cut.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -159,7 +159,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// Returns a number of things.
+/// Returns a number with its noun, in the singular or plural.
 pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

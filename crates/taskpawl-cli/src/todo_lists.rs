@@ -1,4 +1,4 @@
-//! Where the to-do lists of models are kept, for the tools of plans and for commands.
+//! The location of models' to-do lists, for the tools of plans and for commands.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use taskpawl_todo::{Dialect, Lists, ListsBuilder, ScopeRule};
 use crate::app::App;
 use crate::error::CliError;
 
-/// Returns a builder for the lists of this project. `TASKPAWL_SCOPE` says whose lists calls are about; without it an argument may.
+/// Returns a builder for the lists of this project. `TASKPAWL_SCOPE` fixes the scope of all calls; without it, a call
+/// may name its scope.
 pub(crate) fn builder(app: &App) -> Result<ListsBuilder, CliError> {
     builder_for(app, None)
 }
 
-/// As [`builder`], with queues beneath `root` where it is given.
+/// Does the same as [`builder`], with queues below `root` if it is given.
 pub(crate) fn builder_for(app: &App, root: Option<&Path>) -> Result<ListsBuilder, CliError> {
     let directory = &app.environment().directory;
     let base = app.place().map_or(directory, |place| &place.root);
@@ -30,8 +31,8 @@ pub(crate) fn builder_for(app: &App, root: Option<&Path>) -> Result<ListsBuilder
     })
 }
 
-/// Returns where queues are: in `root`, or without one in `files/` in the state directory: that of the project, or that of the user
-/// where this is none.
+/// Returns the directory of queues: `root`, or else `files/` in the state directory of the project. Without a project
+/// it is `files/` in that of the user.
 pub(crate) fn queue_root(app: &App, root: Option<&Path>) -> Option<PathBuf> {
     if let Some(root) = root {
         return Some(app.environment().directory.join(root));
@@ -41,13 +42,13 @@ pub(crate) fn queue_root(app: &App, root: Option<&Path>) -> Option<PathBuf> {
     Some(id.map_or(state.clone(), |id| state.join(id)).join("files"))
 }
 
-/// Tells others of checklists through the events of a store.
+/// Mirrors checklists into the events of a store, so that other processes can show them.
 pub(crate) fn mirror(lists: &Lists, plans: &Taskpawl) {
     lists.mirror_to(plans.manager(), &plans.engine().project().files);
 }
 
-/// Returns the tools of every dialect, the checklist under both its names, but for those under whose names the user has tools of
-/// their own.
+/// Returns the tools of every dialect, the checklist under both of its names. A tool of the user's configuration
+/// replaces one of the same name.
 pub(crate) fn tools(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
     let (own, lists) = (app.config()?.own_tools(), app.lists()?);
     let all = Dialect::ALL.into_iter().chain([Dialect::TodoList]);

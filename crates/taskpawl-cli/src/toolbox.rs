@@ -1,4 +1,4 @@
-//! The tools that calls may name here, and where each comes from.
+//! The tools that calls may name here, each with its origin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,25 +15,25 @@ use crate::servers::{Lack, McpServers};
 use crate::text::nearest;
 use crate::{todo_lists, trust};
 
-/// The tools of this program.
+/// The tools of this command.
 #[derive(Debug)]
 pub(crate) struct Toolbox {
     registry: Registry,
     described: BTreeMap<String, OwnTool>,
     of_servers: BTreeMap<String, ToolSource>,
-    /// Tools that the project describes, which nobody trusts.
+    /// Tools of the project's file that are not trusted.
     held: BTreeMap<String, OwnTool>,
 }
 
-/// Where a tool comes from.
+/// The origin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToolSource {
-    /// This program.
+    /// The tool is built in.
     Builtin,
-    /// A file of the configuration.
+    /// A configuration file describes the tool.
     File { path: PathBuf },
-    /// An MCP server, which a file names.
+    /// An MCP server offers the tool; the file names the server.
     Server { server: String, path: PathBuf },
 }
 
@@ -64,24 +64,24 @@ impl Toolbox {
         &self.registry
     }
 
-    /// Returns the tools that cannot be called because nobody trusts the project that describes them.
+    /// Returns the tools that cannot be called, because the project's file that describes them is not trusted.
     pub(crate) fn held(&self) -> impl Iterator<Item = &OwnTool> {
         self.held.values()
     }
 
-    /// Says why no run here has a tool that the project describes.
+    /// Explains why no run here has a tool that an untrusted project file describes.
     pub(crate) fn lack(&self, tool: &str) -> Option<Lack> {
         let file = self.held.get(tool)?.file.display();
         let why = format!("`{file}` of the project describes it, and is not trusted as it is now");
         Some(Lack::new(tool, &why, Advice::Trust {}))
     }
 
-    /// Returns the description of a tool, if it is one that a file describes.
+    /// Returns the description of a tool from a configuration file.
     pub(crate) fn described(&self, name: &str) -> Option<&CommandTool> {
         self.described.get(name).map(|own| &*own.tool)
     }
 
-    /// Returns where a tool comes from that can be called.
+    /// Returns the origin of a tool that can be called.
     pub(crate) fn source(&self, name: &str) -> ToolSource {
         match self.described.get(name) {
             Some(own) => ToolSource::File { path: own.file.clone() },
@@ -89,7 +89,7 @@ impl Toolbox {
         }
     }
 
-    /// Says that there is no tool of this name, and what may have been meant.
+    /// Returns a hint for an unknown name, with the probable meaning.
     pub(crate) fn unknown(&self, servers: &McpServers, name: &str) -> Hint {
         let unknown = Hint::new("no tool ").data(name).text(" is known here");
         if let Some(missing) = servers.missing(name) {
@@ -103,7 +103,7 @@ impl Toolbox {
     }
 }
 
-/// What the command line knows of tools that are not there.
+/// Explains tools that no run here has, for the model.
 #[derive(Debug)]
 pub(crate) struct Absent {
     pub(crate) toolbox: Arc<Toolbox>,
@@ -121,13 +121,13 @@ impl AbsentTools for Absent {
     }
 }
 
-/// Returns the tools that can be called beside those that the library brings: of to-do lists and of the configuration.
+/// Returns the callable tools beyond the built-in ones: of the configuration, of to-do lists and of MCP servers.
 pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
     let own = split(app)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>);
     Ok(own.chain(todo_lists::tools(app)?).chain(app.servers()?.tools()).collect())
 }
 
-/// Returns the tools of the configuration: those that can be called, and those that need trust first.
+/// Returns the tools of the configuration, divided into trusted and untrusted ones.
 fn split(app: &App) -> Result<(Vec<OwnTool>, Vec<OwnTool>), CliError> {
     let all = app.config()?.own_tools();
     let is_trusted = match (all.iter().find(|own| own.is_of_project()), app.config()?.project_hash()) {

@@ -1,6 +1,7 @@
-//! Whether files of a project that describe tools or servers are trusted: somebody else may have written them.
+//! Trust in project files that describe tools or servers. Another person or a program may have written them, so the
+//! user confirms them first.
 //!
-//! Trust is for one file with one content. It is kept with the state of the user, outside everything that tools may write.
+//! Trust applies to one file with one content. It is stored in the user's state directory, which tools cannot write.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,29 +17,29 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::files::read_bytes;
 
-/// What is trusted.
+/// The trusted files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Trusted {
-    /// By the path of the file.
+    /// The entries by the real path of the file.
     files: BTreeMap<PathBuf, Entry>,
 }
 
-/// A file that is trusted.
+/// The trusted content of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// The SHA-256 of its content, in hexadecimal.
+    /// The SHA-256 of the content, in hexadecimal.
     pub(crate) sha256: String,
-    /// Since when.
+    /// The time when the user trusted it.
     pub(crate) at: Timestamp,
 }
 
-/// Returns whether the user trusts this file of a project with the content of this hash: that which was read, because the file may
-/// be another one by now.
+/// Returns whether the user trusts this file with the content of this hash. The hash has to be that of the content
+/// which was read, because the file may have changed since.
 pub(crate) fn is_given(app: &App, file: &Path, hash: &str) -> Result<bool, CliError> {
     Ok(Trusted::read(app)?.entry(file).is_some_and(|entry| entry.sha256 == hash))
 }
 
-/// Says how a file that is not trusted becomes so.
+/// Returns the hint that names the command for trusting the file.
 pub(crate) fn missing(file: &Path) -> Hint {
     Hint::default()
         .data(file.display())
@@ -47,12 +48,12 @@ pub(crate) fn missing(file: &Path) -> Hint {
         .text(" shows it and asks")
 }
 
-/// Returns the hash of a file.
+/// Returns the hash of a file's content.
 pub(crate) fn hash(file: &Path) -> io::Result<String> {
     Ok(content_hash(&read_bytes(file)?))
 }
 
-/// The same file is the same by every path.
+/// Returns the path with links resolved, so that a file has the same entry under every name.
 pub(crate) fn real(file: &Path) -> PathBuf {
     fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
 }
@@ -68,7 +69,7 @@ impl Trusted {
         }
     }
 
-    /// Returns what is recorded about a file.
+    /// Returns the entry of a file.
     pub(crate) fn entry(&self, file: &Path) -> Option<&Entry> {
         self.files.get(&real(file))
     }
@@ -77,12 +78,12 @@ impl Trusted {
         self.files.insert(real(file), Entry { sha256, at });
     }
 
-    /// Returns whether it was trusted.
+    /// Removes the entry of a file. Returns whether there was one.
     pub(crate) fn remove(&mut self, file: &Path) -> bool {
         self.files.remove(&real(file)).is_some()
     }
 
-    /// Writes the whole record beside itself and then in its place.
+    /// Writes all entries, atomically.
     pub(crate) fn write(&self, app: &App) -> Result<(), CliError> {
         let Some(path) = path(app) else {
             return Err(CliError::usage_with("there is no place for what is trusted", "set HOME"));
@@ -92,16 +93,17 @@ impl Trusted {
     }
 }
 
-/// Makes the directory of a file of the user's state, open to nobody else, and returns it.
+/// Creates the directory of a state file, accessible only to the user, and returns it.
 pub(crate) fn state_directory_of(path: &Path) -> io::Result<&Path> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     make_private_directories(directory)?;
     Ok(directory)
 }
 
-/// Writes a file of the user's state beside itself and then in its place.
+/// Replaces a state file atomically and durably: writes a temporary file, syncs it and renames it.
 pub(crate) fn write_state(path: &Path, text: &str) -> io::Result<()> {
     state_directory_of(path)?;
+    // The process id keeps parallel commands from writing the same temporary file.
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all())?;
@@ -112,7 +114,7 @@ fn path(app: &App) -> Option<PathBuf> {
     state_file(app, "trust.json")
 }
 
-/// Returns the path of a file of the user's state.
+/// Returns the path of a file in the user's state directory; `None` without `HOME` and `XDG_STATE_HOME`.
 pub(crate) fn state_file(app: &App, name: &str) -> Option<PathBuf> {
     let environment = app.environment();
     let home = || environment.path("HOME").map(|home| home.join(".local").join("state"));

@@ -1,37 +1,38 @@
-//! A marked block at the end of a text file, which is all of the file that is ours.
+//! A marked block at the end of a text file. Only this block belongs to taskpawl.
 //!
-//! One line break is put before the block and one behind it, however the file ended: so what is added later stands on a line of its
-//! own, and taking the block away gives the file as it was before.
+//! One line break is added before the block and one after it, even if the file ended with one. Later text thus starts
+//! on a line of its own, and removal restores the file byte for byte.
 
 use taskpawl_formats::json_text::Style;
 
 use super::Trouble;
 use super::fences::code_lines;
 
-/// What is put into a file.
+/// The block that is added to a file.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// The first line.
+    /// The first line, which marks the start.
     pub(super) begin: &'static str,
-    /// The last line.
+    /// The last line, which marks the end.
     pub(super) end: &'static str,
-    /// The lines between.
+    /// The lines between the marks.
     pub(super) text: String,
-    /// What a file that has nothing but the block begins with.
+    /// The start of a file that is created for the block alone.
     pub(super) head: &'static str,
-    /// Whether it is put into Markdown, where marks within a block of code are part of what is shown there.
+    /// Whether the file is Markdown, where marks inside a code block are quoted text and do not count.
     pub(super) is_markdown: bool,
 }
 
 impl Block {
-    /// Returns the file with the block; `None` stands for no file.
+    /// Returns the file with the block. `None` stands for a missing file.
     pub(super) fn add(&self, file: Option<&str>) -> Result<String, Trouble> {
         let Some(file) = file else {
             return Ok(format!("{}{}\n", self.head, self.lines("\n")));
         };
         match self.around(file)? {
             Some((before, "")) if before == self.head && !before.is_empty() => self.add(None),
-            // So earlier versions wrote it where the file had no line break at its end.
+            // Earlier versions omitted the last line break if the file had none. Removing the block and adding it
+            // again repairs that.
             Some((_, "")) => self.add(self.remove(file)?.as_deref()),
             Some((before, after)) => {
                 Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(&file[before.len()..]))))
@@ -43,7 +44,7 @@ impl Block {
         }
     }
 
-    /// Returns the file without the block, or `None` where nothing is left of it.
+    /// Returns the file without the block, or `None` if nothing else is left in it.
     pub(super) fn remove(&self, file: &str) -> Result<Option<String>, Trouble> {
         let Some((before, after)) = self.around(file)? else { return Ok(Some(file.to_owned())) };
         if before == self.head && after == "\n" {
@@ -55,7 +56,7 @@ impl Block {
         };
         let Some(after) = after.strip_prefix(end) else { return Ok(Some(strip(before, 2) + after)) };
         let before_it = strip(before, 1);
-        // What was written behind the block since then does not go on where the file ended.
+        // Text that was added after the block must not continue the last line of the original file.
         let ends_a_line = before_it.is_empty() || before_it.ends_with('\n');
         Ok(Some(if ends_a_line || after.is_empty() { before_it + after } else { format!("{before}{after}") }))
     }
@@ -70,13 +71,14 @@ impl Block {
         if end == "\n" { text } else { text.replace('\n', end) }
     }
 
-    /// Returns what ends the lines of the block that a text begins with.
+    /// Returns the line ending of a block at the start of the text.
     fn end_of_lines(&self, text: &str) -> &'static str {
         let is_long = text.strip_prefix(self.begin).is_some_and(|rest| rest.starts_with("\r\n"));
         if is_long { "\r\n" } else { "\n" }
     }
 
-    /// Returns what stands before the block and behind it. A text that speaks of its marks within a line has no block.
+    /// Returns the text before and after the block. A mark counts only at the start of a line, so a text that
+    /// mentions it has no block.
     fn around<'f>(&self, file: &'f str) -> Result<Option<(&'f str, &'f str)>, Trouble> {
         let (begin, end) = (self.begin, self.end);
         let (mut open, mut found) = (None, None);
@@ -113,11 +115,11 @@ impl Block {
     }
 }
 
-/// A line that begins our block or ends it.
+/// A line that starts or ends the block.
 struct Mark {
-    /// Counted from 1.
+    /// The line number, from 1.
     line: usize,
-    /// Where it begins.
+    /// The byte offset of the line.
     at: usize,
     is_begin: bool,
 }

@@ -1,4 +1,4 @@
-//! What would change in a file, as people read it.
+//! Differences between two versions of a file, for people.
 
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, Style, style};
@@ -7,10 +7,11 @@ use clap::builder::styling::AnsiColor;
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
 
-/// How many lines that stay are shown around those that change.
+/// The number of unchanged lines shown around the changed ones.
 const AROUND: usize = 3;
 
-/// Returns the lines that change, with some around them. Changes are at one place, or near each other.
+/// Returns the changed lines with their context. All changes are shown as one hunk, because they are always close
+/// together.
 pub(super) fn diff(path: &str, before: &str, after: &str, paint: Paint) -> Shown {
     let (old, new) = (lines(before), lines(after));
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

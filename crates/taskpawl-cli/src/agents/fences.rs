@@ -1,16 +1,17 @@
-//! Which lines of a Markdown text stand in blocks of code: what is shown there is nobody's mark.
+//! Detection of fenced code blocks in Markdown: marks in them are quoted text.
 
-/// What begins a block of code, and ends it.
+/// The opening or closing line of a code block.
 struct Fence {
     sign: u8,
     length: usize,
 }
 
-/// Returns for each line whether it is code, or a fence around it. A fence that nothing ends begins no code here: what is added at the
-/// end of such a text is found again.
+/// Returns for each line if it is code or a fence. A fence without an end starts no code here: a block that is added
+/// after it must be found again.
 pub(super) fn code_lines(lines: &[&str]) -> Vec<bool> {
     let mut is_code = vec![false; lines.len()];
-    // From this length on nothing ends a fence of this sign any more.
+    // The length of the shortest unclosed fence of each sign. A longer fence is not closed either, so it needs no search: this
+    // bounds the time for a text with many open fences.
     let mut endless = [usize::MAX; 2];
     let mut at = 0;
     while let Some(line) = lines.get(at) {
@@ -32,7 +33,8 @@ pub(super) fn code_lines(lines: &[&str]) -> Vec<bool> {
 impl Fence {
     fn begun(line: &str) -> Option<Self> {
         let (fence, rest) = Self::at(line)?;
-        // Code within a line may begin with as many.
+        // A line such as `` ``` b ``` `` is inline code: the text after an opening fence of backquotes must not
+        // contain one.
         (fence.sign == b'~' || !rest.contains('`')).then_some(fence)
     }
 
@@ -42,7 +44,7 @@ impl Fence {
         })
     }
 
-    /// Returns the fence that a line begins with, and what stands behind it.
+    /// Returns the fence at the start of a line, and the text after it.
     fn at(line: &str) -> Option<(Self, &str)> {
         const DEEPEST: usize = 3;
         let text = line.trim_start_matches(' ');
@@ -61,7 +63,7 @@ impl Fence {
 mod tests {
     use super::*;
 
-    /// Returns the lines with a bar before those that are code.
+    /// Returns the lines, with a bar before those that are code.
     fn drawn(text: &str) -> String {
         let lines: Vec<&str> = text.lines().collect();
         let lines = code_lines(&lines).into_iter().zip(&lines);

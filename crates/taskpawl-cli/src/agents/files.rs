@@ -1,4 +1,4 @@
-//! The files of a project as they are and as they are to be.
+//! Files of a project before and after a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,41 +13,41 @@ use crate::files::read_file;
 use crate::shown::Shown;
 use crate::text::Paint;
 
-/// What is to become of files. All of it is known before anything is written.
+/// Planned changes of files. All are known before the first file is written, so a refusal changes nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// By the path from the root of the project on, behind links.
+    /// The files by their path below the project's root, with links resolved.
     files: BTreeMap<String, File>,
-    /// What stays although it was to be removed, and why.
+    /// Messages about entries that were to be removed, but stay.
     pub(crate) kept: Vec<String>,
 }
 
 #[derive(Debug)]
 struct File {
-    /// Where it is, behind links.
+    /// The absolute path, with links resolved.
     path: PathBuf,
-    /// The name that agents read it by, where that is another one: a link leads from there.
+    /// The name that agents use, if it is a link to this file.
     link: Option<String>,
     before: Option<String>,
     after: Option<String>,
 }
 
-/// What becomes of a file.
+/// The change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Change {
-    /// It is made.
+    /// The file is created.
     Created,
-    /// It is changed.
+    /// The file is changed.
     Changed,
-    /// It is deleted: there was nothing else in it.
+    /// The file is deleted, because nothing else was in it.
     Deleted,
-    /// It stays as it is.
+    /// The file stays the same.
     Unchanged,
 }
 
 impl Changes {
-    /// Returns what it takes to set agents up.
+    /// Plans the set-up of agents.
     pub(crate) fn adding(root: &Path, agents: &[Agent], wish: Wish) -> Result<Self, CliError> {
         let mut changes = Self::default();
         for piece in agents.iter().flat_map(|agent| agent.pieces(root, wish)) {
@@ -56,7 +56,7 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Returns what it takes to undo that.
+    /// Plans the removal of the set-up.
     pub(crate) fn removing(root: &Path, agents: &[Agent]) -> Result<Self, CliError> {
         let mut changes = Self::default();
         let now: BTreeSet<String> = agents
@@ -67,11 +67,12 @@ impl Changes {
         for piece in agents.iter().flat_map(|agent| agent.all_pieces(root)) {
             let text = read(&root.join(&piece.path))?;
             let has_it = text.as_ref().is_some_and(|text| piece.part.is_in(text));
-            // What is not ours may be a link to wherever.
+            // A file without our entry may be a link to any path, so it is not an error if it leads out of the
+            // project.
             if !has_it && matches!(spot(root, &piece.path)?, Spot::Outside { .. }) {
                 continue;
             }
-            // Nor does it matter what stands in a file that only might have been told.
+            // Without the block, a file that only an earlier set-up could have used does not matter.
             if !has_it && matches!(piece.part, Part::Text(_)) && !now.contains(&piece.path) {
                 continue;
             }
@@ -102,7 +103,8 @@ impl Changes {
         Ok(())
     }
 
-    /// Reads a file, unless that was done under another name that leads to it. What a link leads to is changed, and the link stays.
+    /// Reads a file, unless it was already read under another name. If the name is a link, its target is changed and
+    /// the link stays.
     fn name_of(&mut self, root: &Path, name: &str) -> Result<String, CliError> {
         let (path, real) = match spot(root, name)? {
             Spot::Inside { path, name } => (path, name),
@@ -116,17 +118,17 @@ impl Changes {
         Ok(real)
     }
 
-    /// Returns what becomes of each file.
+    /// Returns the change of each file.
     pub(crate) fn list(&self) -> impl Iterator<Item = (&str, Change)> {
         self.files.iter().map(|(name, file)| (name.as_str(), file.change()))
     }
 
-    /// Returns whether nothing is to be changed.
+    /// Returns whether no file changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.list().all(|(_, change)| change == Change::Unchanged)
     }
 
-    /// Returns the lines that change.
+    /// Returns the changed lines of all files.
     pub(crate) fn diff(&self, paint: Paint) -> Shown {
         let changed = self.files.iter().filter(|(_, file)| file.change() != Change::Unchanged);
         let diffs = changed.map(|(name, file)| {
@@ -142,7 +144,7 @@ impl Changes {
         Shown::joined(diffs, "\n")
     }
 
-    /// Writes everything.
+    /// Writes all changes.
     pub(crate) fn write(&self, root: &Path) -> Result<(), CliError> {
         let root = &fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         for file in self.files.values().filter(|file| file.change() != Change::Unchanged) {
@@ -169,7 +171,7 @@ impl File {
     }
 }
 
-/// Returns an agent that stays and needs instructions which several read.
+/// Returns another set-up agent that reads the same instruction file, which therefore has to stay.
 fn other_reader(root: &Path, piece: &Piece, leaving: &[Agent]) -> Result<Option<Agent>, CliError> {
     use clap::ValueEnum as _;
     if !matches!(piece.part, Part::Text(_)) {
@@ -206,7 +208,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
     }
 }
 
-/// Writes a file whole or not at all, with the mode that it had.
+/// Replaces a file atomically and keeps its mode.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
@@ -222,18 +224,19 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns what a new file gets that everybody who works on the project reads.
+/// Returns the mode of a new file. Temporary files get 0600, but others who work on the project must be able to read
+/// this one.
 fn usual_permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o644)
 }
 
-/// Removes the directories of a deleted file that are empty now, up to the root of the project.
+/// Removes the empty directories above a deleted file, below the project's root.
 fn clear_up(root: &Path, path: &Path) {
     let above =
         path.ancestors().skip(1).take_while(|directory| *directory != root && directory.starts_with(root));
     for directory in above {
-        // One that is not empty stays, and so do those above it.
+        // The first directory that is not empty, or not removable, ends the search: those above it contain it.
         if fs::remove_dir(directory).is_err() {
             return;
         }

@@ -1,4 +1,5 @@
-//! Hostile input at what changes files that are not ours: no panic, and what can be added to can be taken back to the byte.
+//! Hostile input for the editors of other programs' files: they never panic, and each addition can be removed byte
+//! for byte.
 
 use taskpawl_formats::json_text::Json;
 use taskpawl_fuzz::Target;
@@ -56,7 +57,7 @@ fn additions() -> [Addition; 2] {
 fn json(text: &str) -> bool {
     let mut is_taken = false;
     for addition in additions() {
-        // Whatever it is, looking for it and taking it out does no harm.
+        // A search and a removal must not panic, whatever the text is.
         let _ = addition.remove(text);
         if addition.is_in(text) {
             continue;

@@ -1,7 +1,8 @@
-//! Adds to JSON files, with comments in them or without, and takes away again: as text, so that everything else stays byte for byte.
+//! Additions to JSON files, with or without comments, and their removal. The text is edited, so that everything else
+//! stays byte for byte.
 //!
-//! What is added can be told from what was there by the blanks around it: an object or list that is made for it begins with a blank,
-//! and one that was there and empty gets it without. So taking it away gives the file as it was before.
+//! White space tells an added container from an existing one. A container that is created for the addition starts
+//! with white space; an existing empty one gets the addition without it. Removal can thus restore the original file.
 
 use std::ops::Range;
 
@@ -11,26 +12,26 @@ use taskpawl_formats::json_text::{Container, Document, Json, Style, span, splice
 use super::Trouble;
 use super::known::ALLOW;
 
-/// What is put where.
+/// A value and its path in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Addition {
-    /// The fields that lead to the object or list that it is put into.
+    /// The fields that lead to the object or list which receives the value.
     pub(super) path: Vec<&'static str>,
-    /// What.
+    /// The value.
     pub(super) what: What,
 }
 
-/// What is put into an object or a list.
+/// A value in an object or in a list.
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    /// An object as a field. One of the same name that we did not write is left alone.
+    /// An object as a field. A field of the same name that taskpawl did not write stays untouched.
     Entry(&'static str, Vec<(&'static str, Json)>),
-    /// An element, known by a text that nobody else's has.
+    /// An element of a list, with a text that identifies it.
     Element(Json, &'static str),
 }
 
 impl Addition {
-    /// Returns the file with the addition; `None` stands for no file.
+    /// Returns the file with the addition. `None` stands for a missing file.
     pub(super) fn add(&self, text: Option<&str>) -> Result<String, Trouble> {
         let whole = self.nested(0);
         let Some(text) = text else {
@@ -43,7 +44,7 @@ impl Addition {
         Ok(format!("{mark}{}", Edited::parse(text)?.add(self)?))
     }
 
-    /// Returns the file without the addition, or `None` where nothing is left of it.
+    /// Returns the file without the addition, or `None` if nothing else is left in it.
     pub(super) fn remove(&self, text: &str) -> Result<Option<String>, Trouble> {
         let (mark, text) = marked(text);
         if text.trim().is_empty() {
@@ -53,17 +54,18 @@ impl Addition {
         Ok(if mark.is_empty() { left } else { Some(format!("{mark}{}", left.unwrap_or_default())) })
     }
 
-    /// Returns whether the file has it, however it looks.
+    /// Returns whether the file has the addition, even with changed fields.
     pub(super) fn is_in(&self, text: &str) -> bool {
         Edited::parse(marked(text).1).is_ok_and(|document| document.find(self).is_some())
     }
 
-    /// Returns whether the file has an entry of that name, or an element with these words, that is not as we write it.
+    /// Returns whether the file has a field of this name, or an element with this text, that differs from the
+    /// addition.
     pub(super) fn is_others(&self, text: &str) -> bool {
         Edited::parse(marked(text).1).is_ok_and(|document| document.has_others(self))
     }
 
-    /// Returns the addition within everything that leads to it, from this step of the path on.
+    /// Returns the addition nested in the fields of its path, starting at `from`.
     fn nested(&self, from: usize) -> Json {
         let inner = match &self.what {
             What::Entry(name, fields) => Json::object([(*name, Json::object(fields.iter().cloned()))]),
@@ -145,7 +147,7 @@ impl<'t> Edited<'t> {
         };
         let there = to_value(&field.value);
         if fields.iter().all(|(name, wanted)| there.get(name) == Some(&wanted.to_value())) {
-            // Whoever wrote it: it starts the same program with the same words.
+            // An entry that starts the same program with the same arguments is enough, even if a person wrote it.
             return Ok(self.text.to_owned());
         }
         if !is_ours(there, fields) {
@@ -157,7 +159,7 @@ impl<'t> Edited<'t> {
                 Some(field) if to_value(&field.value) == wanted.to_value() => continue,
                 Some(field) => self.document.replace(field, wanted),
             };
-            // The places of what comes after are others now.
+            // The edit has moved all later offsets, so the text is parsed again.
             return Edited::parse(&changed)?.add(addition);
         }
         Ok(self.text.to_owned())
@@ -168,7 +170,7 @@ impl<'t> Edited<'t> {
         Trouble::Taken { name, line, column }
     }
 
-    /// Returns whether there is an entry of the name of the addition, or an element with its words, that is not as we write it.
+    /// Returns whether a field of this name, or an element with this text, differs from the addition.
     fn has_others(&self, addition: &Addition) -> bool {
         let Some((last, above)) = addition.path.split_last() else { return false };
         let mut object = self.root();
@@ -188,7 +190,7 @@ impl<'t> Edited<'t> {
         }
     }
 
-    /// Returns the place of an element that is as we write it, or else of one that has its words.
+    /// Returns the position of an equal element, or else of one with the identifying text.
     fn known_element(&self, list: &Array<'_>, element: &Json, known_by: &str) -> Option<usize> {
         let ours = element.to_value();
         let has_words = |element: &Value<'_>| self.text[span(element)].contains(known_by);
@@ -203,6 +205,7 @@ impl<'t> Edited<'t> {
         loop {
             let (container, child) = found.pop().expect("BUG: something is found in something");
             let is_made = container.children.len() == 1 && self.is_made_for(&container, child);
+            // Containers that were created for the addition go with it, from the inside out.
             if !is_made {
                 return Some(self.document.remove(&container, child));
             }
@@ -212,7 +215,7 @@ impl<'t> Edited<'t> {
         }
     }
 
-    /// Returns what is left when nothing is left of the root.
+    /// Returns the rest of the file without its root object, or `None` if that is empty.
     fn emptied(&self, Range { start, end }: Range<usize>) -> Option<String> {
         let rest = splice(self.text, &[(start..end, String::new())]);
         if start == 0 && rest == "\n" {
@@ -220,12 +223,12 @@ impl<'t> Edited<'t> {
         } else if rest.trim().is_empty() {
             Some(rest)
         } else {
-            // A remark alone is no JSON.
+            // A file of comments alone is not valid JSON, so an empty object stays.
             Some(splice(self.text, &[(start + 1..end - 1, String::new())]))
         }
     }
 
-    /// Returns whether an object or list was made for the only thing in it.
+    /// Returns whether a container was created for its only child. White space before the child shows it.
     fn is_made_for(&self, container: &Container, child: usize) -> bool {
         let Range { start, end } = container.children[child].clone();
         let before = &self.text[container.range.start + 1..start];
@@ -233,7 +236,7 @@ impl<'t> Edited<'t> {
         !before.is_empty() && before.trim().is_empty() && after.trim().is_empty()
     }
 
-    /// Returns the way to the addition: each object or list, and which of its children is next.
+    /// Returns the containers on the path to the addition, each with the position of the next child.
     fn find(&self, addition: &Addition) -> Option<Vec<(Container, usize)>> {
         let mut way = Vec::new();
         let mut object = self.root();
@@ -263,12 +266,12 @@ impl<'t> Edited<'t> {
     }
 }
 
-/// Returns whether an entry has exactly the fields that we write, whatever was asked for then.
+/// Returns whether an entry has exactly the fields that taskpawl writes, with or without the optional arguments.
 fn is_ours(there: serde_json::Value, fields: &[(&'static str, Json)]) -> bool {
     without_wishes(there) == without_wishes(Json::object(fields.iter().cloned()).to_value())
 }
 
-/// Takes the words out of lists that are there or not, as it was asked for.
+/// Removes the optional arguments from the lists of an entry.
 fn without_wishes(mut entry: serde_json::Value) -> serde_json::Value {
     let fields = entry.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
     for list in fields.filter_map(serde_json::Value::as_array_mut) {
@@ -280,7 +283,7 @@ fn without_wishes(mut entry: serde_json::Value) -> serde_json::Value {
     entry
 }
 
-/// Parts a text from the mark of its encoding, which some editors put before it.
+/// Splits off the byte order mark, which some editors write.
 fn marked(text: &str) -> (&str, &str) {
     let length = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     text.split_at(length)

@@ -1,4 +1,4 @@
-//! The agents that are known: which files they read, and in which form.
+//! The supported coding agents, with the files that they read.
 
 use std::path::Path;
 
@@ -28,44 +28,44 @@ pub(crate) enum Agent {
     Opencode,
 }
 
-/// What is asked for beside the entry.
+/// Options of the set-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wish {
-    /// Calls that models add may run in the sandbox without being asked about.
+    /// Whether calls that models add may run in the sandbox without an approval.
     pub(crate) allow_sandboxed: bool,
-    /// The state of the plan is told at the start of each session.
+    /// Whether a hook shows the state of the plan at the start of each session.
     pub(crate) hooks: bool,
 }
 
-/// One thing in one file.
+/// One addition to one file.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    /// The file, from the root of the project on.
+    /// The path of the file, from the root of the project.
     pub(super) path: String,
     pub(super) part: Part,
 }
 
-/// What is put into a file.
+/// The content of an addition.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// Something in a JSON file.
+    /// A value in a JSON file.
     Json(Addition),
     /// A table at the end of a TOML file.
     Toml(Block),
-    /// Instructions at the end of a text.
+    /// Instructions at the end of a text file.
     Text(Block),
 }
 
-/// The name of our entry.
+/// The name of taskpawl's entry.
 const NAME: &str = "taskpawl";
 
 const COMMAND: &str = "taskpawl";
 
-/// The words for [`Wish::allow_sandboxed`].
+/// The arguments for [`Wish::allow_sandboxed`].
 pub(super) const ALLOW: [&str; 2] = ["--allow", "sandboxed"];
 
 impl Agent {
-    /// Returns the word of the command line.
+    /// Returns the name on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -78,7 +78,7 @@ impl Agent {
         }
     }
 
-    /// Returns everything that the agent is to read in the project at `root`.
+    /// Returns all additions for the agent in the project at `root`.
     pub(super) fn pieces(self, root: &Path, wish: Wish) -> Vec<Piece> {
         let mut pieces = vec![self.entry(root, wish), self.instructions(root)];
         if wish.hooks && self == Self::Claude {
@@ -87,18 +87,18 @@ impl Agent {
         pieces
     }
 
-    /// Returns everything that may have been written for the agent.
+    /// Returns all additions that an earlier set-up may have written for the agent.
     pub(super) fn all_pieces(self, root: &Path) -> Vec<Piece> {
         let mut pieces = self.pieces(root, Wish { hooks: true, ..Wish::default() });
         if self == Self::Zed {
-            // What it reads now may be another file than when it was told.
+            // Zed may read another file now than at the time of the set-up, so all candidates are searched.
             pieces.truncate(1);
             pieces.extend(READ_BY_ZED.map(|path| text_piece(path, "")));
         }
         pieces
     }
 
-    /// Returns the entry that names our server.
+    /// Returns the entry that names taskpawl's MCP server.
     pub(super) fn entry(self, root: &Path, wish: Wish) -> Piece {
         let json = |path: &str, way: &[&'static str], fields| {
             let addition = Addition { path: way.to_vec(), what: What::Entry(NAME, fields) };
@@ -130,10 +130,10 @@ impl Agent {
         }
     }
 
-    /// Returns the words that our program is started with.
+    /// Returns the arguments of taskpawl's MCP server.
     fn words(self, wish: Wish) -> Vec<&'static str> {
         let mut words = vec!["mcp"];
-        // These two may start servers anywhere, and know this word for the project.
+        // These two agents may start servers in any directory, and replace this variable by the project.
         if matches!(self, Self::Cursor | Self::Vscode) {
             words.extend(["--project", "${workspaceFolder}"]);
         }
@@ -161,7 +161,7 @@ fn text_piece(path: &str, head: &'static str) -> Piece {
     Piece { path: path.to_owned(), part: Part::Text(block) }
 }
 
-/// Zed reads the first of these files that there is, and no other.
+/// The files from which Zed reads instructions: only the first that exists.
 const READ_BY_ZED: [&str; 9] = [
     ".rules",
     ".cursorrules",
@@ -178,7 +178,8 @@ fn zed_instructions(root: &Path) -> &'static str {
     READ_BY_ZED.into_iter().find(|name| root.join(name).is_file()).unwrap_or("AGENTS.md")
 }
 
-/// opencode reads `opencode.json` or `opencode.jsonc`. Its second version keeps servers one level deeper, where a file has that level.
+/// Returns the entry for opencode, which reads `opencode.json` or `opencode.jsonc`. Its second version nests servers
+/// one level deeper; that level is used if the file has it.
 fn opencode(root: &Path, fields: Vec<(&'static str, Json)>) -> Piece {
     let path = if root.join("opencode.jsonc").is_file() { "opencode.jsonc" } else { "opencode.json" };
     let deeper = Addition { path: vec!["mcp"], what: What::Entry("servers", Vec::new()) };
@@ -193,10 +194,11 @@ fn table(words: &[&str]) -> Block {
     Block { begin: TOML_BEGIN, end: TOML_END, text, head: "", is_markdown: false }
 }
 
-/// What tells our hook from others.
+/// The text that identifies taskpawl's hook.
 const HOOK: &str = "taskpawl prime";
 
-/// Only what `SessionStart` prints comes into the context, and it comes after each compaction, too; what `PreCompact` prints does not.
+/// Returns the hook of Claude Code. Only the output of `SessionStart` reaches the context of the model, also after
+/// each compaction; that of `PreCompact` does not.
 fn hook() -> Piece {
     let text = |text: &str| Json::Plain(text.into());
     let command = Json::object([("type", text("command")), ("command", text(HOOK))]);
@@ -207,7 +209,7 @@ fn hook() -> Piece {
 }
 
 impl Part {
-    /// Returns the file with this in it.
+    /// Returns the file with the addition.
     pub(super) fn add(&self, file: Option<&str>) -> Result<String, Trouble> {
         match self {
             Self::Json(addition) => addition.add(file),
@@ -226,7 +228,7 @@ impl Part {
         }
     }
 
-    /// Returns the file without this; `None` where nothing is left.
+    /// Returns the file without the addition, or `None` if nothing else is left in it.
     pub(super) fn remove(&self, file: &str) -> Result<Option<String>, Trouble> {
         match self {
             Self::Json(addition) => addition.remove(file),
@@ -239,16 +241,16 @@ impl Part {
         }
     }
 
-    /// Returns whether the file has an entry of the name of ours that is not as we write it.
+    /// Returns whether the file has an entry of the same name that differs from ours.
     pub(super) fn is_others(&self, file: &str) -> bool {
         match self {
             Self::Json(addition) => addition.is_others(file),
-            // What is ours stands between marks.
+            // In these files our part is between marks, so it cannot be confused.
             Self::Text(_) | Self::Toml(_) => false,
         }
     }
 
-    /// Returns whether the file has this.
+    /// Returns whether the file has the addition.
     pub(super) fn is_in(&self, file: &str) -> bool {
         match self {
             Self::Json(addition) => addition.is_in(file),
@@ -257,7 +259,8 @@ impl Part {
     }
 }
 
-/// Returns whether somebody has written an entry that starts the same program in the same way, whatever else it has.
+/// Returns whether the file has an entry that starts the same program with the same arguments, possibly with more
+/// fields.
 fn says_it_already(file: &str, block: &Block) -> Result<bool, Trouble> {
     let entry = |text: &str| Ok(parsed(text)?.get("mcp_servers").and_then(|all| all.get(NAME)).cloned());
     let (Some(there), Some(ours)) = (entry(file)?, entry(&block.text)?) else { return Ok(false) };
@@ -265,12 +268,12 @@ fn says_it_already(file: &str, block: &Block) -> Result<bool, Trouble> {
     Ok(fields.all(|(field, value)| there.get(field) == Some(value)))
 }
 
-/// Refuses a file with an entry of the name of ours that we did not write.
+/// Refuses a file with an entry of our name that taskpawl did not write.
 fn refuse_taken(file: &str) -> Result<(), Trouble> {
     if parsed(file)?.get("mcp_servers").is_none_or(|all| all.get(NAME).is_none()) {
         return Ok(());
     }
-    // What has no header of its own begins where its name is.
+    // An entry without a header of its own is located by its name.
     let header =
         file.lines().position(|line| line.trim_start().starts_with(&format!("[mcp_servers.{NAME}]")));
     let number = header.or_else(|| file.lines().position(|line| line.contains(NAME))).unwrap_or(0);
@@ -279,7 +282,8 @@ fn refuse_taken(file: &str) -> Result<(), Trouble> {
     Err(Trouble::Taken { name: "mcp_servers.taskpawl", line: number + 1, column: before + 1 })
 }
 
-/// Refuses a change of more than our entry: our marks may stand in a text of somebody else, and something of theirs between our marks.
+/// Refuses an edit that would change other entries. Marks may be part of a text that a person wrote, and other
+/// entries may have been moved between them.
 fn refuse_other_changes(block: &Block, before: &str, after: &str) -> Result<(), Trouble> {
     let others = |text: &str| {
         let mut all = parsed(text)?;
@@ -310,7 +314,7 @@ const TOML_END: &str = "# taskpawl:end";
 const CURSOR_HEAD: &str =
     "---\ndescription: How to plan and run work with taskpawl\nalwaysApply: true\n---\n\n";
 
-/// What every agent is told. It is read in every session, so it is short.
+/// The instructions for every agent. Agents read them in every session, so they are short.
 const GUIDE: &str = "\
 ## Plan and work with taskpawl
 

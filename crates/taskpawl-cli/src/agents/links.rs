@@ -1,4 +1,4 @@
-//! Where a file of the project is, once every link on the way to it was followed.
+//! Resolution of links on the path to a file of the project.
 
 use std::fs;
 use std::io;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
 
-/// Where a name leads.
+/// The target of a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Spot {
-    /// To a file of the project, which may have another name there.
+    /// A path in the project, possibly with another name.
     Inside { path: PathBuf, name: String },
-    /// Out of it.
+    /// A path outside of the project.
     Outside { path: PathBuf },
 }
 
-/// Follows the links on the way from the root to a file, which need not be there yet.
+/// Follows the links on the way from the root to a file, which may be missing.
 pub(super) fn spot(root: &Path, name: &str) -> Result<Spot, CliError> {
     let path = root.join(name);
     let found = fs::canonicalize(root).and_then(|root| Ok((behind_links(&path)?, root)));
@@ -32,7 +32,8 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
         known => return known,
     };
     let Some((above, name)) = path.parent().zip(path.file_name()) else { return Err(missing) };
-    // A link may lead to what is made by writing through it; one that leads to itself is refused above.
+    // A dangling link is followed, because a write through it would create its target. A link that leads to itself
+    // has already failed above.
     match fs::read_link(path) {
         Ok(target) => behind_links(&above.join(target)),
         Err(_) => Ok(behind_links(above)?.join(name)),

@@ -1,6 +1,6 @@
-//! What agents read at the start: how each is told of our server, and of how to work with the plan.
+//! Set-up of coding agents: the entry for taskpawl's MCP server, and instructions for the work with the plan.
 //!
-//! Every change is made on the text of a file, leaves all else as it is, and can be taken back to the byte.
+//! Every change edits the text of a file, keeps everything else, and can be undone byte for byte.
 
 mod block;
 mod diff;
@@ -17,37 +17,37 @@ mod tests;
 pub(crate) use files::{Change, Changes};
 pub(crate) use known::{Agent, Wish};
 
-/// A file cannot be changed as it is.
+/// The reason why a file cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// It is not what its name says.
+    /// The file is not valid JSON.
     #[error("line {line}, column {column}: {problem}")]
     Syntax { line: usize, column: usize, problem: String },
-    /// TOML that cannot be read, or that would not be any more.
+    /// The file is not valid TOML, or would not be after the change.
     #[error("{problem}")]
     Toml { problem: String },
-    /// Something else stands where our entry belongs.
+    /// The path of the entry leads to a value of another type.
     #[error("{}", if .path.is_empty() { "it holds no object".to_owned() } else { format!("`{path}` is something else than the entry asks for") })]
     NoObject { path: String },
-    /// There is an entry that we did not write.
+    /// The file has an entry of our name that taskpawl did not write.
     #[error("line {line}, column {column}: it has an entry `{name}` of its own")]
     Taken { name: &'static str, line: usize, column: usize },
-    /// Our block begins and does not end.
+    /// The start of the block has no end.
     #[error("line {line}: `{begin}` has no line `{end}` after it")]
     NoEnd { line: usize, begin: &'static str, end: &'static str },
-    /// Our block ends and does not begin.
+    /// The end of the block has no start.
     #[error("line {line}: `{end}` has no line `{begin}` before it")]
     NoBegin { line: usize, begin: &'static str, end: &'static str },
-    /// Our block stands there twice.
+    /// The file has two blocks.
     #[error("line {line}: `{begin}` stands there again, after line {first}")]
     Twice { line: usize, first: usize, begin: &'static str },
-    /// Something stands between our marks, or right behind them, that our entry has no part in.
+    /// Other entries are between the marks of the block or directly after it.
     #[error("a change of what stands from `{begin}` to `{end}` would change other entries, too")]
     Others { begin: &'static str, end: &'static str },
 }
 
 impl Trouble {
-    /// Returns what is to be done about it.
+    /// Returns the next step for the user.
     pub(crate) fn advice(&self) -> String {
         match self {
             Self::Syntax { .. } | Self::Toml { .. } | Self::NoObject { .. } => {

@@ -1,4 +1,4 @@
-//! What is added is taken back to the byte, whatever the file looks like.
+//! Each addition can be removed byte for byte, from any file.
 
 use std::fs;
 use std::path::Path;
@@ -108,11 +108,11 @@ fn an_entry_of_somebody_else_is_left_alone() {
         assert!(ours.is_others(&text));
         assert_eq!(ours.remove(&text).unwrap().as_deref(), Some(text.as_str()));
     }
-    // One that says the same is enough, and stays with what else it has.
+    // An entry with the same command is enough, and keeps its other fields.
     let text = file(r#""command": "taskpawl", /* mine */ "env": {"A": "1"}, "args": ["mcp"]"#);
     assert_eq!(ours.add(Some(&text)).unwrap(), text);
     assert_eq!(ours.remove(&text).unwrap().as_deref(), Some(text.as_str()));
-    // One that was written with another wish is ours.
+    // An entry from an earlier set-up with other options is recognized as ours.
     let wished = entry(&["mcpServers"], &["mcp", "--allow", "sandboxed"]);
     let text = wished.add(Some("{}")).unwrap();
     assert!(!ours.is_others(&text));
@@ -215,11 +215,11 @@ fn marks_in_blocks_of_code_are_text_of_their_author() {
             assert_eq!(block.remove(&file).unwrap().as_deref(), Some(file.as_str()));
         }
     }
-    // A fence without an end hides nothing.
+    // A fence that is never closed hides no block.
     let open = block.add(Some("```\nnever ended\n")).unwrap();
     assert_eq!(block.add(Some(&open)).unwrap(), open);
     assert_eq!(block.remove(&open).unwrap().as_deref(), Some("```\nnever ended\n"));
-    // In TOML they are no fences.
+    // TOML has no fences.
     let toml = Block { is_markdown: false, ..block };
     assert!(toml.is_in("```\n<begin>\nold\n<end>\n```\n"));
 }
@@ -243,13 +243,13 @@ fn marks_that_do_not_fit_are_named_with_their_lines() {
 fn an_entry_is_known_by_its_name_alone() {
     let ours = entry(&["mcpServers"], &["mcp"]);
     let fields = r#"{"command": "taskpawl", "args": ["mcp"]}"#;
-    // The same words under another name are of somebody else.
+    // The same command under another name belongs to the user.
     let file = format!("{{\"mcpServers\": {{\"plans\": {fields}}}}}\n");
     assert_eq!(ours.remove(&file).unwrap().as_deref(), Some(file.as_str()));
     let added = ours.add(Some(&file)).unwrap();
     assert!(added.contains(&format!("\"plans\": {fields}, \"taskpawl\"")), "{added}");
     assert_eq!(ours.remove(&added).unwrap().as_deref(), Some(file.as_str()));
-    // Ours is ours, whoever has written it.
+    // An entry of our name and form is ours, even if a person wrote it.
     let file = format!("{{\"mcpServers\": {{\"plans\": {fields}, \"taskpawl\": {fields}}}}}\n");
     assert_eq!(ours.add(Some(&file)).unwrap(), file);
     let left = format!("{{\"mcpServers\": {{\"plans\": {fields}}}}}\n");
@@ -438,7 +438,7 @@ fn a_table_of_somebody_else_that_says_the_same_is_enough() {
     assert_eq!((there.len(), there[1].0.as_str()), (2, "AGENTS.md"));
     Changes::removing(root, &[Agent::Codex]).unwrap().write(root).unwrap();
     assert_eq!(files(root), [(".codex/config.toml".to_owned(), text.to_owned())]);
-    // What it is to allow is not in it.
+    // The entry of the user lacks the option, so it does not replace ours.
     let wish = Wish { allow_sandboxed: true, ..Wish::default() };
     assert!(Changes::adding(root, &[Agent::Codex], wish).is_err());
 }
