@@ -1,7 +1,7 @@
-//! The checklist that hosts draw beside an answer: the extension MCP Apps, `io.modelcontextprotocol/ui`.
+//! The checklist page that hosts display beside an answer: the extension MCP Apps, `io.modelcontextprotocol/ui`.
 //!
-//! It is one page without any network, which asks the tools of this server through the host, and ticks manual tasks by them. Hosts
-//! that draw nothing show the answers as they are.
+//! The page uses no network. It calls the tools of this server through the host, for reading the plan and for ending
+//! manual tasks. Hosts without the extension show the answers as they are.
 
 use rmcp::model::{MetaObject, Resource, ResourceContents, Tool};
 use serde_json::{Map, Value, json};
@@ -9,32 +9,32 @@ use serde_json::{Map, Value, json};
 use super::options::ServerOptions;
 use super::tools::Core;
 
-/// What hosts and servers call the extension.
+/// Identifier of the extension.
 const EXTENSION: &str = "io.modelcontextprotocol/ui";
 
-/// Where the page is.
+/// Address of the page.
 pub(super) const URI: &str = "ui://taskpawl/checklist.html";
 
-/// What hosts draw.
+/// Media type of a page that hosts display.
 const TYPE: &str = "text/html;profile=mcp-app";
 
 const PAGE: &str = include_str!("app/checklist.html");
 
-/// The tools whose answers the page reads. Those of to-do dialects answer in a form that their names fix.
+/// The tools whose answers the page can display. The to-do dialects among them have fixed forms of answers.
 const TOOLS: [&str; 6] =
     ["plan_show", "manage_tasks", "manage_todo_list", "todowrite", "todoread", "ListTasks"];
 
-/// Returns what the server says of the extension.
+/// Returns the extension with its settings, as the server announces it.
 pub(super) fn extension() -> (String, Map<String, Value>) {
     (EXTENSION.to_owned(), object(json!({"mimeTypes": [TYPE]})))
 }
 
-/// Returns whether the page draws what a tool answers.
+/// Returns whether the page can display the answers of a tool.
 pub(super) fn draws(tool: &str) -> bool {
     TOOLS.contains(&tool)
 }
 
-/// Adds the page to a tool whose answers it draws.
+/// Adds the page to a tool whose answers it can display.
 pub(super) fn with_page(tool: Tool) -> Tool {
     if draws(&tool.name) { tool.with_meta(meta(&json!({"resourceUri": URI}))) } else { tool }
 }
@@ -47,14 +47,14 @@ pub(super) fn resource() -> Resource {
         .with_meta(layout())
 }
 
-/// Returns what is at [`URI`].
+/// Returns the content at [`URI`].
 pub(super) fn read(options: &ServerOptions) -> ResourceContents {
     let can_tick = Core::named(Core::TaskUpdate.name(), options).is_some();
     let page = if can_tick { PAGE.to_owned() } else { PAGE.replacen("<body>", "<body data-read-only>", 1) };
     ResourceContents::text(page, URI).with_mime_type(TYPE).with_meta(layout())
 }
 
-/// It needs nothing from anywhere, and draws its own border.
+/// Returns the page's layout: no external resources, and no border by the host, since the page has its own.
 fn layout() -> MetaObject {
     meta(&json!({"csp": {}, "prefersBorder": false}))
 }
@@ -94,7 +94,7 @@ mod tests {
         text.split_once(start).unwrap().1.split_once(end).unwrap().0
     }
 
-    /// Whatever is put into the page from outside is not run: the policy names its own style and script by their hashes.
+    /// Scripts and styles injected from outside do not run: the policy names those of the page by their hashes.
     #[test]
     fn the_policy_of_the_page_lets_nothing_in() {
         let policy = between(PAGE, "Content-Security-Policy\" content=\"", "\"");

@@ -1,4 +1,4 @@
-//! Arguments of calls.
+//! Arguments of calls, and messages about wrong ones.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -6,18 +6,21 @@ use serde_json::{Map, Value, json};
 use super::brief::cut;
 use super::refusal::Refused;
 
-/// How much of a wrong argument is said.
+/// Maximum length of a wrong argument in a message, in characters.
 const SHOWN_CHARS: usize = 80;
 
-/// Of how many fields of an object it is found out which one is wrong.
+/// Maximum number of fields of an object for finding the wrong one.
 const MAX_FIELDS: usize = 16;
 
-/// How the message of a field begins that is not there.
+/// Beginning of serde's message about a missing field.
 const MISSING: &str = "missing field `";
 
-/// Reads the arguments of a call into their form.
+/// Parses the arguments of a call.
+///
+/// # Errors
+/// The refusal names the path of the first wrong argument, and the expected type.
 pub(super) fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Refused> {
-    // What is `null` is not given: some clients send every field.
+    // `null` counts as absent, because some clients send every field.
     let given: Map<String, Value> = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
     let given = Value::Object(given);
     form(&given).map_err(|said| wrong::<T>(&given, &said))
@@ -27,10 +30,13 @@ fn form<T: DeserializeOwned>(given: &Value) -> Result<T, String> {
     T::deserialize(given).map_err(|error| error.to_string())
 }
 
-/// Returns which argument is wrong, and what was expected.
+/// Returns a refusal with the path of the wrong argument. serde names no path, so each argument is parsed alone until
+/// one fails.
 fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
     for (name, value) in given.as_object().into_iter().flatten() {
         if let Some(problem) = problem::<T>(name, value) {
+            // serde also reads a struct from a list of its fields, and then reports the first element. An empty
+            // object parses here, so an object is expected.
             if value.is_array() && self::problem::<T>(name, &Value::Object(Map::new())).is_none() {
                 return no_object(name, value);
             }
@@ -52,7 +58,8 @@ pub(super) fn no_object(name: &str, wrong: &Value) -> Refused {
     Refused::argument(name, in_words("expected an object", wrong))
 }
 
-/// Returns the argument that a missing field is missing in, where the same is said although there is an argument of that name.
+/// Returns the argument that lacks a field, if the same error occurs although an argument with the field's name is
+/// given.
 fn holder<'v, T: DeserializeOwned>(
     given: &'v Value,
     said: &str,
@@ -67,17 +74,16 @@ fn holder<'v, T: DeserializeOwned>(
     given.as_object().into_iter().flatten().find(is_within)
 }
 
-/// Returns what is wrong with one argument, alone: what else is missing then does not count.
+/// Returns the fault of one argument that is parsed alone. Other arguments that are then missing do not count.
 fn problem<T: DeserializeOwned>(name: &str, value: &Value) -> Option<String> {
     let alone = Map::from_iter([(name.to_owned(), value.clone())]);
     form::<T>(&Value::Object(alone)).err().filter(|said| !said.starts_with(MISSING))
 }
 
-/// Says what is wrong when a value stands at a place.
+/// Returns the fault of a value at a position, or `None` if it fits.
 type Problem<'p> = dyn Fn(&Value) -> Option<String> + 'p;
 
-/// Returns where a value is wrong, and what stands there: the element of a list or the field of an object, where that is wrong and the
-/// others are not to blame.
+/// Returns the path and the value of the fault: an element of a list or a field of an object, if that alone is wrong.
 fn place<'v>(path: String, value: &'v Value, problem: &Problem<'_>) -> (String, &'v Value) {
     if let Some((index, element)) = wrong_element(value, problem) {
         return (format!("{path}[{index}]"), element);
@@ -91,25 +97,25 @@ fn place<'v>(path: String, value: &'v Value, problem: &Problem<'_>) -> (String, 
 }
 
 fn wrong_element<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(usize, &'v Value)> {
-    // A list that is wrong without elements is wrong as a list.
+    // A list that is wrong even when empty is wrong as a whole.
     let elements = value.as_array().filter(|_| problem(&Value::Array(Vec::new())).is_none())?;
     let is_wrong = |element: &Value| problem(&Value::Array(vec![element.clone()])).is_some();
     elements.iter().enumerate().find(|(_, element)| is_wrong(element))
 }
 
-/// Returns the field of an object that is wrong: something else in its place mends the object.
+/// Returns the wrong field of an object: replacing it by a value of another type repairs the object.
 fn wrong_field<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v String, &'v Value)> {
-    // Each field takes several readings of the object.
+    // Each field needs several parses of the whole object.
     let fields = value.as_object().filter(|fields| fields.len() <= MAX_FIELDS)?;
     let others = [json!(""), json!(0), json!(true), json!([]), json!({})];
     let is_repaired = |field: &str| others.iter().any(|other| problem(&with(value, field, other)).is_none());
     fields.iter().find(|(field, _)| is_repaired(field)).or_else(|| wrong_word(value, problem))
 }
 
-/// No word of any list of words.
+/// A text that no list of allowed words contains.
 const NO_WORD: &str = "?";
 
-/// Returns the field of an object that has to be one of several words, where it is none of them.
+/// Returns a field that must be one of several words and is not.
 fn wrong_word<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v String, &'v Value)> {
     let is_unknown = |said: Option<String>, word: &str| {
         said.is_some_and(|said| said.starts_with(&format!("unknown variant `{word}`")))
@@ -119,14 +125,14 @@ fn wrong_word<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v String
     value.as_object()?.iter().find(|(field, inner)| is_word(field) && is_wrong(inner))
 }
 
-/// Returns an object with another value in a field.
+/// Returns an object with one field replaced.
 fn with(object: &Value, field: &str, value: &Value) -> Value {
     let mut object = object.clone();
     object[field] = value.clone();
     object
 }
 
-/// Returns what there is instead of what is expected.
+/// Describes a value in a message that expects another one.
 pub(super) fn found(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
@@ -136,7 +142,7 @@ pub(super) fn found(value: &Value) -> String {
     }
 }
 
-/// Returns what a parser says of a value in the words of JSON.
+/// Translates a message of serde into the terms of JSON, without Rust types.
 fn in_words(said: &str, wrong: &Value) -> String {
     let Some((found, expected)) = said.rsplit_once(", expected ") else {
         let is_expectation = said.starts_with("expected ");
@@ -146,7 +152,7 @@ fn in_words(said: &str, wrong: &Value) -> String {
         return format!("there is no such argument, only {}", expected.trim_start_matches("one of "));
     }
     if found.starts_with('`') {
-        // It names what it found.
+        // The message contains the found value already.
         return cut(&format!("{found}; expected {expected}"), 3 * SHOWN_CHARS);
     }
     let expected = match expected {

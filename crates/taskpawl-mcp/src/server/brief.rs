@@ -1,4 +1,4 @@
-//! Tasks and runs, in few words.
+//! Short forms of tasks and runs.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use taskpawl::model::{
 };
 use taskpawl::{Error, Manager, RunState};
 
-/// How much of a text stands in a list.
+/// Maximum length of a text in a list, in characters.
 pub(super) const LISTED_CHARS: usize = 160;
 
-/// How much of a text stands in a task that was asked for.
+/// Maximum length of a text in a single task, in characters.
 pub(super) const SHOWN_CHARS: usize = 1_500;
 
-/// How many calls and notes of a task are shown.
+/// Maximum number of calls and notes of a task.
 const SHOWN_ITEMS: usize = 20;
 
-/// Returns a task as it stands in lists.
+/// Returns the short form of a task for lists.
 pub(super) fn task(task: &Task) -> Value {
     let mut brief = json!({"id": task.id, "name": cut(&task.name, LISTED_CHARS), "status": task.status});
     let mut add = |name: &str, value: Value| brief[name] = value;
@@ -55,8 +55,8 @@ pub(super) fn task(task: &Task) -> Value {
     brief
 }
 
-/// Returns tasks as they stand in lists, and of those that are ready that they can be started, or what they lack for that. `means` is what
-/// runs of this server have.
+/// Returns the short forms of tasks. A ready task gets `ready`, or `because` if a run of this server cannot start it
+/// with `means`.
 pub(super) fn tasks(manager: &Manager, means: &Means, tasks: &[Task]) -> Result<Vec<Value>, Error> {
     manager.read(|view| {
         let mut briefs = Vec::with_capacity(tasks.len());
@@ -75,13 +75,13 @@ pub(super) fn tasks(manager: &Manager, means: &Means, tasks: &[Task]) -> Result<
     })
 }
 
-/// Returns how many tasks there are in each state that any is in.
+/// Returns the number of tasks in each status that occurs.
 pub(super) fn counts(counts: &BTreeMap<Status, u64>) -> Value {
     let some = counts.iter().filter(|(_, count)| **count > 0);
     some.map(|(status, count)| (status.to_string(), json!(count))).collect::<Map<_, _>>().into()
 }
 
-/// Returns why a task is blocked, without what only programs compare.
+/// Returns the reason of a blocked task, without fields that only programs compare.
 pub(super) fn reason(reason: &BlockedReason) -> Value {
     let mut told = cut_deep(json!(reason), LISTED_CHARS);
     if let Value::Object(fields) = &mut told {
@@ -90,7 +90,7 @@ pub(super) fn reason(reason: &BlockedReason) -> Value {
     told
 }
 
-/// Returns what does the work: the tools of its calls, or hands; nothing where it has subtasks alone.
+/// Returns the tools of a task's calls, or "by hand"; `None` if only its subtasks do the work.
 fn work(task: &Task) -> Option<Value> {
     let tools: Vec<&str> =
         task.metadata.tool_calls.iter().map(|call| call.tool_name.as_str()).take(4).collect();
@@ -101,7 +101,7 @@ fn work(task: &Task) -> Option<Value> {
     is_manual.then(|| json!("by hand"))
 }
 
-/// Returns a task with all that is known of it; of long texts the beginning.
+/// Returns a task with all fields. Long texts are cut.
 pub(super) fn whole(task: &Task) -> Map<String, Value> {
     let Value::Object(mut whole) = json!(task) else {
         unreachable!("BUG: a task is an object");
@@ -134,7 +134,7 @@ fn call(call: &ToolCall) -> Value {
     brief
 }
 
-/// Returns a question that waits for a person.
+/// Returns an approval that waits for a person.
 pub(super) fn question(request: &ApprovalRequest) -> Value {
     let tools: Vec<&str> = request.calls.iter().map(|call| call.tool.as_str()).take(4).collect();
     let mut brief = json!({"id": request.task, "tools": tools});
@@ -149,7 +149,7 @@ pub(super) fn question(request: &ApprovalRequest) -> Value {
     brief
 }
 
-/// Returns a run as it stands in lists.
+/// Returns the short form of a run for lists.
 pub(super) fn run(run: &RunNow) -> Value {
     let mut brief = json!({"run_id": run.run, "state": run.state, "by": run.actor, "startedAt": format_time(run.started_at)});
     if !run.scope.is_empty() {
@@ -165,7 +165,7 @@ pub(super) fn run(run: &RunNow) -> Value {
     brief
 }
 
-/// Returns what the exit code of a run says about its scope.
+/// Describes the exit code of a run, which covers the tasks in its scope.
 fn meaning(exit: u8) -> &'static str {
     match exit {
         0 => "everything is finished",
@@ -176,7 +176,7 @@ fn meaning(exit: u8) -> &'static str {
     }
 }
 
-/// Returns the beginning of a text.
+/// Returns the beginning of a text, with at most `most` characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -184,20 +184,20 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).chain(['…']).collect()
 }
 
-/// The most bytes of a field that are looked at. A result may have 16 MiB, an answer has room for far less, and to shorten it costs as
-/// much as it is long, many times.
+/// Maximum size of a field that is processed, in bytes. A result may have 16 MiB, an answer far less, and shortening
+/// takes many passes over the whole value.
 const MAX_FIELD_BYTES: usize = 32 << 10;
 
-/// The most elements of a list, or fields of an object, that are shown.
+/// Maximum number of elements of a list, or fields of an object.
 const MAX_PARTS: usize = 50;
 
 fn cut_deep(value: Value, most: usize) -> Value {
     cut_within(value, most, &mut MAX_FIELD_BYTES.clone())
 }
 
-/// Returns the beginning of a value, as far as there are bytes left.
+/// Returns the beginning of a value, and subtracts its size from the bytes `left`.
 fn cut_within(value: Value, most: usize, left: &mut usize) -> Value {
-    // What stands around each part counts, too: a list may have nothing but empty lists.
+    // Brackets and commas count as well: a list may contain nothing but empty lists.
     *left = left.saturating_sub(4);
     match value {
         Value::String(text) => {

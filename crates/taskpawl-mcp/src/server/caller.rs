@@ -1,4 +1,4 @@
-//! Who calls: in whose name things are done, and by which request.
+//! The caller of a tool: its name, and the name of its request.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -10,25 +10,25 @@ use super::arguments::found;
 use super::options::ServerOptions;
 use super::refusal::Refused;
 
-/// The longest name of an agent or a request, in characters.
+/// Maximum length of the name of an agent or a request, in characters.
 const MAX_CHARS: usize = 128;
 
-/// Who calls.
+/// The caller of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) plans: Taskpawl,
-    /// What runs of this server have.
+    /// Tools and resources of this server's runs.
     pub(super) means: Means,
-    /// The flags of commands that a person is asked to run.
+    /// The flags for commands that a person is asked to run.
     pub(super) line: CommandLine,
-    /// The name that the call gave, if it gave one.
+    /// The agent's name, if the call has one.
     pub(super) agent: Option<String>,
-    /// By which request: its name, and what tells it from another of that name.
+    /// The request's name, with a digest that distinguishes it from another request of the same name.
     request: Option<(String, String)>,
 }
 
 impl Caller {
-    /// Takes `agent` and `request_id` out of the arguments of a call of `tool`.
+    /// Removes `agent` and `request_id` from the arguments of a call to `tool`.
     pub(super) fn of(
         plans: &Taskpawl,
         options: &ServerOptions,
@@ -40,7 +40,7 @@ impl Caller {
         let request = name(arguments, "request_id")?;
         let digest = || {
             let mut told = arguments.clone();
-            // How long somebody waits for the answer makes it no other request.
+            // The waiting time does not change the request: a caller may repeat it to wait longer.
             told.remove("wait_s");
             hex(&Sha256::digest(format!("{tool} {}", Value::Object(told))))
         };
@@ -49,7 +49,8 @@ impl Caller {
         Ok(Self { plans, means, line: options.line.clone(), agent, request })
     }
 
-    /// Returns every command on the plan. It is the manager for all commands of the call, so that these are the parts of one request.
+    /// Returns the manager for all commands of the call. They belong to one request, so a repeated call gets the
+    /// recorded answers.
     pub(super) fn manager(&self) -> Manager {
         let manager = self.plans.manager().clone();
         match &self.request {
@@ -58,7 +59,7 @@ impl Caller {
         }
     }
 
-    /// Returns the words of hints for this caller.
+    /// Returns the format of hints for this caller.
     pub(super) fn words(&self) -> CallWords<'_> {
         CallWords { agent: self.agent.as_deref(), line: &self.line }
     }
@@ -72,12 +73,13 @@ impl Caller {
         self.plans.manager().actor()
     }
 
-    /// Returns the id of the run that this request starts, the same for every repetition; a new one where the request has no name.
+    /// Returns the id for a run started by this request. It is the same for each repetition, and new for a request
+    /// without a name.
     pub(super) fn run_id(&self) -> RunId {
         let Some((name, _)) = &self.request else {
             return RunId::from(self.reads().source().new_id());
         };
-        // Neither has control characters, so that no two pairs come to the same text.
+        // Neither part has control characters, so no two pairs give the same text.
         let hash = Sha256::digest(format!("{}\n{name}", self.actor()));
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hash[..16]);
@@ -85,13 +87,13 @@ impl Caller {
         RunId::from(id.to_string())
     }
 
-    /// Returns what a run of this request has among its parameters, so that another request of this name is told from it.
+    /// Returns the digest that is stored with a run, to detect another request of the same name.
     pub(super) fn digest(&self) -> Option<&str> {
         self.request.as_ref().map(|(_, digest)| digest.as_str())
     }
 }
 
-/// Returns the name that the arguments of a call give, where it is one.
+/// Returns the agent's name in the arguments of a call, if it is valid.
 pub(super) fn agent_of(arguments: Option<&Map<String, Value>>) -> Option<String> {
     let name = arguments?.get("agent")?.as_str()?;
     is_name(name).then(|| name.to_owned())

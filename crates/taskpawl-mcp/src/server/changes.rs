@@ -1,4 +1,4 @@
-//! Subscriptions: what changed in the store, whoever changed it, as addresses of what can be read.
+//! Subscriptions: changes of the store, by this process or another one, as addresses of resources.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,19 +14,19 @@ use tokio_util::task::TaskTracker;
 use super::handler::{McpServer, blocking};
 use super::resources::{Place, is_subscribable, nothing_at, plan_names};
 
-/// How long a look for changes blocks a thread; changes end it at once.
+/// Maximum time that one wait for changes blocks a thread. A change ends the wait at once.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How many events are looked at. After more of them everything counts as changed.
+/// Maximum number of events that are examined at once. With more, everything counts as changed.
 const MAX_EVENTS: usize = 1_000;
 
-/// What changed between two looks.
+/// The changes since the previous read.
 #[derive(Debug, Default)]
 struct News {
-    /// Everything, because too much happened to say what.
+    /// Everything counts as changed: there were too many events to examine.
     is_all: bool,
     places: BTreeSet<Place>,
-    /// Whether there are other plans than before.
+    /// Whether the set of plans has changed.
     has_other_plans: bool,
 }
 
@@ -36,7 +36,7 @@ impl News {
     }
 }
 
-/// Looks at the store again and again.
+/// Follows the store from one revision to the next.
 #[derive(Debug, Clone)]
 struct Lookout {
     manager: Manager,
@@ -50,7 +50,7 @@ impl Lookout {
         Ok(Self { manager, revision, plans })
     }
 
-    /// Waits a while for something to happen; blocks.
+    /// Waits for a change, for at most `LOOK`. Blocks the thread.
     fn look(mut self) -> Result<(Self, News), Error> {
         let store = self.manager.store();
         if store.wait_change(self.revision, LOOK)? <= self.revision {
@@ -72,7 +72,7 @@ impl Lookout {
         Ok((self, news))
     }
 
-    /// Adds what an event says something new about.
+    /// Adds the resources that an event changes.
     fn add(&self, event: &Event, places: &mut BTreeSet<Place>) -> Result<(), Error> {
         if let EventKind::Checklist(_) = &event.kind {
             places.insert(Place::Checklist);
@@ -84,6 +84,7 @@ impl Lookout {
         }
         let Some(task) = &event.task else { return Ok(()) };
         places.insert(Place::Task(task.to_string()));
+        // A deleted task is gone from the store; the event has its last state.
         let plan = if let EventKind::Deleted { task } = &event.kind {
             task["plan"].as_str().map(str::to_owned)
         } else {
@@ -98,12 +99,13 @@ impl Lookout {
     }
 }
 
-/// Tells a client of the newer era what it has subscribed to, until it does not want to hear more.
+/// Notifies a client of the newer era of changes to its subscriptions, until it ends them.
 pub(super) async fn listen(server: &McpServer, context: SubscriptionContext) -> Result<(), ErrorData> {
     let failed = |error: Error| ErrorData::internal_error(error_chain(&error), None);
     let manager = server.plans().manager().clone();
     let mut lookout = blocking(move || Lookout::new(manager)).await.map_err(failed)?;
-    // The client has heard that it is subscribed before the lookout began: what changed in between is not to be missed.
+    // The client was told of the subscription before the lookout began. Everything counts as changed once, so that it
+    // misses nothing.
     tell(&context, &News { is_all: true, ..News::default() }).await;
     loop {
         let now = lookout.clone();
@@ -119,7 +121,7 @@ pub(super) async fn listen(server: &McpServer, context: SubscriptionContext) -> 
     }
 }
 
-/// Returns false when the client does not want to hear more.
+/// Returns false when the client has ended the subscription.
 async fn tell(context: &SubscriptionContext, news: &News) -> bool {
     let (accepted, sink) = (context.accepted().clone(), context.sink());
     for uri in accepted.resource_subscriptions.into_iter().flatten() {
@@ -132,7 +134,7 @@ async fn tell(context: &SubscriptionContext, news: &News) -> bool {
     !has_list || sink.notify_resource_list_changed().await.is_ok()
 }
 
-/// What a client of the older era has subscribed to. That era has connections, and this belongs to one.
+/// The subscriptions of a client of the older era. They belong to its connection.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     uris: Mutex<BTreeSet<String>>,
@@ -140,7 +142,7 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Adds an address. With the first one the client begins to hear of changes.
+    /// Adds an address. The first one starts the notifications.
     pub(super) async fn add(
         self: &Arc<Self>,
         server: &McpServer,
@@ -166,11 +168,11 @@ impl Subscriptions {
         self.uris().remove(uri);
     }
 
-    /// Tells the client until its connection is closed.
+    /// Notifies the client until its connection is closed.
     async fn tell(&self, mut lookout: Lookout, peer: Peer<RoleServer>) {
         while !peer.is_transport_closed() {
             let now = lookout.clone();
-            // A store that fails fails the calls of the client, too, and these say so.
+            // A failing store also fails the client's calls, which report it.
             let Ok((next, news)) = blocking(move || now.look()).await else { return };
             lookout = next;
             let wanted: Vec<String> = self.uris().iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! Completion of ids and names.
+//! Completion of ids and names in arguments of prompts and resource templates.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use taskpawl::{Error, Manager, RunFilter};
 
 use super::resources::plan_names;
 
-/// Returns what an argument may become; blocks.
+/// Returns the completions of an argument. Blocks.
 pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Result<CompletionInfo, Error> {
     let begun = request.argument.value.as_str();
     let of = match &request.r#ref {
@@ -18,6 +18,7 @@ pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Re
     let most = CompletionInfo::MAX_VALUES;
     let mut found = match (of, request.argument.name.as_str()) {
         ("taskpawl://task/{id}", "id") => manager.read(|view| {
+            // One more than is returned, to know whether there are more.
             let ids = view.ids_with_prefix(begun, most + 1)?;
             Ok(ids.iter().map(ToString::to_string).collect())
         })?,
@@ -41,7 +42,7 @@ pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Re
     Ok(info)
 }
 
-/// Returns who holds tasks or started runs, in order.
+/// Returns the names of agents that hold tasks or have started runs, sorted.
 fn agents(manager: &Manager) -> Result<BTreeSet<String>, Error> {
     let holders = manager.read(|view| {
         let mut holders = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Where the plan stands, in a few lines, and what to do next: what the library says of it, in the words of our tools.
+//! A short status of the plan with the next steps. The library gathers it; here its steps become calls of this
+//! server's tools.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +16,17 @@ use super::answer::Answer;
 use super::brief;
 use super::caller::Caller;
 
-/// How many of each kind are named; the counts have all.
+/// Maximum number of tasks listed in each group. The counts include all.
 const MAX_NAMED: usize = 5;
 
-/// How many tasks that are blocked for a reason of their own are looked at.
+/// Maximum number of tasks blocked for a reason of their own that are examined.
 const MAX_ON_HOLD: usize = 1_000;
 
-/// How much of a text stands in a digest.
+/// Maximum length of a text in a digest, in characters.
 const CHARS: usize = 120;
 
-/// Returns where everything stands, as the actor of `plans` sees it. `means` is what runs of this server have.
+/// Returns the status of the plan for the actor of `plans`. `means` are the tools and resources of this server's
+/// runs.
 pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
     let digest = Digest::gather(plans.manager(), MAX_NAMED, means)?;
     let is_empty = digest.total == 0;
@@ -43,7 +45,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
         .next(next_actions(&digest)))
 }
 
-/// Returns the calls that begin with what is ready in a scope.
+/// Returns the calls that start the ready tasks of a scope.
 pub(super) fn after(ready: &ReadyList, only: &[Selector]) -> Vec<Action> {
     let run = (ready.total_for_runs > 0).then(|| Action::call("run_ready", restricted(only, json!({}))));
     let claim = (ready.total_by_hand > 0)
@@ -51,7 +53,7 @@ pub(super) fn after(ready: &ReadyList, only: &[Selector]) -> Vec<Action> {
     run.into_iter().chain(claim).chain(to_look_at(&ready.for_nobody)).collect()
 }
 
-/// Returns the arguments of a call that is restricted to a scope.
+/// Returns the arguments of a call, restricted to a scope.
 pub(super) fn restricted(only: &[Selector], mut arguments: Value) -> Value {
     if !only.is_empty() {
         arguments["only"] = only.iter().map(ToString::to_string).collect();
@@ -59,7 +61,7 @@ pub(super) fn restricted(only: &[Selector], mut arguments: Value) -> Value {
     arguments
 }
 
-/// Returns the call that begins a task; nothing where it is not ready.
+/// Returns the call that starts a task; `None` if it is not ready.
 pub(super) fn begin(caller: &Caller, id: &TaskId) -> Result<Option<Action>, Error> {
     let means = &caller.means;
     caller.reads().read(|view| {
@@ -76,7 +78,7 @@ pub(super) fn begin(caller: &Caller, id: &TaskId) -> Result<Option<Action>, Erro
     })
 }
 
-/// Returns calls that look at what no run here can take: they say what helps.
+/// Returns calls that explain why no run of this server can start some tasks.
 pub(super) fn to_look_at(nobody: &[UnrunnableTask]) -> impl Iterator<Item = Action> {
     nobody.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.task})))
 }
@@ -85,7 +87,7 @@ fn list<T>(list: &Listed<T>, each: impl Fn(&T) -> Value) -> Value {
     list.items.iter().map(each).collect()
 }
 
-/// Returns which lists are longer than they are here.
+/// Returns the names of the lists that were cut.
 fn more(digest: &Digest) -> Value {
     let lists = [
         ("claimedByYou", digest.mine.truncated),
@@ -142,13 +144,13 @@ fn failures(group: &Failures) -> Value {
     brief
 }
 
-/// Returns what to do next, as calls.
+/// Returns the next steps as calls.
 fn next_actions(digest: &Digest) -> Vec<Action> {
     if digest.total == 0 {
         let plan = json!({"tasks": [{"id": "first", "name": "First step"}]});
         return vec![Action::call("plan_write", json!({"plan": plan}))];
     }
-    // Nowhere but here one can wait for a run without a terminal.
+    // Without a terminal, waiting for a run is possible only through this server, so the step is added here.
     let live = digest.runs.iter().filter(|run| run.state == RunState::Running).take(1);
     let wait = live.map(|run: &RunNow| json!({"run_id": run.run, "wait_s": 45}));
     let mut actions: Vec<Action> =
@@ -167,15 +169,16 @@ fn translated(next: &NextAction, digest: &Digest) -> Option<Action> {
             let failed = &digest.failed.items.first()?.task;
             Action::call("task_update", json!({"id": failed, "action": "retry"}))
         }
-        // The first that is free, in the same order: somebody else may be faster with the one that is named.
+        // Claims the first free task in the same order: another actor may claim the named one first.
         Deed::Claim => Action::call("ready_list", json!({"claim": true})),
         Deed::Run => Action::call("run_ready", json!({})),
-        // What this version does not know is no call of ours.
+        // Steps that a later version of the library adds have no call here.
         _ => return None,
     })
 }
 
-/// Returns some of the tasks of a scope whose call was interrupted: only who knows how it ended can let them go on.
+/// Returns some of a scope's tasks whose call was interrupted. They stay blocked until an actor that knows the call's
+/// end decides.
 pub(super) fn interrupted(manager: &Manager, only: &[Selector]) -> Result<Vec<String>, Error> {
     let ids: Vec<String> = manager.read(|view| {
         let mut ids = Vec::new();
@@ -197,7 +200,7 @@ fn with_status(manager: &Manager, status: Status) -> Result<Vec<Task>, Error> {
     Ok(manager.list(&query)?.tasks)
 }
 
-/// How a scope stands: how many of its tasks are in each state, and some of those that one has to look at.
+/// The status of a scope: its counts, and some of the tasks that need attention.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) total: u64,
@@ -207,7 +210,8 @@ pub(super) struct Standing {
     pub(super) failed: Vec<Task>,
 }
 
-/// Returns some of the tasks that runs work on, of those with these ids; what somebody holds by hand is not running.
+/// Returns some of the tasks that runs hold, restricted to `ids`. Tasks that are claimed by hand do not count as
+/// running.
 fn held_by_runs(manager: &Manager, ids: Option<&[String]>) -> Result<Vec<String>, Error> {
     manager.read(|view| {
         let mut held = Vec::new();
@@ -226,11 +230,11 @@ fn held_by_runs(manager: &Manager, ids: Option<&[String]>) -> Result<Vec<String>
     })
 }
 
-/// Returns how the tasks stand that the selectors select.
+/// Returns the status of the selected tasks.
 pub(super) fn standing(manager: &Manager, only: &[Selector]) -> Result<Standing, Error> {
     let mut standing = Standing::default();
     for status in Status::ALL.iter().copied() {
-        // Without a restriction the counters of the store say it.
+        // Without a scope the store's counters have the answer.
         let ids = if only.is_empty() { Vec::new() } else { manager.select(only, &[status])? };
         let count = if only.is_empty() {
             manager.counts()?.get(&status).copied().unwrap_or(0)

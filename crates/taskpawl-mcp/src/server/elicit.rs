@@ -1,4 +1,4 @@
-//! Approvals by elicitation: what a run asks is passed on to the person at the client, who decides.
+//! Approvals by elicitation: questions of a run are passed on to the person at the client, who decides.
 
 use std::sync::Arc;
 
@@ -15,16 +15,17 @@ use taskpawl_text::revealed_line;
 use super::handler::McpServer;
 use super::runs::{Runs, key_of};
 
-/// The longest question. One that needs more is for the command line: nobody approves what is not shown.
+/// Maximum length of a question, in characters. A longer one is left to the command line: a person must see
+/// everything that is approved.
 const MAX_CHARS: usize = 6_000;
 
-/// Returns whether a client can pass questions on, and the server is to do so.
+/// Returns whether the client can pass on questions, and the server is allowed to ask.
 pub(super) fn is_possible(server: &McpServer, context: &RequestContext<RoleServer>) -> bool {
     let can = || context.client_capabilities().is_some_and(|capabilities| capabilities.elicitation.is_some());
     server.options().approve_elicited && can()
 }
 
-/// Returns the questions of a run that can be asked, with how they are called.
+/// Returns the open questions of a run that fit into a form, with their forms.
 fn questions(server: &McpServer, run: &RunId) -> Vec<(ApprovalRequest, ElicitRequestParams)> {
     let open = server.runs().questions(run).into_iter();
     open.filter_map(|request| Some((form(&request)?, request)))
@@ -32,19 +33,20 @@ fn questions(server: &McpServer, run: &RunId) -> Vec<(ApprovalRequest, ElicitReq
         .collect()
 }
 
-/// Returns what the newer era takes for questions: the call comes again with the answers.
+/// Returns the questions of a run for a client of the newer era, which repeats the call with the answers. `None` if
+/// there are none.
 pub(super) fn input_required(server: &McpServer, run: &RunId) -> Option<InputRequiredResult> {
     let requests = requests(server, run);
     (!requests.is_empty()).then(|| InputRequiredResult::new(Some(requests), Some(run.to_string())))
 }
 
-/// Returns the questions of a run as requests to the client.
+/// Returns the questions of a run as requests to the client, by their keys.
 pub(super) fn requests(server: &McpServer, run: &RunId) -> rmcp::model::InputRequests {
     let request = |form| InputRequest::Elicitation(ElicitRequest::new(form));
     questions(server, run).into_iter().map(|(asked, form)| (key_of(&asked), request(form))).collect()
 }
 
-/// Takes answers to questions of a run. What does not stand any more, or is no answer, changes nothing.
+/// Accepts answers to questions of a run. Answers to closed questions and invalid answers are ignored.
 pub(super) fn take(server: &McpServer, run: &RunId, responses: InputResponses) {
     let open = server.runs().questions(run);
     for (key, response) in responses {
@@ -54,7 +56,7 @@ pub(super) fn take(server: &McpServer, run: &RunId, responses: InputResponses) {
     }
 }
 
-/// Returns the question that a client of the older era is asked next: one at a time for each run, and none of a run that stops.
+/// Returns the next question for a client of the older era. A run asks one at a time, and none while it is stopping.
 fn next(server: &McpServer, run: &RunId) -> Option<(ApprovalRequest, ElicitRequestParams)> {
     if server.runs().has_form(run) || server.runs().stops(run) > 0 {
         return None;
@@ -62,24 +64,24 @@ fn next(server: &McpServer, run: &RunId) -> Option<(ApprovalRequest, ElicitReque
     questions(server, run).into_iter().next()
 }
 
-/// Returns whether there is a question to ask a client of the older era.
+/// Returns whether there is a question for a client of the older era.
 pub(super) fn has_next(server: &McpServer, run: &RunId) -> bool {
     next(server, run).is_some()
 }
 
-/// Asks the client of the older era the next question. Its answer is taken whenever it comes: nobody waits for it here.
+/// Asks a client of the older era the next question. The answer is handled in the background, whenever it arrives.
 pub(super) async fn ask(server: &McpServer, run: &RunId, context: &RequestContext<RoleServer>) {
     let Some((request, form)) = next(server, run) else { return };
     if !server.runs().begin_form(run, &key_of(&request)) {
         return;
     }
     let asked = ServerRequest::ElicitRequest(ElicitRequest::new(form));
-    // It is sent within the call, so that it goes the way that the answer to it goes.
+    // Sent within the call, so that it uses the connection on which the answer will arrive.
     let asked = context.peer.send_cancellable_request(asked, PeerRequestOptions::no_options()).await;
     server.runs().beside(hear(Arc::clone(server.runs()), run.clone(), request, asked.ok()));
 }
 
-/// Waits for what a person says to a question, or until it does not stand any more.
+/// Waits for the answer to a question, or until the question is closed elsewhere.
 async fn hear(
     runs: Arc<Runs>,
     run: RunId,
@@ -88,12 +90,12 @@ async fn hear(
 ) {
     let key = key_of(&request);
     let mut news = runs.news();
-    // A client that cannot ask after all leaves the question to others.
+    // If the client cannot ask, the question stays open for other ways of approval.
     let mut said = ApprovalVerdict::Skip;
     if let Some(mut asked) = asked {
         loop {
             if !runs.questions(&run).iter().any(|open| key_of(open) == key) {
-                // The client closes the form; one that is gone need not.
+                // The client closes the form. An error means that the client is gone.
                 let _ = asked.cancel(Some("the question is over".to_owned())).await;
                 break;
             }
@@ -130,12 +132,12 @@ fn verdict(result: &ElicitResult, request: &ApprovalRequest) -> ApprovalVerdict 
             }
             _ => ApprovalVerdict::Skip,
         },
-        // Who closes the form, or says something that is not known here, leaves the question to others.
+        // Closing the form, or an unknown answer, leaves the question open for other ways of approval.
         _ => ApprovalVerdict::Skip,
     }
 }
 
-/// Returns the form of a question; nothing where it is too long to be looked at there.
+/// Returns the form of a question; `None` if it is too long for one.
 fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
     let message = message(request);
     if message.chars().count() > MAX_CHARS {
@@ -151,7 +153,7 @@ fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
     serde_json::from_value(json!({"mode": "form", "message": message, "requestedSchema": schema})).ok()
 }
 
-/// Says everything that would run.
+/// Returns the text of a question, with everything that would run.
 fn message(request: &ApprovalRequest) -> String {
     let mut lines = vec![format!("Task `{}` waits for you: {}", request.task, request.name)];
     lines.extend(request.ask.clone());
@@ -168,6 +170,6 @@ fn message(request: &ApprovalRequest) -> String {
     if let Some(items) = &request.items {
         lines.push(format!("for each of {}", Value::Array(items.clone())));
     }
-    // Nothing in it may look like something else than it is.
+    // Deceptive characters are made visible: nothing may look different from what would run.
     lines.iter().map(|line| revealed_line(line)).collect::<Vec<_>>().join("\n")
 }

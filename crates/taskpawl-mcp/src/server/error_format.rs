@@ -1,4 +1,4 @@
-//! What answers requests, with refusals in words.
+//! Passes requests to a handler, and improves its errors.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Service};
 
 use super::invalid_request;
 
-/// A handler of which nobody hears that a method is not there by the name of that alone.
+/// A handler whose errors about unknown methods are full sentences: rmcp's consist of the method's name alone.
 #[derive(Debug, Clone)]
 pub(super) struct FormattedErrors<H>(pub(super) H);
 

@@ -1,4 +1,4 @@
-//! Hostile input at the arguments of every tool.
+//! Hostile arguments for every tool.
 
 use serde_json::Value;
 use taskpawl::{SandboxSettings, Taskpawl};
@@ -10,7 +10,7 @@ use super::options::ServerOptions;
 use super::refusal::Refused;
 use super::tools::{Core, run_ready};
 
-/// The first word is the tool.
+/// Each input is a list of a tool's name and its arguments.
 const ARGUMENTS: Target<'_> = Target {
     name: "arguments over MCP",
     corpus: &[
@@ -69,7 +69,7 @@ fn plans() -> Taskpawl {
     plans
 }
 
-/// Calls a tool as the handler does, but for the start of runs, and returns whether the arguments were understood.
+/// Calls a tool like the handler, except for starting runs. Returns whether the arguments could be parsed.
 fn call(plans: &Taskpawl, text: &str) -> bool {
     let options = ServerOptions::default();
     let Ok((name, Value::Object(mut arguments))) = serde_json::from_str::<(String, Value)>(text) else {

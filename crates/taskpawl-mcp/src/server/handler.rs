@@ -1,4 +1,5 @@
-//! What the protocol sees: one handler for both of its eras, which keeps nothing of a connection.
+//! The handler of protocol requests. It serves both eras, and keeps no state of a connection apart from
+//! subscriptions.
 
 use std::sync::Arc;
 
@@ -30,10 +31,10 @@ use super::runs::Runs;
 use super::tools::{Core, run_ready};
 use super::{app, changes, completion, elicit, invalid_request, prompts, resources, tasks};
 
-/// How much an error says.
+/// Maximum length of an error message, in characters.
 const MAX_CHARS: usize = 1_000;
 
-/// What every model reads before it calls the first tool.
+/// Instructions that every model reads before its first call.
 const INSTRUCTIONS: &str = "taskpawl keeps a plan of tasks and runs their tool calls. Begin with plan_show. \
 Status is derived from what ran; only work by hand is ended by you (task_update, action done or fail). \
 agent: your own name, so that claims of several agents are told apart; give the same one in every call. \
@@ -41,12 +42,12 @@ request_id: a new name for each change; the same call repeated with it is done o
 Answers name nextActions: exact calls that go on. askPersonToRun is for the user, at a terminal. \
 A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
 
-/// The same where nothing is written.
+/// The same for a read-only server.
 const INSTRUCTIONS_TO_READ: &str = "taskpawl keeps a plan of tasks and runs their tool calls. This server only reads. Begin with plan_show. \
 Status is derived from what ran. agent: whose claims are yours. Answers name nextActions: exact calls that go on. \
 A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
 
-/// What is read in its place within a call.
+/// The same for a server with plan access, inside a call.
 const INSTRUCTIONS_WITHIN: &str = "taskpawl keeps the plan that this call belongs to. Begin with plan_show. \
 What task_add and plan_write add joins that plan at once, in the name of the call, and its run does it; they are there if the call \
 has `planAccess: add`. Nothing else can be changed from here, and the answers end with the call. \
@@ -58,7 +59,7 @@ A call that is refused has isError and a hint. Long texts are cut; task_get with
 #[derive(Debug, Clone)]
 pub struct McpServer {
     inner: Arc<Inner>,
-    /// What the client of the connection has subscribed to, in the era that has connections; `None` where requests come one by one.
+    /// Subscriptions of the connection's client, in the era with sessions; `None` for single requests.
     subscriptions: Option<Arc<Subscriptions>>,
 }
 
@@ -67,16 +68,17 @@ struct Inner {
     plans: Taskpawl,
     options: ServerOptions,
     runs: Arc<Runs>,
-    /// The tools of the sets.
+    /// Tools of the sets.
     others: Registry,
 }
 
 impl McpServer {
-    /// Returns a server of a plan. What comes over it is marked with the origin that `plans` has, which should be
-    /// [`Origin::Mcp`](taskpawl::model::Origin::Mcp). Its clients act as agents, whatever kind `plans` has and whatever name they give.
+    /// Returns a server of a plan. Values from its clients have the origin of `plans`, which should be
+    /// [`Origin::Mcp`](taskpawl::model::Origin::Mcp). The clients act as agents, regardless of the actor kind of
+    /// `plans` and of the names they give.
     ///
     /// # Errors
-    /// Two tools of the sets have the same name, or a schema of one is invalid.
+    /// Two tools of the sets have the same name, or the schema of a tool is invalid.
     #[expect(clippy::needless_pass_by_value, reason = "a server takes its plan over")]
     pub fn new(plans: Taskpawl, options: ServerOptions) -> Result<Self, RegistryError> {
         let mut others = Registry::new();
@@ -98,7 +100,7 @@ impl McpServer {
         &self.inner.options
     }
 
-    /// Returns what runs of this server have.
+    /// Returns the tools and resources of this server's runs.
     pub(super) fn means(&self) -> Means {
         self.options().means(self.plans())
     }
@@ -107,12 +109,12 @@ impl McpServer {
         &self.inner.runs
     }
 
-    /// Asks every run of this server to stop: the first time what runs may end, the second time it is ended.
+    /// Asks every run of this server to stop. The first request lets running calls end; the second kills them.
     pub fn stop_runs(&self) {
         self.runs().stop_all();
     }
 
-    /// Waits until no run of this server goes on. None is started afterwards.
+    /// Waits until all runs of this server have ended. No run can be started afterwards.
     pub async fn wait_for_runs(&self) {
         self.runs().wait().await;
     }
@@ -123,7 +125,7 @@ impl McpServer {
         core.chain(self.inner.others.iter().map(definition)).map(app::with_page).collect()
     }
 
-    /// Returns whether some of the tools answer what the page draws.
+    /// Returns whether the page can display answers of any tool.
     pub(super) fn has_page(&self) -> bool {
         self.tools().iter().any(|tool| app::draws(&tool.name))
     }
@@ -135,11 +137,13 @@ impl McpServer {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Refused> {
         let mut arguments = request.arguments.take().unwrap_or_default();
+        // A nested call has no idempotent requests; its tasks are recognized by their ids.
         if self.options().within.is_some() && arguments.contains_key("request_id") {
             let problem = "there are no requests within a call; leave it out, and give tasks an `id` by which they are known again";
             return Err(Refused::argument("request_id", problem));
         }
         let caller = Caller::of(self.plans(), self.options(), tool.name(), &mut arguments)?;
+        // `run_ready` waits asynchronously and can answer with questions. All other tools only use the store.
         if tool == Core::RunReady {
             let arguments = run_ready::Arguments::read(arguments)?;
             return self.run_ready(caller, arguments, request, context).await;
@@ -150,26 +154,27 @@ impl McpServer {
         Ok(answer.only_here(self.options()).in_name_of(agent.as_deref()).into_result().into())
     }
 
-    /// Takes the advice away to take another task where there is none: that would be refused in its turn.
+    /// Removes the advice to claim another task if there is none to claim: that call would be refused as well.
     async fn without_vain_advice(&self, refused: Refused, agent: Option<String>) -> Refused {
         let Refused::Command(error) = refused else { return refused };
         let plans = self.plans_of(agent);
         let ServerOptions { lease, run, .. } = self.options();
         let next = plans.manager().command_to_claim(None, *lease, run.resources.clone());
+        // The preview decides the claim without making it.
         if !Refused::is_held(&error) || blocking(move || plans.manager().preview(next)).await.is_ok() {
             return Refused::Command(error);
         }
         Refused::Alone(error)
     }
 
-    /// Returns the answer of a refusal, with the advice that the rules accept from the caller now.
+    /// Returns the answer for a refusal, with the advice that the model's rules accept from this caller now.
     async fn answer_of(&self, refused: Refused, agent: Option<String>) -> CallToolResponse {
         let (all, plans) = (refused.advice(), self.plans_of(agent.clone()));
         let tried = blocking(move || {
             let manager = plans.manager();
             manager.read(|view| Ok(all_offered(view, all, &manager.context())?))
         });
-        // A store that cannot be read has no advice that holds.
+        // A store that cannot be read cannot confirm any advice.
         let advice = tried.await.unwrap_or_default();
         let answer = refused.into_answer(agent.as_deref(), &self.options().line, &advice);
         answer.only_here(self.options()).into_result().into()
@@ -179,7 +184,7 @@ impl McpServer {
         agent.map_or_else(|| self.plans().clone(), |agent| self.plans().acting_as(agent))
     }
 
-    /// Refuses a tool that is there outside of a call alone.
+    /// Refuses a tool that exists only outside of a call.
     fn beyond(&self, name: &str) -> Option<Refused> {
         let access =
             self.options().within.filter(|_| self.options().has_plan && !self.options().read_only)?;
@@ -196,7 +201,7 @@ impl McpServer {
         let (wait, is_start) = (arguments.wait(), arguments.is_start() && request.request_state.is_none());
         let can_ask = elicit::is_possible(self, context);
         let id = match request.request_state {
-            // The same call again, with what a person has said: its run is there.
+            // A repeated call with a person's answers: its run exists already.
             Some(run) => run_ready::find(&caller, run).await?,
             None => run_ready::begin(self, &caller, arguments, can_ask).await?,
         };
@@ -204,12 +209,13 @@ impl McpServer {
             elicit::take(self, &id, responses);
         }
         let server = self.clone();
+        // With the tasks extension the client polls the run, so this call does not wait.
         if is_start && tasks::is_known(context) {
             return Ok(blocking(move || tasks::created(caller.reads(), &id)).await?.into());
         }
         let end = Instant::now() + wait;
         let asks: fn(&Self, &RunId) -> bool = match (can_ask, is_newer(context)) {
-            // Questions that this client cannot pass on are no reason to come back.
+            // Questions that this client cannot pass on do not end the wait.
             (false, _) => |_, _| false,
             (true, true) => |server, run| !elicit::requests(server, run).is_empty(),
             (true, false) => elicit::has_next,
@@ -227,6 +233,7 @@ impl McpServer {
                 }
                 break;
             }
+            // The answer may arrive during this call or a later one.
             elicit::ask(self, &id, context).await;
             if Instant::now() >= end {
                 break;
@@ -257,7 +264,7 @@ impl McpServer {
     }
 }
 
-/// Returns a tool of a set as clients see it.
+/// Returns the definition of a tool of a set.
 fn definition(tool: &RegisteredTool) -> Tool {
     let spec = tool.spec();
     let object = |schema: &Value| schema.as_object().cloned().unwrap_or_default();
@@ -270,7 +277,7 @@ fn definition(tool: &RegisteredTool) -> Tool {
     let tool = Tool::new(spec.name.clone(), spec.description.clone(), object(&spec.args_schema))
         .with_annotations(annotations);
     match &spec.result_schema {
-        // What is answered as structured content is an object.
+        // Structured content must be an object, so other schemas are not announced.
         Some(schema) if schema["type"] == "object" => tool.with_raw_output_schema(object(schema).into()),
         _ => tool,
     }
@@ -305,7 +312,7 @@ impl ServerHandler for McpServer {
         }
     }
 
-    /// Answers the beginning of a connection of the older era.
+    /// Answers the handshake of the older era.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -313,6 +320,7 @@ impl ServerHandler for McpServer {
     ) -> Result<InitializeResult, ErrorData> {
         let mut result = self.negotiate_initialize(&request)?;
         context.peer.set_peer_info(request);
+        // A client without a session cannot subscribe, so the capability is removed.
         if let (None, Some(resources)) = (&self.subscriptions, &mut result.capabilities.resources) {
             resources.subscribe = None;
         }
@@ -480,7 +488,7 @@ impl ServerHandler for McpServer {
     }
 }
 
-/// Returns whether a request is of the era in which servers ask nothing by themselves.
+/// Returns whether a request belongs to the newer era, in which servers send no requests of their own.
 fn is_newer(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -502,22 +510,22 @@ fn unknown_tool(name: &str) -> ErrorData {
     )
 }
 
-/// Returns a name that somebody else chose, as much of it as an error says.
+/// Returns a name from outside, cut to a length for error messages.
 pub(super) fn named(name: &str) -> String {
     cut(name, LISTED_CHARS)
 }
 
-/// Returns what an error says, without the ends of long names in it.
+/// Returns an error message, cut at the maximum length.
 pub(super) fn short(message: &str) -> String {
     cut(message, MAX_CHARS)
 }
 
-/// Does what blocks on a thread for that.
+/// Runs blocking work on a thread for it. A panic continues in the caller.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime ends: nobody is there any more who would get an answer.
+        // The runtime is shutting down, so nothing waits for the answer.
         Err(_) => std::future::pending().await,
     }
 }

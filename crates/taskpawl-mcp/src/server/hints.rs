@@ -1,5 +1,5 @@
-//! Everything that the library advises is advice that a client of this server can follow: calls that there are, or commands that are
-//! said to be for people.
+//! All advice of the library can be followed by a client of this server: it is an existing call, or a command marked
+//! as being for people.
 
 use serde_json::{Value, json};
 use taskpawl::model::{
@@ -11,10 +11,10 @@ use super::options::ServerOptions;
 use super::refusal::Refused;
 use super::tools::{Core, task_update};
 
-/// What stands behind what only people do.
+/// The mark of a command for people.
 const FOR_PEOPLE: &str = " (a person, at a terminal)";
 
-/// Checks that there is a tool that takes these arguments.
+/// Checks that the tool of a call exists and accepts its arguments.
 fn check_call(call: &Value) {
     let options = ServerOptions::default();
     let tool = Core::named(call["tool"].as_str().unwrap(), &options).unwrap_or_else(|| panic!("{call}"));
@@ -37,7 +37,7 @@ fn check_action(action: &Value) {
     }
 }
 
-/// Checks what stands between backticks: calls, words of ours, or what is said to be for people.
+/// Checks the parts of a text between backticks: calls, known words, or commands marked as being for people.
 fn check_text(text: &str) {
     let parts: Vec<&str> = text.split('`').collect();
     for (index, part) in parts.iter().enumerate().filter(|(index, _)| index % 2 == 1) {

@@ -1,4 +1,4 @@
-//! The server by HTTP, for those alone who have its token.
+//! The server over HTTP. Every request needs its token.
 
 mod eras;
 mod guard;
@@ -30,42 +30,42 @@ use self::guard::{Guard, Verdict};
 use self::pending::{Connections, Place};
 use super::handler::McpServer;
 
-/// Where the server is, at its address.
+/// Path of the server.
 const PATH: &str = "/mcp";
 
-/// How long a connection that has shown the token may take for the head of each later request.
+/// Time limit for the head of each later request on a connection that has sent the token.
 const LATER_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long no connection is accepted after the system could not give one, as for want of descriptors.
+/// Pause after a connection could not be accepted, for example for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A server cannot listen.
+/// The reason why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// Others than this machine could reach it, and nobody has said that they may.
+    /// Other machines could reach the address, which was not allowed.
     #[error("{address} is not an address of this machine alone")]
     Open {
         /// The address.
         address: IpAddr,
     },
-    /// It stands for every address, so that no request can be told to be for it.
+    /// The address stands for all addresses, so the `Host` of a request could not be checked.
     #[error("{address} stands for every address of this machine")]
     Every {
         /// The address.
         address: IpAddr,
     },
-    /// The address cannot be had.
+    /// The address cannot be used.
     #[error("failed to listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A port of which only who has the token gets anything.
+/// A port that serves only requests with its token.
 #[derive(Debug)]
 pub struct HttpListener {
     listener: TcpListener,
@@ -74,11 +74,11 @@ pub struct HttpListener {
 }
 
 impl HttpListener {
-    /// Listens on an address, port 0 for any, with a new random token. Addresses that others than this machine reach are refused unless
-    /// `is_open`.
+    /// Listens on an address with a new random token. Port 0 chooses a free port. Addresses that other machines can
+    /// reach are refused unless `is_open`.
     ///
     /// # Errors
-    /// The address is refused, or cannot be had.
+    /// The address is refused, or cannot be used.
     pub async fn open(address: SocketAddr, is_open: bool) -> Result<Self, ListenError> {
         let ip = address.ip();
         if ip.is_unspecified() {
@@ -95,26 +95,26 @@ impl HttpListener {
         Ok(Self { listener, address, token })
     }
 
-    /// Returns where clients find the server.
+    /// Returns the address for clients.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Returns what clients send as `Authorization: Bearer TOKEN`.
+    /// Returns the token, which clients send as `Authorization: Bearer TOKEN`.
     pub fn token(&self) -> &str {
         &self.token
     }
 }
 
 impl McpServer {
-    /// Serves whoever has the token, until `stop` fires. Of clients of the older era that began a session is kept what they
-    /// subscribed to; no other request needs another one before it.
+    /// Serves requests with the token until `stop` fires. For sessions of the older era only the subscriptions are
+    /// kept; no other request depends on an earlier one.
     pub async fn serve_http(&self, listener: HttpListener, stop: CancellationToken) {
         serve_behind(self, listener, stop).await;
     }
 }
 
-/// Serves whoever has the token of a door.
+/// Serves requests with the token of a listener.
 pub(super) async fn serve_behind<H: Served>(handler: &H, listener: HttpListener, stop: CancellationToken) {
     let HttpListener { listener, address, token } = listener;
     let guard = Some(Guard::new(address, &token));
@@ -129,7 +129,8 @@ async fn serve<H: Served>(handler: &H, listener: TcpListener, guard: Option<Guar
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        // A connection that was gone before it was taken is no reason to end, and neither is a lack of descriptors.
+        // An error concerns one connection that is already gone, or a lack of descriptors that passes. Neither ends
+        // the server; the pause avoids a busy loop.
         let Ok((stream, _)) = stream else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -159,10 +160,11 @@ async fn connection<H: Served>(
         .serve_connection(TokioIo::new(stream), answer);
     tokio::pin!(connection);
     tokio::select! {
-        // Whoever breaks off has had what there was.
+        // An error means that the client closed the connection.
         _ = connection.as_mut() => {}
         () = place.over() => {}
         () = stop.cancelled() => {
+            // Lets the request that is being answered finish.
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
@@ -189,6 +191,7 @@ async fn answer<H: Served>(
             answer
         }
         Verdict::Refused(why) => plain(StatusCode::FORBIDDEN, why),
+        // Counted only after the token was checked, so that strangers cannot use up these connections.
         Verdict::Pass if !place.authorize() => plain(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many connections: close some, or use one for several requests",
@@ -198,6 +201,7 @@ async fn answer<H: Served>(
         }
         Verdict::Pass => eras.answer(request).await,
     };
+    // A browser must not interpret an answer as another type, such as a script.
     answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer
 }

@@ -1,4 +1,4 @@
-//! Requests that the protocol reads as none of its own: of a method that there is not, or with parameters that are wrong.
+//! Errors for requests that rmcp cannot parse: unknown methods and invalid parameters.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 use super::arguments;
 use super::handler::{named, short};
 
-/// Says what is wrong with parameters.
+/// Returns the fault of parameters.
 type Check = fn(&Value) -> Option<String>;
 
-/// In which era there is a method.
+/// The eras in which a method exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Era {
     Both,
@@ -26,7 +26,7 @@ enum Era {
     Newer,
 }
 
-/// The methods that there are, with what looks at their parameters.
+/// The methods, with the check of their parameters.
 const METHODS: [(&str, Era, Check); 14] = [
     ("tools/list", Era::Both, problem::<PaginatedRequestParams>),
     ("tools/call", Era::Both, problem::<CallToolRequestParams>),
@@ -44,7 +44,7 @@ const METHODS: [(&str, Era, Check); 14] = [
     ("tasks/cancel", Era::Both, problem::<CancelTaskParams>),
 ];
 
-/// Returns why a request is not answered that came in the newer era, or in the older one.
+/// Returns the error for a request that was not recognized in its era.
 pub(super) fn refused(request: CustomRequest, is_newer: bool) -> ErrorData {
     let CustomRequest { method, params, .. } = request;
     let era = if is_newer { Era::Newer } else { Era::Older };
@@ -61,7 +61,7 @@ fn no_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
-/// Returns an error in words: of a method that it knows and does not answer, what reads messages says the name alone.
+/// Formats an error as a sentence. rmcp's error for a known method without a handler is the method's name alone.
 pub(super) fn in_words(error: ErrorData) -> ErrorData {
     let is_name = error.code == ErrorCode::METHOD_NOT_FOUND && !error.message.contains(' ');
     if is_name { no_method(&error.message) } else { error }
@@ -83,20 +83,20 @@ fn problem<T: DeserializeOwned>(params: &Value) -> Option<String> {
     }
 }
 
-/// What stands in the parameters of every request.
+/// The field that all parameters share.
 #[derive(Deserialize)]
 struct Common {
     #[serde(rename = "_meta")]
     _meta: Option<Map<String, Value>>,
 }
 
-/// How a message is read by what reads messages.
+/// The result of parsing a message with rmcp.
 #[derive(Debug)]
 enum Reading {
     Whole,
-    /// As a request for a list that has no parameters: those that are wrong are dropped without a word.
+    /// Parsed as a request for a list without parameters: rmcp silently drops invalid ones.
     WithoutParams,
-    /// As a request with objects among its parameters, for each of which a list is taken, too.
+    /// Parsed as a request with objects among its parameters, for which serde also accepts lists.
     WithObjects,
     No(serde_json::Error),
 }
@@ -129,27 +129,27 @@ fn has_objects(request: &ClientRequest) -> bool {
     )
 }
 
-/// The parameters of those requests that are objects.
+/// Parameters of those requests that must be objects.
 const OBJECTS: [&str; 6] = ["argument", "capabilities", "clientInfo", "context", "notifications", "ref"];
 
-/// Says which parameter is a list instead of an object.
+/// Names a parameter that is a list instead of an object.
 fn list_for_object(params: &Value) -> Option<String> {
     let list = OBJECTS.into_iter().find(|name| params[name].is_array())?;
     Some(arguments::no_object(list, &params[list]).to_string())
 }
 
-/// Returns whether what reads messages reads all of one.
+/// Returns whether rmcp parses a message completely.
 pub(super) fn is_read(message: &[u8]) -> bool {
     matches!(reading(message), Reading::Whole)
 }
 
-/// Returns why a list does not begin where a request says; of those that are not cut no cursor was given to anybody.
+/// Returns the error for an unknown cursor. Lists with a single page never give out a cursor.
 pub(super) fn unknown_cursor() -> ErrorData {
     let problem = "argument `cursor`: no list of this server goes on there; begin without one";
     ErrorData::invalid_params(problem, None)
 }
 
-/// Refuses to begin a list that is not cut elsewhere than at its beginning.
+/// Refuses a cursor for a list with a single page.
 pub(super) fn from_beginning(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
         Some(_) => Err(unknown_cursor()),
@@ -157,7 +157,7 @@ pub(super) fn from_beginning(request: Option<PaginatedRequestParams>) -> Result<
     }
 }
 
-/// Returns the id of a request that has a key twice or a number that cannot be kept exactly, and the error that answers it.
+/// Returns the id and the error for a request with a duplicate key or a number that cannot be stored exactly.
 pub(super) fn inexact(message: &[u8]) -> Option<(RequestId, ErrorData)> {
     #[derive(Deserialize)]
     struct Head {
@@ -169,8 +169,8 @@ pub(super) fn inexact(message: &[u8]) -> Option<(RequestId, ErrorData)> {
     Some((id, wrong(&method, &fault.to_string())))
 }
 
-/// Returns the id of a request that is none in the form of the protocol, and why; nothing where the message can be read, or nobody
-/// waits for an answer to it by an id. What reads messages otherwise answers all of these alike, and without their id.
+/// Returns the id and the error for a request that violates the protocol. Returns `None` for a valid message, and if
+/// there is no id to answer. rmcp would answer all of these with the same error and without an id.
 pub(super) fn without_form(message: &[u8]) -> Option<(RequestId, ErrorData)> {
     let unread = match reading(message) {
         Reading::Whole => return None,
@@ -399,7 +399,7 @@ mod tests {
                 assert!(error.message.ends_with(&said), "{message}: {error:?}");
             }
         }
-        // What can be read, what nobody waits for by an id, answers, and what is no JSON.
+        // Valid messages, messages without an id, responses, and text that is not JSON.
         for message in [
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":null}"#,

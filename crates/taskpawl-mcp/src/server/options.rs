@@ -7,32 +7,33 @@ use taskpawl::model::{AbsentTools, CommandLine, Means, PlanAccess};
 use taskpawl::tools::Tool;
 use taskpawl::{RunOptions, Taskpawl};
 
-/// How long a claim lasts unless its holder renews it.
+/// Default duration of a claim, unless its holder renews it.
 const LEASE: Duration = Duration::from_mins(30);
 
-/// What a server offers, and how its runs go.
+/// Settings of a server and of its runs.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Only tools that read: nothing is written, claimed or run.
+    /// Offers only tools that read: nothing is written, claimed or run.
     pub read_only: bool,
-    /// Where the plan is that of a call which this program belongs to: what that call may do. Then there is what looks at the plan
-    /// and, with [`PlanAccess::Add`], what adds tasks to it; nothing is claimed, decided or run.
+    /// Plan access, for a server that is started by a program of a call: the plan is that of the call. Tools that
+    /// read are offered and, with [`PlanAccess::Add`], tools that add tasks. Nothing can be claimed, decided or run.
     pub within: Option<PlanAccess>,
-    /// Whether clients are asked what runs ask before they go on, where they can pass a question on to a person.
+    /// Whether the questions of a run are passed on to the person at the client, if the client supports it.
     pub approve_elicited: bool,
-    /// How long a claim lasts where nobody says.
+    /// Default duration of a claim.
     pub lease: Duration,
-    /// How runs go, but for what the caller says.
+    /// Options of runs, unless the call sets others.
     pub run: RunOptions,
-    /// What stands before the slash in the names of tools that a run finds when it needs them: these are missing to nobody.
+    /// The parts before the slash in names of tools that tool lookup can find during a run. Such tools do not count
+    /// as missing.
     pub found_later: BTreeSet<String>,
-    /// What is known of tools that are not there.
+    /// Reasons why some tools are absent.
     pub absent: Option<Arc<dyn AbsentTools>>,
-    /// The flags of commands that a person is asked to run: those that name the store of the plan.
+    /// The flags for commands that a person is asked to run. They select the store of the plan.
     pub line: CommandLine,
-    /// Whether it has the tools, prompts and resources of the plan.
+    /// Whether the tools, prompts and resources of the plan are offered.
     pub has_plan: bool,
-    /// Tools, prompts and resources beside those of the plan.
+    /// Tools, prompts and resources in addition to those of the plan.
     pub sets: Vec<ToolSet>,
 }
 
@@ -54,7 +55,7 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Returns what runs of a server of `plans` have.
+    /// Returns the tools and resources for runs of a server of `plans`.
     pub(super) fn means(&self, plans: &Taskpawl) -> Means {
         Means {
             tools: Some(plans.engine().tools().names().map(str::to_owned).collect()),
@@ -65,33 +66,33 @@ impl ServerOptions {
         }
     }
 
-    /// Returns whether nothing is claimed by way of the server, decided or run.
+    /// Returns whether claims, decisions and runs are excluded.
     pub(super) fn claims_nothing(&self) -> bool {
         self.read_only || self.within.is_some()
     }
 }
 
-/// Tools that a server offers beside those of the plan, with the prompts that say how they are used.
+/// Additional tools of a server, with prompts that explain their use.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSet {
-    /// The tools; their names are unique among all of a server.
+    /// The tools. Their names are unique within a server.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// The prompts.
+    /// Prompts that explain the tools.
     pub prompts: Vec<PromptText>,
-    /// What can be read.
+    /// Texts that clients can read.
     pub resources: Vec<ResourceText>,
 }
 
-/// A text that can be read, as it is at that time.
+/// A text that clients can read. It is generated for each read.
 #[derive(Clone)]
 pub struct ResourceText {
-    /// Its address, unique among all of a server.
+    /// Its address, unique within a server.
     pub uri: String,
-    /// Its name.
+    /// The name that clients show.
     pub name: String,
-    /// What it is.
+    /// A description for clients and models.
     pub description: String,
-    /// Returns the text.
+    /// Generates the text.
     pub read: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -107,10 +108,10 @@ impl fmt::Debug for ResourceText {
 /// A prompt without arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptText {
-    /// Its name, unique among all of a server.
+    /// Its name, unique within a server.
     pub name: String,
-    /// What it is for.
+    /// A description for the person who chooses it.
     pub description: String,
-    /// What it says.
+    /// The text that the model gets.
     pub text: String,
 }

@@ -1,33 +1,34 @@
-//! Pages of what is longer than an answer: as much of a list or a text as there is room for, and where the next page begins. Who
-//! follows `nextOffset` to the end has read everything once.
+//! Pages of lists and texts that are longer than an answer: as much as fits, and the offset of the next page.
+//! Following `nextOffset` to the end reads everything exactly once.
 
 use serde_json::{Map, Value, json};
 
 use super::actions::Action;
 
-/// A piece of a list or a text.
+/// One page of a list or a text.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The field of the answer that it is.
+    /// The field of the answer for the page.
     field: &'static str,
-    /// Where it begins in the whole: elements of a list, bytes of a text.
+    /// Its offset in the whole: elements of a list, bytes of a text.
     offset: u64,
     pieces: Pieces,
-    /// Whether there is more behind it.
+    /// Whether there is more after the given pieces.
     goes_on: bool,
-    /// The call that it answers, but for its offset: with another one it gets the next page.
+    /// The call that this page answers, without its offset. With the next offset it gets the next page.
     same: Option<Action>,
 }
 
 #[derive(Debug)]
 enum Pieces {
     Elements(Vec<Value>),
-    /// Characters, each with how many bytes it comes from: one that stands for bytes that are no text comes from as many as these.
+    /// Characters, each with its length in bytes. A replacement character has the length of the invalid bytes that it
+    /// replaces.
     Chars(Vec<(char, usize)>),
 }
 
-/// Returns how many bytes a piece of JSON takes in an answer, in which it stands twice: as it is, and in a text with its quotes
-/// escaped once more.
+/// Returns the number of bytes that a piece of JSON takes in an answer. It occurs twice there: as it is, and within a
+/// text, where quotes and backslashes are escaped.
 pub(super) fn weight(json: &str) -> usize {
     2 * json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
@@ -37,28 +38,29 @@ impl Page {
         Self { field, offset: offset as u64, pieces: Pieces::Elements(elements), goes_on, same: None }
     }
 
-    /// Returns the page of a text that begins with `bytes`.
+    /// Returns a page of a text that begins with `bytes`.
     pub(super) fn of_text(field: &'static str, offset: u64, bytes: &[u8], goes_on: bool) -> Self {
         Self { field, offset, pieces: Pieces::Chars(chars(bytes).collect()), goes_on, same: None }
     }
 
-    /// Says which call it answers: where it goes on, that call with the next offset is what to do next.
+    /// Sets the call that this page answers. If there are more pages, the call with the next offset becomes a next
+    /// step.
     pub(super) fn then(self, same: Action) -> Self {
         Self { same: Some(same), ..self }
     }
 
-    /// Gives that call the name of an agent.
+    /// Adds an agent's name to that call.
     pub(super) fn in_name_of(self, agent: Option<&str>) -> Self {
         Self { same: self.same.map(|same| same.in_name_of(agent)), ..self }
     }
 
-    /// Returns the call that it answers.
+    /// Returns the call that this page answers.
     pub(super) fn same(&self) -> Option<&Action> {
         self.same.as_ref()
     }
 
-    /// Puts as much of it into an answer as there is room for, but one piece at least, so that pages come to an end. Returns whether
-    /// something was left out.
+    /// Inserts as many pieces into an answer as fit, and at least one, so that pages always make progress. Returns
+    /// whether pieces were left out.
     pub(super) fn put_into(self, answer: &mut Map<String, Value>, room: usize) -> bool {
         let (shown, delivered, is_cut) = match self.pieces {
             Pieces::Elements(mut elements) => {
@@ -85,7 +87,7 @@ impl Page {
     }
 }
 
-/// Returns how many pieces of these weights there is room for, at least one.
+/// Returns the number of pieces that fit, by their weights; at least one.
 fn fitting(weights: impl Iterator<Item = usize>, room: usize) -> usize {
     let mut taken = 0;
     let fits = |weight: &usize| {
@@ -95,7 +97,7 @@ fn fitting(weights: impl Iterator<Item = usize>, room: usize) -> usize {
     weights.take_while(fits).count().max(1)
 }
 
-/// Returns the characters of what may be no text everywhere.
+/// Returns the characters of bytes that may be invalid UTF-8.
 fn chars(bytes: &[u8]) -> impl Iterator<Item = (char, usize)> {
     bytes.utf8_chunks().flat_map(|chunk| {
         let invalid = chunk.invalid().len();
@@ -104,16 +106,17 @@ fn chars(bytes: &[u8]) -> impl Iterator<Item = (char, usize)> {
     })
 }
 
-/// How many bytes of a character may lie before or behind a border that was set between two bytes.
+/// Maximum number of bytes of a character before or after a position inside it.
 pub(super) const AROUND: usize = 3;
 
-/// Returns where a piece from `start` to `end` of something that may be text begins and ends, so that no character is divided.
+/// Extends a piece from `start` to `end` so that it divides no character.
 pub(super) fn borders(bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
     let around = |at: usize| character_around(bytes, at.min(bytes.len()));
     (around(start).0, around(end).1)
 }
 
-/// Returns where the character begins and ends that a place lies within; the place itself where it lies between two, or in no text.
+/// Returns the start and end of the character around a position. Returns the position itself if it is between
+/// characters, or in invalid UTF-8.
 fn character_around(bytes: &[u8], at: usize) -> (usize, usize) {
     let first_end = |start: usize| {
         let most = (start + AROUND + 1).min(bytes.len());
@@ -128,7 +131,7 @@ fn character_around(bytes: &[u8], at: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    /// Follows the pages of a text, as they are cut where `room` is all there is.
+    /// Reads all pages of a text, each cut to `room`.
     fn read(bytes: &[u8], limit: usize, room: usize) -> String {
         let (mut text, mut offset) = (String::new(), 0);
         loop {

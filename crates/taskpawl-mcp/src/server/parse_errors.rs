@@ -1,5 +1,5 @@
-//! Answers to messages that cannot be read. The transport below passes over them without a word, or answers without the id by which the
-//! sender waits, who would wait for ever.
+//! Replies to unparsable messages. The transport of rmcp drops them silently or replies without an id, so the client
+//! would wait forever.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,33 +15,33 @@ use tokio::sync::mpsc;
 
 use super::invalid_request;
 
-/// How many messages that cannot be read wait for their answers. Of more at a time the others get none: nobody is owed memory for
-/// what is no message.
+/// Maximum number of unparsable messages that wait for their replies. Further ones get none, so that they cannot fill
+/// the memory.
 const MAX_WAITING: usize = 64;
 
-/// How much is read at once.
+/// Number of bytes per read.
 const READ_BYTES: usize = 8 << 10;
 
-/// Why a message cannot be read, and by which id its sender waits, where that can be told.
+/// The error for an unparsable message, with its id if that can be found.
 #[derive(Debug)]
 struct UnparsedMessage {
     id: Option<RequestId>,
     error: ErrorData,
 }
 
-/// Passes on the lines that it reads, but for those that are answered here.
+/// Passes lines on to the transport, except those that are answered here.
 #[derive(Debug)]
 pub(super) struct Reader<R> {
     input: R,
     line: Vec<u8>,
-    /// Lines that are to be passed on, of which the first `passed` bytes are.
+    /// Lines to pass on. The first `passed` bytes have been passed.
     lines: Vec<u8>,
     passed: usize,
     is_too_long: bool,
-    /// What is kept of a line that is too long.
+    /// The part that is kept of a line that is too long.
     outline: Outline,
     most_bytes: usize,
-    /// Heard by [`Answering`], which ends with the transport that reads here.
+    /// Received by [`Answering`], which ends with the transport that reads here.
     unread: mpsc::Sender<UnparsedMessage>,
 }
 
@@ -56,7 +56,7 @@ impl<R> Reader<R> {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        // The transport counts the end of the line, too.
+        // The transport's limit includes the line end.
         if !self.is_too_long && self.line.len() + bytes.len() >= self.most_bytes {
             self.is_too_long = true;
             self.outline.take(&std::mem::take(&mut self.line));
@@ -82,7 +82,7 @@ impl<R> Reader<R> {
             unread(&self.line)
         };
         match unread {
-            // Where there is no room, or nobody answers any more, it is lost.
+            // Dropped if too many are waiting, or if the receiver is gone.
             Some(unread) => drop(self.unread.try_send(unread)),
             None => self.pass_on(),
         }
@@ -95,22 +95,21 @@ impl<R> Reader<R> {
         self.lines.push(b'\n');
     }
 
-    /// Moves as much into `buffer` as fits.
+    /// Moves as many bytes into `buffer` as fit.
     fn give(&mut self, buffer: &mut ReadBuf<'_>) {
         let left = &self.lines[self.passed..];
         let count = left.len().min(buffer.remaining());
         buffer.put_slice(&left[..count]);
         self.passed += count;
         if self.passed == self.lines.len() {
-            // Plans are long, and what comes after one seldom is.
+            // Frees the memory: plans are long, and most other messages are short.
             self.lines = Vec::new();
             self.passed = 0;
         }
     }
 }
 
-/// Returns what is wrong with a line that is no JSON, or more deeply nested than is read, or a request in another form than that of
-/// the protocol.
+/// Returns the error for a line that is not JSON, is nested too deeply, or is a request that violates the protocol.
 fn unread(line: &[u8]) -> Option<UnparsedMessage> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.iter().all(u8::is_ascii_whitespace) {
@@ -120,7 +119,8 @@ fn unread(line: &[u8]) -> Option<UnparsedMessage> {
         return invalid_request::inexact(line).map(|(id, error)| UnparsedMessage { id: Some(id), error });
     }
     if let Err(problem) = serde_json::from_slice::<Value>(line) {
-        // A number beyond floating point is one that cannot be kept: the message itself is JSON.
+        // serde_json rejects numbers beyond floating point. The message is JSON otherwise, so the error names the
+        // number.
         if let Some((id, error)) = invalid_request::inexact(line) {
             return Some(UnparsedMessage { id: Some(id), error });
         }
@@ -130,11 +130,13 @@ fn unread(line: &[u8]) -> Option<UnparsedMessage> {
     invalid_request::without_form(line).map(|(id, error)| UnparsedMessage { id: Some(id), error })
 }
 
-/// The most objects of a message. One takes some 650 bytes when it is read, however short its text is: 8 MB can hold a million of them.
+/// Maximum number of objects in a message. Each takes some 650 bytes in memory, and 8 MB of text can contain a
+/// million of them.
 const MAX_OBJECTS: usize = 130_000;
 
-/// Returns why a message is not read whose objects would fill the memory, and the id by which its sender waits.
+/// Returns the error and the id for a message with too many objects to parse.
 pub(super) fn too_many_objects(message: &[u8]) -> Option<(Option<RequestId>, ErrorData)> {
+    // Each object takes at least one byte, so shorter messages need no count.
     if message.len() <= MAX_OBJECTS {
         return None;
     }
@@ -152,7 +154,7 @@ pub(super) fn too_many_objects(message: &[u8]) -> Option<(Option<RequestId>, Err
     Some((outline.id(), ErrorData::invalid_request(problem, None)))
 }
 
-/// Where a scan of JSON stands: in a text, and behind a backslash in one.
+/// The state of a scan of JSON: inside a string, and after a backslash in one.
 #[derive(Debug, Default)]
 struct TextState {
     is_text: bool,
@@ -160,7 +162,7 @@ struct TextState {
 }
 
 impl TextState {
-    /// Takes the next byte, and returns whether it stands outside of texts; quotes do not.
+    /// Processes the next byte. Returns whether it is outside of strings; quotes count as inside.
     fn is_outside(&mut self, byte: u8) -> bool {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
@@ -172,10 +174,10 @@ impl TextState {
     }
 }
 
-/// The longest outline of a message whose id is looked for.
+/// Maximum length of an outline, in bytes.
 const MAX_OUTLINE: usize = 4 << 10;
 
-/// A message without what is nested in it: wherever among its fields the id stands, it is found, and nothing else has to be kept.
+/// A message without its nested values. The id is found at any position among the fields, without storing the rest.
 #[derive(Debug, Default)]
 struct Outline {
     text: Vec<u8>,
@@ -222,7 +224,7 @@ impl Outline {
         }
     }
 
-    /// Returns the id of a request. That of an answer is one of ours, and nobody waits by it.
+    /// Returns the id of a request. The id of a response belongs to a request of this server, which needs no reply.
     fn id(&self) -> Option<RequestId> {
         #[derive(serde::Deserialize)]
         struct Head {
@@ -234,7 +236,7 @@ impl Outline {
     }
 }
 
-/// Returns the id of a message of which the rest may be nested as deeply as it likes.
+/// Returns the id of a message whose other fields may be nested to any depth.
 fn id(line: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -254,7 +256,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
             let mut bytes = [0; READ_BYTES];
             let mut read = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut this.input).poll_read(cx, &mut read))?;
-            // A line that has no end is no message.
+            // A line without an end is not a message.
             if read.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
@@ -267,15 +269,16 @@ impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
 
 type Sending<E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send>>;
 
-/// A transport that answers what it cannot read.
+/// A transport that replies to unparsable messages.
 pub(super) struct Answering<T: Transport<RoleServer>> {
     inner: T,
     unread: mpsc::Receiver<UnparsedMessage>,
-    /// Answers on their way; kept here, for whoever waits for a message may stop waiting at any time.
+    /// Replies that are being sent. They are stored here because the future of `receive` may be dropped at any time.
     sending: VecDeque<Sending<T::Error>>,
 }
 
-/// Returns a transport over `input`, made by `transport`, that answers what it cannot read; lines of `most_bytes` and more are too long.
+/// Returns a transport over `input` that replies to unparsable messages. Lines of `most_bytes` bytes or more are too
+/// long.
 pub(super) fn answering<R, T: Transport<RoleServer>>(
     input: R,
     most_bytes: usize,
@@ -316,7 +319,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Answering<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             while let Some(sending) = self.sending.front_mut() {
-                // A client that reads nothing any more is noticed by whoever answers its requests.
+                // A client that has stopped reading is noticed when its requests are answered.
                 let _ = sending.await;
                 self.sending.pop_front();
             }
@@ -328,7 +331,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Answering<T> {
                 }
                 message = self.inner.receive() => message,
             };
-            // What came right before the end is answered, too.
+            // Errors that arrived together with the message or the end are answered as well.
             match self.unread.try_recv() {
                 Ok(unread) if message.is_none() => self.answer(unread),
                 Ok(unread) => {
@@ -351,7 +354,7 @@ mod tests {
 
     fn id_of(message: &str) -> Option<RequestId> {
         let mut outline = Outline::default();
-        // It comes in pieces.
+        // In pieces, as they are read.
         message.as_bytes().chunks(3).for_each(|bytes| outline.take(bytes));
         outline.id()
     }
@@ -363,7 +366,7 @@ mod tests {
             format!(r#"{{"params":{{"list":[{list}],"text":"{text}"}},"id":3,"method":"a"}}"#)
         };
         let refused = |message: &str| too_many_objects(message.as_bytes());
-        // The message and its parameters are objects, too.
+        // The message and its parameters are objects as well.
         assert!(refused(&message(MAX_OBJECTS - 2, "")).is_none());
         let (id, error) = refused(&message(MAX_OBJECTS - 1, "")).unwrap();
         assert_eq!(id, Some(RequestId::Number(3)));
@@ -382,7 +385,7 @@ mod tests {
         ] {
             assert_eq!(id_of(&message), Some(RequestId::Number(3)), "{message}");
         }
-        // An answer, no id, no JSON, and names that are too long themselves.
+        // A response, no id, no JSON, and a method name that is too long.
         for message in [
             format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"text":"{long}"}}}}"#),
             format!(r#"{{"jsonrpc":"2.0","method":"a",{params}}}"#),

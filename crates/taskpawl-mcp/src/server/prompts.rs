@@ -1,4 +1,4 @@
-//! Prompts: what a person picks to begin with.
+//! Prompts, which a person chooses at the client.
 
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
@@ -37,7 +37,7 @@ pub(super) fn list(server: &McpServer) -> Vec<Prompt> {
     own.filter(|_| has_own(server)).chain(others).collect()
 }
 
-/// Returns whether a server has the prompts of the plan: all of them write.
+/// Returns whether a server has the prompts of the plan. All of them lead to writes, so a read-only server has none.
 fn has_own(server: &McpServer) -> bool {
     server.options().has_plan && !server.options().read_only
 }
@@ -46,7 +46,7 @@ fn sets(server: &McpServer) -> impl Iterator<Item = &PromptText> {
     server.options().sets.iter().flat_map(|set| &set.prompts)
 }
 
-/// Returns what a prompt says; blocks.
+/// Returns the text of a prompt. Blocks.
 pub(super) fn get(
     server: &McpServer,
     name: &str,
@@ -79,7 +79,7 @@ pub(super) fn get(
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }
 
-/// Returns an argument that is given; `null` is none.
+/// Returns an argument, if it is given and not `null`.
 fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, ErrorData> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),

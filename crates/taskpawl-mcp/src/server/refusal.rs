@@ -1,4 +1,4 @@
-//! Why a call came to nothing, as a model reads it: what, why, what to do instead, as exact calls.
+//! Failed calls as a model reads them: the error, the reason, and the calls that help.
 
 use serde_json::json;
 use taskpawl::model::bounded::Group;
@@ -13,7 +13,7 @@ use super::actions::{Action, CallWords};
 use super::answer::Answer;
 use super::tools::task_update;
 
-/// A call of a task that does not fit its tool, or a need that nothing meets.
+/// A fault of a task: a call that does not fit its tool, or a dependency that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallFault {
     /// The task.
@@ -22,28 +22,28 @@ pub(super) struct CallFault {
     pub(super) fault: String,
 }
 
-/// A call came to nothing.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     /// An argument is wrong.
     #[error("argument `{name}`: {problem}")]
     Argument { name: String, problem: String },
-    /// The server was started without what the call needs.
+    /// The server was started without a feature that the call needs.
     #[error("{what}")]
     NotHere { what: String, hint: Option<Hint> },
-    /// The rules refuse it, or the store failed.
+    /// A rule refused the command, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
-    /// Another one holds the task, and there is no other that could be taken instead.
+    /// Another actor holds the task, and no other task can be claimed instead.
     #[error(transparent)]
     Alone(Error),
     /// A run could not start.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A plan that was given as a text is wrong.
+    /// A plan that was given as text is invalid.
     #[error(transparent)]
     Text(PlanErrors),
-    /// Tool calls do not fit their tools, or tasks need what there is not.
+    /// Tool calls do not fit their tools, or tasks depend on missing ones.
     #[error("{}", first_of(.0))]
     Calls(Vec<CallFault>),
 }
@@ -65,7 +65,7 @@ impl Refused {
         Self::Argument { name: name.into(), problem: problem.into() }
     }
 
-    /// Returns whether a task is refused because somebody else holds it by a claim that ends.
+    /// Returns whether another actor holds the task by a claim with a lease.
     pub(super) fn is_held(error: &Error) -> bool {
         let Error::Refused(refusal) = error else { return false };
         matches!(refusal.as_ref(), Refusal::HeldByOther { lease_until: Some(_), .. })
@@ -105,7 +105,7 @@ impl Refused {
         }
     }
 
-    /// Returns the advice of the hint, and what clears the way beyond that. The rules may refuse some of it by now.
+    /// Returns the advice of the hint, and further advice for the refusal. The rules may refuse some of it by now.
     pub(super) fn advice(&self) -> Vec<Advice> {
         let mut advice: Vec<Advice> = self.hint().unwrap_or_default().advised().cloned().collect();
         if let Self::Command(Error::Refused(refusal))
@@ -116,8 +116,8 @@ impl Refused {
         advice
     }
 
-    /// Returns the answer to a model that called in the name of `agent`, with the calls that `advice` becomes. Commands for people have
-    /// the flags of `line`.
+    /// Returns the answer for a model that called in the name of `agent`, with the calls for `advice`. Commands for
+    /// people get the flags of `line`.
     pub(super) fn into_answer(self, agent: Option<&str>, line: &CommandLine, advice: &[Advice]) -> Answer {
         let hint = self.hint().unwrap_or_default();
         let mut actions = Action::of_all(advice);
@@ -149,12 +149,12 @@ impl Refused {
     }
 }
 
-/// Says in how many places something is wrong, where they are too many to be listed.
+/// Returns the number of faults, if they are too many to be listed.
 fn in_places(total: usize) -> String {
     if total > bounded::MAX_ITEMS { format!(" in {total} places") } else { String::new() }
 }
 
-/// Says what is wrong, and of too many things how many they are.
+/// Describes the faults. Equal ones are grouped and counted.
 fn first_of(problems: &[CallFault]) -> String {
     let text = |group: &Group<&CallFault>| {
         let CallFault { task, fault } = group.first;
@@ -163,17 +163,17 @@ fn first_of(problems: &[CallFault]) -> String {
     bounded::kinds(problems, |problem| problem.fault.as_str(), text, "; ")
 }
 
-/// What to do about a plan, or a task, that is wrong.
+/// The hint for an invalid plan or task.
 const FIX_PLAN: &str = "nothing was changed: fix the errors and repeat the call";
 
 fn hint_of_plan(error: &Error) -> Option<Hint> {
     matches!(error, Error::Invalid(_)).then(|| FIX_PLAN.into())
 }
 
-/// The most bytes of a problem, so that all of them have at most 2 kB with the message and the hint.
+/// Maximum length of a fault, in bytes. All faults, with the message and the hint, stay below 2 kB.
 const MAX_PROBLEM: usize = 280;
 
-/// Says what is wrong with a plan, with where it stands if it came as a text.
+/// Describes a fault of a plan, with its position if the plan was given as text.
 fn problem(group: &Group<&PlanError>, has_places: bool) -> String {
     let error = group.first;
     let has_place = has_places && error.at != Position::default();
@@ -184,12 +184,12 @@ fn problem(group: &Group<&PlanError>, has_places: bool) -> String {
     bounded::cut_to(&format!("{text}{hint}"), MAX_PROBLEM).into_owned()
 }
 
-/// Returns the verbs that are actions of ours.
+/// Returns the verbs that are actions of `task_update`.
 fn by_call<'v>(verbs: &'v [&'v str]) -> impl Iterator<Item = &'v str> {
     verbs.iter().copied().filter(|verb| task_update::ACTIONS.contains(verb))
 }
 
-/// Returns what to do instead where the library can only name what the command line has.
+/// Returns a hint for refusals where the library's own hint names options of the command line.
 fn own_hint(error: &Error) -> Option<Hint> {
     let Error::Refused(refusal) = error else { return None };
     #[expect(
@@ -221,7 +221,7 @@ fn own_hint(error: &Error) -> Option<Hint> {
     }
 }
 
-/// Says what a task allows in its state: to callers, and to people.
+/// Lists the possible next actions for a task in its status: those of callers, and commands for people.
 fn allows(id: &TaskId, from: Status, allowed: &[&str]) -> Hint {
     let actions: Vec<&str> = by_call(allowed).collect();
     let people: Vec<Advice> = allowed.iter().filter_map(|verb| of_people(verb, id)).collect();
@@ -249,14 +249,14 @@ fn of_people(verb: &str, id: &TaskId) -> Option<Advice> {
     }
 }
 
-/// Returns what clears the way, beyond the advice of the hint.
+/// Returns advice in addition to that of the hint.
 fn instead(refusal: &Refusal) -> Vec<Advice> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "of the others the hint says all")]
     match refusal {
         Refusal::UnknownTask { similar, .. } => similar.iter().map(Advice::show).collect(),
         Refusal::NothingReady => vec![Advice::Runs {}],
         Refusal::Transition { id, allowed, .. } => {
-            // What gives work up is for whoever has thought about it.
+            // Actions that end the work without success are not suggested; they need a decision.
             let given_up = ["fail", "cancel", "skip"];
             let usable = by_call(allowed).filter(|verb| !given_up.contains(verb));
             usable.filter_map(|verb| of_verb(verb, id)).collect()

@@ -1,4 +1,4 @@
-//! What clients may read beside calling tools: where the plan stands, and each of its tasks, plans and runs.
+//! Resources that clients can read: the digest, the ready list, and each task, plan and run.
 
 use rmcp::model::{ErrorData, ListResourcesResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -15,31 +15,31 @@ use super::page::{Page, weight};
 use super::tools::{ready_list, run_ready};
 use super::{app, brief, invalid_request};
 
-/// How every address begins.
+/// Beginning of every address.
 const SCHEME: &str = "taskpawl://";
 
 const TYPE: &str = "application/json";
 
 const PLAIN: &str = "text/plain";
 
-/// How many resources are listed at a time.
+/// Number of resources on a page of the list.
 const PAGE: usize = 40;
 
-/// How many tasks are listed of each kind that is ready.
+/// Maximum number of ready tasks of each kind.
 const MAX_READY: usize = 20;
 
-/// How many tasks of a plan are looked at for what there is room for.
+/// Maximum number of a plan's tasks that are read for one answer.
 const MAX_TASKS: usize = 100;
 
-/// What it takes to name the calls that read the rest of a task.
+/// Weight reserved for the calls that read the rest of a task.
 const NAMED_CALLS: usize = 600;
 
-/// Something that can be read.
+/// A resource that can change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Digest,
     Ready,
-    /// The to-do list that is a resource of a set.
+    /// The to-do list, which is a resource of a set.
     Checklist,
     Task(String),
     Plan(String),
@@ -47,7 +47,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Returns what an address names; nothing where it names nothing of ours.
+    /// Parses an address. `None` is an address of nothing here.
     pub(super) fn of(uri: &str) -> Option<Self> {
         let path = uri.strip_prefix(SCHEME)?;
         match path.split_once('/') {
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Returns its address.
+    /// Returns the address.
     pub(super) fn uri(&self) -> String {
         let path = match self {
             Self::Digest => "digest".to_owned(),
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// Returns a name as it stands in an address, whose characters are few.
+/// Percent-encodes a name for an address.
 fn encoded(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes()
@@ -83,7 +83,7 @@ fn encoded(name: &str) -> String {
         .collect()
 }
 
-/// Returns the name that stands in an address. What is not encoded there, though it should be, stands for itself.
+/// Decodes a name from an address. Characters that should be encoded, but are not, stand for themselves.
 fn decoded(part: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let Some((first, after)) = rest.split_first() {
@@ -95,7 +95,7 @@ fn decoded(part: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| part.to_owned())
 }
 
-/// Returns what can be read without knowing an id, from a place on that the page before has named; blocks.
+/// Returns a page of the resources that can be read without an id. Blocks.
 pub(super) fn list(server: &McpServer, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let all = all(server).map_err(|error| internal(&error))?;
     let start = match cursor {
@@ -142,12 +142,12 @@ fn of_plan(manager: &Manager) -> Result<Vec<Resource>, Error> {
     Ok(all)
 }
 
-/// Returns the names of all plans, in order; blocks.
+/// Returns the names of all plans, sorted. Blocks.
 pub(super) fn plan_names(manager: &Manager) -> Result<Vec<String>, Error> {
     manager.read(|view| Ok(view.plans()?.into_iter().map(|plan| plan.name).collect()))
 }
 
-/// Returns what can be read by an id.
+/// Returns the templates of resources with an id.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = |path: &str, name: &str, description: &str| {
         ResourceTemplate::new(format!("{SCHEME}{path}"), name)
@@ -161,7 +161,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Reads what is at an address; blocks.
+/// Reads the resource at an address. Blocks.
 pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents>, ErrorData> {
     if let Some(text) = texts(server).find(|text| text.uri == uri) {
         return Ok(vec![ResourceContents::text((text.read)(), uri).with_mime_type(PLAIN)]);
@@ -177,7 +177,7 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
     Ok(vec![ResourceContents::text(text, uri).with_mime_type(TYPE)])
 }
 
-/// Returns what of a server an address names, of what may change.
+/// Returns the resource of a server at an address, unless it never changes.
 pub(super) fn place_in(server: &McpServer, uri: &str) -> Option<Place> {
     let is_here = |place: &Place| match place {
         Place::Checklist => texts(server).any(|text| text.uri == uri),
@@ -188,12 +188,12 @@ pub(super) fn place_in(server: &McpServer, uri: &str) -> Option<Place> {
     Place::of(uri).filter(is_here)
 }
 
-/// Returns whether a client can subscribe to an address: to all that is listed, also to the page, which stays as it is.
+/// Returns whether a client can subscribe to an address: all listed resources, even the page, which never changes.
 pub(super) fn is_subscribable(server: &McpServer, uri: &str) -> bool {
     place_in(server, uri).is_some() || uri == app::URI && server.has_page()
 }
 
-/// Says that an address names nothing.
+/// Describes an address without a resource.
 pub(super) fn nothing_at(uri: &str) -> String {
     format!("there is nothing at `{}`", named(uri))
 }
@@ -205,7 +205,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
             let means = Means { jobs: Some(server.options().run.jobs()), ..server.means() };
             ready_list::ready(manager, &means, &[], Some(MAX_READY))
         }
-        // What is a text of a set is read as that.
+        // The text of a set is read as such before this.
         Place::Checklist => Ok(Answer::default()),
         Place::Task(id) => task(manager, id),
         Place::Plan(name) => plan(manager, &server.means(), name),
@@ -216,7 +216,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
     }
 }
 
-/// Returns a task as it is, with the calls that read the whole of it where there is no room for that.
+/// Returns a task unchanged. If it does not fit, the next steps read the rest.
 fn task(manager: &Manager, id: &str) -> Result<Answer, Error> {
     let task = manager.get(id)?;
     let mut actions = Vec::new();
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(Place::of(&place.uri()), Some(place));
         }
         assert_eq!(Place::Plan("my plan".to_owned()).uri(), "taskpawl://plan/my%20plan");
-        // Clients that encode nothing are understood, too.
+        // Addresses of clients that do not encode names are accepted.
         for (uri, name) in [
             ("taskpawl://plan/a b/c", "a b/c"),
             ("taskpawl://plan/50%", "50%"),

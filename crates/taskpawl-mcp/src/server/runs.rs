@@ -1,4 +1,4 @@
-//! The runs that this server has started: who stops them, and what they ask.
+//! The runs that this server has started, with ways to stop them and to answer their questions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use tokio_util::task::TaskTracker;
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     live: Mutex<BTreeMap<RunId, Live>>,
-    /// Runs that ended because the store failed, with why; all else is on record.
+    /// Runs that ended because the store failed, with the error. All other ends are recorded in the store.
     broken: Mutex<BTreeMap<RunId, String>>,
     tracker: TaskTracker,
-    /// Counts what happened to runs that no event of the store tells: a question was asked, a run is over.
+    /// Counts changes of runs that are not events of the store: an open question, the end of a run.
     news: watch::Sender<u64>,
 }
 
@@ -29,10 +29,10 @@ struct Live {
 }
 
 impl Runs {
-    /// Starts a run, and returns when it is on record. It goes on when whoever asked for it is gone.
+    /// Starts a run, and returns when it is recorded. The run continues if the caller goes away.
     ///
     /// # Errors
-    /// It could not start, and is not on record.
+    /// The run could not start, and is not recorded.
     pub(super) async fn start(
         self: &Arc<Self>,
         plans: Taskpawl,
@@ -54,11 +54,12 @@ impl Runs {
             runs.leave(&id, ended)
         });
         tokio::select! {
+            // A run that has started and ended at once is reported as started: its end is recorded.
             biased;
             Ok(()) = has_started => Ok(()),
             ended = run => match ended {
                 Ok(ended) => ended,
-                // It panicked, or the runtime is about to end: the record says what is known.
+                // The run panicked, or the runtime is shutting down. The store has the known state.
                 Err(_) => Ok(()),
             },
         }
@@ -73,14 +74,14 @@ impl Runs {
         ended.map(drop)
     }
 
-    /// Asks a run to stop: the first time what runs may end, the second time it is ended. Returns false where the run is none of
-    /// this process.
+    /// Asks a run to stop. The first request lets running calls end; the second kills them. Returns false if the run
+    /// does not belong to this process.
     pub(super) fn stop(&self, id: &RunId) -> bool {
         let live = locked(&self.live).get(id).cloned();
         live.map(|live| live.control.stop()).is_some()
     }
 
-    /// Returns how often a run of this process was asked to stop; 0 for all others.
+    /// Returns the number of stop requests to a run of this process; 0 for all others.
     pub(super) fn stops(&self, id: &RunId) -> u32 {
         locked(&self.live).get(id).map_or(0, |live| live.control.requests())
     }
@@ -92,7 +93,7 @@ impl Runs {
         }
     }
 
-    /// Waits until no run goes on. None starts afterwards.
+    /// Waits until all runs have ended. None starts afterwards.
     pub(super) async fn wait(&self) {
         self.tracker.close();
         self.tracker.wait().await;
@@ -102,24 +103,24 @@ impl Runs {
         locked(&self.live).contains_key(id)
     }
 
-    /// Returns why a run ended that is not on record as ended.
+    /// Returns the error that ended a run without a recorded end.
     pub(super) fn problem(&self, id: &RunId) -> Option<String> {
         locked(&self.broken).get(id).cloned()
     }
 
-    /// Returns the questions that a run asks clients.
+    /// Returns the open questions of a run.
     pub(super) fn questions(&self, id: &RunId) -> Vec<ApprovalRequest> {
         self.session(id).map(|questions| questions.questions()).unwrap_or_default()
     }
 
-    /// Answers a question of a run; nothing happens where it does not stand any more.
+    /// Answers a question of a run. Ignored if the question is closed.
     pub(super) fn answer(&self, id: &RunId, key: &str, verdict: ApprovalVerdict) {
         if let Some(questions) = self.session(id) {
             questions.answer(key, verdict);
         }
     }
 
-    /// Takes a question for the one form that a run has open at a time; false where it has another one open, or is over.
+    /// Opens the single form of a run for a question. Returns false if another form is open, or the run is over.
     pub(super) fn begin_form(&self, id: &RunId, key: &str) -> bool {
         self.session(id).is_some_and(|questions| {
             let mut form = locked(&questions.form);
@@ -129,7 +130,7 @@ impl Runs {
         })
     }
 
-    /// Notes that the form of a run is closed.
+    /// Marks the form of a run as closed.
     pub(super) fn end_form(&self, id: &RunId) {
         if let Some(questions) = self.session(id) {
             *locked(&questions.form) = None;
@@ -142,12 +143,12 @@ impl Runs {
         self.session(id).is_some_and(|questions| locked(&questions.form).is_some())
     }
 
-    /// Does in the background what ends with a run.
+    /// Runs work in the background. [`wait`](Self::wait) waits for it.
     pub(super) fn beside(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(work);
     }
 
-    /// Returns what tells that something happened to a run that no event of the store tells.
+    /// Returns a receiver of changes of runs that are not events of the store.
     pub(super) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
@@ -157,7 +158,7 @@ impl Runs {
     }
 }
 
-/// Tells that a run is on record.
+/// Reports that a run is recorded.
 struct Start(Mutex<Option<oneshot::Sender<()>>>);
 
 impl fmt::Debug for Start {
@@ -171,17 +172,17 @@ impl Observer for Start {
         if matches!(event, RunEvent::RunStarted { .. })
             && let Some(started) = locked(&self.0).take()
         {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = started.send(());
         }
     }
 }
 
-/// Where the questions of a run wait until a client comes that passes them on to a person.
+/// The questions of a run, which wait for a client that can pass them on to a person.
 #[derive(Debug)]
 pub(super) struct QuestionSession {
     open: Mutex<BTreeMap<String, Open>>,
-    /// Which question a client of the older era shows in a form.
+    /// The question that a client of the older era shows in a form.
     form: Mutex<Option<String>>,
     news: watch::Sender<u64>,
 }
@@ -189,11 +190,11 @@ pub(super) struct QuestionSession {
 #[derive(Debug)]
 struct Open {
     request: ApprovalRequest,
-    /// Hears the answer; dropped with the question.
+    /// Receives the answer; dropped with the question.
     verdict: oneshot::Sender<ApprovalVerdict>,
 }
 
-/// Returns how a question is called among those of its run.
+/// Returns the key of a question among those of its run.
 pub(super) fn key_of(request: &ApprovalRequest) -> String {
     let hash: String = request.hash.chars().take(16).collect();
     format!("{}.{hash}", request.task)
@@ -214,13 +215,13 @@ impl QuestionSession {
 
     fn answer(&self, key: &str, verdict: ApprovalVerdict) {
         if let Some(open) = locked(&self.open).remove(key) {
-            // The question may have come to its end otherwise.
+            // The question may have been closed in another way.
             let _ = open.verdict.send(verdict);
         }
     }
 }
 
-/// Tells that a question is over, however that came.
+/// Announces on drop that a question is closed, so that a cancelled `decide` announces it as well.
 struct Told<'p>(&'p watch::Sender<u64>);
 
 impl Drop for Told<'_> {

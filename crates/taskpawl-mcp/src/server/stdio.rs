@@ -1,4 +1,4 @@
-//! The server on standard input and output, or on any other two ends.
+//! The server over standard input and output, or over any other pair of streams.
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
@@ -10,36 +10,36 @@ use super::handler::McpServer;
 use super::http::Served as _;
 use super::parse_errors::answering;
 
-/// The longest message that a client may send: whole plans come so.
+/// Maximum size of a message from a client, in bytes. Whole plans are sent in one message.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
-/// A server could not serve.
+/// The reason why a server stopped serving.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// What came first is no beginning of a conversation.
+    /// The first message was not a valid handshake.
     #[error("the client did not begin as the protocol says")]
     Begin(#[source] Box<ServerInitializeError>),
-    /// The conversation broke off.
+    /// The connection ended with an error.
     #[error("the conversation broke off")]
     Broken(#[source] tokio::task::JoinError),
 }
 
 impl McpServer {
-    /// Serves one client on standard input and output, until it closes its end. Runs that it has started go on; see
-    /// [`wait_for_runs`](Self::wait_for_runs).
+    /// Serves one client on standard input and output, until it closes its end. Runs that it has started continue;
+    /// see [`wait_for_runs`](Self::wait_for_runs).
     ///
     /// # Errors
-    /// The client did not speak the protocol.
+    /// The client did not follow the protocol.
     pub async fn serve_stdio(&self) -> Result<(), ServeError> {
         let (input, output) = rmcp::transport::io::stdio_pipes();
         self.serve_on(input, output).await
     }
 
-    /// Serves one client on two ends, as [`serve_stdio`](Self::serve_stdio) does.
+    /// Serves one client on a pair of streams, as [`serve_stdio`](Self::serve_stdio) does.
     ///
     /// # Errors
-    /// The client did not speak the protocol.
+    /// The client did not follow the protocol.
     pub async fn serve_on<R, W>(&self, input: R, output: W) -> Result<(), ServeError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -50,7 +50,8 @@ impl McpServer {
         });
         let serving = match FormattedErrors(self.connected()).serve(transport).await {
             Ok(serving) => serving,
-            // It went before it said anything: there is nothing to be said about that.
+            // The client closed the connection before its first message, for example after it only tested the
+            // program.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(ServeError::Begin(Box::new(error))),
         };

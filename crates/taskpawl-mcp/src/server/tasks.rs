@@ -1,4 +1,5 @@
-//! The tasks extension: a run is a task of the protocol, under the id of the run, so that it is found after the server was killed.
+//! The tasks extension. A run is a task of the protocol, under the id of the run, so that it can be found after the
+//! server was killed.
 
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, InputResponses, JsonObject,
@@ -14,21 +15,21 @@ use super::elicit;
 use super::handler::{McpServer, blocking, short};
 use super::tools::run_ready;
 
-/// How often a client should look.
+/// Recommended interval between polls by the client, in milliseconds.
 const POLL_MILLIS: u64 = 1_000;
 
-/// The exit codes of runs that were stopped begin with it.
+/// Lowest exit code of a run that was stopped.
 const STOPPED: u8 = 128;
 
-/// The code of the error of a run that was killed: one that the protocol leaves to servers.
+/// Error code for a run that was killed, from the range that JSON-RPC leaves to servers.
 const KILLED: i32 = -32_000;
 
-/// Returns whether a client knows tasks.
+/// Returns whether a client supports tasks.
 pub(super) fn is_known(context: &RequestContext<RoleServer>) -> bool {
     context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
-/// Returns what is answered in the place of a result when a run was started; blocks.
+/// Returns the answer to a call that started a run, in place of its result. Blocks.
 pub(super) fn created(manager: &Manager, id: &RunId) -> Result<CreateTaskResult, taskpawl::Error> {
     Ok(CreateTaskResult::new(task(manager, &manager.run(id)?)))
 }
@@ -39,7 +40,7 @@ fn task(manager: &Manager, run: &RunRecord) -> Task {
         .with_poll_interval_ms(POLL_MILLIS)
 }
 
-/// Returns how a run stands, as a task; blocks.
+/// Returns the state of a run as a task. Blocks.
 fn look(server: &McpServer, manager: &Manager, id: &RunId) -> Result<GetTaskResult, taskpawl::Error> {
     let run = manager.run(id)?;
     let payload = match manager.run_state(&run) {
@@ -81,18 +82,20 @@ pub(super) async fn get(server: &McpServer, id: String) -> Result<GetTaskResult,
     .await
 }
 
-/// Answers `tasks/update`: what a person has said to the questions of a run.
+/// Answers `tasks/update`: accepts the person's answers to questions of a run.
 pub(super) async fn update(
     server: &McpServer,
     id: String,
     responses: InputResponses,
 ) -> Result<(), ErrorData> {
+    // Fails for an unknown run.
     get(server, id.clone()).await?;
     elicit::take(server, &RunId::from(id), responses);
     Ok(())
 }
 
-/// Answers `tasks/cancel`: what runs may end, and nothing more starts. A run of another process goes on, and so says `tasks/get`.
+/// Answers `tasks/cancel`: nothing more starts, and running calls may end. A run of another process continues, as
+/// `tasks/get` shows.
 pub(super) async fn cancel(server: &McpServer, id: String) -> Result<(), ErrorData> {
     get(server, id.clone()).await?;
     server.runs().stop(&RunId::from(id));

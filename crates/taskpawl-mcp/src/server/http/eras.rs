@@ -1,5 +1,5 @@
-//! The protocol over HTTP, in both of its eras: the newer one, in which no request needs another one before it, and the sessions
-//! of the older one, over which the server can tell and ask its client something.
+//! The protocol over HTTP, in both of its eras. In the newer era no request depends on an earlier one. The older era
+//! has sessions, in which the server can notify and ask its client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +21,22 @@ use super::{Answer, plain};
 use crate::server::invalid_request;
 use crate::server::parse_errors::too_many_objects;
 
-/// The largest request: whole plans come so.
+/// Maximum size of a request, in bytes. Whole plans are sent in one request.
 const MAX_REQUEST_BYTES: usize = 8 << 20;
 
-/// How many sessions there are at a time. Whoever comes then is served without one: it can do everything but subscribe and be asked.
+/// Maximum number of sessions. Further clients are served without one: everything works except subscriptions and
+/// questions.
 const MAX_SESSIONS: usize = 32;
 
-/// How long a session lives of which nothing is heard: an agent that waits for its person until the next day goes on with it.
+/// Lifetime of an idle session. It is long, because an agent may wait for a person until the next day.
 const IDLE: Duration = Duration::from_hours(24);
 
-/// By which requests say of which session they are.
+/// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
-/// What is served to each client by a value of its own, where the era has connections.
+/// A handler that gives each connection a value of its own, in the era with sessions.
 pub(in crate::server) trait Served: ServerHandler + Clone {
-    /// Returns what serves one connection.
+    /// Returns the handler for one connection.
     fn connected(&self) -> Self;
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Eras<H> {
 }
 
 impl<H: Served> Eras<H> {
-    /// Returns what answers until `stop` fires, which ends all sessions.
+    /// Creates both services. They work until `stop` fires, which ends all sessions.
     pub(super) fn new(handler: &H, stop: &CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
@@ -80,6 +81,7 @@ impl<H: Served> Eras<H> {
             }
             Err(_) => return plain(StatusCode::BAD_REQUEST, "the request broke off"),
         };
+        // Checked before rmcp parses the message, since parsing is what takes the memory.
         match too_many_objects(&body) {
             Some((Some(id), error)) => return refused(id, error),
             Some((None, _)) => {
@@ -107,7 +109,7 @@ impl<H: Served> Eras<H> {
     }
 }
 
-/// Returns the answer to a request that what serves below would not answer by its id.
+/// Returns the answer to a request that rmcp would answer without its id.
 fn refused(id: RequestId, error: ErrorData) -> Answer {
     let message = TxJsonRpcMessage::<RoleServer>::error(error, Some(id));
     let text = serde_json::to_vec(&message).expect("BUG: an error is JSON");
@@ -116,7 +118,7 @@ fn refused(id: RequestId, error: ErrorData) -> Answer {
     answer
 }
 
-/// Returns an answer in which a method that is not there is not named alone.
+/// Formats the error about an unknown method, which consists of the method's name alone.
 async fn in_words(answer: Answer) -> Answer {
     if answer.status() != StatusCode::NOT_FOUND {
         return answer;
@@ -128,6 +130,7 @@ async fn in_words(answer: Answer) -> Answer {
         refused.error = invalid_request::in_words(refused.error);
         let message = TxJsonRpcMessage::<RoleServer>::Error(refused);
         bytes = serde_json::to_vec(&message).expect("BUG: an error is JSON").into();
+        // The length of the body has changed.
         head.headers.remove(CONTENT_LENGTH);
     }
     Response::from_parts(head, Full::new(bytes).boxed())
@@ -139,12 +142,12 @@ fn config(stop: &CancellationToken, has_sessions: bool) -> StreamableHttpServerC
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_REQUEST_BYTES)
         .with_cancellation_token(stop.child_token())
-        // The guard has looked at both, more strictly.
+        // The guard has checked both already, more strictly.
         .disable_allowed_hosts()
         .disable_allowed_origins()
 }
 
-/// Returns whether a message is the first one of a session; what is none at all is refused elsewhere.
+/// Returns whether a message begins a session. Invalid messages are refused elsewhere.
 fn begins_a_session(body: &Bytes) -> bool {
     #[derive(Deserialize)]
     struct Message<'m> {

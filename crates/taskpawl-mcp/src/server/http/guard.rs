@@ -1,4 +1,4 @@
-//! Who gets anything from the port: pages of a browser do not, and programs only with the token.
+//! Access control of the port: pages in a browser are refused, and programs need the token.
 
 use std::net::SocketAddr;
 
@@ -6,23 +6,23 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, OR
 use hyper::{Method, Uri};
 use sha2::{Digest, Sha256};
 
-/// By which browsers say that another site asks.
+/// The header in which browsers report that a request comes from another site.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// What becomes of a request.
+/// The result of checking a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Pass,
-    /// It has not the token.
+    /// The token is missing or wrong.
     NoToken,
-    /// It is none that a client of ours makes.
+    /// No client of this server sends such a request.
     Refused(&'static str),
 }
 
-/// Looks at requests before anything else does.
+/// Checks requests before anything else reads them.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// What requests may call this server.
+    /// Values of `Host` that stand for this server.
     hosts: Vec<String>,
     token: [u8; 32],
 }
@@ -30,6 +30,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn new(address: SocketAddr, token: &str) -> Self {
         let port = address.port();
+        // On a loopback address clients use any of its names.
         let mut hosts = vec![address.to_string()];
         if address.ip().is_loopback() {
             hosts.extend([format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
@@ -37,9 +38,9 @@ impl Guard {
         Self { hosts, token: Sha256::digest(token).into() }
     }
 
-    /// Says what becomes of a request. Where it comes from is looked at first: whoever guesses tokens from a page learns nothing.
+    /// Checks a request. Its host and origin come first, so that a page cannot find out whether it guessed the token.
     pub(super) fn look(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verdict {
-        // A page of another site that has its name point to this machine still names itself.
+        // A page can let its host name resolve to this machine (DNS rebinding), but `Host` still has the page's name.
         if !self.is_own_host(uri, headers) {
             return Verdict::Refused("the request is for another host");
         }
@@ -49,7 +50,7 @@ impl Guard {
         if !self.has_token(headers) {
             return Verdict::NoToken;
         }
-        // Pages send other types without asking first.
+        // Browsers let pages send other content types without asking the server first.
         let is_json = one(headers, &CONTENT_TYPE).is_some_and(is_json);
         if method == Method::POST && !is_json {
             return Verdict::Refused("the content type is not `application/json`");
@@ -68,6 +69,7 @@ impl Guard {
         if from_other_site {
             return false;
         }
+        // Programs other than browsers send no `Origin`.
         if !headers.contains_key(ORIGIN) {
             return true;
         }
@@ -79,7 +81,7 @@ impl Guard {
         let Some((scheme, token)) = one(headers, &AUTHORIZATION).and_then(|said| said.split_once(' ')) else {
             return false;
         };
-        // Of hashes the time that a comparison takes tells nothing about the token.
+        // Hashes are compared, so that the time of the comparison reveals nothing about the token.
         let given: [u8; 32] = Sha256::digest(token).into();
         scheme.eq_ignore_ascii_case("bearer") && given == self.token
     }
@@ -89,7 +91,7 @@ fn is_json(value: &str) -> bool {
     value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Returns the value of a header that stands there once.
+/// Returns the value of a header that occurs exactly once.
 fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,4 +1,5 @@
-//! Connections that have not shown the token yet: few of them are held, and none for long, so that they keep nobody else waiting.
+//! Connections that have not sent the token yet. Few of them are kept, for a short time, so that they cannot lock out
+//! clients with the token.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,19 +8,19 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// How many connections without the token are held; when another one comes, the oldest of them is closed.
+/// Maximum number of connections without the token. One more closes the oldest.
 pub(super) const MAX_PENDING: usize = 64;
 
-/// How long a connection may take to send the head of a request with the token.
+/// Time limit for the first request with the token.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How many connections with the token are held. Every one takes a descriptor, of which a process has 1,024 as a rule.
+/// Maximum number of connections with the token. Each takes a descriptor, and a process usually has 1,024.
 pub(super) const MAX_AUTHORIZED: usize = 256;
 
-/// The connections of a server, as far as they are counted.
+/// Counts the connections of a server.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Those without the token, the oldest first.
+    /// Connections without the token, the oldest first.
     pending: Mutex<VecDeque<CancellationToken>>,
     authorized: AtomicUsize,
 }
@@ -29,7 +30,7 @@ impl Connections {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a new connection, and closes the oldest one without the token where there are too many.
+    /// Counts a new connection. Closes the oldest one without the token if there are too many.
     pub(super) fn admit(self: &Arc<Self>) -> Place {
         let closed = CancellationToken::new();
         let mut pending = self.pending();
@@ -42,25 +43,25 @@ impl Connections {
         Place { connections: Arc::clone(self), closed, standing: Mutex::new(Standing::Pending) }
     }
 
-    /// Returns how many connections without the token there are.
+    /// Returns the number of connections without the token.
     #[cfg(test)]
     pub(super) fn count_pending(&self) -> usize {
         self.pending().len()
     }
 }
 
-/// What a connection has shown so far.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Pending,
     Authorized,
 }
 
-/// The place of one connection, which is free again when this is dropped.
+/// The slot of one connection, which is released on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     connections: Arc<Connections>,
-    /// Fires when another connection needs the place.
+    /// Fires when another connection needs the slot.
     closed: CancellationToken,
     standing: Mutex<Standing>,
 }
@@ -70,7 +71,7 @@ impl Place {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the connection has shown the token. Returns whether it may stay: there is an end to those, too.
+    /// Marks the connection as authorized. Returns whether it may stay: these connections are limited as well.
     pub(super) fn authorize(&self) -> bool {
         let mut standing = self.standing();
         if *standing == Standing::Authorized {
@@ -85,12 +86,13 @@ impl Place {
         counted.is_ok()
     }
 
-    /// Waits until the connection has to be closed: its place is needed, or the token did not come in time.
+    /// Waits until the connection must be closed: its slot is needed, or the token did not arrive in time.
     pub(super) async fn over(&self) {
         tokio::select! {
             () = self.closed.cancelled() => {}
             () = tokio::time::sleep(HEAD_TIMEOUT) => {}
         }
+        // Authorized connections stay open; later heads have a timeout of their own.
         if *self.standing() == Standing::Authorized {
             std::future::pending::<()>().await;
         }
@@ -121,7 +123,7 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let mut places: Vec<Place> = (0..MAX_PENDING).map(|_| connections.admit()).collect();
         assert!(places[0].authorize());
-        // The token has made room for one.
+        // The authorized connection has left one slot free.
         places.push(connections.admit());
         assert!(places.iter().all(|place| !place.closed.is_cancelled()));
         places.push(connections.admit());
