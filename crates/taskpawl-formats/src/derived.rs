@@ -1,4 +1,4 @@
-//! Tasks above others: their state follows from these here, and is a word of its own in other programs.
+//! States of parent tasks. Here a parent's state follows from its subtasks; other programs store a state of its own for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,14 @@ use crate::format::Reading;
 use crate::states::own;
 use crate::unsupported::is_empty;
 
-/// Fields that are taken from a file together, and the times.
+/// Fields that [`take_state`] copies as a unit, and so leaves out of its comparison. Times are among them.
 const OF_THE_STATE: &[&str] =
     &["status", "blockedReason", "error", "claim", "createdAt", "updatedAt", "startedAt", "finishedAt"];
 
-/// Gives tasks whose state only follows from what is below them the state that a file says, as long as nothing below them is other
-/// than there: nobody changed them.
+/// Restores the file's state for parent tasks whose own state is only derived, as long as no subtask changed since the file was read.
 ///
-/// Returns those that are written in another way than the file says, though what the file says did not follow from what is below
-/// there either.
+/// Returns the parents that lose the state in the file: a subtask changed, and that state did not follow from the subtasks in the
+/// file either. The caller can report them.
 pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
     let changed = changed_below(tasks, &document.tasks);
     let by_id: BTreeMap<&TaskId, &Task> = document.tasks.iter().map(|task| (&task.id, task)).collect();
@@ -27,6 +26,7 @@ pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
             continue;
         };
         if own(task) == file.status {
+            // The statuses are equal: only the times can still differ.
             if !changed.contains(&task.id) {
                 (task.started_at, task.finished_at) = (file.started_at, file.finished_at);
             }
@@ -41,13 +41,13 @@ pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
     overwritten
 }
 
-/// Returns whether the state of a task is nothing but that of what is below it.
+/// Returns true if the task's state follows from its subtasks alone. A task with calls of its own has its own progress.
 fn is_derived(task: &Task) -> bool {
     let is_word_of_all = matches!(own(task), Status::Todo | Status::Done);
     is_word_of_all && !task.subtasks.is_empty() && task.metadata.tool_calls.is_empty()
 }
 
-/// What is put aside or given up is said of the task itself, here as there.
+/// Returns true for a status that is derived from subtasks. Blocked, failed, cancelled and skipped are set on the task itself.
 fn is_word_of_progress(status: Status) -> bool {
     matches!(status, Status::Todo | Status::InProgress | Status::Done)
 }
@@ -56,25 +56,27 @@ fn is_over(status: Status) -> bool {
     matches!(status, Status::Done | Status::Cancelled | Status::Skipped)
 }
 
-/// Returns whether the state that a file says of a task is that of what is below it there.
+/// Returns true if the task's status in the file agrees with its subtasks in the file.
 fn follows(file: &Task, document: &[Task]) -> bool {
     let mut below = document.iter().filter(|task| task.parent.as_ref() == Some(&file.id)).peekable();
     below.peek().is_none() || below.all(|task| is_over(task.status)) == is_over(file.status)
 }
 
-/// Returns the tasks with something below them that is not as in a file: another state, or in another place.
+/// Returns the ancestors of every task that changed since the file was read: new or removed, moved, or with another status.
 fn changed_below(tasks: &[Task], document: &[Task]) -> BTreeSet<TaskId> {
     let here_by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     let there_by_id: BTreeMap<&TaskId, &Task> = document.iter().map(|task| (&task.id, task)).collect();
     let mut changed = BTreeSet::new();
     let mut mark = |parent: &Option<TaskId>| {
         let mut above = parent.as_ref();
+        // Ancestors of a marked task are marked already: the walk stops there, and so ends for circular parents as well.
         while let Some(id) = above.filter(|id| changed.insert((*id).clone())) {
             above = here_by_id.get(id).and_then(|task| task.parent.as_ref());
         }
     };
     for task in tasks {
         let file = there_by_id.get(&task.id);
+        // A derived status does not count as a change: comparing it would mark every parent above the one that is to be restored.
         if file.is_none_or(|file| !is_derived(task) && own(task) != own(file)) {
             mark(&task.parent);
         }
@@ -84,10 +86,12 @@ fn changed_below(tasks: &[Task], document: &[Task]) -> BTreeSet<TaskId> {
         }
     }
     document.iter().filter(|file| !here_by_id.contains_key(&file.id)).for_each(|file| mark(&file.parent));
+    // Removed tasks are visited here: the loop above only sees tasks that still exist.
     changed
 }
 
 fn take_state(task: &mut Task, file: &Task, fields: &[String]) {
+    // `updatedAt` of the file still holds if nothing but the state differs: that difference is undone here.
     if says_the_same(task, file, fields) {
         task.updated_at = file.updated_at;
     }
@@ -99,7 +103,7 @@ fn take_state(task: &mut Task, file: &Task, fields: &[String]) {
     task.finished_at = file.finished_at;
 }
 
-/// Returns whether a task is as in a file but for its state and its times.
+/// Returns true if the task equals the one in the file, its state and times aside. Compares only fields that the format has.
 fn says_the_same(task: &Task, file: &Task, fields: &[String]) -> bool {
     let (Value::Object(task), Value::Object(file)) = (json!(task), json!(file)) else { return false };
     let value = |map: &Map<String, Value>, field: &str| {

@@ -1,29 +1,29 @@
-//! What is wrong in a file.
+//! Errors in files of other programs, with their position.
 
 use std::fmt::{self, Write as _};
 
 use taskpawl_json::{JsonError, JsonFault};
 use taskpawl_model::Hint;
 
-/// A file cannot be read: where, what, and what to do.
+/// An error in a file, with its position and a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", place(self))]
 pub struct FormatError {
-    /// The file, by its name within what was read.
+    /// The file, by its name within the [`Files`](crate::Files) that were read.
     pub file: String,
-    /// The line, from 1, where it is known.
+    /// The line, counted from 1; `None` if it is not known.
     pub line: Option<u32>,
-    /// The record: an id, or its number in the file.
+    /// The record: its id, or its number in the file.
     pub record: String,
-    /// The field; empty where the record itself is wrong.
+    /// The field; empty if the record as a whole is wrong.
     pub field: String,
-    /// What is wrong.
+    /// The fault, as a fragment that follows the position.
     pub problem: String,
-    /// What to do.
+    /// One thing to do about it.
     pub hint: Hint,
 }
 
-/// A place in a file, for errors.
+/// A position in a file, for errors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Position {
     pub(crate) file: String,
@@ -53,7 +53,7 @@ impl Position {
         }
     }
 
-    /// Returns the error of a text that is no JSON; `first` is the line that the text begins at.
+    /// Returns the error for a text that is not JSON. `first` is the file's line on which the text begins.
     pub(crate) fn json(&self, error: &JsonError, first: u32) -> FormatError {
         let error = match error {
             JsonError::Syntax(error) => error,
@@ -62,6 +62,7 @@ impl Position {
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);
         let place = Self { line: Some(first.saturating_add(line - 1)), ..self.clone() };
         let text = error.to_string();
+        // `serde_json` appends its own line, which counts from the start of the text and not of the file.
         let text = text.split(" at line ").next().unwrap_or_default();
         let problem = format!("it is no JSON (column {}): {text}", error.column());
         place.error("", problem, "restore the file, or write it anew with its own program")
@@ -86,13 +87,14 @@ fn place(error: &FormatError) -> String {
     text + ": "
 }
 
-/// The beginning of a text that may be long.
+/// The first characters of a text that may be long, on one line.
 pub(crate) struct Short<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MAX_SHOWN: usize = 60;
         let line: String =
+            // Control characters of a record would break the error out of its line.
             self.0.chars().take(MAX_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
         write!(f, "{line}{}", if self.0.chars().nth(MAX_SHOWN).is_some() { "…" } else { "" })
     }

@@ -1,4 +1,7 @@
-//! What a file that is written over says already: what did not change stays as it is there, in whatever words.
+//! The document that an export writes over. Unchanged parts keep the spelling that they have in it.
+//!
+//! Three versions of a record meet here: `raw` is the record in the file, `said` is the export of the task as it was read, and `now` is
+//! the export of the task as it is. Only the difference between `said` and `now` is applied to `raw`.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +11,12 @@ use taskpawl_model::{Map, Task, TaskId};
 use crate::files::Files;
 use crate::format::Reading;
 
-/// Files that are written over, with what was read of them.
+/// Files that are written over, with the tasks that were read from them.
 pub(crate) struct ExistingDocument<'r> {
     pub(crate) files: &'r Files,
-    /// The tasks in them, in their order.
+    /// The tasks in the files, in file order.
     pub(crate) tasks: &'r [Task],
-    /// What they are called there.
+    /// The ids that the files give the tasks, in the same order.
     pub(crate) names: &'r [String],
     places: BTreeMap<&'r TaskId, usize>,
 }
@@ -24,17 +27,17 @@ impl<'r> ExistingDocument<'r> {
         Self { files, tasks: &reading.tasks, names: &reading.names, places: places.collect() }
     }
 
-    /// Returns a task as it is there.
+    /// Returns the task as it was read from the files.
     pub(crate) fn task(&self, id: &TaskId) -> Option<&'r Task> {
         self.tasks.get(*self.places.get(id)?)
     }
 
-    /// Returns what a task is called there.
+    /// Returns the id that the files give a task.
     pub(crate) fn name(&self, id: &TaskId) -> Option<&'r str> {
         self.names.get(*self.places.get(id)?).map(String::as_str)
     }
 
-    /// Returns tasks in the order that they have there; others follow.
+    /// Returns the tasks in file order. Tasks that are not in the files follow, in the order given.
     pub(crate) fn in_order<'t>(&self, tasks: &'t [Task]) -> Vec<&'t Task> {
         let mut sorted: Vec<&Task> = tasks.iter().collect();
         sorted.sort_by_key(|task| self.places.get(&task.id).copied().unwrap_or(usize::MAX));
@@ -42,23 +45,23 @@ impl<'r> ExistingDocument<'r> {
     }
 }
 
-/// What fields of a record are besides values of their own.
+/// Fields of a format that [`over`] must not compare as plain values.
 #[derive(Default)]
 pub(crate) struct Kinds {
-    /// When it was made: nothing that is done here changes that.
+    /// The time of creation. It is never rewritten: no command changes it.
     pub(crate) made: &'static str,
-    /// When it changed last: of no concern where nothing else did, or where nobody wrote it.
+    /// The time of the last change. It is only written if another field changed, and if the record already has it.
     pub(crate) changed: &'static str,
-    /// When its state became another one: not said where it was not and the state is the same.
+    /// Times of a status change. They are not added to a record without them as long as its status is the same.
     pub(crate) of_state: &'static [&'static str],
-    /// Links to others, whose order says nothing.
+    /// Links to other records. Their order has no meaning.
     pub(crate) links: &'static [&'static str],
-    /// What a new record says once more in another field: not said where it was not.
+    /// Fields that repeat another field in new records. They are not added to a record without them.
     pub(crate) repeats: &'static [&'static str],
 }
 
 impl Kinds {
-    /// Returns whether a field says the same.
+    /// Returns true if both values of a field mean the same.
     pub(crate) fn is_same(&self, field: &str, said: Option<&Value>, now: Option<&Value>) -> bool {
         said == now || (self.links.contains(&field) && is_same_set(said, now))
     }
@@ -77,16 +80,17 @@ fn is_same_set(one: Option<&Value>, other: Option<&Value>) -> bool {
     one.len() == other.len() && one.iter().all(|link| other.contains(link))
 }
 
-/// Returns a record as it is to be: `raw` as it stands there, but for what would be written for it `now` in another way than for
-/// what was read of it, which is what it `said`.
+/// Returns `raw` with the fields changed that differ between `said` and `now`. All other fields keep their value and spelling.
 pub(crate) fn over(raw: &Map, said: &Map, now: &Map, kinds: &Kinds) -> Map {
     let mut out = raw.clone();
     let differs = |field: &&String| !kinds.is_same(field, said.get(*field), now.get(*field));
     let new = now.keys().filter(|field| !said.contains_key(*field));
     let fields: Vec<&String> = said.keys().chain(new).filter(differs).collect();
     let is_same_state = said.get("status") == now.get("status");
+    // Not every record has these times. Without a change of status, adding one would be a change of its own.
     let is_unsaid_time =
         |field: &str| kinds.of_state.contains(&field) && is_same_state && !raw.contains_key(field);
+    // The times of a status change count here, so that a changed `started_at` also updates the time of the last change.
     let is_changed = fields.iter().any(|field| {
         !kinds.is_time(field) || (kinds.of_state.contains(&field.as_str()) && !is_unsaid_time(field))
     });
@@ -111,12 +115,13 @@ pub(crate) fn over(raw: &Map, said: &Map, now: &Map, kinds: &Kinds) -> Map {
     out
 }
 
-/// As [`over`], for any value: parts of it that say the same stay as they stand there.
+/// Applies [`over`] to any value: parts that are equal in `said` and `now` keep their spelling in `raw`.
 fn value_over(before: Option<(&Value, &Value)>, now: &Value) -> Value {
     match (before, now) {
         (Some((Value::Object(raw), Value::Object(said))), Value::Object(now)) => {
             Value::Object(over(raw, said, now, &Kinds::default()))
         }
+        // `list_over` uses an index of `said` for `raw`, which needs equal lengths.
         (Some((Value::Array(raw), Value::Array(said))), Value::Array(now)) if raw.len() == said.len() => {
             list_over(raw, said, now)
         }
@@ -124,7 +129,7 @@ fn value_over(before: Option<(&Value, &Value)>, now: &Value) -> Value {
     }
 }
 
-/// An item of a list is the one that said the same, or the one with its id.
+/// Rewrites a list. A new element is paired with an equal one of `said`, or else with the one that has the same id.
 fn list_over(raw: &[Value], said: &[Value], now: &[Value]) -> Value {
     let mut left: Vec<usize> = (0..said.len()).collect();
     let mut item = |now: &Value| {
@@ -142,10 +147,12 @@ fn part_over(raw: &Value, said: &Value, now: &Value) -> Value {
     if said == now { raw.clone() } else { value_over(Some((raw, said)), now) }
 }
 
-/// Returns links as they are spelled before, and in that order; new ones follow. `name` says what one of before leads to.
+/// Returns links with the spelling and the order that they have in `before`; new links follow. `name` returns the id that a link of
+/// `before` leads to.
 pub(crate) fn as_spelled(before: Option<&Value>, now: &Value, name: impl Fn(&Value) -> String) -> Value {
     let mut left = items(Some(now)).to_vec();
     let mut links = Vec::new();
+    // A link that the file repeats in two spellings stays in both: the second finds its id in `known`.
     let mut known: Vec<Value> = Vec::new();
     for link in items(before) {
         let is_same = |other: &Value| other == link || text_of(other) == name(link);

@@ -1,34 +1,34 @@
-//! The files that a format consists of, by their names.
+//! The files of a format, by name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What some editors put before a text: it says nothing of it, and stays.
+/// The byte order mark that some editors put at the start of a text. It is no content, but is written back.
 const MARK: char = '\u{feff}';
 
-/// Texts by the names of their files; a name has `/` between folders, and a single file has its own name.
+/// The texts of files, by name. Folders in a name are separated by `/`; the name of a single file has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files(BTreeMap<String, String>);
 
 impl Files {
-    /// Returns one file.
+    /// Returns a set with one file.
     pub fn single(name: impl Into<String>, text: impl Into<String>) -> Self {
         let mut files = Self::default();
         files.insert(name, text);
         files
     }
 
-    /// Adds a file, or takes the place of the one of that name.
+    /// Adds a file, or replaces the one with the same name.
     pub fn insert(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.0.insert(name.into(), text.into());
     }
 
-    /// Takes a file out.
+    /// Removes a file.
     pub(crate) fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// Returns the files without marks of the order of bytes.
+    /// Returns the files without byte order marks.
     pub(crate) fn unmarked(&self) -> Cow<'_, Self> {
         if !self.0.values().any(|text| text.starts_with(MARK)) {
             return Cow::Borrowed(self);
@@ -37,7 +37,7 @@ impl Files {
         Cow::Owned(Self(self.0.iter().map(|(name, text)| (name.clone(), bare(text))).collect()))
     }
 
-    /// Puts the marks back that files of these names had.
+    /// Restores the byte order marks that the files of the same names had.
     pub(crate) fn marked_as(mut self, before: &Self) -> Self {
         for (name, text) in &mut self.0 {
             if before.get(name).is_some_and(|before| before.starts_with(MARK)) {
@@ -52,12 +52,12 @@ impl Files {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns names and texts, by name.
+    /// Iterates over names and texts, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
-    /// Returns the first file: that of a format of one file.
+    /// Returns the first file, which is the only one for formats of a single file. Both parts are empty if there is none.
     pub(crate) fn first(&self) -> (&str, &str) {
         self.iter().next().unwrap_or(("", ""))
     }

@@ -1,4 +1,4 @@
-//! The formats by name, how one is recognised, and the way in and out of each.
+//! The formats: their names, their detection, and the entry points for reading and writing.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use crate::existing_document::ExistingDocument;
 use crate::files::Files;
 use crate::{backlog, beads, claude, markdown, taskmaster, tasks, taskwarrior};
 
-/// A format.
+/// A format of task files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// Issues of beads: one JSON object in each line.
+    /// Issues of beads: one JSON object per line.
     Beads,
     /// `tasks.json` of Task Master.
     Taskmaster,
-    /// Task files of Claude: a folder with one JSON file for each task; or one file with a list of to-dos.
+    /// Task files of Claude: a folder with one JSON file per task, or a single file with a list of to-dos.
     Claude,
-    /// What `task export` of Taskwarrior prints.
+    /// The output of Taskwarrior's `task export`.
     Taskwarrior,
     /// A folder of Backlog.md.
     Backlog,
@@ -40,7 +40,7 @@ impl Format {
         Self::Tasks,
     ];
 
-    /// Returns its name, which is also that of its member in `metadata`.
+    /// Returns the format's name, which is also the name of its member in `metadata`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Beads => "beads",
@@ -53,17 +53,17 @@ impl Format {
         }
     }
 
-    /// Returns the format of this name.
+    /// Returns the format with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| format.name() == name)
     }
 
-    /// Returns the format whose name is nearest to what was written.
+    /// Returns the format with the most similar name, for suggestions.
     pub fn nearest(name: &str) -> Option<Self> {
         taskpawl_text::nearest(name, Self::ALL.iter().map(|format| format.name())).and_then(Self::from_name)
     }
 
-    /// Returns where a project keeps it, where there is such a place.
+    /// Returns the path at which a project keeps the format, relative to its root; `None` for formats without a usual path.
     pub fn usual_path(self) -> Option<&'static str> {
         match self {
             Self::Beads => Some(".beads/issues.jsonl"),
@@ -73,12 +73,12 @@ impl Format {
         }
     }
 
-    /// Returns whether it is a folder of files; that of Claude may also be one file.
+    /// Returns true if the format is a folder of files. That of Claude may also be a single file.
     pub fn is_folder(self) -> bool {
         matches!(self, Self::Backlog | Self::Claude)
     }
 
-    /// Returns whether a file of a folder belongs to it, by its name within the folder.
+    /// Returns true if a file belongs to a folder of this format. `name` is relative to the folder.
     pub fn takes(self, name: &str) -> bool {
         let is_hidden = name.split('/').any(|part| part.starts_with('.'));
         match self {
@@ -93,41 +93,41 @@ pub(crate) fn has_extension(name: &str, wanted: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case(wanted))
 }
 
-/// How files are read.
+/// Options of reading.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What stands before every id, with a `.`.
+    /// A prefix for every id, separated from it by `.`.
     pub prefix: Option<String>,
-    /// The time of tasks that say none.
+    /// The creation time of tasks for which the file has none.
     pub now: Timestamp,
 }
 
 impl Options {
-    /// Returns the options without anything but the time.
+    /// Returns options with a time and no prefix.
     pub fn at(now: Timestamp) -> Self {
         Self { prefix: None, now }
     }
 }
 
-/// What was read.
+/// The tasks of some files.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// The tasks.
+    /// The tasks, in file order.
     pub tasks: Vec<Task>,
-    /// What the files call the tasks, one for each.
+    /// The ids that the files give the tasks, in the order of `tasks`.
     pub names: Vec<String>,
-    /// What the format says of a task, by the names of fields of a task.
+    /// The fields that the format can express, by their names in a task; `metadata.<format>` is among them.
     pub fields: Vec<String>,
-    /// What could not be taken over.
+    /// The parts of the files that were not imported.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Something that one side has and the other does not.
+/// A part that was not imported or not exported, because the other side cannot express it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The record or the task, with the field.
+    /// The record or the task, and the field.
     pub what: String,
-    /// Why.
+    /// The reason, as a fragment.
     pub why: String,
 }
 
@@ -137,19 +137,19 @@ impl LeftOut {
     }
 }
 
-/// What was written.
+/// The result of an export.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
-    /// The files; those of a folder that did not change are among them.
+    /// The files. Unchanged ones of a folder are included.
     pub files: Files,
-    /// What the format has no place for.
+    /// The parts of the tasks that the format cannot express.
     pub left_out: Vec<LeftOut>,
 }
 
 /// Reads files of a format.
 ///
 /// # Errors
-/// Something in them is not of the format: then nothing is read.
+/// Returns the first part of the files that does not follow the format. Nothing is imported then.
 pub fn read(format: Format, files: &Files, options: &Options) -> Result<Reading, FormatError> {
     let bare = files.unmarked();
     let files = bare.as_ref();
@@ -164,17 +164,18 @@ pub fn read(format: Format, files: &Files, options: &Options) -> Result<Reading,
     }
 }
 
-/// Writes tasks as files of a format. What `before` has beside its tasks stays; a task above or before another one has to be among
-/// the tasks, else the link is left out.
+/// Writes tasks as files of a format, over the files of `before`. Other content of those files is preserved. A link to a task that is not
+/// in `tasks` is reported as left out.
 pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written {
     let none = Files::default();
     let before = before.unwrap_or(&none);
+    // Files that cannot be read count as files without tasks.
     let reading = read(format, before, &Options::at(Timestamp::default())).unwrap_or_default();
     write_over(format, tasks, before, &reading)
 }
 
-/// As [`write`](fn@write), over files that were read already: with the prefix that the tasks have. What did not change since they said it
-/// stays there as it is, in its order and its words.
+/// Writes over files that were read already; the reading must have the prefix of the tasks. Otherwise it works like [`write`](fn@write).
+/// Unchanged records keep their text and their order.
 pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Reading) -> Written {
     let bare = before.unmarked();
     let document = ExistingDocument::of(&bare, reading);
@@ -190,8 +191,8 @@ pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Read
     Written { files: written.files.marked_as(before), ..written }
 }
 
-/// Takes tasks out of files that were read: their lines, with what is set in below them, or their files. Other formats have nothing
-/// of a task beside its record, and are written without it. Returns what is left with the reading to [write over it](write_over).
+/// Removes tasks from files that were read: their lines with everything indented below them, or their files. In the other formats a
+/// task is only its record, which the next export leaves out. Returns the remaining files and the reading to [write over](write_over).
 pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<TaskId>) -> (Files, Reading) {
     let bare = files.unmarked();
     let (before, files) = (files, bare.as_ref());
@@ -200,7 +201,7 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
     let left = match format {
         Format::Markdown => {
             let is_out: Vec<bool> = reading.tasks.iter().map(|task| ids.contains(&task.id)).collect();
-            // An item is known by its place among those of the same text, so that what is out may not count.
+            // An item is identified by its position among items with the same text, so removed items must leave the reading, too.
             let is_left = |(task, _): &(&Task, &String)| !ids.contains(&task.id);
             (read.tasks, read.names) =
                 tasks.filter(is_left).map(|(task, name)| (task.clone(), name.clone())).unzip();
@@ -221,10 +222,10 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
     (left.marked_as(before), read)
 }
 
-/// Says whether a text is one of a format.
+/// A format, and the function that recognises its text.
 type Check = (Format, fn(&str) -> bool);
 
-/// Returns the format of files, where there is no doubt.
+/// Returns the format of files, or `None` if none matches or several do.
 pub fn detect(files: &Files) -> Option<Format> {
     let bare = files.unmarked();
     let files = bare.as_ref();
@@ -233,6 +234,7 @@ pub fn detect(files: &Files) -> Option<Format> {
     if files.iter().any(|(name, _)| name.starts_with("tasks/") || name == "config.yml") {
         return Some(Format::Backlog);
     }
+    // Formats of several files are Backlog.md and Claude; with Backlog.md excluded, each file must be a task of Claude.
     if !is_one {
         let all_json = files.iter().all(|(name, text)| has_extension(name, "json") && claude::is_task(text));
         return all_json.then_some(Format::Claude);

@@ -1,4 +1,4 @@
-//! The head of a Markdown file: YAML between two lines of `---`.
+//! The front matter of a Markdown file: YAML between two lines of `---`.
 
 use serde_json::Value;
 use taskpawl_model::{Map, PlanProblem, yaml_value};
@@ -7,10 +7,10 @@ use crate::error::Position;
 use crate::record::Read;
 use crate::unsupported::is_empty;
 
-/// How deep a head may be nested.
+/// The maximum nesting depth of the front matter.
 const MAX_DEPTH: usize = 16;
 
-/// Returns the head and what follows it; `None` where there is no head.
+/// Returns the front matter and the text after it; `None` without front matter.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"))?;
     let mut at = 0;
@@ -23,7 +23,7 @@ pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Reads YAML that is an object; `first` is the line that it begins at. `@` may begin a word, as people write it.
+/// Parses YAML that must be an object. `first` is its first line in the file. A value may begin with `@`, as in names.
 pub(crate) fn parse(text: &str, place: &Position, first: u32) -> Read<Map> {
     let at_line =
         |line: u32| Position { line: Some(first.saturating_add(line.saturating_sub(1))), ..place.clone() };
@@ -41,7 +41,7 @@ pub(crate) fn parse(text: &str, place: &Position, first: u32) -> Read<Map> {
     }
 }
 
-/// YAML keeps `@` at the beginning of a word for itself; people write names so.
+/// Quotes values that begin with `@`. YAML reserves that character, but Backlog.md files contain unquoted names such as `@anna`.
 fn with_quoted_names(text: &str) -> String {
     let quoted = |word: &str| format!("'{}'", word.replace('\'', "''"));
     let line = |line: &str| {
@@ -54,6 +54,7 @@ fn with_quoted_names(text: &str) -> String {
             return format!("{before}{}", quoted(after.trim_end()));
         }
         match (before.split_once(": ["), line.trim_end().strip_suffix(']')) {
+            // A list with quotes stays as it is: a quoted item may contain a comma, which the split below would cut.
             (Some((name, _)), Some(whole)) if is_name(name) && !line.contains(['"', '\'']) => {
                 let items = whole.split_once(": [").map_or("", |(_, items)| items);
                 let items: Vec<String> = items
@@ -70,8 +71,9 @@ fn with_quoted_names(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns a head with other values: entries that say the same keep their lines where they stood, with comments and all; what is new
-/// follows, as far as it says something, in the order of `order`. `None` where the lines do not show what is in the head.
+/// Returns the front matter with the values of `head`. Entries with an equal value keep their lines and comments. New entries that are
+/// not empty follow, in the order of `order`. Returns `None` if the
+/// entries cannot be edited line by line.
 pub(crate) fn over(before: &str, head: &Map, order: &[&str]) -> Option<String> {
     let old = parse(before, &Position::default(), 1).ok()?;
     let (entries, end) = entries(before)?;
@@ -92,13 +94,15 @@ pub(crate) fn over(before: &str, head: &Map, order: &[&str]) -> Option<String> {
     let new = known.chain(others).filter(|(_, value)| !is_empty(value));
     out.extend(new.map(|(name, value)| entry(name, value)));
     out.push_str(end);
+    // Lines can depend on each other, for example through YAML anchors. So the result is parsed again and compared.
     let now = parse(&out, &Position::default(), 1).ok()?;
     let says =
         |name: &String| means(now.get(name).unwrap_or(&Value::Null), head.get(name).unwrap_or(&Value::Null));
     now.keys().chain(head.keys()).all(says).then_some(out)
 }
 
-/// Returns whether a value is read as one that is to be written.
+/// Returns true if the parsed value `was` means the same as `now`. YAML parses unquoted words as numbers or booleans, and a single value
+/// may stand for a list of one.
 fn means(was: &Value, now: &Value) -> bool {
     match (was, now) {
         (Value::Array(was), Value::Array(now)) => {
@@ -111,7 +115,7 @@ fn means(was: &Value, now: &Value) -> bool {
     }
 }
 
-/// The lines of one entry of a head.
+/// The lines of one entry.
 struct Entry<'t> {
     /// Comments and empty lines before it.
     lead: &'t str,
@@ -119,10 +123,10 @@ struct Entry<'t> {
     lines: &'t str,
 }
 
-/// Parts a head at its entries, with what stands behind the last one; `None` where names are not simple words.
+/// Splits front matter into its entries and the rest after the last one; `None` if a name is not a plain word.
 fn entries(text: &str) -> Option<(Vec<Entry<'_>>, &str)> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
-    // Where the open entry begins, and where the lines begin that may belong to the next one.
+    // `begin` is the start of the open entry. `lead` is the start of comments and empty lines that may belong to the next entry.
     let (mut begin, mut lead, mut at) = (0, 0, 0);
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -130,6 +134,7 @@ fn entries(text: &str) -> Option<(Vec<Entry<'_>>, &str)> {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
+        // A comment inside a value belongs to that value: an indented line moves `lead` past it.
         if line.starts_with([' ', '\t', '-']) {
             lead = at;
             continue;
@@ -151,10 +156,10 @@ fn entries(text: &str) -> Option<(Vec<Entry<'_>>, &str)> {
     Some((entries, &text[lead..]))
 }
 
-/// How long a name may be that is followed by its value without more ado; YAML reads at most 1,024 characters of one.
+/// The longest name that is written as `name: value`, in characters. YAML reads at most 1,024 characters of such a name.
 const MAX_NAME_CHARS: usize = 1_000;
 
-/// Returns the lines of one entry of a head.
+/// Returns the lines of one entry.
 pub(crate) fn entry(name: &str, value: &Value) -> String {
     let name = named(scalar(&Value::String(name.to_owned())));
     match value {
@@ -171,12 +176,12 @@ pub(crate) fn entry(name: &str, value: &Value) -> String {
     }
 }
 
-/// Returns a name with what stands between it and its value.
+/// Returns a name with its separator. A long name needs YAML's explicit key, `? name`.
 fn named(name: String) -> String {
     if name.chars().count() > MAX_NAME_CHARS { format!("? {name}\n:") } else { name + ":" }
 }
 
-/// Returns a list or an object in one line: as JSON, but for long names.
+/// Returns a list or an object on one line. It is JSON, which YAML includes, except for long names.
 fn flow(value: &Value) -> String {
     let field = |(name, value): (&String, &Value)| {
         let name = Value::String(name.clone()).to_string();
@@ -194,6 +199,7 @@ fn scalar(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '_' | '/' | '-' | '(' | ')' | '+');
     let begins = text.chars().next().is_some_and(char::is_alphabetic);
+    // YAML 1.1 reads these words as booleans or null, and other programs still do.
     let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_plain = begins
         && text.chars().all(is_word)
@@ -205,6 +211,7 @@ fn scalar(value: &Value) -> String {
         .chars()
         .any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{85}' | '\u{feff}'))
     {
+        // Single quotes cannot escape line breaks and control characters.
         escaped(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))

@@ -1,13 +1,13 @@
-//! Ids of other programs as ids of tasks.
+//! Converts ids of other programs to task ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{MAX_ID_BYTES, TaskId, check_id};
 
-/// How long an id is that is made from a text.
+/// The maximum length of an id that is made from a text, without the number that tells equal ones apart.
 const NAME_CHARS: usize = 48;
 
-/// The ids of one reading: those of the other program by those of tasks, each once.
+/// The ids of one import: task ids by the ids of the other program. Both are unique.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     prefix: Option<String>,
@@ -20,8 +20,8 @@ impl Ids {
         Self { prefix: prefix.cloned(), ..Self::default() }
     }
 
-    /// Gives a record of the other program its id: `known` where it was written by us, else its own as far as that can be.
-    /// `None` where the record is there twice.
+    /// Assigns a task id to a record. `known` is the id that an export wrote into the record and is preferred if it is valid and free.
+    /// Returns `None` if the record's own id occurs twice.
     pub(crate) fn add(&mut self, theirs: &str, known: Option<&str>) -> Option<TaskId> {
         if self.own_fields.contains_key(theirs) {
             return None;
@@ -36,12 +36,12 @@ impl Ids {
         Some(id)
     }
 
-    /// Returns whether a record could have an id.
+    /// Returns true if the id is valid and not yet assigned.
     pub(crate) fn is_free(&self, id: &str) -> bool {
         check_id(id).is_ok() && !self.taken.contains(id)
     }
 
-    /// Returns the id of a record that was added.
+    /// Returns the task id of a record that was added.
     pub(crate) fn get(&self, theirs: &str) -> Option<&TaskId> {
         self.own_fields.get(theirs)
     }
@@ -52,31 +52,33 @@ impl Ids {
         if !self.taken.contains(&id) {
             return id;
         }
-        // Two that differ only in what an id cannot have.
+        // Another record has this id already. NUL is invalid in an id, so that `fitting`
+        // appends a hash, which the number changes.
         let marked = |number: u32| TaskId::from(fitting(&format!("{prefix}{theirs}\u{0}{number}")));
         (1..=u32::MAX).map(marked).find(|id| !self.taken.contains(id)).expect("BUG: numbers do not end")
     }
 }
 
-/// Returns the text itself where it is an id; else what is left of it, with a mark by which it stays one of its own.
+/// Returns the text if it is a valid id. Otherwise replaces invalid characters and appends a hash, so that it stays distinct.
 fn fitting(text: &str) -> String {
     if check_id(text).is_ok() {
         return text.to_owned();
     }
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    // Nine bytes are left for `-` and the hash of eight hexadecimal digits.
     let room = MAX_ID_BYTES - 9;
     let kept: String = text.chars().map(|c| if is_kept(c) { c } else { '-' }).take(room).collect();
     let mark = hash(text) & 0xffff_ffff;
     if kept.is_empty() { format!("{mark:08x}") } else { format!("{kept}-{mark:08x}") }
 }
 
-/// FNV-1a: the same on every machine and in every version.
+/// Computes FNV-1a. Unlike `DefaultHasher` it is the same on every machine and in every version, so that ids are stable.
 pub(crate) fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Returns the text in lower case with `-` for everything that is no letter or digit, at most `most` long.
+/// Returns the text in lower case, with `-` for each sequence of other characters than ASCII letters and digits; at most `most` bytes long.
 pub(crate) fn slug(text: &str, most: usize) -> String {
     let mut slug = String::new();
     for c in text.chars() {
@@ -92,7 +94,7 @@ pub(crate) fn slug(text: &str, most: usize) -> String {
     slug.trim_matches('-').to_owned()
 }
 
-/// Returns what is called by its text alone: that as an id, numbered where others have the same.
+/// Returns an id for an item that has no id in its file: a slug of its text, numbered if the same slug occurred before.
 pub(crate) fn name_of(text: &str, names: &mut BTreeSet<String>) -> String {
     let slug = slug(text, NAME_CHARS);
     let slug = if slug.is_empty() { "item".to_owned() } else { slug };

@@ -34,7 +34,7 @@ pub struct SyntaxError {
 pub struct Document<'t> {
     text: &'t str,
     style: Style,
-    /// Comments are among them.
+    /// All tokens and comments, in text order. The binary searches below rely on that order.
     tokens: Vec<TokenAndRange<'t>>,
     root: Option<ast::Value<'t>>,
 }
@@ -97,18 +97,18 @@ impl<'t> Document<'t> {
         Ok(Self { text, style: Style::of(text), tokens, root: parsed.value })
     }
 
-    /// Returns the document with another style for what is inserted.
+    /// Returns the document with another style for inserted parts.
     #[must_use]
     pub fn with_style(self, style: Style) -> Self {
         Self { style, ..self }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// The outermost value; `None` in a text of comments alone.
+    /// Returns the outermost value; `None` if the text has only comments.
     pub fn root(&self) -> Option<&ast::Value<'t>> {
         self.root.as_ref()
     }
@@ -120,7 +120,7 @@ impl<'t> Document<'t> {
         (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
     }
 
-    /// Returns the text with a value in place of a field's.
+    /// Returns the text with the value of a field replaced.
     pub fn replace(&self, field: &ast::ObjectProp<'_>, value: &Json) -> String {
         let indent = indent_at(self.text, span(field).start);
         splice(self.text, &[(span(&field.value), self.style.print(value, Some(indent)))])
@@ -128,8 +128,8 @@ impl<'t> Document<'t> {
 
     /// Returns the text with a new last element, or a new last field called `name`.
     ///
-    /// Blanks tell new containers from old ones: those that the style prints have some inside, and an empty container is filled
-    /// without. So [`remove`](Self::remove) can restore the text.
+    /// A container printed in the style has blanks inside its brackets; an empty container is filled without any. This difference lets
+    /// [`remove`](Self::remove) restore the text.
     pub fn insert(&self, into: &Container, name: Option<&str>, value: &Json) -> String {
         let print = |indent| match name {
             Some(name) => self.style.field(name, value, indent),
@@ -166,6 +166,7 @@ impl<'t> Document<'t> {
         let earlier = container.children[child - 1].end;
         let comma = self.comma_after(earlier).map_or(earlier, |comma| comma.end);
         let from = before.max(comma);
+        // The last child has no comma, so the child before it loses its own.
         splice(self.text, &[(comma - 1..comma, String::new()), (from..end, String::new())])
     }
 
@@ -186,7 +187,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// Returns a node as a value, without its comments. The last of equal keys counts.
+/// Returns a node as a value, without its comments. Of equal keys the last one counts.
 pub fn to_value(node: &ast::Value<'_>) -> Value {
     match node {
         ast::Value::StringLit(text) => text.value.as_ref().into(),
@@ -202,12 +203,12 @@ pub fn to_value(node: &ast::Value<'_>) -> Value {
     }
 }
 
-/// Returns the bytes that a node takes.
+/// Returns the byte range of a node.
 pub fn span(node: &impl Ranged) -> Range<usize> {
     node.start()..node.end()
 }
 
-/// Returns the text with ranges replaced, which are in order.
+/// Returns the text with ranges replaced. The ranges must be in text order and must not overlap.
 pub fn splice(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let (mut result, mut at) = (String::with_capacity(text.len()), 0);
     for (range, new) in edits {

@@ -1,9 +1,9 @@
 //! Reads and writes the task files that agents and people already have: beads, Task Master, Claude, Taskwarrior, Backlog.md,
 //! Markdown checklists, and `tasks.json`.
 //!
-//! Pure: texts in, tasks out, and back. What a format says of a task is mapped; what it says beyond that stands in
-//! `metadata.<format>` of the task and is given back as it was. A word that means less here than there is kept, too, and given back
-//! as long as it still means the state of the task.
+//! The crate does no I/O: it turns texts into tasks and tasks into texts. Fields that a task can express are mapped. Everything else in
+//! a record is preserved in `metadata.<format>` of the task and written back unchanged. A status word that is more precise than the
+//! task's status is preserved as well, and written back as long as it still fits that status.
 //!
 //! ```
 //! use taskpawl_formats::{Files, Format, Options, read, write};

@@ -1,6 +1,6 @@
-//! The lines of a text, each with what ends it.
+//! Lines of a text, each with its line ending.
 
-/// A line that is written: one that was there keeps its end, and a new one gets the usual one.
+/// A line to write. An existing line keeps its ending; a new one (`None`) gets the usual ending of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line<'t> {
     pub(crate) text: String,
@@ -17,7 +17,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// Returns the lines of a text as [`str::lines`] does, each with its end: that of the last one may be empty.
+/// Returns the lines of a text like [`str::lines`], each with its ending. Only the last ending may be empty.
 pub(crate) fn parts(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split_inclusive('\n').map(|line| {
         let bare = line.strip_suffix('\n').map_or(line, |bare| bare.strip_suffix('\r').unwrap_or(bare));
@@ -25,7 +25,7 @@ pub(crate) fn parts(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns lines as one text. A text whose last line had no end has none again.
+/// Joins lines into a text. If the last line of `before` had no line ending, the last line of the result has none either.
 pub(crate) fn joined(lines: &[Line<'_>], before: &str) -> String {
     let usual = parts(before).map(|(_, end)| end).find(|end| !end.is_empty()).unwrap_or("\n");
     let is_open = !before.is_empty() && !before.ends_with('\n');
@@ -33,13 +33,14 @@ pub(crate) fn joined(lines: &[Line<'_>], before: &str) -> String {
     for (number, line) in lines.iter().enumerate() {
         out.push_str(&line.text);
         if number + 1 < lines.len() || !is_open {
+            // The former last line may have no ending, and is not the last any more: it needs one now.
             out.push_str(line.end.filter(|end| !end.is_empty()).unwrap_or(usual));
         }
     }
     out
 }
 
-/// Returns a text as one line, with single spaces. No other character is dropped: the line is read back as data.
+/// Returns a text as one line with single spaces. Invisible characters stay, because the line is read back as data.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

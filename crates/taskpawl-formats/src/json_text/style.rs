@@ -31,7 +31,7 @@ impl Json {
         Self::Object(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
-    /// Returns the value, whose fields have no order.
+    /// Returns the value. The order of fields is lost.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Plain(value) => value.clone(),
@@ -42,18 +42,18 @@ impl Json {
         }
     }
 
-    /// True for a list without lists and objects in it.
+    /// Returns true for a list that contains no lists and no objects.
     fn is_plain_list(&self) -> bool {
         matches!(self, Self::List(items) if items.iter().all(|item| matches!(item, Self::Plain(_))))
     }
 }
 
-/// Where line breaks and blanks go.
+/// The placement of line breaks and blanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// As `JSON.stringify` and its like print: every list over several lines, no blanks inside of brackets.
+    /// The output of `JSON.stringify` and similar programs: every list on several lines, no blanks inside brackets.
     Machine,
-    /// As people write configuration: lists of plain values on one line, and a blank inside of brackets on one line.
+    /// The usual form of configuration files: lists of plain values on one line, and blanks inside the brackets of other one-line containers.
     Hand,
 }
 
@@ -64,9 +64,9 @@ pub struct Style {
     pub indent: String,
     /// The end of a line.
     pub end: &'static str,
-    /// A space follows colons and commas.
+    /// Whether a space follows colons and commas.
     pub is_spaced: bool,
-    /// The layout of what is printed.
+    /// The layout of inserted parts.
     pub layout: Layout,
 }
 
@@ -82,6 +82,7 @@ impl Style {
         let indents = text.lines().filter(|line| !line.trim().is_empty()).map(|line| indent_at(line, 0));
         let indent = indents.into_iter().find(|indent| !indent.is_empty()).unwrap_or_default().to_owned();
         let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        // `": ` may also occur inside a string. The cost of that is a space in new parts; the JSON stays valid.
         Self { indent, end, is_spaced: text.contains("\": "), layout: Layout::Machine }
     }
 
@@ -100,7 +101,7 @@ impl Style {
         if self.is_spaced { ", " } else { "," }
     }
 
-    /// Returns a value as text: on one line, or over several lines if the indentation of its first one is given.
+    /// Returns a value as text: on one line, or on several lines if `indent`, the indentation of its first line, is given.
     pub fn print(&self, value: &Json, indent: Option<&str>) -> String {
         let is_flat = self.layout == Layout::Hand && value.is_plain_list();
         let indent = indent.filter(|_| !is_flat);
@@ -134,7 +135,7 @@ impl Style {
     }
 }
 
-/// Returns the blanks at the beginning of the line that `at` is in.
+/// Returns the blanks at the start of the line that contains byte `at`.
 pub(crate) fn indent_at(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]

@@ -30,7 +30,7 @@ pub(crate) fn pretty(value: &Value) -> String {
 
 /// An element of a list or a field of an object, as it is written.
 struct Part {
-    /// Its index in the text before.
+    /// Its index in the text before the change; `None` for a new part.
     before: Option<usize>,
     text: String,
 }
@@ -44,7 +44,7 @@ struct Frame {
 }
 
 impl Document<'_> {
-    /// Returns the text for `value` in place of `node`. `is_multiline` is that of the container.
+    /// Returns the text for `value` in place of `node`. `is_multiline` tells whether the container of `node` has several lines.
     fn put(&self, node: &Node<'_>, before: &Value, value: &Value, is_multiline: bool) -> String {
         if before == value {
             return self.text[span(node)].to_owned();
@@ -57,6 +57,7 @@ impl Document<'_> {
                 self.put_list(array, (before, value), is_multiline)
             }
             _ => {
+                // The indentation of the line, not of the node: the node may follow a key on the same line.
                 let indent = indent_at(self.text, span(node).start);
                 self.fresh(value, (is_multiline && !self.style.indent.is_empty()).then_some(indent))
             }
@@ -82,6 +83,7 @@ impl Document<'_> {
                 continue;
             };
             let was = before.get(field.name.as_str()).unwrap_or(&Value::Null);
+            // The text of the key is copied up to its value, so that escapes in it and blanks around the colon stay.
             let key = &self.text[spans[index].start..span(&field.value).start];
             let text = format!("{key}{}", self.put(counts, was, now, frame.is_multiline));
             parts.push(Part { before: Some(index), text });
@@ -132,6 +134,7 @@ impl Document<'_> {
             let gap = index.map(|index| &self.text[spans[index - 1].end..spans[index].start]);
             match gap {
                 Some(gap) if number > 0 => out.push_str(gap),
+                // This part moved to the front: its line break stays, but the comma before it would be a syntax error.
                 Some(gap) if gap.contains('\n') => out.push_str(&gap.replacen(',', "", 1)),
                 _ => out.push_str(if number == 0 { &frame.begin } else { &frame.between }),
             }
@@ -183,6 +186,7 @@ impl Document<'_> {
         };
         let sample = neighbours.find(is_filled);
         let is_multiline = sample.map_or(frame.is_multiline, |node| self.is_multiline(&span(node)));
+        // Without a line break between the parts there is no indentation to copy: the new part goes on the same line.
         let (_, indent) = frame.between.rsplit_once('\n')?;
         (is_multiline && !self.style.indent.is_empty()).then_some(indent)
     }
@@ -192,7 +196,7 @@ impl Document<'_> {
     }
 }
 
-/// Pairs the elements of a new list with those of the list before, each at most once.
+/// Pairs the elements of a new list with those of the previous list, each at most once.
 struct Matches<'v> {
     before: &'v [Value],
     by_identity: BTreeMap<String, usize>,
@@ -206,7 +210,8 @@ impl<'v> Matches<'v> {
         Self { before, by_identity: by_identity.collect(), is_taken: vec![false; before.len()] }
     }
 
-    /// Returns the index of the element with the same identity; without one, of an equal element or of the object at the same index.
+    /// Returns the index of the previous element with the same identity. An element without identity is paired with an equal element, or
+    /// else with the object at the same index.
     fn take(&mut self, index: usize, value: &Value) -> Option<usize> {
         let is_free = |index: &usize| self.is_taken.get(*index) == Some(&false);
         let found = if let Some(identity) = identity(value) {
