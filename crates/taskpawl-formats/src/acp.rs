@@ -1,12 +1,12 @@
-//! Plans of the Agent Client Protocol: what an editor shows of the plan of its agent.
+//! Plans of the Agent Client Protocol: the list of entries that an editor shows for its agent.
 
 use serde_json::{Value, json};
 use taskpawl_model::{Priority, Status, Task};
 
 use crate::states;
 
-/// Returns the entries of a `plan` update, in the order of the tasks. The protocol has three states and three priorities: what is
-/// cancelled or skipped is no longer part of the plan and has no entry, what failed or is blocked is still to be done.
+/// Returns the entries of a `plan` update, in the order of the tasks. The protocol has three statuses and three priorities. Cancelled and
+/// skipped tasks have no entry, as they left the plan; failed and blocked ones are `pending`.
 pub fn entries(tasks: &[Task]) -> Vec<Value> {
     let shown = tasks.iter().filter_map(|task| Some((task, word_of(states::own(task))?)));
     shown
@@ -16,7 +16,7 @@ pub fn entries(tasks: &[Task]) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the update that carries the entries: the `update` of a `session/update` notification.
+/// Returns the update with these entries: the `update` member of a `session/update` notification.
 pub fn plan(tasks: &[Task]) -> Value {
     json!({ "sessionUpdate": "plan", "entries": entries(tasks) })
 }

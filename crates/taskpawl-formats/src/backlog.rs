@@ -1,4 +1,4 @@
-//! A folder of Backlog.md: one Markdown file for each task, with a head and sections.
+//! A folder of Backlog.md: one Markdown file per task, with front matter and sections.
 
 mod body;
 mod write;
@@ -23,7 +23,7 @@ pub(crate) use write::write;
 
 const FORMAT: &str = "backlog";
 
-/// The file with the words for states.
+/// The file with the project's status words.
 const CONFIG: &str = "config.yml";
 
 const FIELDS: &[&str] = &[
@@ -42,7 +42,7 @@ const FIELDS: &[&str] = &[
     "metadata.backlog",
 ];
 
-/// Folders whose files are tasks.
+/// Folders with tasks.
 const TASKS: &[&str] = &["tasks/", "completed/"];
 
 pub(crate) fn takes(name: &str) -> bool {
@@ -52,7 +52,7 @@ pub(crate) fn takes(name: &str) -> bool {
     name == CONFIG || is_inside
 }
 
-/// The words for states that a project has, in its order.
+/// The status words and the id prefix of a project.
 #[derive(Debug, Clone)]
 struct Words {
     all: Vec<String>,
@@ -84,7 +84,7 @@ impl Words {
         Ok(words)
     }
 
-    /// Returns the state that a word stands for; one that nobody knows is somewhere between the first and the last.
+    /// Returns the status for a word. A custom word has the status of its position: the first is `todo`, the last is `done`.
     fn status(&self, word: &str) -> Status {
         let is = |other: &str| word.eq_ignore_ascii_case(other);
         let known: [(&[&str], Status); 5] = [
@@ -103,11 +103,12 @@ impl Words {
             Some(0) => Status::Todo,
             Some(place) if place + 1 == self.all.len() => Status::Done,
             Some(_) => Status::InProgress,
+            // The project does not list the word, so nothing tells if work may start.
             None => Status::Blocked,
         }
     }
 
-    /// Returns the word for a state: its own, or the nearest that the project has.
+    /// Returns the word for a status: the project's own, or else the nearest one.
     fn word(&self, status: Status) -> String {
         let own = self.all.iter().find(|word| self.status(word) == status);
         let last = || self.all.iter().rev().find(|word| self.status(word) == Status::Done);
@@ -143,6 +144,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let theirs = record.id("id")?;
         let (body, own_fields) = body::take_ours(&body);
         let own = own_id(&theirs, options);
+        // An id that an earlier export wrote is preferred, but not if another record took it. The fallback has the prefix, too.
         let known = own_fields.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
         let Some(id) = ids.add(&theirs.to_uppercase(), Some(known)) else {
             let problem = format!("task `{theirs}` is there twice");
@@ -160,12 +162,12 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     Ok(reading)
 }
 
-/// Refuses tasks that depend on one that they are below: that one is done once they are.
+/// Refuses a task that depends on one of its ancestors: the ancestor is only done after the task, so both would wait forever.
 fn refuse_waiting_for_above(tasks: &[Task], places: &[Position]) -> Read<()> {
     let parents: BTreeMap<&TaskId, &TaskId> =
         tasks.iter().filter_map(|task| Some((&task.id, task.parent.as_ref()?))).collect();
     for (task, place) in tasks.iter().zip(places) {
-        // Tasks that are above one another in a circle are refused elsewhere.
+        // Circular parents are refused elsewhere; `take` ends the walk for them.
         let above = std::iter::successors(task.parent.as_ref(), |id| parents.get(id).copied());
         if let Some(on) = above.take(tasks.len()).find(|id| task.dependencies.contains(id)) {
             let problem = format!("it is below `{on}`, which is done only when it is, and waits for it");
@@ -181,7 +183,7 @@ fn own_id(theirs: &str, options: &Options) -> String {
     options.prefix.as_ref().map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
 }
 
-/// Returns the head of a file and what follows it.
+/// Returns the front matter of a file and the text after it.
 fn head(file: &str, text: &str) -> Read<(Record, String)> {
     let place = Position::of(file);
     let Some((head, body)) = front_matter::split(text) else {
@@ -194,6 +196,7 @@ fn head(file: &str, text: &str) -> Read<(Record, String)> {
 
 fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
     let Item { mut record, body, id, own_fields, theirs } = item;
+    // YAML parses an unquoted title such as `2026` or `true` as another type.
     if let Some(title) = record.map.get_mut("title").filter(|title| title.is_number() || title.is_boolean()) {
         *title = json!(title.to_string());
     }
@@ -218,7 +221,7 @@ fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut 
     task.description = body::description(&body);
     task.notes = body::comments(&body, task.created_at);
     keep_if_other(&mut kept, "body", json!(body), &json!(body::of(&task)));
-    // It lists what says by itself that it is below.
+    // Each subtask names its parent itself; this list only repeats that.
     record.map.remove("subtasks");
     kept.extend(record.map);
     keep(&mut task, FORMAT, kept);
@@ -251,7 +254,7 @@ fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, k
     {
         task.priority = priority;
     }
-    // The usual one is not written where it was not before.
+    // The default priority is only written if the file had it.
     let usual = (task.priority != Priority::Medium).then(|| word_for(task.priority));
     keep_if_other(kept, "priority", json!(word), &json!(usual));
     Ok(())
@@ -288,12 +291,12 @@ fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> 
         set_option(task, "dueDate", format_time(at));
     }
     if created.is_none() {
-        // Nobody said when, and nobody has to.
+        // The file has no creation date, and an export does not add one.
         kept.insert("created_date".to_owned(), Value::Null);
     }
     if let Some((at, text)) = record.time("updated_date", minutes)? {
         task.updated_at = at;
-        // It is not written where it says no more than the other.
+        // An export omits this date if it equals the creation date.
         let usual = (at != task.created_at).then(|| to_minutes(at));
         keep_if_other(kept, "updated_date", json!(text), &json!(usual));
     }
@@ -333,7 +336,7 @@ fn read_links(
     Ok(())
 }
 
-/// Returns the ids of files that were written from tasks with ids of their own, by these.
+/// Returns the ids of files whose task has another id here, by task id. Exports write that id into the file.
 fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
     let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
     let id = |(name, text)| {
@@ -341,20 +344,20 @@ fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
         Some((body::take_ours(&body).1.id?, record.id("id").ok()?))
     };
     let mut ids = BTreeMap::new();
-    // The first one has it, as in reading.
+    // The first file with an id keeps it, as in `read`.
     for (own_fields, theirs) in tasks.filter_map(id) {
         ids.entry(own_fields).or_insert(theirs);
     }
     ids
 }
 
-/// Returns the files of tasks with these ids.
+/// Returns the files of the tasks with these ids. Upper and lower case are equal in ids of Backlog.md.
 pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
     let by_id = files_by_id(files);
     ids.iter().filter_map(|id| by_id.get(&id.to_uppercase())).map(|file| (*file).to_owned()).collect()
 }
 
-/// Returns the names of the files of tasks, by the ids that stand in them.
+/// Returns the names of task files by the ids in them, in upper case.
 fn files_by_id(files: &Files) -> BTreeMap<String, &str> {
     let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
     let id = |(name, text)| Some((head(name, text).ok()?.0.id("id").ok()?.to_uppercase(), name));

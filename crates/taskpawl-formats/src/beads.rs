@@ -1,4 +1,4 @@
-//! Issues of beads: `.beads/issues.jsonl`, one JSON object in each line.
+//! Issues of beads: `.beads/issues.jsonl`, one JSON object per line.
 
 mod derived;
 mod write;
@@ -53,10 +53,10 @@ const TIMES: Times = Times {
     print: format_time,
 };
 
-/// What beads counts anew, and what a link says as well.
+/// Fields that beads computes, and one that repeats a link. They are dropped on import.
 const DERIVED: &[&str] = &["dependency_count", "dependent_count", "comment_count", "parent"];
 
-/// Words of a close reason that say that an issue did not end well.
+/// First words of a close reason that stand for another status than `done`. Exports write them.
 const ENDS: &[(&str, Status)] =
     &[("failed", Status::Failed), ("cancelled", Status::Cancelled), ("skipped", Status::Skipped)];
 
@@ -83,6 +83,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let own_fields = own_fields.settle(&id);
         records.push((record, theirs, id, own_fields));
     }
+    // A link may lead to a later line: links are resolved once all ids are assigned.
     for (record, theirs, id, own_fields) in records {
         reading.tasks.push(task(record, &theirs, id, &own_fields, &ids, options, &mut reading.left_out)?);
         reading.names.push(theirs);
@@ -90,7 +91,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     Ok(reading)
 }
 
-/// Returns the lines that say something, from 1.
+/// Returns the lines that are not empty, with their numbers from 1.
 fn lines(file: &str, text: &str) -> Read<Vec<(u32, Position, Value)>> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -104,7 +105,7 @@ fn lines(file: &str, text: &str) -> Read<Vec<(u32, Position, Value)>> {
     Ok(found)
 }
 
-/// Returns the record of an issue; `None` for what is none.
+/// Returns the record of an issue; `None` for other records and deleted issues.
 fn issue(value: Value, place: Position, left_out: &mut Vec<LeftOut>) -> Read<Option<Record>> {
     let mut record = Record::new(value, place)?;
     if record.map.contains_key("_schema") {
@@ -179,7 +180,7 @@ fn read_texts(record: &mut Record, task: &mut Task) -> Read<()> {
     match record.map.remove("estimated_minutes").filter(|value| !value.is_null()) {
         None => {}
         Some(value) => match value.as_u64().filter(|minutes| *minutes < 1 << 32) {
-            // Nothing takes no time: it is no estimate.
+            // 0 minutes are no estimate; a task has no estimate of 0.
             Some(0) => {}
             Some(minutes) => {
                 let period = Period(std::time::Duration::from_secs(60 * minutes));
@@ -196,6 +197,7 @@ fn read_priority(record: &mut Record, task: &mut Task, own_fields: &OwnFields, k
     let number = value.as_u64().filter(|number| *number <= 4);
     let Some(number) = number else { return Err(record.wrong("priority", "a number from 0 to 4", &value)) };
     task.priority = priority_of(number);
+    // Own fields only count while the word in the file still fits them: otherwise beads changed it after the export.
     if let Some(priority) = own_fields.priority.filter(|priority| number_of(*priority) == number) {
         task.priority = priority;
     }
@@ -235,7 +237,7 @@ fn read_status(
         status = own;
     }
     if let Some(until) = deferred(&record.map).filter(|until| status == Status::Todo && *until > now) {
-        // It is no work that is ready.
+        // A deferred issue must not start yet.
         (status, why) = (Status::Blocked, Some(states::put_off(until, FORMAT)));
     }
     if status == Status::Blocked && why.is_none() && word != "blocked" {
@@ -254,12 +256,12 @@ fn read_status(
     Ok(())
 }
 
-/// Returns the time until which an issue is put off.
+/// Returns the time until which an issue is deferred.
 fn deferred(record: &Map) -> Option<Timestamp> {
     record.get("defer_until")?.as_str().and_then(rfc3339)
 }
 
-/// Returns the state that words of beads stand for. What is put aside is no work that is ready.
+/// Returns the status for a word of beads. Unknown words are blocked, so that a custom status never counts as ready.
 fn status_of(word: &str, reason: Option<&str>) -> (Status, Option<String>) {
     match word {
         "open" => (Status::Todo, None),
@@ -292,7 +294,7 @@ fn close_reason(status: Status, error: Option<&str>) -> Option<String> {
     Some(error.map_or_else(|| (*word).to_owned(), |error| format!("{word}: {error}")))
 }
 
-/// Which links of beads are which of ours; the others are kept.
+/// Link types of beads with the task's link names. Links of other types are preserved only.
 const LINKS: &[(&str, &str)] = &[
     ("relates-to", "relatesTo"),
     ("related", "relatesTo"),
@@ -310,6 +312,7 @@ fn read_links(
     let mut raw = Vec::new();
     let mut links: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for mut link in record.objects("dependencies")? {
+        // Every link is preserved whole: it has members that a task cannot express, such as its time of creation.
         raw.push(Value::Object(link.map.clone()));
         let on = link.text("depends_on_id")?.unwrap_or_default();
         let kind = link.text("type")?.unwrap_or_else(|| "blocks".to_owned());
@@ -335,7 +338,7 @@ fn read_links(
         }
     }
     if task.parent.as_ref().is_some_and(|parent| task.dependencies.contains(parent)) {
-        // Below it, it comes before its end by itself.
+        // A subtask cannot depend on its parent: the parent waits for it.
         task.dependencies.retain(|on| Some(on) != task.parent.as_ref());
     }
     if !links.is_empty() {

@@ -1,4 +1,4 @@
-//! Task files of Claude: `~/.claude/tasks/<list>/<id>.json`, one for each task; and its older lists of to-dos, one file each.
+//! Task files of Claude: `~/.claude/tasks/<list>/<id>.json`, one per task. Older to-do lists are one file each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,15 +21,15 @@ const FORMAT: &str = "claude";
 
 const FIELDS: &[&str] = &["name", "description", "status", "assignee", "dependencies", "metadata.claude"];
 
-/// What a task file has beside what is kept of it.
+/// Fields of a task file with a meaning of their own. Others are preserved.
 const TASK_FIELDS: &[&str] = &["id", "subject", "description", "status", "owner", "blocks", "blockedBy"];
 
-/// Where fields of a to-do are kept that have the names of those of tasks.
+/// The member of the preserved fields for those fields of a to-do that would have a meaning in a task file.
 const TODO: &str = "todo";
 
 const TODO_FIELDS: &[&str] = &["name", "status", "metadata.claude"];
 
-/// Returns whether a file is one task.
+/// Returns true if the text is a task file.
 pub(crate) fn is_task(text: &str) -> bool {
     let Ok(Value::Object(map)) = serde_json::from_str(text) else { return false };
     map.contains_key("subject") && map.contains_key("status") && map.contains_key("id")
@@ -87,7 +87,7 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
         reading.names.push(item.theirs.clone());
         reading.tasks.push(task(item, &ids, options, &mut blocks, &mut reading.left_out)?);
     }
-    // Either side may say it.
+    // A dependency may stand in `blockedBy` of one task or in `blocks` of the other.
     for (on, theirs) in blocks {
         let task = ids.get(&theirs).and_then(|id| reading.tasks.iter_mut().find(|task| task.id == *id));
         if let Some(task) = task.filter(|task| !task.dependencies.contains(&on)) {
@@ -138,7 +138,7 @@ fn task(
     Ok(task)
 }
 
-/// Parts ids into those of tasks that are there and others.
+/// Splits ids into those of tasks that were read and the rest.
 fn present(list: Vec<String>, ids: &Ids) -> (Vec<String>, Vec<String>) {
     list.into_iter().partition(|id| ids.get(id).is_some())
 }
@@ -179,7 +179,7 @@ fn word_of(status: Status) -> &'static str {
     }
 }
 
-/// Returns the state that the word for one is read as.
+/// Returns the status that an export followed by an import leaves: Claude has fewer statuses.
 fn plain(status: Status) -> Status {
     status_of(word_of(status)).unwrap_or(Status::Todo)
 }
@@ -199,7 +199,7 @@ fn read_todos(list: Vec<Value>, place: &Position, options: &Options) -> Read<Rea
         read_status(&mut record, &mut task, &own_fields, &mut kept)?;
         read_form(&mut record, &mut task, &mut kept)?;
         record.map = apart(record.map);
-        // As a file of its own it has to be read again.
+        // Checked after `apart`, which may add a level: a task file with these fields must be readable again.
         record.check_depth()?;
         kept.extend(record.map);
         keep(&mut task, FORMAT, kept);
@@ -248,7 +248,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Returns the records of tasks, which also say what waits for each.
+/// Returns the records of tasks. Each lists its dependents in `blocks`, too.
 fn records<'t>(
     tasks: &[&'t Task],
     theirs: &BTreeMap<&TaskId, String>,
@@ -267,26 +267,26 @@ fn records<'t>(
     tasks.iter().map(record).collect()
 }
 
-/// Returns what is written for tasks as they are read.
+/// Returns the records of the tasks as they were read, to compare with the new ones.
 fn records_of_before<'t>(tasks: &[&'t Task], document: &ExistingDocument<'_>) -> BTreeMap<&'t TaskId, Map> {
     let name = |task: &&'t Task| Some((&task.id, document.name(&task.id)?.to_owned()));
     let theirs = tasks.iter().filter_map(name).collect();
     records(tasks, &theirs, &mut Vec::new()).into_iter().collect()
 }
 
-/// Returns the files of tasks with these ids; a list of to-dos has none.
+/// Returns the files of the tasks with these ids. A to-do list has no such files.
 pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
     let is_wanted = |text: &str| ids_of(text).is_some_and(|(id, _)| ids.contains(id.as_str()));
     files.iter().filter(|(_, text)| is_wanted(text)).map(|(file, _)| file.to_owned()).collect()
 }
 
-/// Returns the id that stands in a file, and the one that we gave it.
+/// Returns the id in a file, and the task id that an earlier export wrote into it.
 fn ids_of(text: &str) -> Option<(String, Option<String>)> {
     let mut record = Record::new(serde_json::from_str(text).ok()?, Position::default()).ok()?;
     Some((record.id("id").ok()?, take_ours(&mut record).id))
 }
 
-/// Returns the id of each task there: also the name of its file. A new one gets the number behind the last.
+/// Assigns a file id to every task, which is also its file name. New tasks get the numbers after the highest one.
 fn names<'t>(
     tasks: &'t [Task],
     present: &BTreeMap<String, String>,
@@ -315,7 +315,7 @@ fn names<'t>(
     names
 }
 
-/// Returns the highest number that is taken: by a task, by a file, or by what links lead to that is not there.
+/// Returns the highest number in use: of a task, of a file, or of a preserved link to a missing task.
 fn last_number(
     tasks: &[Task],
     taken: &BTreeSet<String>,
@@ -332,7 +332,7 @@ fn last_number(
     ids.chain(files).filter_map(number).chain(links).max().unwrap_or(0)
 }
 
-/// Returns the number that an id of Claude is.
+/// Returns the number of an id; `None` if it is not a canonical number.
 fn number(id: &str) -> Option<u64> {
     id.parse().ok().filter(|number: &u64| number.to_string() == id && *number < u64::MAX / 2)
 }
@@ -374,7 +374,7 @@ fn record_of(
     if let Some(text) = own_fields.text() {
         put_text(&mut kept, text);
     }
-    // What was kept of a to-do may have names that mean something here.
+    // Preserved fields of a to-do may have the names of task fields. They must not become fields of the task.
     kept.retain(|field, _| !TASK_FIELDS.contains(&field.as_str()));
     put_rest(&mut out, kept);
     out
@@ -382,11 +382,11 @@ fn record_of(
 
 fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
     put(out, kept, "status", json!(word_of(own)), |raw| raw.as_str().and_then(status_of) == Some(own));
-    // Without it a task is not shown there.
+    // Claude does not show a task without this field.
     put(out, kept, "activeForm", json!(task.name), |_| true);
 }
 
-/// Puts what means something in the file of a task, and nothing in a to-do, where it means nothing.
+/// Moves the fields that would have a meaning in a task file into [`TODO`]. In a to-do they have none.
 fn apart(map: Map) -> Map {
     let means = |field: &str| field == TODO || TASK_FIELDS.contains(&field);
     let (apart, mut rest): (Map, Map) = map.into_iter().partition(|(field, _)| means(field));
@@ -420,13 +420,13 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, document: &ExistingDocume
     written
 }
 
-/// Returns whether a to-do says which task it is: else its text does.
+/// Returns true if a to-do contains the task id. Otherwise only its text identifies the task.
 fn is_marked(raw: &Map, id: &TaskId) -> bool {
     let text = raw.get(NAME).and_then(Value::as_str);
     text.and_then(|text| OwnFields::parse(text).id).is_some_and(|own| own == id.as_str())
 }
 
-/// Returns the to-do that a task is.
+/// Returns the to-do for a task.
 fn todo_of(task: &Task, has_id: bool) -> Map {
     let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
     out.insert("content".to_owned(), json!(task.name));

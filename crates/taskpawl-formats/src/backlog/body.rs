@@ -1,4 +1,4 @@
-//! What follows the head of a task: sections, some of them between marks.
+//! The text after the front matter: sections, some of them between marker comments.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ const COMMENTS_TITLE: &str = "## Comments";
 const COMMENTS_BEGIN: &str = "<!-- COMMENTS:BEGIN -->";
 const COMMENTS_END: &str = "<!-- COMMENTS:END -->";
 
-/// Takes what only taskpawl knows out of a body: its last line, where that is our comment. Backlog.md leaves it there.
+/// Removes taskpawl's own fields from a body: the comment on its last line. Backlog.md preserves that line.
 pub(super) fn take_ours(body: &str) -> (&str, OwnFields) {
     let body = body.trim();
     match ours_in(last_line(body)) {
@@ -24,7 +24,8 @@ pub(super) fn take_ours(body: &str) -> (&str, OwnFields) {
     }
 }
 
-/// Returns a body with what only taskpawl knows. A text whose own last line looks like our comment is told from it by one behind it.
+/// Appends taskpawl's own fields to a body. If the last line of the text looks like such a comment, one with the id is always appended, so
+/// that [`take_ours`] removes that one.
 pub(super) fn with_ours(body: String, own_fields: &OwnFields, id: &TaskId) -> String {
     let is_alike = ours_in(last_line(body.trim())).is_some();
     match own_fields.text().or_else(|| is_alike.then(|| format!("id={id}"))) {
@@ -38,13 +39,13 @@ fn last_line(text: &str) -> &str {
     text.rsplit('\n').next().unwrap_or_default()
 }
 
-/// Returns what our comment says, if a line is one.
+/// Returns the content of a taskpawl comment; `None` if the line is none.
 fn ours_in(line: &str) -> Option<&str> {
     let inside = line.trim().strip_prefix(COMMENT)?.strip_suffix("-->")?;
     (!inside.contains("-->")).then_some(inside)
 }
 
-/// Returns the description: between its marks, or what stands below its title in a body without marks.
+/// Returns the description: the text between its markers, or below its title if the body has no markers.
 pub(super) fn description(body: &str) -> String {
     if let Some((_, inside, _)) = between(body, BEGIN, END) {
         return inside.trim().to_owned();
@@ -54,14 +55,14 @@ pub(super) fn description(body: &str) -> String {
     after[..end].trim().to_owned()
 }
 
-/// Parts a text at two marks.
+/// Splits a text at two markers.
 fn between<'b>(text: &'b str, begin: &str, end: &str) -> Option<(&'b str, &'b str, &'b str)> {
     let (before, rest) = text.split_once(begin)?;
     let (inside, after) = rest.split_once(end)?;
     Some((before, inside, after))
 }
 
-/// Parts a body at its comments, which may be spoken of in its description.
+/// Splits a body at its comments section. A marker inside the description is text, and is skipped.
 fn at_comments(body: &str) -> Option<(&str, &str, &str)> {
     let described =
         between(body, BEGIN, END).map(|(before, _, after)| before.len()..body.len() - after.len());
@@ -71,7 +72,7 @@ fn at_comments(body: &str) -> Option<(&str, &str, &str)> {
     Some((&body[..begin], inside, after))
 }
 
-/// Parts a text at a line.
+/// Splits a text at the first line that equals `title`.
 fn below<'b>(text: &'b str, title: &str) -> Option<(&'b str, &'b str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -83,7 +84,7 @@ fn below<'b>(text: &'b str, title: &str) -> Option<(&'b str, &'b str)> {
     None
 }
 
-/// Returns the comments; one without a time is as old as the task.
+/// Returns the comments. One without a time gets the creation time of the task.
 pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
     let Some((_, inside, _)) = at_comments(body) else { return Vec::new() };
     let (mut notes, mut lines) = (Vec::new(), inside.lines().peekable());
@@ -91,7 +92,7 @@ pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
         let mut note = Note { at: created, actor: String::new(), text: String::new() };
         for line in lines.by_ref().take_while(|line| line.trim() != "---") {
             match line.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
-                // As it stands: the tool writes what it was told, with an `@` or without.
+                // The name stays as it is: Backlog.md writes the author as given, with or without `@`.
                 Some(("author", name)) => name.clone_into(&mut note.actor),
                 Some(("created", at)) => note.at = minutes(at).unwrap_or(created),
                 _ => {}
@@ -106,13 +107,13 @@ pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
     notes
 }
 
-/// Returns the body of a task of which nothing was kept.
+/// Returns the body of a task without a preserved body.
 pub(super) fn of(task: &Task) -> String {
     let body = with_description(String::new(), &task.description);
     with_comments(body, &task.notes)
 }
 
-/// Returns a body that says what a task says now.
+/// Returns the body with the description and the comments of the task. Unchanged sections keep their text.
 pub(super) fn updated(body: String, task: &Task) -> String {
     let body = if description(&body) == task.description.trim() {
         body
@@ -128,13 +129,14 @@ pub(super) fn updated(body: String, task: &Task) -> String {
 
 fn is_same(before: &[Note], now: &[Note]) -> bool {
     let same = |one: &Note, other: &Note| {
+        // Backlog.md stores minutes, so seconds never survive a round trip.
         one.text == other.text.trim() && to_minutes(one.at) == to_minutes(other.at)
     };
     before.len() == now.len() && before.iter().zip(now).all(|(one, other)| same(one, other))
 }
 
 fn with_description(body: String, text: &str) -> String {
-    // What would end it is set off.
+    // The end marker inside a description would end the section early.
     let text = text.trim().replace(END, &END.replace("<!", "< !"));
     if let Some((before, _, after)) = between(&body, BEGIN, END) {
         return format!("{before}{BEGIN}\n{text}\n{END}{after}");
@@ -174,7 +176,7 @@ fn with_comments(body: String, notes: &[Note]) -> String {
     if body.is_empty() { section } else { format!("{body}\n\n{section}") }
 }
 
-/// A line that would end the comment is set off.
+/// Escapes lines and markers that would end a comment early.
 fn harmless(text: &str) -> String {
     let lines: Vec<String> = text
         .trim()

@@ -1,4 +1,4 @@
-//! Tasks as files of Backlog.md.
+//! Writes tasks as files of Backlog.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::states;
 use crate::times::{minutes, rfc3339, to_minutes};
 use crate::unsupported;
 
-/// The order of the fields of a head; others follow.
+/// The order of the fields in front matter; other fields follow.
 const ORDER: &[&str] = &[
     "id",
     "title",
@@ -59,6 +59,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     for task in tasks {
         let id = &theirs[&task.id];
         let (head, body) = parts(task, &words, &theirs, &mut written.left_out);
+        // The export of the task as it was read. Comparing it with the new export tells if the file must change at all.
         let was = document.task(&task.id).map(|task| parts(task, &words, &said, &mut Vec::new()));
         let head = was.as_ref().map_or_else(|| head.clone(), |(was, _)| with_links_of(was, head.clone()));
         let name = present
@@ -75,7 +76,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Returns the names of the tasks below each.
+/// Returns the ids of the direct subtasks of each task, in file form.
 fn below<'t>(
     tasks: &'t [Task],
     theirs: &'t BTreeMap<TaskId, String>,
@@ -93,7 +94,7 @@ fn set_of<'t>(below: &BTreeMap<&TaskId, Vec<&'t String>>, id: &TaskId) -> BTreeS
     below.get(id).into_iter().flatten().copied().collect()
 }
 
-/// Returns a head with its links in the order of another one: theirs says nothing.
+/// Returns front matter with its links in the order that they have in `was`, because the order of links has no meaning.
 fn with_links_of(was: &Map, mut head: Map) -> Map {
     if let Some(links) = head.remove("dependencies") {
         head.insert(
@@ -104,7 +105,7 @@ fn with_links_of(was: &Map, mut head: Map) -> Map {
     head
 }
 
-/// Returns whether heads say the same, but for when something changed last.
+/// Returns true if both have equal values, apart from the time of the last change.
 fn is_same(was: &Map, head: &Map) -> bool {
     let others = |map: &Map| {
         let mut map = map.clone();
@@ -123,7 +124,7 @@ fn config(words: &Words) -> String {
     )
 }
 
-/// Gives every task its number: the one that it has, else the next free one, below the task above.
+/// Assigns an id to every task: the one that it has, or else the next free one, below the id of its parent.
 fn numbers(
     tasks: &[Task],
     present: &BTreeMap<String, &str>,
@@ -134,7 +135,7 @@ fn numbers(
         let kept = kept(task, FORMAT);
         let known = own_fields.get(task.id.as_str()).map(String::as_str);
         let id = kept.get("id").and_then(Value::as_str).or(known).unwrap_or(task.id.as_str()).to_owned();
-        // An id of another form stays where a file has it, and is never given to a new one.
+        // An id of another form stays if a file has it, but no new file gets one.
         (is_number(&id) || present.contains_key(&id.to_uppercase())).then_some(id)
     };
     let mut names = Names { taken: present.keys().cloned().collect(), ..Names::default() };
@@ -147,8 +148,9 @@ fn numbers(
         }
     }
     names.taken.extend(given);
-    // What links lead to that is not there is no number for another task.
+    // A preserved link to a missing task must not start to point to a new one.
     names.taken.extend(tasks.iter().flat_map(links_away));
+    // An id of a subtask contains that of its parent, so parents are numbered first.
     let mut waiting: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
     while !left.is_empty() {
         let before = left.len();
@@ -163,14 +165,14 @@ fn numbers(
             false
         });
         if left.len() == before {
-            // Tasks that are above one another in a circle come from no store.
+            // Circular parents, which no store contains, would otherwise loop forever here.
             waiting.clear();
         }
     }
     numbers
 }
 
-/// Returns the links of a task that lead out of the folder that it came from, in capitals.
+/// Returns the preserved links of a task that lead out of its folder, in upper case.
 fn links_away(task: &Task) -> Vec<String> {
     let mut kept = kept(task, FORMAT);
     let parent = kept.get("parent_task_id").cloned();
@@ -178,16 +180,16 @@ fn links_away(task: &Task) -> Vec<String> {
     links.filter_map(|link| link.as_str().map(str::to_uppercase)).collect()
 }
 
-/// Ids that are taken, in capitals.
+/// Ids that are taken, in upper case.
 #[derive(Debug, Default)]
 struct Names {
     taken: BTreeSet<String>,
-    /// No number below this one is free, by what stands before it.
+    /// The first number that may be free, by the text before it. It only grows: all numbers below it are taken.
     next: BTreeMap<String, u64>,
 }
 
 impl Names {
-    /// Returns the next free id: below another one where that is a number.
+    /// Returns the next free id, below that of the parent if that one is numbered.
     fn next(&mut self, above: Option<&String>, words: &Words) -> String {
         let above = above.filter(|above| is_number(above));
         let stem =
@@ -203,7 +205,7 @@ impl Names {
     }
 }
 
-/// Returns whether a text has the form of an id there: `TASK-2.1`.
+/// Returns true if the text has the form of an id in Backlog.md, such as `TASK-2.1`.
 fn is_number(text: &str) -> bool {
     let Some((prefix, number)) = text.split_once('-') else { return false };
     let is_digits =
@@ -283,11 +285,11 @@ fn links(
     (on, task.parent.as_ref().and_then(|parent| find("parent", parent)))
 }
 
-/// Returns what a file is to say, with everything in it that stays as it was where and how it was.
+/// Returns the text of an existing file with new values; unchanged parts keep their text. `None` if the file cannot be edited in place.
 fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<String> {
     let (old_head, old_body) = front_matter::split(before)?;
     let mut head = head.clone();
-    // Only some have this list, of what says by itself that it is below.
+    // Not every file has this list, which repeats the parent ids of the subtasks. It is updated, but never added.
     if let Some(list) = front_matter::parse(old_head, &Position::default(), 1).ok()?.remove("subtasks") {
         let said: BTreeSet<String> = texts(&list).map(str::to_uppercase).collect();
         let is_so = said == below.iter().map(|id| id.to_uppercase()).collect();
@@ -300,7 +302,7 @@ fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<
     Some(format!("{open}{new_head}{close}{}", body_over(rest, body, open)))
 }
 
-/// Returns what follows a head: as it stands there where it says the same, else with the space around it that was there.
+/// Returns the text after the front matter. An unchanged body keeps its text; a new one gets the surrounding blank lines of the old one.
 fn body_over(before: &str, body: &str, first_line: &str) -> String {
     let said = before.trim();
     if said.replace("\r\n", "\n") == body {
@@ -325,7 +327,7 @@ fn text_of(head: &Map, body: &str) -> String {
     format!("---\n{head}---\n\n{body}\n")
 }
 
-/// Returns a name as Backlog.md gives it: `tasks/task-1 - Title.md`.
+/// Returns the file name that Backlog.md would choose: `tasks/task-1 - Title.md`.
 fn file_name(id: &str, title: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let mut slug = String::new();

@@ -1,18 +1,18 @@
-//! What beads counts anew, and the link that it says twice: made right where it stands and another thing became of it here.
+//! Fields of existing records that beads computes: the counts, and the parent that repeats a link. Both are updated with the links.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl_model::Map;
 
-/// By how much each count of an issue changed, and what is above issues now that others or none were above.
+/// The change of each count, and the new parents of issues that moved.
 pub(super) struct Recount<'i> {
     counts: BTreeMap<(&'i str, &'static str), i64>,
     moved: BTreeMap<&'i str, Option<&'i str>>,
 }
 
 impl<'i> Recount<'i> {
-    /// Compares issues by their ids, as they were read and as they are to be written.
+    /// Compares the issues as they were read with those that are to be written, by their ids.
     pub(super) fn of(said: &'i BTreeMap<String, Map>, now: &BTreeMap<&'i str, &'i Map>) -> Self {
         let mut counts = BTreeMap::new();
         for (id, issue) in said {
@@ -28,12 +28,13 @@ impl<'i> Recount<'i> {
         Self { moved: moved.collect(), counts }
     }
 
-    /// Makes right what stands in a record. A number of a part of the links, or of comments that are not in the file, stays one.
+    /// Updates the fields of a record. Counts are changed by a difference, because they may include links or comments outside the file.
     pub(super) fn apply(&self, id: &str, mut record: Map) -> Map {
         for field in ["comment_count", "dependency_count", "dependent_count"] {
             let change = self.counts.get(&(id, field)).filter(|change| **change != 0);
             let Some((count, change)) = record.get_mut(field).zip(change) else { continue };
             if let Some(before) = count.as_i64() {
+                // A count that was too low must not become negative.
                 *count = json!(before.saturating_add(*change).max(0));
             }
         }
@@ -51,7 +52,7 @@ fn count<'i>(counts: &mut BTreeMap<(&'i str, &'static str), i64>, id: &'i str, i
     for _ in list(issue, "comments") {
         *counts.entry((id, "comment_count")).or_default() += by;
     }
-    // Of the links only these count there.
+    // beads counts only blocking links.
     for on in links(issue, "blocks") {
         *counts.entry((id, "dependency_count")).or_default() += by;
         *counts.entry((on, "dependent_count")).or_default() += by;
@@ -62,7 +63,7 @@ fn above(issue: &Map) -> Option<&str> {
     links(issue, "parent-child").next()
 }
 
-/// Returns what links of a kind lead to.
+/// Returns the ids that links of this type lead to.
 fn links<'i>(issue: &'i Map, wanted: &'static str) -> impl Iterator<Item = &'i str> {
     let links = list(issue, "dependencies").iter();
     let links =

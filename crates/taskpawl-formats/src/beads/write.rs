@@ -1,4 +1,4 @@
-//! Tasks as issues of beads.
+//! Writes tasks as issues of beads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Returns a file: what is there where it is, and what is new behind its last issue.
+/// Returns the text of the file: existing issues on their lines, new ones after the last of them.
 fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -> String {
     let mut left: BTreeMap<&str, &Map> = issues.iter().map(|(id, issue)| (id.as_str(), issue)).collect();
     let (mut lines, mut last) = (Vec::new(), None);
@@ -55,6 +55,7 @@ fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -
         {
             let out = match said.get(&id) {
                 Some(said) => recount.apply(&id, existing_document::over(&raw, said, issue, &KINDS)),
+                // No task was read from this line, so there is no export of it to compare with.
                 None => with_kind_of(&raw, issue),
             };
             lines.push(Line::document(json_text::over(line, &Value::Object(out)), end));
@@ -69,21 +70,21 @@ fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -
     lines::joined(&lines, text)
 }
 
-/// Returns the issue of a line as it is there, with its id.
+/// Returns the issue on a line, with its id.
 fn known_issue(line: &str) -> Option<(String, Map)> {
     let Ok(Value::Object(raw)) = serde_json::from_str(line) else { return None };
     let id = Record { map: raw.clone(), place: Position::default() }.id("id").ok()?;
     Some((id, raw))
 }
 
-/// Returns an issue of which nothing was read in the line that it is to have.
+/// Returns a new issue for an existing line, with the record type of that line.
 fn with_kind_of(raw: &Map, issue: &Map) -> Map {
     let mut issue = issue.clone();
     issue.extend(raw.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
     issue
 }
 
-/// Returns whether a line is no issue and so stays.
+/// Returns true for lines that are not issues and are preserved: headers, other record types, deleted issues and empty lines.
 fn is_other(line: &str) -> bool {
     if line.trim().is_empty() {
         return true;
@@ -95,7 +96,7 @@ fn is_other(line: &str) -> bool {
         || map.get("status").and_then(Value::as_str) == Some("tombstone")
 }
 
-/// The issues that tasks are.
+/// The issues of some tasks.
 struct Issues<'t> {
     theirs: BTreeMap<&'t TaskId, String>,
     comments: Comments,
@@ -141,6 +142,7 @@ fn issue_of(
     put(&mut out, &mut kept, "priority", json!(number), |raw| {
         raw.as_u64().map(priority_of) == Some(task.priority)
     });
+    // A task has no type here, so a preserved type always counts.
     put(&mut out, &mut kept, "issue_type", json!("task"), |_| true);
     for (field, value) in [("assignee", option(task, "assignee")), ("due_at", option(task, "dueDate"))] {
         put(&mut out, &mut kept, field, json!(value), |raw| {
@@ -183,7 +185,7 @@ fn write_status(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
     });
 }
 
-/// An issue has this time if, and only if, it is closed.
+/// Returns the closing time. Only a closed issue has one, and every closed issue must have it.
 fn closed_at(task: &Task, own: Status) -> Option<Timestamp> {
     (word_of(own) == "closed").then(|| task.finished_at.unwrap_or(task.updated_at))
 }
@@ -224,6 +226,7 @@ fn write_links(
     task.dependencies.iter().for_each(|on| want(on, "blocks"));
     task.parent.iter().for_each(|parent| want(parent, "parent-child"));
     let links = task.options.get("links").and_then(Value::as_object);
+    // `related` and `relates-to` are the same link here. Only the latter is written.
     for (kind, name) in LINKS.iter().filter(|(kind, _)| *kind != "related") {
         let list = links.and_then(|links| links.get(*name)).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).for_each(|id| want(&TaskId::from(id), kind));
@@ -236,8 +239,9 @@ fn write_links(
         let (on, kind) = (text(&map, "depends_on_id"), text(&map, "type"));
         let place = wanted.iter().position(|(id, own_fields)| *id == on && same_kind(own_fields, &kind));
         written.extend(place);
-        // What is above it waits for it anyway, here without a link of its own.
+        // A task does not depend on its parent here, so the reader dropped this link. In the file it stays.
         let is_said_by_parent = above == Some(&on) && same_kind("blocks", &kind);
+        // A link that the task no longer has is dropped, unless a task could not express it or its target is not exported.
         if place.is_some() || is_said_by_parent || !is_mapped(&kind) || !known.contains(&on) {
             links.push(Value::Object(map));
         }
@@ -262,7 +266,7 @@ fn is_mapped(kind: &str) -> bool {
         || LINKS.iter().any(|(theirs, _)| *theirs == kind)
 }
 
-/// Writes the remarks: those that beads knows as they are, and new ones behind them, with the next numbers.
+/// Writes the comments: those that beads has keep their records; new ones follow with the next ids.
 fn write_comments(
     task: &Task,
     theirs: &BTreeMap<&TaskId, String>,
@@ -276,7 +280,7 @@ fn write_comments(
         let at = raw["created_at"].as_str().and_then(rfc3339).unwrap_or(task.created_at);
         raw["text"].as_str().unwrap_or_default() == note.text && at == note.at
     };
-    // What an export wrote is in the file, and known here by an import alone.
+    // Comments of an earlier export are in the file. The task itself only knows them if it was imported again since.
     let document = all.document.get(&theirs[&task.id]).into_iter().flatten();
     let mut comments: Vec<Value> = Vec::new();
     let is_ours = |raw: &&Value| task.notes.iter().any(|note| is_same(raw, note));
@@ -301,11 +305,11 @@ fn write_comments(
     }
 }
 
-/// The comments that are in the file, by their issues, and the number that no comment has: neither of the tasks, nor of the file.
+/// The comments in the file, by issue, and the next comment id. No task and no issue in the file has that id.
 struct Comments {
     document: BTreeMap<String, Vec<Value>>,
     next: i64,
-    /// Numbers are written as texts, as others are.
+    /// Whether existing ids are strings; new ones follow that.
     is_text: bool,
 }
 
