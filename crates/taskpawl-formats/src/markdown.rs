@@ -1,4 +1,4 @@
-//! Checklists in Markdown: `- [ ] something`, nested by how far they are set in. What is no item of a list stays as it is.
+//! Checklists in Markdown: `- [ ] something`, nested by indentation. All other lines are preserved.
 
 mod layout;
 
@@ -22,10 +22,10 @@ const FORMAT: &str = "markdown";
 
 const FIELDS: &[&str] = &["name", "status", "parent", "metadata.markdown"];
 
-/// How deep items may be nested.
+/// The maximum nesting of items; deeper ones become siblings.
 const MAX_NESTING: usize = 60;
 
-/// Marks of a box, with what they stand for; the first of a state is the one that is written.
+/// Marks inside a box, with their statuses. Exports write the first mark of a status.
 const MARKS: &[(char, Status)] = &[
     (' ', Status::Todo),
     ('x', Status::Done),
@@ -36,16 +36,16 @@ const MARKS: &[(char, Status)] = &[
     ('!', Status::Blocked),
 ];
 
-/// An item of a list.
+/// A checklist item.
 struct Item<'t> {
-    /// Its line, from 0.
+    /// Its line, counted from 0.
     line: usize,
-    /// What stands before its box.
+    /// The text before its box: indentation and bullet.
     lead: &'t str,
     mark: char,
     text: String,
     own_fields: OwnFields,
-    /// The item above, by position.
+    /// The index of the parent item.
     above: Option<usize>,
     section: String,
     theirs: String,
@@ -76,6 +76,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         if !is_ours && id.as_str() != item.theirs {
             kept.insert("id".to_owned(), json!(item.theirs));
         }
+        // The mark of a task in progress is always preserved: see `states::fits`.
         if item.mark != mark_of(status) || status == Status::InProgress {
             kept.insert("mark".to_owned(), json!(item.mark.to_string()));
         }
@@ -103,7 +104,7 @@ fn mark_of(status: Status) -> char {
     }
 }
 
-/// Returns the items of a text, in order.
+/// Returns the items of a text, in text order.
 fn items(text: &str) -> Vec<Item<'_>> {
     let (mut items, mut open): (Vec<Item<'_>>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     let (mut aside, mut section, mut names) = (None, String::new(), BTreeSet::new());
@@ -119,13 +120,14 @@ fn items(text: &str) -> Vec<Item<'_>> {
             continue;
         }
         let Some((lead, mark, rest)) = boxed(content) else {
-            // A text that is not set in ends a list.
+            // An unindented line of text ends a list, as in Markdown.
             if !trimmed.is_empty() && trimmed.len() == content.len() && !is_item(trimmed) {
                 open.clear();
             }
             continue;
         };
         let depth = width(lead);
+        // An item with the same indentation is a sibling, so it closes as well.
         while open.last().is_some_and(|(other, _)| *other >= depth) {
             open.pop();
         }
@@ -141,28 +143,28 @@ fn items(text: &str) -> Vec<Item<'_>> {
     items
 }
 
-/// Lines that are shown as they are, or not at all: nothing in them is an item.
+/// A block whose lines are never items, because Markdown shows them verbatim or not at all.
 #[derive(Debug, Clone, Copy)]
 enum Aside {
-    /// Code between fences: it ends with a fence of the same mark that is as long.
+    /// A fenced code block. It ends with a fence of the same character that is at least as long.
     Code { mark: char, length: usize },
     /// A comment of several lines.
     Comment,
 }
 
 impl Aside {
-    /// Returns what a line begins.
+    /// Returns the block that a line opens.
     fn begun(trimmed: &str) -> Option<Self> {
         let comment = trimmed.strip_prefix("<!--");
         if comment.is_some_and(|rest| !rest.contains("-->")) {
             return Some(Self::Comment);
         }
         let (mark, length, rest) = fence(trimmed)?;
-        // Two of them in one line are code within a text.
+        // Backticks after the fence make it inline code, as CommonMark defines.
         (mark != '`' || !rest.contains('`')).then_some(Self::Code { mark, length })
     }
 
-    /// Returns what is open after a line.
+    /// Returns the block that is open after a line.
     fn after(open: Option<Self>, trimmed: &str) -> Option<Self> {
         let Some(open) = open else { return Self::begun(trimmed) };
         let is_end = match open {
@@ -173,7 +175,7 @@ impl Aside {
         (!is_end).then_some(open)
     }
 
-    /// Returns the line that ends it.
+    /// Returns a line that closes the block.
     fn end(self) -> String {
         match self {
             Self::Comment => "-->".to_owned(),
@@ -182,12 +184,12 @@ impl Aside {
     }
 }
 
-/// Returns what nothing in a text ends.
+/// Returns the block that is still open at the end of a text.
 fn open_at_end(text: &str) -> Option<Aside> {
     text.lines().fold(None, |open, line| Aside::after(open, line.trim_start()))
 }
 
-/// Returns the mark of a fence, how long it is, and what stands behind it.
+/// Returns the character of a fence, its length, and the text after it.
 fn fence(trimmed: &str) -> Option<(char, usize, &str)> {
     let mark = trimmed.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let rest = trimmed.trim_start_matches(mark);
@@ -206,7 +208,7 @@ fn is_item(trimmed: &str) -> bool {
     bullet(trimmed).is_some()
 }
 
-/// Returns how long the bullet or number of an item is, with the space after it.
+/// Returns the length of the bullet or number of an item, spaces after it included.
 fn bullet(trimmed: &str) -> Option<usize> {
     let digits = trimmed.chars().take_while(char::is_ascii_digit).count();
     let end = match trimmed.chars().nth(digits)? {
@@ -218,20 +220,21 @@ fn bullet(trimmed: &str) -> Option<usize> {
     (spaces > 0).then_some(end + spaces)
 }
 
-/// Parts a line at its box: what is before it, its mark, what is after it.
+/// Splits a line at its box: the text before it, its mark, and the text after it.
 fn boxed(line: &str) -> Option<(&str, char, &str)> {
     let trimmed = line.trim_start();
     let at = line.len() - trimmed.len() + bullet(trimmed)?;
     let mut rest = line[at..].chars();
     let (open, mark, close) = (rest.next()?, rest.next()?, rest.next()?);
+    // A letter in brackets, other than an `x`, is a link or text such as `[a]`.
     let is_mark = !mark.is_alphanumeric() || matches!(mark, 'x' | 'X');
-    // At the end of a text it may end a line by itself, as it does once a `\n` follows.
+    // `str::lines` keeps a `\r` at the end of a text. It becomes part of the line ending once an export adds `\n`.
     let after = rest.as_str().trim_end_matches('\r');
     let is_box = open == '[' && close == ']' && is_mark && (after.is_empty() || after.starts_with(' '));
     (is_box && !mark.is_control()).then_some((&line[..at], mark, after.trim()))
 }
 
-/// Returns how far a line is set in; a tab reaches to the next fourth column.
+/// Returns the width of the indentation in columns; a tab advances to the next multiple of 4.
 fn width(lead: &str) -> usize {
     let blank = lead.chars().take_while(|c| c.is_whitespace());
     blank.fold(0, |width, c| if c == '\t' { width / 4 * 4 + 4 } else { width + 1 })
@@ -265,7 +268,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Takes items out of a text, with what is set in below them and is no other item.
+/// Removes items from a text, with the lines indented below them that are not other items.
 pub(crate) fn without(files: &Files, is_out: &[bool]) -> Files {
     let (name, text) = files.first();
     let mut left = files.clone();
@@ -273,7 +276,7 @@ pub(crate) fn without(files: &Files, is_out: &[bool]) -> Files {
     left
 }
 
-/// Returns a line as it stands there where it would be written as what was read of it, or with another mark alone.
+/// Returns the existing line if the export of the task did not change. If only the mark changed, replaces only that.
 fn as_there(raw: &str, said: &str, now: String) -> String {
     if said == now {
         return raw.to_owned();
@@ -290,10 +293,10 @@ fn as_there(raw: &str, said: &str, now: String) -> String {
     format!("{before}{new_mark}{}", &after[mark.len_utf8()..])
 }
 
-/// A line that is to be written.
+/// A line to write.
 struct Line<'t> {
     what: What<'t>,
-    /// The line that stands there, with its end.
+    /// The existing line, with its ending; `None` for a new one.
     document: Option<(&'t str, &'t str)>,
 }
 
@@ -303,29 +306,29 @@ impl Line<'_> {
     }
 }
 
-/// What a line is.
+/// The kind of a line.
 enum What<'t> {
-    /// No item.
+    /// A line that is not an item.
     Text(String),
-    /// An item that is no task here.
+    /// An item without a task here.
     Other { line: String, text: String },
     /// A task.
     Task { task: &'t Task, lead: String, known_by: KnownBy },
 }
 
-/// How a task is known by its line.
+/// The way in which a line identifies its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownBy {
-    /// Its text, as it was before.
+    /// By its previous text.
     Text,
-    /// A comment of ours.
+    /// By a taskpawl comment.
     Comment,
-    /// Neither: it is new there.
+    /// Not at all: the line is new.
     Nothing,
 }
 
-/// Returns lines as they are written. Numbers of equal names are those that the new text has, unless it is what stands there
-/// already: then a text says of its task which one it is.
+/// Returns lines as text. Equal names are numbered as the new text will be read. With `is_there` the lines are those of the existing
+/// text, in which the text of a line identifies its task.
 fn rendered(lines: &[Line<'_>], is_there: bool) -> Vec<String> {
     let mut names = BTreeSet::new();
     let one = |line: &Line<'_>| match &line.what {
@@ -347,7 +350,7 @@ fn rendered(lines: &[Line<'_>], is_there: bool) -> Vec<String> {
     lines.iter().map(one).collect()
 }
 
-/// Returns what a task was called in the file that it came from.
+/// Returns the name of a task in the file that it was imported from.
 fn own_name(task: &Task) -> String {
     kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
 }
@@ -360,7 +363,7 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     let mark = before.unwrap_or(mark_of(own));
     let said = before.map_or(status_of(mark), |_| own);
     let name = one_line(&task.name);
-    // A name that ends as our words do is told from them by these after it.
+    // A name that ends like a taskpawl comment would be misread. A comment with the id after it prevents that.
     let has_id = has_id && take_ours(&name).0 == name;
     let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
     let own_fields = own_fields.map(|text| format!(" {}", comment(&text))).unwrap_or_default();

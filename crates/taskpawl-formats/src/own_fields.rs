@@ -1,21 +1,21 @@
-//! What only taskpawl knows of a task, in one short text where a format has room for foreign ones: so that its own id comes back, and
-//! a state or a priority for which the format has no word.
+//! Fields of a task that only taskpawl has, stored as one short text in the files of other formats. They restore the task's id, and a
+//! status or priority that the format cannot express.
 
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Status, Task, TaskId};
 
-/// The name under which it stands.
+/// The name of the member with this text.
 pub(crate) const NAME: &str = "taskpawl";
 
-/// What a comment of Markdown begins with that has our text.
+/// The start of a Markdown comment with this text.
 pub(crate) const COMMENT: &str = "<!-- taskpawl ";
 
-/// Returns our text as a comment of Markdown.
+/// Returns the text as a Markdown comment.
 pub(crate) fn comment(text: &str) -> String {
     format!("{COMMENT}{text} -->")
 }
 
-/// What a record said.
+/// The fields that a record contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OwnFields {
     pub(crate) id: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct OwnFields {
 }
 
 impl OwnFields {
-    /// Reads `id=… status=… priority=…`; what is not understood is nothing.
+    /// Parses `id=… status=… priority=…`. Unknown words and values are ignored.
     pub(crate) fn parse(text: &str) -> Self {
         let mut own_fields = Self::default();
         for word in text.split_whitespace() {
@@ -38,13 +38,14 @@ impl OwnFields {
         own_fields
     }
 
-    /// Forgets an id that the task could not get: it is none, or another record has it.
+    /// Drops the id if the task did not get it, because it is invalid or taken by another record.
     pub(crate) fn settle(mut self, id: &TaskId) -> Self {
         self.id = self.id.filter(|own| own == id.as_str());
         self
     }
 
-    /// Returns what has to be said of a task: its id unless the format has it, and what the words of the format do not say.
+    /// Returns the fields that the format does not express. `has_id` tells whether the record has the task's id; `status` and `priority` are
+    /// the values that an import of the record would read.
     pub(crate) fn of(task: &Task, has_id: bool, status: Status, priority: Priority) -> Self {
         let own = crate::states::own(task);
         Self {
@@ -54,7 +55,7 @@ impl OwnFields {
         }
     }
 
-    /// Returns the text; `None` where there is nothing to say.
+    /// Returns the text; `None` if there are no fields.
     pub(crate) fn text(&self) -> Option<String> {
         let words = [
             self.id.as_ref().map(|id| format!("id={id}")),
@@ -66,7 +67,7 @@ impl OwnFields {
     }
 }
 
-/// Takes our text out of the metadata of a record, or out of the record itself where its metadata has no room for it.
+/// Removes the text from the metadata of a record, or from the record itself if its `metadata` is not an object.
 pub(crate) fn take_text(record: &mut Map) -> Option<String> {
     let text = match record.get_mut("metadata") {
         Some(Value::Object(metadata)) => metadata.remove(NAME),
@@ -79,7 +80,7 @@ pub(crate) fn take_text(record: &mut Map) -> Option<String> {
     text.as_ref().and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Puts our text where [`take_text`] finds it.
+/// Puts the text where [`take_text`] reads it.
 pub(crate) fn put_text(record: &mut Map, text: String) {
     let text = Value::String(text);
     if let Value::Object(metadata) = record.entry("metadata").or_insert_with(|| json!({})) {

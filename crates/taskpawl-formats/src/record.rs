@@ -1,4 +1,4 @@
-//! One record of a file: fields are taken out of it one by one, and what is left is kept.
+//! A record of a file. Readers take its fields one by one; the rest is preserved.
 
 use serde_json::Value;
 use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, Timestamp, format_time};
@@ -6,7 +6,7 @@ use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, T
 use crate::error::{FormatError, Position, Short};
 use crate::preserved::keep_if_other;
 
-/// An object of a file with its place.
+/// An object of a file, with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) map: Map,
@@ -22,7 +22,7 @@ impl Record {
         Ok(record)
     }
 
-    /// As [`new`](Self::new), for what has other records in it: how deep it is nested is checked once these are taken out.
+    /// Like [`new`](Self::new), for records that contain other records. The caller checks the depth once those are taken out.
     pub(crate) fn whole(value: Value, place: Position) -> Read<Self> {
         match value {
             Value::Object(map) => Ok(Self { map, place }),
@@ -32,7 +32,7 @@ impl Record {
         }
     }
 
-    /// Checks that what is left can be kept with a task: two levels below it.
+    /// Refuses values too deep for a task's metadata, where they are stored two levels down.
     pub(crate) fn check_depth(&self) -> Read<()> {
         let most = MAX_DEPTH - 2;
         if self.map.values().all(|value| levels(value) < most) {
@@ -42,7 +42,7 @@ impl Record {
         Err(self.place.error("", "it is nested too deeply", hint))
     }
 
-    /// Says which record it is, once that is known.
+    /// Sets the record's name in error positions, once it is known.
     pub(crate) fn name(&mut self, record: &str) {
         record.clone_into(&mut self.place.record);
     }
@@ -60,7 +60,7 @@ impl Record {
         self.map.remove(field).filter(|value| !value.is_null())
     }
 
-    /// Takes a text; a number is one where ids may be either.
+    /// Takes a string. `null` counts as absent.
     pub(crate) fn text(&mut self, field: &str) -> Read<Option<String>> {
         match self.take(field) {
             None => Ok(None),
@@ -69,7 +69,7 @@ impl Record {
         }
     }
 
-    /// Takes an id: a text or a number.
+    /// Takes an id: a string or a number.
     pub(crate) fn id(&mut self, field: &str) -> Read<String> {
         let id = match self.take(field) {
             Some(Value::String(text)) if !text.is_empty() => text,
@@ -81,7 +81,7 @@ impl Record {
         Ok(id)
     }
 
-    /// Takes a text that must be there and say something.
+    /// Takes a string that must be present and not blank.
     pub(crate) fn title(&mut self, field: &str) -> Read<String> {
         match self.text(field)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// Takes a list of texts or numbers.
+    /// Takes a list of strings or numbers.
     pub(crate) fn texts(&mut self, field: &str) -> Read<Vec<String>> {
         let list = match self.take(field) {
             None => return Ok(Vec::new()),
@@ -114,7 +114,7 @@ impl Record {
         Ok(records)
     }
 
-    /// As [`objects`](Self::objects), for those that have other records in them.
+    /// Like [`objects`](Self::objects), for objects that contain other records.
     pub(crate) fn wholes(&mut self, field: &str) -> Read<Vec<Record>> {
         let list = match self.take(field) {
             None => return Ok(Vec::new()),
@@ -127,7 +127,7 @@ impl Record {
         list.into_iter().map(|value| Self::whole(value, place.clone())).collect()
     }
 
-    /// Takes a time.
+    /// Takes a time, and returns it with its spelling.
     pub(crate) fn time(
         &mut self,
         field: &str,
@@ -140,7 +140,7 @@ impl Record {
         }
     }
 
-    /// Takes the times of a task; what would be written in another way is kept.
+    /// Takes the times of a task. A spelling that an export would change is preserved.
     pub(crate) fn times(&mut self, times: &Times, task: &mut Task, kept: &mut Map) -> Read<()> {
         let mut take = |field: &str| -> Read<Option<_>> {
             let Some((time, text)) = self.time(field, times.parse)? else { return Ok(None) };
@@ -162,7 +162,7 @@ impl Record {
     }
 }
 
-/// Where the records of a format say when something happened, and how.
+/// The names of a format's time fields, and the conversions of their values.
 pub(crate) struct Times {
     pub(crate) made: &'static str,
     pub(crate) changed: &'static str,
@@ -173,7 +173,7 @@ pub(crate) struct Times {
     pub(crate) print: fn(Timestamp) -> String,
 }
 
-/// Returns how many levels a value has. Readers of JSON and of heads bound it.
+/// Returns the number of levels of a value. The recursion is safe, because the JSON and YAML readers bound the depth.
 pub(crate) fn levels(value: &Value) -> usize {
     let below = match value {
         Value::Array(items) => items.iter().map(levels).max(),
@@ -183,7 +183,7 @@ pub(crate) fn levels(value: &Value) -> usize {
     1 + below.unwrap_or(0)
 }
 
-/// Returns a task that says nothing but its id and its name.
+/// Returns a task with an id, a name and defaults.
 pub(crate) fn blank(id: TaskId, name: String, now: Timestamp) -> Task {
     Task {
         id,
@@ -219,12 +219,12 @@ pub(crate) fn blank(id: TaskId, name: String, now: Timestamp) -> Task {
     }
 }
 
-/// Returns a text of the options of a task.
+/// Returns a string of a task's options.
 pub(crate) fn option<'t>(task: &'t Task, name: &str) -> Option<&'t str> {
     task.options.get(name).and_then(Value::as_str)
 }
 
-/// Returns a list of texts of the options of a task.
+/// Returns a list of strings of a task's options.
 pub(crate) fn option_list(task: &Task, name: &str) -> Vec<String> {
     let list = task.options.get(name).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()

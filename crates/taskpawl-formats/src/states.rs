@@ -1,11 +1,12 @@
-//! States as other programs see them.
+//! Statuses as other programs see them.
 
 use taskpawl_model::{ActorKind, BlockedReason, Claim, Status, Task, Timestamp, format_time};
 
-/// Why a task is blocked of which its file does not say it.
+/// The reason of a blocked task whose file has no reason.
 pub(crate) const IMPORTED: &str = "imported";
 
-/// Returns the state of a task as a matter of its own: what follows from others, or from what is asked here, is `todo` elsewhere.
+/// Returns the task's own status. Only a manual or interrupted block counts: any other follows from this plan, and is
+/// `todo` for other programs.
 pub(crate) fn own(task: &Task) -> Status {
     match (&task.status, &task.blocked_reason) {
         (Status::Blocked, Some(BlockedReason::Manual { .. } | BlockedReason::Interrupted { .. }) | None) => {
@@ -16,7 +17,7 @@ pub(crate) fn own(task: &Task) -> Status {
     }
 }
 
-/// Gives a task its state, with what belongs to it. The holder of a task in progress is whom it is assigned to, if anybody.
+/// Sets a status with the fields that belong to it. The assignee becomes the holder of a task in progress.
 pub(crate) fn set(task: &mut Task, status: Status, why: Option<&str>) {
     task.status = status;
     match status {
@@ -39,19 +40,19 @@ pub(crate) fn set(task: &mut Task, status: Status, why: Option<&str>) {
     }
 }
 
-/// Says why a task is blocked that its program shows only from a time on.
+/// Returns the reason of a task that another program defers until a time.
 pub(crate) fn put_off(until: Timestamp, program: &str) -> String {
     format!("put off until {} in {program}", format_time(until))
 }
 
-/// Returns whether a task is blocked for that alone.
+/// Returns true if the task is blocked for that reason alone.
 pub(crate) fn is_put_off(task: &Task, until: Option<Timestamp>, program: &str) -> bool {
     let Some(BlockedReason::Manual { text }) = &task.blocked_reason else { return false };
     until.is_some_and(|until| *text == put_off(until, program))
 }
 
-/// Returns whether a state that a word stands for is still that of a task. What is above others is in progress elsewhere while it
-/// is only waiting for them here.
+/// Returns true if a preserved status still fits the task. A parent task that other programs show as in progress is `todo` here while it
+/// waits for its subtasks.
 pub(crate) fn fits(task: &Task, status: Status) -> bool {
     let own = own(task);
     status == own || (status == Status::InProgress && own == Status::Todo && !task.subtasks.is_empty())

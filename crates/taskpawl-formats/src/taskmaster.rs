@@ -1,4 +1,4 @@
-//! `tasks.json` of Task Master: tasks by tag, each with subtasks one level deep.
+//! `tasks.json` of Task Master: lists of tasks by tag. Each task may have one level of subtasks.
 
 mod write;
 
@@ -21,7 +21,7 @@ pub(crate) use write::write;
 
 const FORMAT: &str = "taskmaster";
 
-/// The tag of tasks that belong to none.
+/// The tag of tasks without a tag.
 const MASTER: &str = "master";
 
 const FIELDS: &[&str] = &[
@@ -36,7 +36,7 @@ const FIELDS: &[&str] = &[
     "metadata.taskmaster",
 ];
 
-/// Words of Task Master; the first of a state is the one that is written.
+/// Status words of Task Master. Exports write the first word of a status.
 const WORDS: &[(&str, Status)] = &[
     ("pending", Status::Todo),
     ("in-progress", Status::InProgress),
@@ -57,23 +57,23 @@ pub(crate) fn is_one(text: &str) -> bool {
     is_plain || (!map.is_empty() && !map.contains_key("tasks") && map.values().all(is_tag))
 }
 
-/// One record before links are known.
+/// One record, before its links are resolved.
 struct Item {
     record: Record,
     id: TaskId,
     own_fields: OwnFields,
     tag: String,
-    /// The number of the task above.
+    /// The number of the parent task.
     above: Option<String>,
     theirs: String,
-    /// What the tag says of itself, with its first task.
+    /// The tag's own fields, stored with its first task only.
     of_tag: Map,
 }
 
-/// The member of what is kept with a task that holds what its tag says of itself.
+/// The preserved member with the fields of the tag.
 const OF_TAG: &str = "ofTag";
 
-/// Members of the `metadata` of a tag that Task Master counts anew.
+/// Members of a tag's `metadata` that Task Master computes.
 const COUNTED: &[&str] = &["lastModified", "updated", "taskCount", "completedCount"];
 
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
@@ -87,6 +87,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         for record in records {
             add(record, &tag, &mut ids, &mut items)?;
         }
+        // The fields of a tag are stored with its first task, because a task is the only place for them here.
         let why = match items.get_mut(first) {
             Some(item) if can_be_kept(&of_tag) => {
                 item.of_tag = of_tag;
@@ -106,7 +107,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     Ok(reading)
 }
 
-/// Returns the records of each tag, and what else it says; files of earlier versions have none.
+/// Returns the records and the other fields of each tag. Files of earlier versions have no tags.
 fn tags(value: Value, place: &Position) -> Read<Vec<(String, Vec<Record>, Map)>> {
     let whole = Record::whole(value, place.clone())?;
     if is_without_tags(&whole.map) {
@@ -133,7 +134,7 @@ fn is_without_tags(file: &Map) -> bool {
     file.get("tasks").is_some_and(Value::is_array)
 }
 
-/// Takes the records out of a tag, and out of a file without tags: one that is written has them, so neither may be nested deeper.
+/// Takes the records out of a tag, or out of a file without tags. Both have the same depth limit, as an export may add tags.
 fn records_of(mut tag: Record) -> Read<(Vec<Record>, Map)> {
     let records = tag.wholes("tasks")?;
     tag.check_depth()?;
@@ -144,7 +145,7 @@ fn records_of(mut tag: Record) -> Read<(Vec<Record>, Map)> {
     Ok((records, tag.map))
 }
 
-/// With a task it is one level deeper.
+/// Returns true if a task can store the tag's fields, one level deeper than its own.
 fn can_be_kept(of_tag: &Map) -> bool {
     of_tag.values().all(|value| levels(value) + 1 < MAX_DEPTH - 2)
 }
@@ -163,7 +164,7 @@ fn add(mut record: Record, tag: &str, ids: &mut Ids, items: &mut Vec<Item>) -> R
     Ok(())
 }
 
-/// Returns the whole number of a subtask: some write that, some its last part.
+/// Returns the full number of a subtask, such as `3.1`: some files have that, some only its last part.
 fn whole_below(above: &str, number: &str) -> String {
     let last = number.strip_prefix(above).and_then(|rest| rest.strip_prefix('.')).unwrap_or(number);
     format!("{above}.{last}")
@@ -218,6 +219,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     } else {
         kept.insert("updatedAt".to_owned(), Value::Null);
     }
+    // The creation time is that of the import, which may be later than the last change in the file.
     if task.updated_at < task.created_at {
         task.created_at = task.updated_at;
     }
@@ -241,7 +243,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     }
     keep_away(&mut kept, "dependencies", away);
     task.parent = above.and_then(|above| ids.get(&whole(&tag, &above)).cloned());
-    // They say where the subtask stands, which it does.
+    // Both repeat the number of the parent, which the position of the subtask already gives.
     record.map.remove("parentTaskId");
     record.map.remove("parentId");
     for text in ["details", "testStrategy"] {
@@ -278,7 +280,7 @@ fn read_words(
             return Err(record.wrong("priority", "one of critical, high, medium, low", &json!(word)));
         };
         task.priority = priority;
-        // It is written where it was, though subtasks usually have none.
+        // Exports omit the default priority of subtasks, so one in the file must be preserved.
         if priority == Priority::Medium && is_below {
             kept.insert("priority".to_owned(), json!(word));
         }
@@ -286,8 +288,8 @@ fn read_words(
     Ok(())
 }
 
-/// Returns the whole number of the task that a dependency of another one means: within subtasks a number is that of a sibling, and
-/// a text that of a task at the top, where there is one. What is above waits for it anyway, and is never meant.
+/// Returns the full number that a dependency means. In a subtask, a number means a sibling. A string means a top-level task if that
+/// exists, except for the parent, which depends on its subtasks anyway.
 fn number_of_link(link: &Value, from: &str, above: Option<&str>, is_there: impl Fn(&str) -> bool) -> String {
     let text = text_of(link);
     let Some(above) = above.filter(|_| !text.contains('.')) else { return text };
@@ -298,7 +300,7 @@ fn number_of_link(link: &Value, from: &str, above: Option<&str>, is_there: impl 
 
 fn word_of(status: Status) -> &'static str {
     match status {
-        // What failed or was left out is still to be done there, or not any more.
+        // Task Master has no word for these two. Failed work is still to be done; skipped work is not.
         Status::Failed => "blocked",
         Status::Skipped => "cancelled",
         Status::Todo | Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => {

@@ -1,4 +1,4 @@
-//! `tasks.json` of taskpawl: tasks with the fields that every task has, and all others that somebody wrote.
+//! `tasks.json` of taskpawl: tasks with a fixed set of fields, and any further fields that the file already has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported;
 
-/// The fields that are always there, in the order in which they are written; `metadata` has `toolCalls` and `context`.
+/// The fields that every task has, in output order. Of `metadata` only `toolCalls` and `context` are written.
 const ALWAYS: &[&str] = &[
     "id",
     "name",
@@ -30,7 +30,7 @@ const ALWAYS: &[&str] = &[
     "updatedAt",
 ];
 
-/// What a file says even where it says nothing.
+/// Fields that a file always determines: an absent one means the default.
 const SAID: &[&str] = &[
     "name",
     "description",
@@ -46,7 +46,8 @@ const SAID: &[&str] = &[
 
 const NO_PLACE: &str = "`tasks.json` has the fields that every task has";
 
-/// What belongs to this store alone: who holds what, what was decided, and what is counted.
+/// Fields that are not imported as they are: those that only the store sets (claims, decisions, counters), and those with a reader of
+/// their own.
 pub(crate) const NOT_TAKEN: &[&str] = &[
     "subtasks",
     "metadata",
@@ -75,13 +76,13 @@ pub(crate) const NOT_TAKEN: &[&str] = &[
     "changesUnknown",
 ];
 
-/// What a call is said to have given: other tasks go on with it, so that only what ran here may say it.
+/// Results of calls. Other tasks use them as input, so only calls that ran here may have them.
 const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs", "error", "errorClass"];
 
-/// Why a task failed of which a file says that it did.
+/// The error of a task that is imported as failed.
 const FAILED_THERE: &str = "it failed where it was imported from";
 
-/// What was decided about a call, or is under way with it.
+/// Decisions about a call, and the state of a running one.
 const DECIDED: &[&str] = &["granted", "due", "emitted"];
 
 pub(crate) fn is_one(text: &str) -> bool {
@@ -94,7 +95,7 @@ pub(crate) fn is_one(text: &str) -> bool {
     })
 }
 
-/// Returns the tasks of a list, of an object with `tasks`, and of what `list --json` prints.
+/// Returns the tasks of a list, of an object with `tasks`, or of the output of `list --json`.
 fn list(value: &Value) -> Option<&Vec<Value>> {
     value.as_array().or_else(|| value.get("tasks")?.as_array()).or_else(|| value.get("data")?.as_array())
 }
@@ -157,7 +158,7 @@ fn task(
     record.map.remove("subtasks");
     record.map.remove("result");
     record.map.remove("errorClass");
-    // Why a task was given up is a remark; what is said of a failure others would go on with.
+    // The error of a cancelled task is a remark and is imported. That of a failed one is an input for other tasks, like a result.
     if record.map.get("status").and_then(Value::as_str) == Some(Status::Failed.as_str()) {
         record.map.remove("error");
     }
@@ -204,7 +205,7 @@ fn others(record: &mut Record, field: &str, ids: &Ids, left_out: &mut Vec<LeftOu
     Ok(found)
 }
 
-/// What a hand leaves out of a call is filled in; whose call it is and what it gave is not for the file to say.
+/// Fills in omitted fields of calls. A file cannot set their origin, results and decisions.
 fn complete_calls(record: &mut Record) -> Read<()> {
     let metadata = record.map.remove("metadata").unwrap_or_else(|| json!({}));
     let Value::Object(mut metadata) = metadata else {
@@ -234,7 +235,7 @@ fn note_said(map: &Map, said: &mut BTreeSet<String>) {
     said.extend(metadata.into_iter().flat_map(Map::keys).map(|field| format!("metadata.{field}")));
 }
 
-/// Says which plans the tasks of a file belong to: only `apply` makes these.
+/// Reports the plans that the tasks of a file belong to. They are not imported: only `apply` creates plans.
 fn say_plans(list: &[Value], left_out: &mut Vec<LeftOut>) {
     let plans: BTreeSet<&str> = list.iter().filter_map(|task| task.get("plan")?.as_str()).collect();
     let said =
@@ -242,7 +243,7 @@ fn say_plans(list: &[Value], left_out: &mut Vec<LeftOut>) {
     left_out.extend(plans.into_iter().map(said));
 }
 
-/// A subtask may be named by either side.
+/// Sets the parents of the tasks in `subtasks` lists: either side of the relation may name the other.
 fn put_below(reading: &mut Reading, ids: &Ids, list: &[Value]) -> Read<()> {
     for value in list {
         let Some(parent) = value.get("id").and_then(Value::as_str).and_then(|id| ids.get(id)) else {
@@ -295,6 +296,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         let before = document.task(&task.id).map(|task| said.object(task, keeps, &mut Vec::new()));
         list.push(Value::Object(match raw.zip(before) {
             Some((raw, mut before)) => {
+                // Such links are part of no task here. With them on both sides of the comparison they count as unchanged.
                 for field in KINDS.links {
                     let away = links_away(raw, field, document);
                     add_links(&mut before, field, &away);
@@ -319,7 +321,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Returns the links of a record that lead out of the file.
+/// Returns the links of a record to tasks outside the file.
 fn links_away(raw: &Map, field: &str, document: &ExistingDocument<'_>) -> Vec<Value> {
     let links = raw.get(field).and_then(Value::as_array).into_iter().flatten();
     links.filter(|link| !document.names.contains(&text_of(link))).cloned().collect()
@@ -331,7 +333,7 @@ fn add_links(object: &mut Map, field: &str, links: &[Value]) {
     }
 }
 
-/// The objects that tasks are.
+/// The objects of some tasks.
 struct Objects<'t> {
     ids: BTreeSet<&'t TaskId>,
     below: BTreeMap<&'t TaskId, Vec<&'t TaskId>>,
@@ -348,7 +350,7 @@ impl<'t> Objects<'t> {
         Self { ids: tasks.iter().map(|task| &task.id).collect(), below }
     }
 
-    /// Returns a task with exactly the fields that every task has, and those that somebody wrote there; says which others it has.
+    /// Returns a task as an object with the fixed fields, and with those that `keeps` allows. Reports the others as left out.
     fn object(&self, task: &Task, keeps: impl Fn(&str) -> bool, left_out: &mut Vec<LeftOut>) -> Map {
         let mut task = task.clone();
         let below = self.below.get(&task.id).into_iter().flatten().map(|id| (*id).clone());

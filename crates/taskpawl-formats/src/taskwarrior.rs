@@ -1,4 +1,4 @@
-//! What `task export` of Taskwarrior prints, and `task import` reads.
+//! The output of Taskwarrior's `task export`, which `task import` reads.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ const TIMES: Times = Times {
 
 const PROGRAM: &str = "Taskwarrior";
 
-/// In whose name remarks are that say no name.
+/// The author of annotations, which have no author in Taskwarrior.
 const ANNOTATOR: &str = "taskwarrior";
 
 pub(crate) fn is_one(text: &str) -> bool {
@@ -91,7 +91,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     Ok(reading)
 }
 
-/// Returns whether a text is a list; else it has one task in each line, as some settings have it.
+/// Returns true if the text is a list. Otherwise it has one task per line, as some settings of Taskwarrior print it.
 fn is_list(text: &str) -> bool {
     text.trim_start().starts_with('[')
 }
@@ -128,7 +128,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     if own_fields.id.is_none() && task.id.as_str() != theirs {
         kept.insert("uuid".to_owned(), json!(theirs));
     }
-    // A number in a list of the moment, and a figure that changes with the time of day.
+    // `id` is a position in the current list, and `urgency` depends on the time. Taskwarrior computes both.
     record.map.remove("id");
     record.map.remove("urgency");
     record.times(&TIMES, &mut task, &mut kept)?;
@@ -166,7 +166,7 @@ fn parse(text: &str) -> Option<Timestamp> {
     compact(text).or_else(|| rfc3339(text))
 }
 
-/// Earlier versions wrote one text with commas.
+/// Takes the dependencies. Earlier versions wrote them as one string with commas.
 fn depends(record: &mut Record) -> Read<Vec<String>> {
     match record.map.get("depends") {
         Some(Value::String(_)) => {
@@ -192,7 +192,7 @@ fn read_status(
     };
     let status = own_fields.status.filter(|own| plain(*own, is_started) == status).unwrap_or(status);
     if let Some(until) = wait(&record.map).filter(|until| status == Status::Todo && *until > now) {
-        // It is no work that is ready.
+        // A waiting task must not start yet.
         states::set(task, Status::Blocked, Some(&states::put_off(until, PROGRAM)));
     } else {
         let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
@@ -202,7 +202,7 @@ fn read_status(
     Ok(())
 }
 
-/// Returns the time until which a task is not shown.
+/// Returns the time until which a task is hidden.
 fn wait(record: &Map) -> Option<Timestamp> {
     record.get("wait")?.as_str().and_then(parse)
 }
@@ -286,19 +286,19 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Returns the tasks of a file as they stand there.
+/// Returns the records of a file by their UUIDs.
 fn raw_records(name: &str, text: &str) -> BTreeMap<String, Map> {
     let record = |record: Record| Some((record.clone().id("uuid").ok()?, record.map));
     records(name, text).unwrap_or_default().into_iter().filter_map(record).collect()
 }
 
-/// Returns tasks as a list: a new one has each in a line.
+/// Returns tasks as a list. A new list has one task per line.
 fn list_of(list: Vec<(String, Value)>, text: &str) -> String {
     let list = Value::Array(list.into_iter().map(|(_, record)| record).collect());
     json_text::over(if is_list(text) { text } else { "[\n]\n" }, &list)
 }
 
-/// Returns tasks in lines, with commas where these have them.
+/// Returns tasks as lines, with commas between them if the existing lines have them.
 fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
     let has_commas = text.lines().any(|line| line.trim_end().ends_with(','));
     let mut left: BTreeMap<String, Value> = list.iter().cloned().collect();
@@ -326,7 +326,7 @@ fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
     lines::joined(&lines, text)
 }
 
-/// Returns the id that a task has there; one of ours that is none gets one that is always the same.
+/// Returns the UUID of a task. An id that is no UUID is hashed, so that every export gives the same one.
 fn uuid_of(task: &Task, document: &ExistingDocument<'_>) -> String {
     if let Some(name) = document.name(&task.id) {
         return name.to_owned();
@@ -339,6 +339,7 @@ fn uuid_of(task: &Task, document: &ExistingDocument<'_>) -> String {
     if is_uuid(id) {
         return id.to_owned();
     }
+    // A hash has no version of its own: these bits make it a valid UUID of version 8, which is free for such uses.
     let (high, low) = (hash(id), hash(&format!("{id}/")));
     let (version, variant) = (0x8000 | (high & 0x0fff), 0x8000 | ((low >> 48) & 0x3fff));
     format!(
@@ -394,9 +395,9 @@ fn record_of(task: &Task, theirs: &BTreeMap<TaskId, String>, left_out: &mut Vec<
     out
 }
 
-/// Writes the state with its times, and returns whether it says that the task was started.
+/// Writes the status with its times. Returns true if the record marks the task as started.
 fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) -> bool {
-    // A start alone says that somebody is at work.
+    // Taskwarrior has no status for work in progress: a start time alone means that.
     let start = match own {
         Status::InProgress => Some(task.started_at.unwrap_or(task.updated_at)),
         Status::Todo | Status::Blocked | Status::Failed => None,

@@ -1,9 +1,9 @@
-//! Times as other programs write them.
+//! Time formats of other programs.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SubsecRound, Utc};
 use taskpawl_model::Timestamp;
 
-/// Reads a time with its offset, or a bare date, which stands for its first moment in UTC.
+/// Parses a time with an offset, or a date, which means midnight in UTC.
 pub(crate) fn rfc3339(text: &str) -> Option<Timestamp> {
     match DateTime::parse_from_rfc3339(text) {
         Ok(time) => in_range(time.with_timezone(&Utc)),
@@ -16,18 +16,18 @@ fn date(text: &str) -> Option<Timestamp> {
     in_range(date.and_hms_opt(0, 0, 0)?.and_utc())
 }
 
-/// Reads a time such as `20261122T144015Z`.
+/// Parses a time such as `20261122T144015Z`.
 pub(crate) fn compact(text: &str) -> Option<Timestamp> {
     let time = NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%SZ").ok()?;
     in_range(time.and_utc())
 }
 
-/// Writes a time such as `20261122T144015Z`.
+/// Formats a time such as `20261122T144015Z`. Fractions of a second are cut off.
 pub(crate) fn to_compact(time: Timestamp) -> String {
     time.trunc_subsecs(0).format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Reads a time such as `2026-11-22 14:40`, or a bare date.
+/// Parses a time such as `2026-11-22 14:40`, which is in UTC, or a date.
 pub(crate) fn minutes(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M")
@@ -38,12 +38,12 @@ pub(crate) fn minutes(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// Writes a time such as `2026-11-22 14:40`.
+/// Formats a time such as `2026-11-22 14:40`, in UTC.
 pub(crate) fn to_minutes(time: Timestamp) -> String {
     time.format("%Y-%m-%d %H:%M").to_string()
 }
 
-/// Years that need more than four digits are written in a form that few programs read.
+/// Refuses years outside 1 to 9999: few programs can read them.
 fn in_range(time: Timestamp) -> Option<Timestamp> {
     use chrono::Datelike;
     (1..=9999).contains(&time.year()).then_some(time)

@@ -1,4 +1,4 @@
-//! What a task says and a format has no place for.
+//! Fields of a task that a format cannot express.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::format::LeftOut;
 use crate::states::IMPORTED;
 use crate::tasks::NOT_TAKEN;
 
-/// Fields that are not missed: a state says or implies them, they follow from what happened, or, as a priority, they have a word in
-/// every format or stand in [our own text](crate::own_fields).
+/// Fields that are not reported. They follow from the status or from events, or, like the priority, are in every format or in
+/// [the text of own fields](crate::own_fields).
 const NOT_MISSED: &[&str] =
     &["priority", "blockedReason", "errorClass", "createdAt", "updatedAt", "startedAt", "finishedAt"];
 
-/// Lists what tasks say beyond the fields that a format has.
+/// Reports the fields of tasks that the format does not have.
 pub(crate) fn say(tasks: &[Task], fields: &[&str], why: &str, left_out: &mut Vec<LeftOut>) {
     for task in tasks {
         let Ok(Value::Object(map)) = serde_json::to_value(task) else { continue };
@@ -28,7 +28,7 @@ pub(crate) fn say(tasks: &[Task], fields: &[&str], why: &str, left_out: &mut Vec
     say_plans(tasks, why, left_out);
 }
 
-/// Lists the plans that tasks came with, each once: a plan has many of them.
+/// Reports the plans of the tasks, each once and not with every task.
 pub(crate) fn say_plans(tasks: &[Task], why: &str, left_out: &mut Vec<LeftOut>) {
     let mut plans: BTreeMap<&str, u64> = BTreeMap::new();
     for plan in tasks.iter().filter_map(|task| task.plan.as_deref()) {
@@ -41,19 +41,19 @@ pub(crate) fn say_plans(tasks: &[Task], why: &str, left_out: &mut Vec<LeftOut>) 
     left_out.extend(plans.into_iter().map(said));
 }
 
-/// Returns the names of the fields of a task that say something.
+/// Returns the names of a task's fields that are not empty.
 fn said(map: &Map) -> Vec<String> {
     let is_missed = |field: &str| !NOT_TAKEN.contains(&field) && !NOT_MISSED.contains(&field);
     let fields = map.iter().filter(|(field, value)| is_missed(field) && !is_empty(value));
     let mut said: Vec<String> = fields.map(|(field, _)| field.clone()).collect();
     let metadata = map.get("metadata").and_then(Value::as_object);
-    // Members of other formats among them: what they keep has no place in this one.
+    // Preserved fields of other formats are among them: this format cannot express those either.
     let members = metadata.into_iter().flatten().filter(|(_, value)| !is_empty(value));
     said.extend(members.map(|(name, _)| format!("metadata.{name}")));
     said
 }
 
-/// Returns whether somebody wrote why a task is blocked. What a word or a time of the format says comes back with that.
+/// Returns true if the task has a manual block whose reason would be lost. A preserved status word or time restores its reason.
 fn is_reason_missed(task: &Task, fields: &[&str]) -> bool {
     let Some(BlockedReason::Manual { text }) = &task.blocked_reason else { return false };
     let mut kept =
@@ -61,7 +61,7 @@ fn is_reason_missed(task: &Task, fields: &[&str]) -> bool {
     text != IMPORTED && !kept.any(|kept| kept.get("status").or(kept.get("wait")).is_some())
 }
 
-/// Returns whether a value says nothing.
+/// Returns true for `null` and for empty strings, lists and objects.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

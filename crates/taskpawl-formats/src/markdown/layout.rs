@@ -1,5 +1,5 @@
-//! Where tasks stand in a checklist: those that it has where they are, others below what is above them, under their heading, or at
-//! the end.
+//! Positions of tasks in a checklist. Existing items stay on their lines. New ones go below their parent, under their heading, or to the
+//! end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,10 @@ use super::{Aside, FORMAT, Item, KnownBy, Line, What, bullet, heading, items, op
 use crate::lines::{self, parts};
 use crate::preserved::kept;
 
-/// Returns the lines of a text with tasks in it; `names` are those of its items, which may have lost others of the same text.
+/// Returns the lines of a text with tasks in it. `names` has the names of its items as they were read, before items were removed.
 pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> Vec<Line<'t>> {
     let mut items = items(text);
+    // Removing an item renumbers others with the same text. The names of the reading still have the old numbers.
     if names.len() == items.len() {
         for (item, name) in items.iter_mut().zip(names) {
             item.theirs.clone_from(name);
@@ -23,6 +24,7 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> V
     if left.is_empty() {
         return lines;
     }
+    // New lines inside an open code block or comment would not be items, so it is closed first.
     let end = open_at_end(text).map(Aside::end);
     let texts: Vec<&str> = text.lines().chain(end.as_deref()).collect();
     lines.extend(end.as_deref().map(Line::text));
@@ -45,11 +47,12 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> V
     lines
 }
 
-/// Returns a text without some of its items; what is set in below one goes with it, but for other items with what is below them.
+/// Returns a text without some of its items. Lines indented below them go, too, except for other items and the lines below those.
 pub(super) fn without(text: &str, is_out: &[bool]) -> String {
     let items = items(text);
     let page = Page { texts: text.lines().collect(), items: &items };
     let mut goes = vec![false; page.texts.len()];
+    // Later items overwrite the range of their ancestors, so that a nested item keeps its own decision.
     for (item, is_out) in items.iter().zip(is_out) {
         goes[item.line..page.end_of(item.line)].fill(*is_out);
     }
@@ -59,7 +62,7 @@ pub(super) fn without(text: &str, is_out: &[bool]) -> String {
     lines::joined(&lines, text)
 }
 
-/// Writes the tasks that a text has into its lines, and returns by which of its items they stand there.
+/// Puts the tasks of a text on their existing lines. Also returns the index of each task's item.
 fn in_place<'t>(
     tasks: &'t [Task],
     text: &'t str,
@@ -71,7 +74,7 @@ fn in_place<'t>(
     let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut shown: BTreeMap<&TaskId, usize> = BTreeMap::new();
     for (position, item) in items.iter().enumerate() {
-        // An id that is none, or that an item before has, counts as little as in reading.
+        // An id that is unknown, or that an earlier item has, is ignored here as in `read`.
         let own_fields = item.own_fields.id.as_deref().and_then(|id| with_id.get(id)).copied();
         let own_fields = own_fields.filter(|task| !shown.contains_key(&task.id));
         let task = own_fields.or_else(|| by_name.get(&item.theirs).copied());
@@ -88,15 +91,15 @@ fn in_place<'t>(
     (lines, shown)
 }
 
-/// The tasks that a text does not have, by where they belong.
+/// The tasks that a text does not have yet, by their future position.
 struct Forest<'t> {
-    /// Below an item, by its position.
+    /// Tasks below an existing item, by its index.
     below_shown: BTreeMap<usize, Vec<&'t Task>>,
-    /// Below another one of them.
+    /// Tasks below another new task.
     below: BTreeMap<&'t TaskId, Vec<&'t Task>>,
-    /// Under the heading that they stood under, in the order in which these come first.
+    /// Tasks under the heading that they were imported from, in the order of first use.
     in_sections: Vec<(String, Vec<&'t Task>)>,
-    /// At the end.
+    /// Tasks without parent and heading.
     roots: Vec<&'t Task>,
 }
 
@@ -134,9 +137,10 @@ impl<'t> Forest<'t> {
         }
     }
 
-    /// Takes tasks out with all below them, as lines.
+    /// Takes tasks out, with all their subtasks, and returns their lines.
     fn take(&mut self, tasks: &[&'t Task], lead: &Lead) -> Vec<Line<'t>> {
         let mut lines = Vec::new();
+        // The stack is filled in reverse, so that the first task is taken first.
         let mut open: Vec<(&Task, usize)> = tasks.iter().rev().map(|task| (*task, 0)).collect();
         let mut number = lead.number;
         while let Some((task, depth)) = open.pop() {
@@ -155,15 +159,15 @@ impl<'t> Forest<'t> {
     }
 }
 
-/// What stands before the box of an item.
+/// The text before the box of an item.
 struct Lead {
-    /// How far it is set in.
+    /// The indentation.
     blank: String,
-    /// What follows that, or what follows its number.
+    /// The bullet, or the text after the number.
     mark: String,
-    /// The number of the first one; 0 where it has none.
+    /// The number of the first item; 0 for bullets.
     number: u64,
-    /// A line of text is before it, that a list is not to go on from.
+    /// Whether the item follows a line of text. An empty line must separate them.
     follows_text: bool,
 }
 
@@ -172,7 +176,7 @@ impl Lead {
         Self { blank: String::new(), mark: "- ".to_owned(), number: 0, follows_text: false }
     }
 
-    /// Returns that of an item behind another one.
+    /// Returns the lead of the item that follows one with this lead.
     fn behind(lead: &str) -> Self {
         let rest = lead.trim_start();
         let blank = lead[..lead.len() - rest.len()].to_owned();
@@ -183,31 +187,32 @@ impl Lead {
     }
 
     fn text(&self, number: u64) -> String {
-        // A number has at most nine digits.
+        // Markdown allows at most nine digits.
         let number = if self.number == 0 { String::new() } else { number.min(999_999_999).to_string() };
         format!("{}{number}{}", self.blank, self.mark)
     }
 
-    /// Returns how far something below it is set in.
+    /// Returns the indentation of lines below the item.
     fn inside(&self) -> String {
         let length = self.text(self.number).len() - self.blank.len();
         format!("{}{}", self.blank, " ".repeat(length))
     }
 }
 
-/// A text with its items.
+/// A text and its items.
 struct Page<'p> {
     texts: Vec<&'p str>,
     items: &'p [Item<'p>],
 }
 
 impl Page<'_> {
-    /// Returns the line behind an item and everything that is set in below it.
+    /// Returns the line after an item and all lines indented below it.
     fn end_of(&self, line: usize) -> usize {
         let depth = width(self.texts[line]);
         let (mut end, mut aside) = (line + 1, None);
         for (number, text) in self.texts.iter().enumerate().skip(line + 1) {
             let (trimmed, is_aside) = (text.trim_start(), aside.is_some());
+            // An empty line belongs to the item only if indented lines follow.
             if !is_aside && trimmed.is_empty() {
                 continue;
             }
@@ -220,7 +225,7 @@ impl Page<'_> {
         end
     }
 
-    /// Returns what stands before an item that is new below another one: as before the last one there.
+    /// Returns the lead of a new item below another one: that of its last subitem, if there is one.
     fn lead_below(&self, above: usize) -> Lead {
         if let Some(last) = self.items.iter().rev().find(|item| item.above == Some(above)) {
             return Lead::behind(last.lead);
@@ -232,7 +237,7 @@ impl Page<'_> {
         Lead { blank, ..Lead::plain() }
     }
 
-    /// Returns the line behind what stands under a heading, and what stands before an item there.
+    /// Returns the line after the last item of a section, and the lead of a new item there.
     fn section(&self, title: &str) -> Option<(usize, Lead)> {
         let last = self.items.iter().rev().find(|item| item.section == title);
         if let Some(last) = last {
@@ -247,12 +252,13 @@ impl Page<'_> {
         Some((at, Lead { follows_text: !is_heading, ..Lead::plain() }))
     }
 
-    /// Returns the line behind the last one that says something under a heading.
+    /// Returns the line after the last non-empty line of a section.
     fn end_of_heading(&self, title: &str) -> Option<usize> {
         let (mut aside, mut end) = (None, None);
         for (number, text) in self.texts.iter().enumerate() {
             let is_aside = aside.is_some();
             aside = Aside::after(aside, text.trim_start());
+            // A `#` line inside a code block is no heading.
             match heading(text).filter(|_| !is_aside) {
                 Some(_) if end.is_some() => break,
                 Some(other) if other == title => end = Some(number + 1),
@@ -264,12 +270,12 @@ impl Page<'_> {
     }
 }
 
-/// What is put between the lines of a text.
+/// Lines to insert into a text.
 #[derive(Default)]
 struct Added<'t> {
-    /// By the line that it stands before.
+    /// New lines by the line that follows them.
     by_line: BTreeMap<usize, Vec<Line<'t>>>,
-    /// What stands under headings that are not there.
+    /// Tasks of headings that the text does not have.
     at_end: Vec<(String, Vec<&'t Task>)>,
 }
 
@@ -280,7 +286,7 @@ impl<'t> Added<'t> {
             lines.insert(0, Line::text(""));
         }
         let document = self.by_line.entry(at).or_default();
-        // What is set in further belongs to what stands before it.
+        // Lines that are indented further belong to the line before, so these lines go after them.
         let depth = width(&lead.blank);
         let is_deeper =
             |line: &Line<'_>| matches!(&line.what, What::Task { lead, .. } if width(lead) > depth);
@@ -299,7 +305,7 @@ impl<'t> Added<'t> {
     }
 }
 
-/// Adds what has no place before the end.
+/// Appends the tasks and sections that have no position inside the text.
 fn append<'t>(
     lines: &mut Vec<Line<'t>>,
     forest: &mut Forest<'t>,

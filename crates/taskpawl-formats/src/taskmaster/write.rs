@@ -1,4 +1,4 @@
-//! Tasks as `tasks.json` of Task Master.
+//! Writes tasks as `tasks.json` of Task Master.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,15 +18,15 @@ use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported;
 
-/// Dependencies are compared by what they mean.
+/// Dependencies count as links, because one number has several spellings.
 const KINDS: Kinds =
     Kinds { made: "", changed: "updatedAt", of_state: &[], links: &["dependencies"], repeats: &[] };
 
-/// Where a task stands in the file.
+/// The position of a task in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Spot {
     tag: String,
-    /// The number of the task at the top, and that below it.
+    /// The number of the top-level task, and that of the subtask in it.
     top: u64,
     below: Option<u64>,
 }
@@ -47,6 +47,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let mut lists = records.lists(&mut written.left_out);
     let text = match envelope(text) {
         Some(mut file) if is_without_tags(&file) && lists.keys().all(|tag| tag == MASTER) => {
+            // A file without tags stays so, unless a task belongs to another tag.
             file.insert("tasks".to_owned(), Value::Array(lists.remove(MASTER).unwrap_or_default()));
             json_text::over(text, &Value::Object(file))
         }
@@ -59,7 +60,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
-/// Returns a file with the tasks of each tag in it.
+/// Returns the file with the tasks in their tags.
 fn with_tags(mut file: Map, lists: BTreeMap<String, Vec<Value>>, records: &Records<'_>) -> Map {
     if is_without_tags(&file) {
         file = Map::from_iter([(MASTER.to_owned(), Value::Object(file))]);
@@ -76,7 +77,7 @@ fn with_tags(mut file: Map, lists: BTreeMap<String, Vec<Value>>, records: &Recor
     file
 }
 
-/// Returns a file without its tasks.
+/// Returns the file without its tasks, but with their lists.
 fn envelope(text: &str) -> Option<Map> {
     let Ok(Value::Object(mut file)) = serde_json::from_str::<Value>(text) else { return None };
     let clear = |tag: &mut Map| {
@@ -92,14 +93,14 @@ fn envelope(text: &str) -> Option<Map> {
     Some(file)
 }
 
-/// The records that tasks are, and those that are there.
+/// The records of the tasks, and those of the file.
 struct Records<'t> {
     tasks: &'t [&'t Task],
     document: &'t ExistingDocument<'t>,
     spots: BTreeMap<TaskId, Spot>,
-    /// Where the tasks of the file stand.
+    /// The positions that the tasks have in the file.
     said: BTreeMap<TaskId, Spot>,
-    /// The records of the file without those below them, by tag and whole number.
+    /// The records of the file without their subtasks, by tag and full number.
     raw: BTreeMap<(String, String), Map>,
 }
 
@@ -111,7 +112,7 @@ impl<'t> Records<'t> {
         Self { tasks, document, spots, said, raw: raw_records(document.files.first().1) }
     }
 
-    /// Returns the tasks of each tag, with what is below them.
+    /// Returns the records of the top-level tasks by tag, with their subtasks.
     fn lists(&self, left_out: &mut Vec<LeftOut>) -> BTreeMap<String, Vec<Value>> {
         let mut below: BTreeMap<(&str, u64), Vec<&Task>> = BTreeMap::new();
         for task in self.tasks {
@@ -139,7 +140,7 @@ impl<'t> Records<'t> {
         lists
     }
 
-    /// Returns the record of a task as it stands in the file.
+    /// Returns the record of a task in the file.
     fn raw(&self, task: &Task) -> Option<&Map> {
         let (document, name) = (self.document.task(&task.id)?, self.document.name(&task.id)?);
         self.raw.get(&(tag_of(document), name.to_owned()))
@@ -155,14 +156,14 @@ impl<'t> Records<'t> {
         if let Some(links) = links
             && (is_moved || !KINDS.is_same("dependencies", before, Some(links)))
         {
-            // From another place a number would lead elsewhere.
+            // Numbers are relative to the position of a subtask, so a moved task gets its links in the new form.
             let links = if is_moved { links.clone() } else { self.spelled(raw, document, links) };
             out.insert("dependencies".to_owned(), links);
         }
         out
     }
 
-    /// Returns links as they are spelled in the record of a task.
+    /// Returns links with the spelling that they have in the record of the task.
     fn spelled(&self, raw: &Map, task: &Task, links: &Value) -> Value {
         let (tag, name) = (tag_of(task), self.document.name(&task.id).unwrap_or_default());
         let above = name.rsplit_once('.').map(|(above, _)| above);
@@ -170,7 +171,7 @@ impl<'t> Records<'t> {
         as_spelled(raw.get("dependencies"), links, |link| number_of_link(link, name, above, is_there))
     }
 
-    /// Returns what a tag said of itself where its tasks came from.
+    /// Returns the preserved fields of a tag.
     fn of_tag(&self, tag: &str) -> Map {
         let tasks = self.tasks.iter().filter(|task| self.spots[&task.id].tag == tag);
         match tasks.map(|task| kept(task, FORMAT)).find_map(|mut kept| kept.remove(OF_TAG)) {
@@ -180,7 +181,7 @@ impl<'t> Records<'t> {
     }
 }
 
-/// Returns the records of a file without those below them, by tag and whole number.
+/// Returns the records of a file without their subtasks, by tag and full number.
 fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
     let Ok(Value::Object(file)) = serde_json::from_str::<Value>(text) else { return BTreeMap::new() };
     let file = if is_without_tags(&file) {
@@ -209,7 +210,7 @@ fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
     raw
 }
 
-/// Gives every task its number: the one that it has, else the next free one. Task Master goes one level deep.
+/// Assigns a position to every task: the present one, or else the next free number. Deeper subtasks go below their top-level task.
 fn spots(
     tasks: &[&Task],
     document: &ExistingDocument<'_>,
@@ -219,6 +220,7 @@ fn spots(
     let mut numbers = Numbers { document: Some(document), ..Numbers::default() };
     let tops: BTreeMap<&TaskId, &TaskId> =
         tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
+    // All numbers are reserved before the first new one is chosen, so that no new task gets the number of a later one.
     for task in tasks {
         let tag = tag_of(by_id[tops[&task.id]]);
         numbers.reserve(task, &tag, tops[&task.id] == &task.id);
@@ -246,7 +248,7 @@ fn spots(
 
 fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t TaskId {
     let mut top = task;
-    // Tasks that are above one another in a circle come from no store, and are not waited for.
+    // Circular parents come from no store, but must not loop forever.
     for _ in 0..by_id.len() {
         match top.parent.as_ref().and_then(|parent| by_id.get(parent)) {
             Some(parent) => top = parent,
@@ -260,7 +262,7 @@ fn tag_of(task: &Task) -> String {
     kept(task, FORMAT).get("tag").and_then(Value::as_str).unwrap_or(MASTER).to_owned()
 }
 
-/// The number that a task has there, or would have by its own id.
+/// Returns the number that the task has in the file, or else the one in its id.
 fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u64, Option<u64>)> {
     let kept = kept(task, FORMAT);
     let known =
@@ -271,16 +273,17 @@ fn number_of(task: &Task, document: Option<&ExistingDocument<'_>>) -> Option<(u6
         None => (text.as_str(), None),
     };
     let number = (top.parse::<u64>().ok()?, below);
+    // Only a canonical number can be restored: `01` would come back as `1`.
     let again = number.1.map_or_else(|| number.0.to_string(), |below: u64| format!("{}.{below}", number.0));
     (again == text).then_some(number)
 }
 
-/// Returns the links of a task that lead out of the file that it came from.
+/// Returns the preserved links of a task that lead out of its file.
 fn links_away(task: &Task) -> Vec<String> {
     take_away(&mut kept(task, FORMAT), "dependencies").iter().map(text_of).collect()
 }
 
-/// Numbers that are taken, by tag and by task at the top.
+/// Numbers in use, by tag and top-level task.
 #[derive(Default)]
 struct Numbers<'t> {
     document: Option<&'t ExistingDocument<'t>>,
@@ -288,7 +291,7 @@ struct Numbers<'t> {
     reserved: BTreeSet<(String, u64)>,
     reserved_below: BTreeSet<(String, u64, u64)>,
     below: BTreeSet<(String, u64, u64)>,
-    /// No number below this one is free: at the top of a tag, or below a task.
+    /// The first number that may be free, by tag and, for subtasks, by top-level task.
     next: BTreeMap<(String, Option<u64>), u64>,
 }
 
@@ -297,7 +300,7 @@ impl Numbers<'_> {
         if let (true, Some((number, None))) = (is_top, number_of(task, self.document)) {
             self.reserved.insert((tag.to_owned(), number));
         }
-        // What links lead to that is not there is no number for another task.
+        // A preserved link to a missing task must not start to point to a new one.
         for link in links_away(task) {
             match link
                 .split_once('.')
@@ -310,7 +313,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// As [`reserve`](Self::reserve), for links of a subtask, whose numbers are those of others beside it.
+    /// Like [`reserve`](Self::reserve), for links of a subtask: there, a number means a sibling.
     fn reserve_beside(&mut self, task: &Task, above: &Spot) {
         let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
         self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
@@ -368,7 +371,7 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     put(&mut out, &mut kept, "status", json!(word), |raw| {
         WORDS.iter().any(|(word, status)| raw.as_str() == Some(word) && states::fits(task, *status))
     });
-    // Subtasks have none there, unless somebody gave them one.
+    // Subtasks have no priority in Task Master, unless the file had one or the task's differs from the default.
     let had_one = kept.remove("priority").is_some();
     if spot.below.is_none() || had_one || task.priority != Priority::Medium {
         out.insert("priority".to_owned(), json!(task.priority));
@@ -378,7 +381,7 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     }
     let at = task.updated_at;
     put(&mut out, &mut kept, "updatedAt", json!(format_time(at)), |raw| {
-        // Nobody said when, and nobody has to.
+        // `null` was preserved for a record without a time. Such records do not get one.
         raw.is_null() || raw.as_str().and_then(rfc3339) == Some(at)
     });
     let mut on = dependencies(task, spots, left_out);
