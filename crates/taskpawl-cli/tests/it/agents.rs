@@ -1,4 +1,4 @@
-//! `init --agent`: shown first, written when somebody says so, and taken back.
+//! `init --agent`: shows its changes first, writes them after a confirmation, and can undo them.
 
 use std::fs;
 use std::io::Write;
@@ -127,7 +127,7 @@ fn options_that_make_no_sense_are_refused() {
     assert!(!cli.path("work/.taskpawl").exists());
 }
 
-/// A pipe in the place of a file is not waited for.
+/// Opening a pipe would block until another process writes to it.
 #[test]
 fn what_is_no_file_is_refused() {
     for name in ["CLAUDE.md", ".mcp.json", "opencode.json"] {

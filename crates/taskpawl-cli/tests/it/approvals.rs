@@ -1,4 +1,4 @@
-//! Decisions as people meet them: what asks, who is asked, and how to answer.
+//! Decisions on a terminal: requests for approval, questions and answers.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -57,9 +57,10 @@ fn without_a_terminal_nobody_decides() {
     ! hint: give the command in a terminal; a program that embeds taskpawl decides by an `Approver`
     [exit 7]
     "#);
-    // Looking takes no person, and a terminal on a stream is none of a person.
+    // `--dry-run` decides nothing, so it needs no person. A terminal as a stream is not enough; it has to be the
+    // controlling terminal.
     cli.run(&["approve", "--only", "plan:release", "--dry-run"]).ok();
-    // A task that is named is approved, or nothing is: there is no look at it that could be mistaken for a yes.
+    // For a named task these options are refused, so that a preview cannot be mistaken for an approval.
     for option in ["--dry-run", "--yes"] {
         assert_eq!(cli.run(&["approve", "deploy", option]).code, Some(2), "{option}");
     }
@@ -158,7 +159,7 @@ fn a_person_at_the_terminal_is_asked() {
     let (mut text, mut buffer, mut answered) = (String::new(), [0; 4096], 0);
     while let Ok(count @ 1..) = person.read(&mut buffer) {
         text.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        // Each question is answered once it is there: the first wrongly, too.
+        // Answers each question after it appears. The first answer is invalid, which makes the run ask again.
         let questions = text.matches("[?] show: ").count();
         if questions > answered {
             answered = questions;
@@ -206,7 +207,7 @@ fn a_person_is_told_what_the_choices_do() {
     assert!(cli.run(&["show", "ask"]).stdout.contains("not today"));
 }
 
-/// It would be stopped by its terminal when it reads from it.
+/// The kernel would stop a background process that reads from its terminal.
 #[test]
 fn a_run_in_the_background_asks_nobody() {
     let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
@@ -223,7 +224,7 @@ fn a_run_in_the_background_asks_nobody() {
     let child = session.spawn().unwrap();
     drop(session);
     let mut text = Vec::new();
-    // The end of a terminal is an error.
+    // Linux reports the end of a pseudo-terminal as an error (EIO), not as the end of file.
     drop(person.read_to_end(&mut text));
     let run = Run::of("run-all-ready", child.wait_with_output().unwrap());
     let text = String::from_utf8_lossy(&text);
@@ -263,7 +264,7 @@ fn the_configuration_names_who_is_told() {
     insta::assert_snapshot!(cli.run(&["create", "x"]));
 }
 
-/// It is run with the plan, so whoever looks at that before sees it.
+/// A plan may name a program that is notified. It runs with the plan, so a review of the plan must show it.
 #[test]
 fn the_program_that_a_plan_tells_is_seen_before_it_runs() {
     let cli = Cli::new();
@@ -301,7 +302,7 @@ fn the_program_that_a_plan_tells_is_seen_before_it_runs() {
     cli.policy("[[rules]]\ndecision = \"deny\"\nargv = \"sh\"\n");
     let dry = cli.run(&["run-all-ready", "--dry-run"]).ok();
     assert!(dry.stdout.contains(", which is not run: ") && dry.stdout.contains("denies `sh`"), "{dry}");
-    // Who has applied the plan is not told to apply it.
+    // The caller has already applied the plan, so that advice would be useless.
     let run = cli.run(&["run-all-ready"]).ok();
     let way = "take it out of the plan, or name it as `run.notify` in your own configuration";
     assert!(run.stderr.contains("`notify` of plan `told` is not run") && run.stderr.contains(way), "{run}");
@@ -356,7 +357,7 @@ fn a_program_that_a_task_runs_lets_nothing_start_without_its_approval() {
     assert_eq!(within.run(&["remove-dependency", "tell", "deploy"]).code, Some(7));
 }
 
-/// It is found out from what it descends from, whatever it does with its environment.
+/// The check follows the ancestors of the process, which cleaning the environment does not change.
 #[test]
 fn a_program_that_hides_where_it_comes_from_does_not_decide() {
     let cli = asking();

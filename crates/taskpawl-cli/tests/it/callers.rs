@@ -1,4 +1,4 @@
-//! Who gives a command: a person, a program or an agent, and what each may.
+//! Callers: a person, a program or an agent, and the commands that each may give.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use crate::harness::{Cli, Run, may_decide};
 
 const MARKERS: &str = include_str!("../../src/agent-markers.txt");
 
-/// A task `deploy` that waits for a decision, and a file that waits for trust.
+/// Returns a store with a task `deploy` that waits for a decision, and a project file that waits for trust.
 fn asking() -> Cli {
     let cli = Cli::new().with_programs();
     cli.file("plan.yaml", "tasks: [{id: deploy, approval: {ask: 'Now?'}, call: {log: {message: x}}}]");
@@ -18,7 +18,7 @@ fn asking() -> Cli {
 const DECISIONS: [&[&str]; 5] =
     [&["approve", "deploy"], &["reject", "deploy"], &["trust", "--yes"], &["pin", "set"], &["pin", "remove"]];
 
-/// Refused with 7, because of `sign`, and nothing is decided.
+/// Asserts that a decision was refused with exit code 7 because of `sign`, and that it changed nothing.
 fn refused(cli: &Cli, run: &Run, sign: &str) {
     assert_eq!(run.code, Some(7), "{run}");
     assert!(run.stderr.contains(sign), "{sign}: {run}");
@@ -73,7 +73,7 @@ fn each_marker_makes_an_agent() {
     assert_eq!(kind, if may_decide() { "program" } else { "agent" });
 }
 
-/// It clears its own environment; that of the shell above it still has the marker.
+/// The command clears its own environment, but that of its parent shell still has the marker.
 #[test]
 fn an_agent_is_known_by_the_processes_above() {
     if !may_decide() {
@@ -122,7 +122,7 @@ fn what_a_person_holds_is_the_persons_whatever_name_others_give() {
         }
     }
     assert!(marked.run(&["done", "a"]).stderr.contains("held by the person `user@host`"));
-    // Its own name, by another way in.
+    // Claimed under the same actor name, but by an agent.
     marked.run(&["done", "b"]).ok();
     let history = marked.run(&["history"]).ok().stdout;
     for line in ["user@host (program)  a  created", "user@host (person)  a  todo → in_progress"] {
@@ -131,7 +131,7 @@ fn what_a_person_holds_is_the_persons_whatever_name_others_give() {
     assert!(history.contains("user@host (agent)  b  in_progress → done"), "{history}");
 }
 
-/// The sandbox holds what they run.
+/// Such tasks need no approval, because the sandbox restricts their programs.
 #[test]
 fn plans_and_calls_that_an_agent_gives_on_the_command_line_keep_their_origin() {
     let cli = Cli::new().with_programs().with("CLAUDECODE", "1");
@@ -161,7 +161,7 @@ fn decisions_ask_for_the_pin_once_it_is_set() {
         let run = typed(decision, "0000\n");
         assert_eq!(run.code, Some(7), "{run}");
         assert!(run.stderr.contains("wrong PIN"), "{run}");
-        // The right one in between, so that five in a row do not lock it.
+        // The right PIN in between resets the count: five wrong PINs in a row would lock it.
         typed(&["pin", "set"], "1234\n1234\n1234\n").ok();
     }
     assert!(typed(&["approve", "deploy"], "\n").stderr.contains("none was typed"));

@@ -1,8 +1,8 @@
-//! What every command prints, as text and as JSON, in one small scenario.
+//! The output of every command, as text and as JSON, in one small scenario.
 
 use crate::harness::Cli;
 
-/// Three tasks in a row, one of them with a call, and a parent.
+/// Returns a store with three tasks in a row, one of them with a call, and a parent.
 fn scenario() -> Cli {
     let cli = Cli::new();
     for args in [

@@ -54,7 +54,7 @@ fn a_wrong_file_is_refused_with_the_line() {
     insta::assert_snapshot!("variable", cli.run(&["list", "--json"]));
 }
 
-/// Who put something there meant that it counts.
+/// A path that exists but is no file is an error: ignoring it would silently drop settings.
 #[test]
 fn what_is_no_file_is_refused_with_what_it_is() {
     let make = |kind: &str, path: &std::path::Path| match kind {
@@ -95,7 +95,8 @@ fn what_is_no_file_is_refused_with_what_it_is() {
     assert!(refused.stderr.contains("/.config` is a link to `gone`, where nothing is"), "{refused}");
 }
 
-/// A program of a plan may have written there: who looks for what it did has to see something.
+/// A program of a plan may have damaged these files. Reading commands must still work, so that a person can
+/// investigate.
 #[test]
 fn who_only_looks_goes_on_without_what_is_wrong_in_the_project() {
     for (file, content, problem) in [
@@ -185,7 +186,8 @@ fn limits_of_runs_have_names_that_people_choose() {
 fn a_project_narrows_the_hosts_of_the_user_and_adds_none() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // Whoever gets through is hung up on.
+    // Accepts each connection and closes it, so that an allowed request fails with another error class than a blocked
+    // one.
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let cli = Cli::new();
     let plan = format!("tasks: [{{id: get, call: {{http_request: {{url: \"http://127.0.0.1:{port}/\"}}}}}}]");

@@ -1,4 +1,4 @@
-//! The example plans for each construct end as their page says, and leave what they are to leave.
+//! The example plans of each construct end as their README says, and leave the expected results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/constructs")
 }
 
-/// Returns the plans of the page in its order, each with the exit code that it promises.
+/// Returns the plans of the README in order, each with its promised exit code.
 fn promised() -> Vec<(String, i32)> {
     let page = fs::read_to_string(directory().join("README.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| [")).map(|row| {
@@ -23,7 +23,7 @@ fn promised() -> Vec<(String, i32)> {
     rows.collect()
 }
 
-/// Returns how the tasks ended and what their calls answered, a line each.
+/// Returns one line for each task: its status, and the results of its calls.
 fn ends(cli: &Cli) -> String {
     let listed =
         cli.run(&["list", "--json", "--limit", "0", "--fields", "id,status,error,blockedReason,result"]);

@@ -1,4 +1,4 @@
-//! The to-do dialects as a server: what their contract says of MCP, of scopes and of who shares what.
+//! The to-do dialects over MCP: their contract about tools, scopes and shared lists.
 
 use std::fs;
 
@@ -22,20 +22,20 @@ fn start(cli: &Cli, options: &[&str]) -> Agent {
     Agent::start(cli, &cli.path("work"), options)
 }
 
-/// Calls a tool and returns its text, and whether that is an error result.
+/// Calls a tool. Returns its text, and whether it is an error result.
 fn call(agent: &mut Agent, tool: &str, arguments: &Value) -> (String, bool) {
     let answer = agent.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
     (said(&answer).to_owned(), answer["result"]["isError"] == true)
 }
 
-/// Calls a tool that does what it is for.
+/// Calls a tool and asserts that it succeeds.
 fn does(agent: &mut Agent, tool: &str, arguments: &Value) -> String {
     let (text, is_error) = call(agent, tool, arguments);
     assert!(!is_error, "{text}");
     text
 }
 
-/// Calls a tool that refuses, by an error result.
+/// Calls a tool and asserts that it returns an error result.
 fn refuses(agent: &mut Agent, tool: &str, arguments: &Value) -> String {
     let (text, is_error) = call(agent, tool, arguments);
     assert!(is_error, "{text}");
@@ -96,7 +96,7 @@ fn the_alias_of_the_checklist_takes_either_name_of_its_list() {
         let said = does(&mut agent, "manage_todo_list", &list);
         assert_eq!(said, r#"{"success":true,"message":"Task list updated: 1/2 completed"}"#);
     }
-    // Both names are of one list.
+    // Both tool names work on the same list.
     let read = does(&mut agent, "manage_tasks", &json!({"operation": "read"}));
     assert!(
         read.starts_with(r#"{"success":true,"taskList":[{"id":1,"title":"t1","status":"completed"}"#),
@@ -172,7 +172,7 @@ fn whose_conversation_it_is_says_the_server_its_variable_or_the_call() {
     assert_eq!(no_id, "Error: conversation id must be a UUID.");
     add(json!({"title": "a", "conversation_id": TALK}), &cli, &[]);
     assert!(file(&cli));
-    // What is fixed is not changed by what a call brings, and the option comes before the variable.
+    // A fixed scope overrides the argument of a call, and `--scope` overrides the variable.
     let cli = project();
     add(json!({"title": "a", "conversation_id": other}), &cli, &["--scope", TALK]);
     assert!(file(&cli));
@@ -213,7 +213,7 @@ fn a_session_is_a_server_or_what_calls_say() {
     assert_eq!(dropped, r#"{"title":"0 todos","output":"[]","dropped":[{"id":"1","content":"a"}]}"#);
     one.close();
     other.close();
-    // It is in memory alone.
+    // This list exists only in memory.
     let left = cli.run(&["history", "--json"]).ok().stdout;
     assert!(!left.contains("\"content\":") && !cli.path("work/.agents").exists(), "{left}");
 }
@@ -234,7 +234,7 @@ fn by_http_nobody_shares_a_list_without_saying_so() {
     assert_eq!(server.call("manage_tasks", &list).0, refused);
     assert_eq!(server.call("manage_tasks", &json!({"operation": "read"})).0, refused);
     assert_eq!(server.call("ListTasks", &json!({})), (NO_TALK.to_owned(), true));
-    // Two requests of one session, of two clients as far as the server knows.
+    // The server cannot tell that these requests belong together: each could come from another client.
     server.call("todowrite", &json!({"todos": todo("a"), "session_id": "s"}));
     assert!(server.call("todoread", &json!({"session_id": "s"})).0.starts_with(r#"{"title":"1 todos""#));
     assert!(server.call("todoread", &json!({"session_id": "t"})).0.starts_with(r#"{"title":"0 todos""#));
@@ -274,7 +274,7 @@ fn a_queue_is_shared_by_servers_and_commands() {
         ("lpop", json!({"lease": null}), r#"{"item":"a"}"#),
     ];
     for (number, (operation, more, answer)) in steps.into_iter().enumerate() {
-        // Each step by another server.
+        // The two servers take turns, so each step reads the state that the other one wrote.
         assert_eq!(does(&mut agents[number % 2], "task", &queue(operation, more)), answer, "{operation}");
     }
     assert_eq!(cli.run(&["todo-list", "--agent", "agent-7"]).ok().stdout, "{\"items\":[\"b\"]}\n");
@@ -382,7 +382,7 @@ fn a_checklist_of_a_server_is_seen_cleared_kept_and_promoted_elsewhere() {
         json!([{"name": "t2", "status": "todo"}])
     );
     cli.run(&["todo", "clear", "--scope", "talk"]).ok();
-    // Before its next answer, whichever that is.
+    // The server notices the change before its next answer, of any kind.
     assert_eq!(resource(&mut agent), "");
     assert_eq!(read(&mut agent), r#"{"success":true,"taskList":[]}"#);
     assert_eq!(cli.run(&["todo", "prompt"]).ok().stdout, "");
@@ -401,7 +401,7 @@ fn who_has_subscribed_to_the_checklist_hears_of_changes() {
     let uri = json!({"uri": "taskpawl://checklist"});
     let subscribed = agent.ask("resources/subscribe", &uri);
     assert!(subscribed.get("result").is_some(), "{subscribed}");
-    // The plan is not served here.
+    // This server does not offer the plan.
     let digest = agent.ask("resources/subscribe", &json!({"uri": "taskpawl://digest"}));
     assert!(digest["error"]["message"].as_str().unwrap().contains("nothing at"), "{digest}");
     does(&mut agent, "manage_tasks", &json!({"taskList": checklist(&["in-progress"])}));
@@ -417,7 +417,7 @@ fn beside_the_plan_a_model_promotes_its_list() {
         let tools = listed["result"]["tools"].as_array().unwrap();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     };
-    // The dialect alone is as its contract says.
+    // A dialect alone offers only the tools of its contract.
     let mut alone = start(&cli, &["--dialect", "session"]);
     assert_eq!(names(&mut alone), ["todoread", "todowrite"]);
     alone.close();
@@ -458,7 +458,7 @@ fn a_checklist_is_over_when_its_server_is_killed_unless_it_is_kept() {
         agent.kill();
         assert_eq!(seen(), is_kept, "{scope}");
     }
-    // What the killed one left behind is cleared up by the next that keeps a list.
+    // The next process that keeps a list removes the files of the killed one.
     let mut agent = start(&cli, &["--dialect", "checklist", "--scope", "next"]);
     does(&mut agent, "manage_tasks", &json!({"taskList": checklist(&["in-progress"])}));
     let state = fs::read_dir(cli.path(".local/state/taskpawl")).unwrap().next().unwrap().unwrap().path();

@@ -1,4 +1,4 @@
-//! Looking for what is wrong, and mending it.
+//! `doctor`: finds problems of a store, and repairs them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ fn a_sound_store_is_well() {
     cli.run(&["create", "a", "--id", "a"]).ok();
     assert!(cli.run(&["doctor"]).ok().stdout.ends_with("\nall is well\n"));
     let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
-    // What this machine can enforce is no finding about the store.
+    // The two notes are about the sandbox of this machine, not about the store.
     assert_eq!(found.as_array().unwrap().len(), 2, "{found}");
     for diagnostic in found.as_array().unwrap() {
         assert_eq!(
@@ -25,7 +25,7 @@ fn a_sound_store_is_well() {
     assert!(found[1]["message"].as_str().unwrap().starts_with("`--sandbox strict` is "), "{found}");
 }
 
-/// The kernel counts no processes of the administrator, but in a cgroup.
+/// The kernel does not apply the limit of processes to root, unless it is set by a cgroup.
 #[test]
 fn that_nothing_limits_how_many_processes_there_are_is_told() {
     use std::os::unix::fs::MetadataExt;
@@ -67,7 +67,7 @@ fn what_the_machine_can_enforce_is_told_before_there_is_a_project() {
     assert_eq!(checks, ["project", "sandbox", "sandbox"]);
     assert!(found[1]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
     assert!(!cli.run(&["doctor"]).ok().stdout.contains("all is well"));
-    // There is nothing to mend.
+    // There is nothing to repair.
     assert_eq!(cli.run(&["doctor", "--fix"]).code, Some(8));
 }
 
@@ -91,7 +91,7 @@ fn what_can_be_mended_is_mended() {
     assert_eq!(later.run(&["show", "a", "--json"]).ok().json()["data"]["status"], "todo");
 }
 
-/// Leaves out what differs from machine to machine.
+/// Removes the lines about the sandbox, which differ between machines.
 fn without_sandbox(run: &crate::harness::Run) -> String {
     let text = run.to_string();
     let mut lines = text.lines();
@@ -120,7 +120,7 @@ fn damage_is_said_with_what_to_do() {
     assert_eq!(fs::read(&store).unwrap(), b"this is no database, however long it may be");
 }
 
-/// Everything that the program makes, with a mask that forbids nothing.
+/// Covers every file that the program creates, under a umask that removes no permissions.
 #[test]
 fn only_the_owner_may_use_what_is_made() {
     let cli = Cli::without_store();

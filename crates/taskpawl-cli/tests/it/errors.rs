@@ -1,4 +1,4 @@
-//! Every class of error: its message, its hint and its exit code.
+//! Every class of error: its message, hint and exit code.
 
 use std::fs;
 
@@ -86,7 +86,8 @@ fn usage() {
 #[test]
 fn stores_that_cannot_be_used() {
     let cli = Cli::new();
-    // A commit of this size is moved from the log to the file at once, so that the file is whole without it.
+    // A commit of this size triggers a checkpoint at once, so the database file is complete without its write-ahead
+    // log.
     let tasks: Vec<String> =
         (0..4000).map(|number| format!("{{id: task-{number}, name: {}}}", "x".repeat(400))).collect();
     cli.file("many.yaml", &format!("tasks: [{}]", tasks.join(", ")));
@@ -101,7 +102,7 @@ fn stores_that_cannot_be_used() {
     }
     file("damaged.db", &damaged);
     file("truncated.db", &whole[..whole.len() / 2]);
-    // The version that the schema of the file has stands in bytes 60 to 63.
+    // Bytes 60 to 63 of an SQLite file are its user version, which holds the version of the schema.
     let mut newer = whole.clone();
     newer[60..64].copy_from_slice(&9999_u32.to_be_bytes());
     file("newer.db", &newer);
@@ -123,7 +124,7 @@ fn stores_that_cannot_be_used() {
         &["show", "a", "--store", "absent.db"],
         &["list", "--store", "text.db/below.db"],
         &["create", "B", "--store", "text.db/below.db"],
-        // Nobody may write there, not even root.
+        // The kernel creates no files in `/proc`, not even for root.
         &["create", "B", "--store", "/proc/tasks.db"],
         &["list", "--store", "."],
     ]));

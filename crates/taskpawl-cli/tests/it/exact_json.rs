@@ -1,4 +1,4 @@
-//! JSON that cannot be kept as it is written is refused, whichever way it comes in.
+//! JSON values that cannot be stored exactly are refused, through every entry point.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::harness::{Cli, Run};
 use crate::mcp_server::Agent;
 
-/// Values that are kept.
+/// Values that can be stored exactly.
 const KEPT: [&str; 5] =
     ["1e2", "0.1", "18446744073709551615", "-9223372036854775808", r#"{"a":1,"b":{"a":2}}"#];
 
-/// Values that are not, with what an error says.
+/// Values that cannot be stored exactly, each with a part of the expected error.
 fn refused() -> [(String, &'static str); 6] {
     let (number, key) = ("cannot be kept exactly", "is already given at");
     [
@@ -26,7 +26,8 @@ fn refused() -> [(String, &'static str); 6] {
     ]
 }
 
-/// Asserts that a way in takes what can be kept and refuses what cannot; `give` returns the error where there is one.
+/// Asserts that an entry point accepts every exact value and refuses the others. `give` returns the error, if there
+/// is one.
 fn assert_strict(way: &str, mut give: impl FnMut(&Cli, &str, &str) -> Option<String>) {
     let cli = Cli::new().with_clock().with_programs();
     let mut number = 0;
@@ -48,7 +49,7 @@ fn error_of(run: &Run) -> Option<String> {
     (run.code != Some(0)).then(|| format!("{}{}", run.stdout, run.stderr))
 }
 
-/// Runs the one call of a new task and returns why it failed.
+/// Runs the only call of a new task and returns its error.
 fn error_of_call(cli: &Cli, id: &str, call: &Value) -> Option<String> {
     let file = format!("{id}.json");
     cli.file(&file, &json!({"name": id, "tasks": [{"id": id, "call": call}]}).to_string());
@@ -170,7 +171,7 @@ fn bodies_of_answers_are_read_strictly() {
     server.join().unwrap();
 }
 
-/// A server whose one tool gives back what stands in the file `out`.
+/// An MCP server with one tool, which returns the content of the file `out`.
 const SERVER: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -224,7 +225,7 @@ fn a_store_that_was_edited_is_read_strictly() {
         let after = before.replacen("\"EDIT\"", text, 1);
         std::fs::write(&path, &after).unwrap();
         let error = error_of(&cli.run(&["list", "--store", &store]));
-        // It is left as it was found.
+        // The refused file is unchanged.
         assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
         error
     });

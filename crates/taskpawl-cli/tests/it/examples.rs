@@ -1,4 +1,4 @@
-//! The examples do what their READMEs say, and end the same on every backend.
+//! The examples do what their READMEs promise, and end the same on every backend.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use taskpawl::{Ending, RunOptions, Supervision, Taskpawl};
 
 use crate::harness::Cli;
 
-/// A copy of an example with a store, and a way to its commands.
+/// A copy of an example with a store, and a way to run its commands.
 enum Place {
     /// Real processes, on a store in a file.
     Processes(Box<Cli>),
-    /// The library: a store in memory ends with its process.
+    /// The library, because a store in memory ends with its process.
     Memory { plans: Box<Taskpawl>, directory: tempfile::TempDir },
 }
 
@@ -47,7 +47,7 @@ impl Place {
         }
     }
 
-    /// Applies the plan and runs it; returns the exit code.
+    /// Applies and runs the plan; returns the exit code.
     fn run_plan(&self) -> u8 {
         match self {
             Self::Processes(cli) => code(cli, &["run-all-ready", "--plan", "plan.yaml"]),
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Runs what is ready; returns the exit code.
+    /// Runs the ready tasks; returns the exit code.
     fn run(&self) -> u8 {
         match self {
             Self::Processes(cli) => code(cli, &["run-all-ready"]),
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Returns a line for each task.
+    /// Returns one line for each task.
     fn state(&self) -> String {
         let tasks = match self {
             Self::Processes(cli) => cli.run(&["list", "--limit", "0", "--json"]).ok().json()["data"].take(),
@@ -109,7 +109,7 @@ fn line(task: &Value) -> String {
     }
     for field in ["blockedReason", "error", "notes", "result"] {
         let value = &task[field];
-        // Of programs only what they printed: the rest is the same for all that went well.
+        // Only the output of programs is compared; exit code and durations are left out.
         let value = value.get("stdout").unwrap_or(value);
         let value = value.get(0).and_then(|note| note.get("text")).unwrap_or(value);
         if !value.is_null() && value != "" {
@@ -133,7 +133,7 @@ fn source(example: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example)
 }
 
-/// Copies a directory without what running the example in place has left there.
+/// Copies a directory without the files that running the example in place creates.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -185,7 +185,7 @@ fn sign_off() {
     }
 }
 
-/// Returns the plan that `plan.sh` makes for a workspace.
+/// Returns the plan that `plan.sh` generates for a workspace.
 fn release_plan(workspace: &Path) -> String {
     let output = Command::new("sh")
         .arg(source("release-check/plan.sh"))
@@ -198,7 +198,8 @@ fn release_plan(workspace: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns a `PATH` that begins with the toolchain of this test: the home of the example has none.
+/// Returns a `PATH` that starts with the toolchain of this test, because rustup finds none in the home of the
+/// example.
 fn with_cargo() -> String {
     let toolchain = Path::new(env!("CARGO")).parent().unwrap().to_str().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -208,13 +209,13 @@ fn with_cargo() -> String {
 #[test]
 fn release_check() {
     let cli = Cli::without_store();
-    // Programs in the sandbox do not learn of another target directory.
+    // Programs in the sandbox get no `CARGO_TARGET_DIR`, so cargo builds into the workspace.
     let target = cli.path("work/target");
     copy(&source("release-check/fixture"), &cli.path("work"));
     let plan = release_plan(&cli.path("work"));
     insta::assert_snapshot!("release-check-plan", plan);
     let cli = cli.with("PATH", &with_cargo()).with("CARGO_NET_OFFLINE", "true");
-    // The second and the third backend find everything built.
+    // The first backend builds everything; the later ones reuse it.
     let json = format!("json:{}", cli.path("tasks.json").display());
     for store in [cli.path("tasks.db").to_str().unwrap(), &json] {
         let run = cli.run_with(&["--store", store, "run-all-ready", "--plan", "-"], &plan);

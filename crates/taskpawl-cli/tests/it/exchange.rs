@@ -1,4 +1,4 @@
-//! `import` and `export`: files of other programs, there and back.
+//! `import` and `export`: files of other programs, in both directions.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +13,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../taskpawl-formats/tests/samples").join(name)
 }
 
-/// Every sample with the format that it has.
+/// Every sample: its format, its file, and the number of its tasks.
 const SAMPLES: &[(&str, &str, usize)] = &[
     ("beads", "beads.jsonl", 6),
     ("taskmaster", "taskmaster.json", 11),
@@ -25,7 +25,7 @@ const SAMPLES: &[(&str, &str, usize)] = &[
     ("tasks", "tasks.json", 3),
 ];
 
-/// Copies a sample into the directory to work in.
+/// Copies a sample into the working directory.
 fn place(cli: &Cli, name: &str) -> PathBuf {
     let to = cli.path("work").join(name);
     copy(&sample(name), &to);
@@ -78,7 +78,7 @@ fn every_format_comes_in_once_and_goes_back_unchanged() {
     }
 }
 
-/// Returns the files below a path, with what is in them.
+/// Returns all files below a path with their content.
 fn content(path: &Path) -> Vec<(PathBuf, String)> {
     if path.is_file() {
         return vec![(path.to_owned(), fs::read_to_string(path).unwrap())];
@@ -143,7 +143,7 @@ fn an_export_after_an_import_changes_no_byte() {
     }
 }
 
-/// In every format: it stays there until it is asked for, and is named.
+/// For every format: an export names a deleted task, but removes it from the file only on demand.
 #[test]
 fn a_task_that_was_deleted_here_is_named_and_taken_out_on_demand() {
     const FILES: &[(&str, &str, &str, &str)] = &[
@@ -233,7 +233,7 @@ fn a_state_goes_from_here_to_there_and_back() {
     assert!(history.contains("todo → done by import: imported from markdown"), "{history}");
 }
 
-/// In every format, as its program would write it.
+/// A file for every format, in the form that its own program writes.
 #[test]
 fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
     const FILES: &[(&str, &str, &str)] = &[
@@ -262,7 +262,7 @@ fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
         let run = cli.run(&["import", format, path, "--json"]).ok();
         assert_eq!(run.json()["data"]["kept"][0]["field"], "name", "{run}");
         assert_eq!(cli.run(&["show", id, "--json"]).ok().json()["data"]["name"], "Here renamed", "{format}");
-        // Until it is written over, everybody can see what will be.
+        // Both names are reported until an export overwrites the file.
         let again = cli.run(&["import", format, path]).ok();
         assert!(again.stdout.contains("`There renamed` there, `Here renamed` here"), "{format}: {again}");
         let look = cli.run(&["export", format, path, "--dry-run", "--json"]).ok();
@@ -395,7 +395,7 @@ fn a_file_with_news_is_not_written_over() {
     assert_eq!(cli.run(&["export", "beads", "broken.jsonl"]).code, Some(7));
     cli.run(&["export", "beads", "broken.jsonl", "--force"]).ok();
     assert!(fs::read_to_string(broken).unwrap().contains("\"Ours\""));
-    // The file may be edited by others once it was written: that is known.
+    // An edit by another program after the export is detected.
     cli.run(&["import", "checklist.md"]).ok();
     cli.run(&["export", "markdown", "checklist.md"]).ok();
     let text = fs::read_to_string(&path).unwrap();

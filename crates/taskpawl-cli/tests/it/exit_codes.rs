@@ -1,4 +1,4 @@
-//! Exit codes say how a command ended, whatever becomes of what it prints.
+//! Exit codes report the result of a command, even if its output cannot be written.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::harness::Cli;
 
-/// A plan for each way in which a run ends.
+/// A plan for each way in which a run can end.
 const PLANS: [(&str, &str); 5] = [
     ("done.yaml", "{name: done, tasks: [{id: d, run: echo a}]}"),
     ("failed.yaml", "{name: failed, tasks: [{id: f, run: exit 1}, {id: g, needs: f, run: 'true'}]}"),
@@ -16,7 +16,7 @@ const PLANS: [(&str, &str); 5] = [
     ("blocked.yaml", "{name: blocked, tasks: [{id: b, call: {no_such_tool: {}}}]}"),
 ];
 
-/// Commands each of which ends in the same way again and again.
+/// Commands that end in the same way however often they run.
 const COMMANDS: [&[&str]; 44] = [
     &["run-all-ready", "--plan", "done.yaml", "--fresh"],
     &["run-all-ready", "--plan", "failed.yaml", "--fresh"],
@@ -64,15 +64,15 @@ const COMMANDS: [&[&str]; 44] = [
     &["list", "--no-such-flag"],
 ];
 
-/// Commands that have no JSON, or are not the same command with it.
+/// Commands without JSON output, or with another meaning under `--json`.
 const PLAIN: [&[&str]; 4] = [&["--help"], &["--version"], &["run", "--help"], &["man"]];
 
-/// What becomes of standard output or standard error.
+/// The fate of standard output or standard error.
 #[derive(Debug, Clone, Copy)]
 enum Sink {
     /// It is read to its end.
     Read,
-    /// Its reader is gone before the command starts.
+    /// Its reader is closed before the command starts.
     Closed,
     /// The disk behind it is full.
     Full,
@@ -150,7 +150,7 @@ fn what_becomes_of_standard_output_changes_no_code_but_that_of_success() {
 #[test]
 fn nothing_is_printed_where_nothing_is_to_be_printed() {
     let cli = prepared();
-    // A command that prints nothing does not notice that it could not.
+    // The failure shows only on a write, and this command writes nothing.
     assert_eq!(code(&cli, &["todo", "prompt"], Sink::Full, Sink::Read), 0);
 }
 
@@ -167,7 +167,7 @@ fn a_run_goes_on_to_its_end_when_its_reader_is_gone() {
         let mut command = cli.command(&cli.path("work"), &args);
         let mut run = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
         drop(command);
-        // Of a stream the first byte comes at once, of a document at the end.
+        // Waits for the first byte: a stream sends it early, a document at the end of the run.
         let _ = reader.read(&mut [0]);
         drop(reader);
         assert_eq!(run.wait().unwrap().code(), Some(1), "{args:?}");
@@ -190,7 +190,7 @@ fn what_could_not_be_written_is_said_once() {
     }
 }
 
-/// A program that shares a terminal or a pipe may have made it one that does not wait.
+/// Another process that shares the pipe may have set `O_NONBLOCK`.
 #[test]
 fn a_pipe_that_does_not_wait_gets_everything() {
     let cli = Cli::new();

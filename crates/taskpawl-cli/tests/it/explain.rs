@@ -1,4 +1,4 @@
-//! Why tasks are not running: what is printed, and that every command that is named really works.
+//! `explain`: the reasons why tasks are not running, and a check that every advised command works.
 
 use std::process::Command;
 
@@ -43,7 +43,7 @@ fn the_commands_name_the_store_where_the_command_line_did() {
     assert!(run.stdout.contains("taskpawl --store [HOME]/tasks.db claim review"), "{run}");
 }
 
-/// Brings the store into a state in which `id` does not run for a certain reason.
+/// A task and the commands that bring it into a state in which it does not run.
 type Scene = (&'static str, &'static [&'static [&'static str]]);
 
 const SCENES: &[Scene] = &[
@@ -67,7 +67,7 @@ fn stage(scene: &Scene) -> Cli {
     cli
 }
 
-/// Runs a command as it was printed, in a shell.
+/// Runs a command in a shell, exactly as it was printed.
 fn paste(cli: &Cli, command: &str) -> Run {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_taskpawl"));
     let mut shell = Command::new("sh");
@@ -85,13 +85,13 @@ fn every_command_that_is_named_works_as_it_stands() {
         let actions = stage(scene).run(&["explain", scene.0, "--json"]).ok().json();
         let actions = actions["data"]["nextActions"].as_array().unwrap().clone();
         assert!(!actions.is_empty(), "{scene:?}");
-        // Whoever holds a task is waited for, here for ever.
+        // `--wait` waits for the holder of the task, which never ends here.
         let actions =
             actions.iter().filter_map(|action| action.as_str()).filter(|action| !action.contains("--wait"));
         for action in actions {
             let cli = stage(scene);
             let run = paste(&cli, action);
-            // A run may say that tasks failed or wait; what is wrong or refused would be our mistake.
+            // A run may report failed or waiting tasks. Any other exit code means that the advice was wrong.
             assert!(matches!(run.code, Some(0 | 1 | 3 | 4)), "{scene:?}: {run}");
         }
     }
@@ -107,7 +107,7 @@ fn doing_what_is_said_again_and_again_brings_a_task_to_its_end() {
             break;
         }
         let actions = explained["data"]["nextActions"].as_array().unwrap();
-        // A claim is followed by the work of an agent; here there is none to do.
+        // An agent claims a task in order to work on it; this scenario has no such work.
         let action =
             actions.iter().filter_map(|action| action.as_str()).find(|action| !action.contains("claim"));
         said.push(action.unwrap().to_owned());

@@ -1,15 +1,15 @@
-//! A disk without room: the command fails, nothing that was acknowledged is lost, and with room it goes on.
+//! A full disk: the command fails, acknowledged changes survive, and the store works again after space is freed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::Cli;
 
-/// A small file system in memory, gone with its value.
+/// A small file system in memory, unmounted on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one; `None` where this user may not.
+    /// Mounts the file system; returns `None` without the permission.
     fn mount(at: &Path, size: &str) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let options = format!("size={size}");

@@ -1,4 +1,4 @@
-//! The program as a process: with an empty environment, a clock that stands still and counted ids.
+//! Runs the program as a process, with an empty environment, a fixed clock and counted ids.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,18 +12,19 @@ use tempfile::TempDir;
 
 use crate::terminal::terminal;
 
-/// A home, a directory to work in, and a store beside it.
+/// A home directory with a working directory and a store.
 #[derive(Debug)]
 pub(crate) struct Cli {
     home: TempDir,
     runs: Cell<u64>,
     variables: Vec<(String, String)>,
     has_clock: bool,
-    /// Never that of the tests: who gives a command follows from it.
+    /// Whether programs get a controlling terminal of their own. They never inherit the terminal of the tests,
+    /// because the caller is derived from it.
     has_terminal: Cell<bool>,
 }
 
-/// Whether a person could decide from here. The programs of a run never do, and these tests may be some.
+/// Returns whether a person could decide from here. Programs of a run cannot, and these tests may be run by one.
 #[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
 pub(crate) fn may_decide() -> bool {
     let may = !taskpawl::is_below_supervisor();
@@ -34,14 +35,14 @@ pub(crate) fn may_decide() -> bool {
 }
 
 impl Cli {
-    /// Makes a home whose store is named by `TASKPAWL_STORE`.
+    /// Creates a home with a store, which `TASKPAWL_STORE` names.
     pub(crate) fn new() -> Self {
         let cli = Self::without_store();
         let store = cli.path("tasks.db");
         cli.with("TASKPAWL_STORE", store.to_str().unwrap())
     }
 
-    /// Makes a home in which no store is named.
+    /// Creates a home without a configured store.
     pub(crate) fn without_store() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("work")).unwrap();
@@ -54,19 +55,19 @@ impl Cli {
         }
     }
 
-    /// Sets a variable for all runs.
+    /// Sets a variable for all commands.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Lets time pass, as pauses need it.
+    /// Uses the real clock, which pauses need.
     pub(crate) fn with_clock(mut self) -> Self {
         self.has_clock = true;
         self
     }
 
-    /// Lets a person start the programs: they have a controlling terminal, which is their standard input, too.
+    /// Starts commands as a person does: with a controlling terminal, which is also their standard input.
     pub(crate) fn at_a_terminal(self) -> Self {
         self.has_terminal.set(true);
         self
@@ -80,25 +81,25 @@ impl Cli {
         run
     }
 
-    /// Writes the policy of the user.
+    /// Writes the user's policy.
     pub(crate) fn policy(&self, text: &str) {
         let path = self.path(".config/taskpawl/policy.toml");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Lets tools find programs.
+    /// Passes `PATH` on, so that tools find programs.
     pub(crate) fn with_programs(self) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         self.with("PATH", path.to_str().unwrap())
     }
 
-    /// Returns a path in the home.
+    /// Returns a path in the home directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.home.path()).unwrap().join(name)
     }
 
-    /// Writes a file into the directory to work in.
+    /// Writes a file into the working directory.
     pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.path("work").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -106,19 +107,20 @@ impl Cli {
         path
     }
 
-    /// Returns a command that is ready to be started in `directory`.
+    /// Returns a command that is prepared to run in `directory`.
     pub(crate) fn command(&self, directory: &Path, args: &[&str]) -> Command {
         let program = env!("CARGO_BIN_EXE_taskpawl");
-        // It begins a session of its own, whose terminal is its standard input, if it has one.
+        // Each command starts a session of its own. With `--ctty` its standard input becomes the controlling
+        // terminal.
         let mut command = Command::new("/usr/bin/setsid");
         command.args(self.has_terminal.get().then_some("--ctty")).arg(program);
-        // Every process starts to count ids anew, so each gets a seed of its own.
+        // Counted ids start from the seed, so each process needs a seed of its own.
         self.runs.set(self.runs.get() + 1);
         command
             .args(args)
             .current_dir(directory)
             .env_clear()
-            // There may be no other place for temporary files.
+            // The machine may have no other directory for temporary files.
             .envs(std::env::var_os("TMPDIR").map(|directory| ("TMPDIR", directory)))
             .env("HOME", self.path(""))
             .env("USER", "user")
@@ -132,7 +134,7 @@ impl Cli {
         command
     }
 
-    /// Gives the processes to come the same ids, however many there were before.
+    /// Resets the seed, so that later ids do not depend on the number of earlier processes.
     pub(crate) fn number_anew(&self) {
         self.runs.set(1000);
     }
@@ -142,7 +144,7 @@ impl Cli {
         self.run_in(&self.path("work"), args, "")
     }
 
-    /// Runs the program to its end, with something on its standard input.
+    /// Runs the program to its end, with `input` on its standard input.
     pub(crate) fn run_with(&self, args: &[&str], input: &str) -> Run {
         self.run_in(&self.path("work"), args, input)
     }
@@ -151,7 +153,8 @@ impl Cli {
     pub(crate) fn run_in(&self, directory: &Path, args: &[&str], input: &str) -> Run {
         let mut command = self.command(directory, args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The person's end is open until the program has ended: it would be told that they hung up.
+        // The terminal's other end stays open until the program has ended. Closing it earlier would send a hang-up
+        // signal.
         let person = self.has_terminal.get().then(|| {
             let (mut person, program) = terminal();
             person.write_all(input.as_bytes()).unwrap();
@@ -159,7 +162,7 @@ impl Cli {
             person
         });
         let mut child = command.spawn().unwrap();
-        // A program that does not read its input is gone before it is written.
+        // A program that does not read its input may end before the write, which then fails.
         if let Some(mut stdin) = child.stdin.take() {
             let _ = stdin.write_all(input.as_bytes());
         }
@@ -178,13 +181,13 @@ impl Cli {
         }
     }
 
-    /// Runs several commands and returns their snapshots one after the other.
+    /// Runs several commands and returns their snapshots in order.
     pub(crate) fn session(&self, lines: &[&[&str]]) -> String {
         lines.iter().map(|args| self.run(args).to_string()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// What came of a process.
+/// The result of a process.
 #[derive(Debug)]
 pub(crate) struct Run {
     line: String,
@@ -194,19 +197,19 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Returns what came of a process that was not started here.
+    /// Returns the result of a process that was started elsewhere.
     pub(crate) fn of(line: &str, output: std::process::Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));
         Self { line: line.to_owned(), code: output.status.code(), stdout, stderr }
     }
 
-    /// Returns what `--json` printed.
+    /// Returns the parsed output of `--json`.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// Asserts that it went well.
+    /// Asserts success.
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{self}");
         self
@@ -231,7 +234,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// Leaves out what was in force around a program: that differs from machine to machine.
+/// Removes the recorded sandbox, which differs between machines.
 fn without_sandbox(text: &str) -> String {
     const FIELD: &str = "\"sandbox\":{";
     let mut parts = text.split(FIELD);
@@ -239,7 +242,7 @@ fn without_sandbox(text: &str) -> String {
     parts.fold(first, |kept, part| kept + FIELD + "…" + part.find('}').map_or("", |end| &part[end..]))
 }
 
-/// Returns a text without hashes: they depend on the directory of the test.
+/// Replaces hashes, which depend on the temporary directory of the test.
 pub(crate) fn unhashed(text: &str) -> String {
     let mut shown = String::new();
     for piece in text.split_inclusive(|char: char| !char.is_ascii_hexdigit()) {

@@ -1,4 +1,4 @@
-//! What `--help` says, of every command.
+//! The `--help` of every command.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ fn every_command_has_examples_and_every_example_is_a_command_line() {
     }
 }
 
-/// Returns the words of the first command of an example, as a shell splits them; two spaces begin a remark.
+/// Returns the words of the first command of an example, split as a shell does. Four spaces start a remark.
 fn words_of(example: &str) -> Vec<String> {
     let line = example.trim().split("    ").next().unwrap();
     let line = line.split(" && ").next().unwrap();

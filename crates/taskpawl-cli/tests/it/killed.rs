@@ -1,4 +1,4 @@
-//! What is seen of a run that was killed, and what commands do about its tasks.
+//! A killed run: its appearance in commands, and the recovery of its tasks.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -15,7 +15,7 @@ tasks:
   - {id: more, run: 'echo beside; sleep 600; true'}
 ";
 
-/// Starts a run of the plan, kills it when its programs have printed something, and waits until that is seen.
+/// Starts a run, waits for output of its programs, kills it, and waits until other commands notice.
 fn killed() -> Cli {
     let cli = Cli::new().with_programs();
     cli.file("plan.yaml", PLAN);
@@ -31,7 +31,7 @@ fn killed() -> Cli {
     until(&["show", "wait"], "running");
     run.kill().unwrap();
     run.wait().unwrap();
-    // Its supervisor lives until the programs are gone.
+    // The supervisor holds the lock of the run until it has killed all programs.
     until(&["show", "work", "--json"], "\"claimEnded\":\"killed\"");
     cli.number_anew();
     cli
@@ -77,7 +77,7 @@ fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
     let files = cli.path("tasks.db.files");
     let results = files.join("output").join("results");
     fs::DirBuilder::new().mode(0o700).create(&results).unwrap();
-    // No process has the number 0, and this one lives.
+    // No process has the number 0; the process of this test is alive.
     let dead = results.join("aa.0-1.part");
     let alive = results.join(format!("bb.{}-1.part", std::process::id()));
     for path in [&dead, &alive] {
@@ -87,7 +87,7 @@ fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
     let found = cli.run(&["doctor", "--json"]);
     assert_eq!(found.code, Some(1), "{found}");
     let mut checks = checks(&found.json()["data"], false);
-    // What the machine can enforce is said as well.
+    // Notes about the sandbox depend on the machine.
     checks.retain(|check| check != "sandbox");
     checks.sort_unstable();
     assert_eq!(checks, ["dead_run", "left_over", "orphan", "orphan", "orphan", "run_lock"], "{found}");
@@ -98,12 +98,12 @@ fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
     assert_eq!((dead.exists(), alive.exists()), (false, true));
     assert_eq!(fs::read_dir(files.join("runs")).unwrap().count(), 0);
     let task = |id| cli.run(&["show", id, "--json"]).ok().json()["data"].clone();
-    // A pause may be repeated; what a program has done nobody knows.
+    // A pause can safely be repeated. The effect of a killed program is unknown, so a person has to look.
     assert_eq!(task("wait")["status"], "todo");
     assert_eq!(task("work")["blockedReason"]["type"], "interrupted", "{}", task("work"));
 }
 
-/// Returns the checks that found something, mended or not.
+/// Returns the checks with a diagnostic, repaired or not.
 fn checks(diagnostics: &Value, is_repaired: bool) -> Vec<String> {
     let diagnostics = diagnostics.as_array().unwrap().iter();
     let diagnostics =

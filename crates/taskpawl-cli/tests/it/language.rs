@@ -1,4 +1,4 @@
-//! Every plan in the reference of the language runs, and ends as the reference says.
+//! Every plan in the language reference runs, and ends as the reference says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use crate::harness::Cli;
 
 const REFERENCE: &str = include_str!("../../../../docs/plan-language.md");
 
-/// A plan of the reference, and how it says that it ends.
+/// A plan of the reference, with its promised exit code and statuses.
 struct Example<'a> {
     plan: &'a str,
     exit: i32,
@@ -43,7 +43,7 @@ fn field_names(schema: &Value, to: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the words that stand between backquotes.
+/// Returns the words between backquotes.
 fn quoted_words(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let lines = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));

@@ -1,10 +1,10 @@
-//! Plans that loop, wait, try again and grow, run by the program.
+//! Plans with loops, pauses, retries and dynamic tasks, run by the real program.
 
 use std::process::Stdio;
 
 use crate::harness::Cli;
 
-/// Pauses end only where time passes.
+/// Pauses need a real clock: under the fixed clock they never end.
 fn cli_with_a_clock() -> Cli {
     Cli::new().with_programs().with("TASKPAWL_TEST_NOW", "")
 }
@@ -88,7 +88,8 @@ tasks:
     run.kill().unwrap();
     run.wait().unwrap();
     cli.file("go", "");
-    // The second round of each is of unknown outcome: somebody looks, and all go on with the third.
+    // The outcome of each second round is unknown. A person reports it, and all tasks continue with their third
+    // round.
     cli.run(&["run-all-ready", "--quiet"]);
     let ids = ["each.0", "each.1", "each.2"];
     for id in ids {
