@@ -41,6 +41,7 @@ impl Peers {
         };
         Subject::new(name, count, move || {
             let mut command = Command::new(&path);
+            // Python must not write `__pycache__` into the source tree.
             command.env("PYTHONDONTWRITEBYTECODE", "1");
             prepare(&mut command);
             reported_by(&mut command)

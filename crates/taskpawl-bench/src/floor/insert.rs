@@ -21,6 +21,7 @@ pub(crate) fn run(from: &Path, to: &Path) -> Result<Sample, Failure> {
     let source = Connection::open(from)?;
     let tables = tables(&source)?;
     let target = open(to)?;
+    // Tables come before their indexes.
     for sql in texts(&source, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'index'")?
     {
         target.execute_batch(&sql)?;

@@ -62,6 +62,7 @@ pub(crate) fn instructions(words: &[&str]) -> f64 {
 pub(crate) fn system_calls(scratch: &Scratch, calls: &str, words: &[&str]) -> f64 {
     let log = scratch.path("strace.log");
     let mut command = Command::new("strace");
+    // A call that is interrupted by another thread has a second line, which is marked as resumed.
     command.args(["-f", "-qq", "--seccomp-bpf", "-e", &format!("trace={calls}"), "-o"]).arg(&log);
     ran(command.args([BENCH, "once"]).args(words));
     let begun = |line: &&str| line.contains('(') && !line.contains(" resumed>");

@@ -1,4 +1,4 @@
-//! One change here changes only what belongs to it there.
+//! One change to a task changes only the parts of the file that depend on it.
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, without, write, write_over};
@@ -6,7 +6,7 @@ use taskpawl_model::{Note, Task};
 
 use crate::support::{ids, reading};
 
-/// Returns files after the tasks in them were changed.
+/// Returns the files after a change to their tasks.
 fn after(format: Format, before: &Files, change: impl FnOnce(&mut Vec<Task>)) -> Files {
     let mut tasks = reading(format, before).tasks;
     change(&mut tasks);
@@ -18,7 +18,7 @@ fn text_after(format: Format, text: &str, change: impl FnOnce(&mut Vec<Task>)) -
     files.get("f.json").unwrap().to_owned()
 }
 
-/// Returns a text without the task with this name.
+/// Returns the text without the task of this name.
 fn text_without(format: Format, text: &str, name: &str) -> String {
     let before = Files::single("f.json", text);
     let there = reading(format, &before);
@@ -91,7 +91,7 @@ fn a_record_of_claude_gets_no_form_that_it_had_not() {
         written,
         "[{\"content\":\"Z\",\"status\":\"pending\",\"taskpawl\":\"id=a\"},{\"content\":\"B\",\"status\":\"pending\"}]"
     );
-    // The mark stays with what it marks.
+    // The id stays with its to-do after the to-do was renamed.
     let again = text_after(Format::Claude, &written, |tasks| {
         tasks[0].status = taskpawl_model::Status::Failed;
     });
@@ -132,7 +132,7 @@ fn new_files_of_claude_have_the_next_numbers() {
     assert_eq!(names, ["10.json", "11.json", "12.json", "2.json", "3.json", "x.json"]);
     let first: Value = serde_json::from_str(written.get("10.json").unwrap()).unwrap();
     assert_eq!((&first["id"], &first["metadata"]["taskpawl"]), (&json!("10"), &json!(format!("id={uuid}"))));
-    // Written again they stay where they are.
+    // A second export keeps the file names.
     let whole = crate::support::over(&before, &written);
     let tasks = reading(Format::Claude, &whole).tasks;
     assert!([uuid, own, "7", "build"].iter().all(|id| ids(&tasks).contains(id)), "{:?}", ids(&tasks));

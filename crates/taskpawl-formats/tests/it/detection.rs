@@ -1,4 +1,4 @@
-//! Which format a file has, where there is no doubt.
+//! Detection of the format of files, which must be unambiguous.
 
 use taskpawl_formats::{Files, Format, detect};
 

@@ -1,4 +1,4 @@
-//! What lies at the edge of what can be kept is kept all the same, and read again.
+//! Values at the limits of the formats survive an export and an import.
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, Options, Reading, read, write};
@@ -6,7 +6,7 @@ use taskpawl_model::{BlockedReason, CallStatus, Status};
 
 use crate::support::{options, over, reading, task};
 
-/// Reads a file, writes its tasks over it and into a file of their own, and returns what is read of these.
+/// Returns three readings of a file: the first, one after an export over the file, and one after an export to a new file.
 fn again(format: Format, name: &str, text: &str) -> [Reading; 3] {
     let before = Files::single(name, text);
     let first = reading(format, &before);
@@ -31,7 +31,7 @@ fn a_name_of_any_length_is_read_again() {
     }
 }
 
-/// Returns a file with as many levels in a task, a subtask or the file itself.
+/// Returns a file with a value of this depth in a task, a subtask or the file itself.
 fn nested(field: &str, levels: usize) -> (Value, Value) {
     let value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
     let mut file = json!({"tasks": [{"id": 1, "title": "A", "subtasks": [{"id": 1, "title": "B"}]}]});
@@ -62,7 +62,7 @@ fn what_can_be_kept_of_a_file_without_tags_can_be_kept_with_one() {
 
 #[test]
 fn what_can_be_kept_of_a_to_do_can_be_kept_of_a_task_file() {
-    // Of these `id` means something in a task file, and is kept apart: one level deeper.
+    // `id` and `todo` have a meaning in a task file, so they are preserved one level deeper.
     for (field, most) in [("more", 61), ("id", 60), ("todo", 60)] {
         let list = |levels: usize| {
             let value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
@@ -185,7 +185,7 @@ fn a_link_to_what_is_not_there_is_said_and_given_back() {
         let mut tasks = reading(format, &before).tasks;
         assert_eq!(reading(format, &before).left_out.len(), links.len(), "{}", format.name());
         assert!(tasks[0].dependencies.is_empty() && tasks[0].parent.is_none());
-        // One that is new does not get a number that a link leads to.
+        // A new task must not get a number that a preserved link leads to.
         let mut new = tasks[0].clone();
         (new.id, new.name) = ("new".into(), "New".to_owned());
         new.metadata.extra.clear();
@@ -281,7 +281,7 @@ fn what_is_put_off_is_not_ready_until_its_time_has_come() {
         let written = write(format, &tasks, Some(&before));
         assert_eq!((written.files, written.left_out), (before.clone(), vec![]));
         assert_eq!(at("2027-01-01T00:00:00Z")[0].status, Status::Todo);
-        // What is blocked for another reason is.
+        // A task that is blocked for another reason stays blocked after the time.
         tasks[0].blocked_reason = Some(BlockedReason::Manual { text: "imported".to_owned() });
         let blocked = write(format, &tasks, Some(&before)).files;
         let later = Options::at("2028-01-01T00:00:00Z".parse().unwrap());
@@ -306,7 +306,7 @@ fn a_list_of_tasks_says_no_results_of_calls_that_did_not_run_here() {
     assert!(!read.fields.iter().any(|field| field == "result"), "{:?}", read.fields);
     assert_eq!(read.tasks[0].metadata.tool_calls[0].status, CallStatus::Succeeded);
     assert_eq!(write(Format::Tasks, &read.tasks, Some(&before)).files, before, "what is there stays there");
-    // What was recorded here is given out.
+    // Results of calls that ran here are exported.
     read.tasks[0].metadata.tool_calls[0].result = Some(json!({ "stdout": "own" }));
     read.tasks[1].result = Some(json!("own"));
     let written = write(Format::Tasks, &read.tasks, Some(&before)).files;

@@ -1,4 +1,4 @@
-//! What is wrong is named with its file, its line or record, its field, and what to do.
+//! Errors contain the file, the line or record, the field, and a hint.
 
 use taskpawl_formats::{Files, Format, FormatError, read};
 

@@ -1,4 +1,4 @@
-//! What is written over a file that is there: states that only follow from others, and where what is new stands.
+//! Exports over an existing file: derived states of parent tasks, and the positions of new tasks.
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, Reading, keep_states, without, write, write_over};
@@ -6,7 +6,7 @@ use taskpawl_model::{Status, Task};
 
 use crate::support::{reading, task};
 
-/// Returns what is read of a text, and the tasks with what a store adds: what is below each, and states that follow from it.
+/// Returns the reading of a file, and its tasks as a store has them: with their subtasks and with derived states.
 fn imported(format: Format, files: &Files) -> (Reading, Vec<Task>) {
     let there = reading(format, files);
     let mut tasks = there.tasks.clone();
@@ -101,7 +101,7 @@ fn a_state_follows_where_something_below_changed_here() {
     find(&mut tasks, "other").status = Status::Done;
     derive(&mut tasks);
     let overwritten = keep_states(&mut tasks, &there);
-    // `Ship` was done there with open items below it, and is open here: that word is lost.
+    // `Ship` is done in the file although its subtasks are open. A subtask changed, so the derived state replaces that.
     assert_eq!(overwritten.iter().map(taskpawl_model::TaskId::as_str).collect::<Vec<_>>(), ["ship"]);
     let text = write(Format::Markdown, &tasks, Some(&files)).files.get("c.md").unwrap().to_owned();
     assert_eq!(text, "- [x] Compile\n  - [x] deep\n  - [x] last\n- [ ] Ship\n  - [ ] open\n  - [x] other\n");
@@ -127,7 +127,7 @@ fn a_new_subtask_stands_below_the_last_one_of_its_parent() {
     let below = |task: &mut Task| task.parent = Some("build".into());
     let text = added("# P\n\n- [ ] Build\n  - [ ] a\n- [ ] Ship\n", "sub here", below);
     assert_eq!(text, "# P\n\n- [ ] Build\n  - [ ] a\n  - [ ] sub here\n- [ ] Ship\n");
-    // Its number goes on, and what is written below an item stays with it.
+    // Numbered lists continue, and text below an item stays with it.
     let text = added("1. [ ] Build\n   some words\n\n   more words\n2. [ ] Ship\n", "sub", below);
     assert_eq!(text, "1. [ ] Build\n   some words\n\n   more words\n   - [ ] sub\n2. [ ] Ship\n");
     let text = added("- [ ] Build\n\t1. [ ] a\n\t\t- [ ] deep\n", "sub", below);
@@ -202,7 +202,7 @@ fn a_new_comment_of_beads_has_the_next_number_and_stands_last() {
     assert_eq!(said(&comments[1]), [(Some(9), "other".to_owned()), (Some(11), "second".to_owned())]);
     let again = reading(Format::Beads, &written);
     assert_eq!(task(&again, "bd-1").notes.len(), 2);
-    // Who exports again changes nothing.
+    // A second export changes nothing.
     assert_eq!(write(Format::Beads, &tasks, Some(&written)).files, written);
 }
 

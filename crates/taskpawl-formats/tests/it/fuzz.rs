@@ -1,5 +1,5 @@
-//! Hostile input at what reads formats: refused or read, never a panic; and what is read means the same when it is written and read
-//! again.
+//! Hostile input for the readers: it is refused or read, and never causes a panic. Tasks that were read have the same meaning after an
+//! export and another import.
 
 use taskpawl_formats::{Files, Format, read, write};
 use taskpawl_fuzz::Target;
@@ -41,7 +41,7 @@ fn name(format: Format) -> &'static str {
     if format == Format::Backlog { "tasks/a.md" } else { "a.json" }
 }
 
-/// Reads, writes and reads again; returns whether the input is of the format.
+/// Reads, writes and reads again. Returns true if the input is of the format.
 fn round(format: Format, text: &str) -> bool {
     let before = Files::single(name(format), text);
     let Ok(reading) = read(format, &before, &options()) else { return false };

@@ -1,4 +1,4 @@
-//! Every format against samples of the programs themselves, against itself, and against hostile input.
+//! Tests of every format with files of the original programs, with round trips, and with hostile input.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

@@ -1,10 +1,10 @@
-//! In a file that is there, only what changed is another: fields stand where they stood, and comments stay.
+//! Exports over an existing file change only changed fields: all others keep their position, and comments stay.
 
 use taskpawl_formats::{Files, Format, write};
 
 use crate::support::{over, reading};
 
-/// Renames the task `First` of a file, and returns the file.
+/// Renames the task `First` of a file, and returns the new text.
 fn renamed(format: Format, name: &str, text: &str) -> String {
     let before = Files::single(name, text);
     let mut tasks = reading(format, &before).tasks;
@@ -83,7 +83,7 @@ fn a_head_keeps_its_comments_its_order_and_its_ends_of_lines() {
         let name = "tasks/a.md";
         assert_eq!(renamed(Format::Backlog, name, &text), text.replace("First", "Other"));
     }
-    // A name that is more than a word is written anew, and means the same.
+    // An entry whose name is not a plain word forces a new front matter, with the same values.
     let odd = "---\n\"a b\": 1\nid: TASK-1\ntitle: First\n---\n";
     let again = renamed(Format::Backlog, "tasks/a.md", odd);
     let tasks = reading(Format::Backlog, &Files::single("tasks/a.md", again)).tasks;

@@ -1,4 +1,4 @@
-//! Tasks of ours in every format and back: every field that the format has is the same.
+//! Round trips of arbitrary tasks: every field that a format has is the same afterwards.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Returns tasks in which one refers to earlier ones only; Task Master goes one level deep.
+/// Returns tasks that refer only to earlier ones. Subtasks have one level, because Task Master has no more.
 fn tasks(plans: &[Plan]) -> Vec<Task> {
     let id = |number: usize| format!("t{number}-x");
     let mut list: Vec<Value> = Vec::new();
@@ -81,7 +81,7 @@ fn tasks(plans: &[Plan]) -> Vec<Task> {
     list.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect()
 }
 
-/// Returns what a format says of tasks, as it can be compared.
+/// Returns the fields of tasks in a form that can be compared.
 fn said(tasks: &[Task], fields: &[String], format: Format) -> Value {
     let mut all = Map::new();
     for task in tasks {
@@ -93,7 +93,7 @@ fn said(tasks: &[Task], fields: &[String], format: Format) -> Value {
                     json!(list.iter().filter_map(Value::as_str).collect::<BTreeSet<_>>())
                 }
                 ("notes", Some(Value::Array(list))) => list.iter().map(|note| note["text"].clone()).collect(),
-                // Its text alone is said with a state, and most formats have none.
+                // The text of an error belongs to a status that most formats do not have.
                 ("error", _) => continue,
                 ("labels", Some(Value::Array(list))) if list.is_empty() => Value::Null,
                 ("description" | "name", Some(Value::String(text))) => json!(text.trim()),
@@ -118,10 +118,10 @@ proptest! {
         for format in Format::ALL.iter().copied() {
             let written = write(format, &tasks, None);
             let reading = reading(format, &written.files);
-            // What `tasks.json` does not have on purpose is not asked for.
+            // `tasks.json` leaves these fields out on purpose.
             let fields: Vec<String> = reading.fields.iter().filter(|field| format != Format::Tasks || !matches!(field.as_str(), "labels" | "assignee" | "dueDate" | "notes")).cloned().collect();
             prop_assert_eq!(said(&reading.tasks, &fields, format), said(&tasks, &fields, format), "{}: {:?}", format.name(), written.files);
-            // Once more with what is there: nothing moves.
+            // A second export over the files changes nothing.
             let again = write(format, &reading.tasks, Some(&written.files));
             prop_assert_eq!(&again.files, &merged(&written.files, &again.files), "{}", format.name());
         }
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// Returns the files that are there under the names of those that were written.
+/// Returns the files of `before` that have the names in `names`.
 fn merged(before: &Files, names: &Files) -> Files {
     let mut files = Files::default();
     for (name, _) in names.iter() {

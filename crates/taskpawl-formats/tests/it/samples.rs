@@ -1,4 +1,4 @@
-//! Samples are read whole, and given back as they were.
+//! Samples are read completely, and written back unchanged.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn a_file_that_says_what_is_here_stays_as_it_is() {
     }
 }
 
-/// What it says without the file that it was in: all that belongs to tasks.
+/// Checks that an export to a new file loses no task and no field.
 #[test]
 fn a_sample_keeps_its_tasks_in_a_file_of_its_own() {
     for format in Format::ALL.iter().copied() {
@@ -38,13 +38,13 @@ fn a_sample_keeps_its_tasks_in_a_file_of_its_own() {
         let tasks = reading(format, &before).tasks;
         let written = write(format, &tasks, None);
         let mut again = reading(format, &written.files).tasks;
-        // A list that is not nested where its items were has another order.
+        // Subtasks that are not next to their parent in the file move below it in a new checklist.
         again.sort_by_key(|task| tasks.iter().position(|other| other.id == task.id));
         assert_eq!(json!(again), json!(tasks), "{}", format.name());
     }
 }
 
-/// Returns what files say, without what their programs count anew.
+/// Returns the content of files, without the fields that their programs compute.
 fn meaning(format: Format, files: &Files) -> BTreeMap<String, Value> {
     let drop = |value: &Value, names: &[&str]| {
         let mut map = value.as_object().cloned().unwrap_or_default();
@@ -97,12 +97,12 @@ fn meaning(format: Format, files: &Files) -> BTreeMap<String, Value> {
     }
 }
 
-/// A title that was written with escapes may be written without.
+/// Replaces the escapes of a title that may be written without them.
 fn unescaped(text: &str) -> String {
     text.replace(r#""Größe prüfen — 漢字 \U0001F389: \"quoted\"""#, r#"'Größe prüfen — 漢字 🎉: "quoted"'"#)
 }
 
-/// Numbers of dependencies may be texts, and a field of subtasks holds nothing.
+/// Returns Task Master's content in one of its equivalent forms: dependencies as strings, and without redundant fields.
 fn plain(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -116,7 +116,7 @@ fn plain(value: Value) -> Value {
                             .map(|on| on.as_str().map_or_else(|| on.to_string(), str::to_owned));
                         out.insert(name, json!(texts.collect::<Vec<_>>()));
                     }
-                    // Subtasks have none of it where nobody wrote any.
+                    // Some subtasks have an empty field, others have none.
                     ("testStrategy", value) if value == "" => {}
                     (_, value) => {
                         out.insert(name, plain(value));

@@ -1,4 +1,4 @@
-//! Samples and what they come to.
+//! The samples, and helpers to read them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn sample(format: Format) -> Files {
     files(format, &samples().join(name))
 }
 
-/// Returns the files of a format below a path, or the one at it.
+/// Returns the files of a format in a folder, or the single file at the path.
 pub(crate) fn files(format: Format, path: &Path) -> Files {
     let mut files = Files::default();
     if path.is_file() {
@@ -63,7 +63,7 @@ pub(crate) fn ids(tasks: &[Task]) -> Vec<&str> {
     tasks.iter().map(|task| task.id.as_str()).collect()
 }
 
-/// Returns files with others put over them.
+/// Returns `before` with the written files replaced.
 pub(crate) fn over(before: &Files, written: &Files) -> Files {
     let mut files = before.clone();
     for (name, text) in written.iter() {

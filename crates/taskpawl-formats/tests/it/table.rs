@@ -1,4 +1,4 @@
-//! The tables of `docs/formats.md` say what is so.
+//! The tables of `docs/formats.md` match the code.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use taskpawl_model::{Priority, Status, Task};
 
 use crate::support::{options, reading, sample};
 
-/// Formats with words for states.
+/// Formats with status words.
 const FORMATS: &[Format] = &[
     Format::Beads,
     Format::Taskmaster,
@@ -19,7 +19,7 @@ const FORMATS: &[Format] = &[
     Format::Markdown,
 ];
 
-/// Words of each format that are tried.
+/// The status words of a format that the tables list.
 fn words(format: Format) -> &'static [&'static str] {
     match format {
         Format::Beads => &["open", "in_progress", "hooked", "blocked", "deferred", "pinned", "closed"],
@@ -57,7 +57,7 @@ fn one(status: Status, priority: Priority) -> Task {
     .unwrap()
 }
 
-/// Returns what a format writes for a task: the value of a field.
+/// Returns the value that a format writes into a field for a task.
 fn written(format: Format, task: &Task, field: &str) -> String {
     let files = write(format, std::slice::from_ref(task), None).files;
     let text = files.iter().find(|(name, _)| *name != "config.yml").unwrap().1.to_owned();

@@ -1,4 +1,4 @@
-//! The programs themselves read what was written, where they are installed.
+//! The original programs read the exports, where they are installed.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use taskpawl_model::Status;
 
 use crate::support::{reading, sample};
 
-/// Runs a program of the path in a folder of its own; `None`, and loudly, where there is none.
+/// Runs a program from `PATH` in a folder of its own. Prints a notice and returns `None` if it is not installed.
 fn run(program: &str, folder: &Path, variables: &[(&str, &str)], args: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).env("HOME", folder).stdin(Stdio::null());
@@ -109,7 +109,7 @@ fn backlog_reads_what_was_written() {
     assert!(edited.is_some());
     let files = crate::support::files(Format::Backlog, &folder.path().join("backlog"));
     let again = reading(Format::Backlog, &files);
-    // The id of ours outlives an edit by the program itself.
+    // The task id survives an edit by the program.
     assert_eq!(crate::support::task(&again, "new-one").status, Status::Done);
 }
 
@@ -128,7 +128,7 @@ fn task_master_reads_what_was_written() {
     fs::write(folder.path().join(".taskmaster/config.json"), "{}").unwrap();
     let args = ["list", "--json", "--with-subtasks"];
     let Some(list) = run("task-master", folder.path(), &[], &args) else { return };
-    // It prints more behind it.
+    // The program prints other text before and after the JSON.
     let values = serde_json::Deserializer::from_str(&list[list.find('{').unwrap()..]);
     let value: Value = values.into_iter().next().unwrap().unwrap();
     let list = value["tasks"].as_array().unwrap();

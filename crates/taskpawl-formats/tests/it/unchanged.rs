@@ -1,4 +1,4 @@
-//! What was read and not changed is written as it stood: every byte of it.
+//! Files whose tasks did not change are written back byte for byte.
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, write};
@@ -6,9 +6,9 @@ use taskpawl_model::{Status, Task};
 
 use crate::support::{files, over, reading, sample, samples};
 
-/// Files as their programs or people write them, each with something that is easily lost.
+/// Files in the form that programs or people write, each with details that a rewrite easily loses.
 const AWKWARD: &[(Format, &str, &str)] = &[
-    // No priority, no type, no times; blank lines; other spaces; other escapes; ends of lines of two kinds; no last one.
+    // No priority, type or times; blank lines, unusual spaces and escapes; mixed line endings, and none at the end.
     (
         Format::Beads,
         "i.jsonl",
@@ -24,7 +24,7 @@ const AWKWARD: &[(Format, &str, &str)] = &[
         "i.jsonl",
         "{\"id\":\"a\",\"title\":\"A\",\"dependencies\":[]}\n{\"id\":\"b\",\"title\":\"B\",\"parent\":\"a\",\"dependencies\":[{\"depends_on_id\":\"a\",\"type\":\"parent-child\"},{\"depends_on_id\":\"a\",\"type\":\"blocks\"},{\"depends_on_id\":\"a\"}]}\n",
     ),
-    // One in each line, as some settings have it; numbers of the moment.
+    // One task per line, as some settings of Taskwarrior print it, with computed numbers.
     (
         Format::Taskwarrior,
         "w.json",
@@ -36,7 +36,7 @@ const AWKWARD: &[(Format, &str, &str)] = &[
         "[{\"uuid\":\"b\",\"description\":\"A \\/ B\",\"entry\":\"20260101T000000Z\",\"tags\":[]},\r\n  {\"uuid\":\"a\",\"description\":\"A\",\"id\":7,\"status\":\"waiting\"}]",
     ),
     (Format::Taskwarrior, "w.json", "[]\n"),
-    // Numbers as numbers and as texts, what is set in by four, tags in their order, an empty list of subtasks or none.
+    // Numbers and strings as ids, an indentation of four, tags not in alphabetical order, an empty list of subtasks, and none.
     (
         Format::Taskmaster,
         "t.json",
@@ -47,7 +47,7 @@ const AWKWARD: &[(Format, &str, &str)] = &[
         "t.json",
         "{\"tasks\": [{\"id\": 1, \"title\": \"A\"}, {\"id\": 2, \"title\": \"B\", \"status\": \"review\", \"dependencies\": [1], \"subtasks\": []}], \"meta\": 1}\n",
     ),
-    // Without an active form, with the one of its subject, and with none of the lists.
+    // Without an active form, with one that equals the subject, and without the lists.
     (Format::Claude, "1.json", "{\"subject\":\"A\",\"id\":\"1\",\"status\":\"pending\"}"),
     (
         Format::Claude,
@@ -99,11 +99,11 @@ fn samples_of(name: &str) -> std::path::PathBuf {
     samples().join(name)
 }
 
-/// Writes tasks over the files that they were read of, and finds these as they were.
+/// Writes tasks over the files that they were read from, and checks that these stay the same.
 fn assert_same(format: Format, before: &Files, tasks: &[Task]) {
     let mut after = over(before, &write(format, tasks, Some(before)).files);
     if before.get("config.yml").is_none() {
-        // A folder without settings gets them.
+        // A folder without a configuration file gets one.
         after = before.iter().map(|(name, _)| (name.to_owned(), after.get(name).unwrap().to_owned())).fold(
             Files::default(),
             |mut files, (name, text)| {
@@ -133,7 +133,7 @@ fn the_order_of_tasks_here_moves_nothing_there() {
     }
 }
 
-/// A store says when a task came in and what it is above, and ends what has ended.
+/// A store sets the import time, the subtasks, and the end of finished tasks. None of them counts as a change.
 #[test]
 fn what_a_store_adds_to_an_unchanged_task_is_not_written() {
     for (format, before) in all() {
@@ -157,7 +157,7 @@ fn what_a_store_adds_to_an_unchanged_task_is_not_written() {
     }
 }
 
-/// Returns a file after the task with this name was changed.
+/// Returns the file after a change to the task of this name.
 fn changed(format: Format, name: &str, text: &str, task: &str, change: fn(&mut Task)) -> String {
     let before = Files::single(name, text);
     let mut tasks = reading(format, &before).tasks;
@@ -287,13 +287,13 @@ fn a_number_below_a_task_is_never_that_task() {
         let first = json!({"id": 1, "title": "S"});
         let second = json!({"id": 2, "title": "T", "dependencies": [number]});
         assert_eq!(on(json!([first, second]), "1.2"), (vec!["1.1".to_owned()], 0));
-        // What it meant was taken out.
+        // Without the sibling, the number leads nowhere.
         assert_eq!(on(json!([second]), "1.2"), (vec![], 1));
     }
     let alone = json!([{"id": 1, "title": "S", "dependencies": [1]}]);
     assert_eq!(on(alone, "1.1"), (vec![], 1), "no task waits for itself");
     let before = json!([{"id": 1, "title": "S", "dependencies": [2, "2"]}]);
-    // A number is that of a sibling, which is not there; a text is that of a task at the top.
+    // A number means a sibling, which does not exist. A string means the top-level task.
     assert_eq!(on(before, "1.1"), (vec!["2".to_owned()], 1));
 }
 
@@ -320,7 +320,7 @@ fn dependencies_that_stay_keep_their_spelling() {
     let two = &value["master"]["tasks"][1];
     assert_eq!(two["dependencies"], json!(["1", 3]));
     assert_eq!(two["subtasks"][1]["dependencies"], json!([1, "2.3", "1"]));
-    // Of what is taken out here, nothing stays.
+    // A link to a removed task is removed, too.
     tasks.retain(|task| task.id.as_str() != "2.1");
     for task in &mut tasks {
         task.dependencies.retain(|on| on.as_str() != "2.1");

@@ -1,4 +1,4 @@
-//! What a format has no place for is said, whatever it is: nothing of a task is lost in silence.
+//! Fields that a format cannot express are reported: no field is lost silently.
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, write};
@@ -6,7 +6,7 @@ use taskpawl_model::Task;
 
 use crate::support::{reading, sample, task};
 
-/// Fields that somebody wrote.
+/// Fields that users can set.
 const FIELDS: &[&str] = &[
     "name",
     "description",
@@ -52,7 +52,7 @@ fn field(task: &Task, field: &str) -> Value {
         None => value[field].clone(),
     };
     match field {
-        // Not every format says them to the second.
+        // Not every format has seconds, or the time of day.
         "notes" => {
             value.as_array().into_iter().flatten().map(|note| json!([note["actor"], note["text"]])).collect()
         }
@@ -83,7 +83,7 @@ fn every_field_of_a_task_comes_back_or_is_said_to_be_left_out() {
     }
 }
 
-/// Returns what is said to be left out when tasks are written into a file of their own.
+/// Returns the parts that an export to a new file leaves out, with the reasons.
 fn left_out(format: Format, tasks: &[Task]) -> Vec<(String, String)> {
     let left_out = write(format, tasks, None).left_out;
     left_out.into_iter().map(|left| (left.what, left.why)).collect()
