@@ -1,4 +1,4 @@
-//! The command line as people and agents meet it: real processes in an empty environment.
+//! Tests of the command line as people and agents use it: real processes in an empty environment.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::harness::{Cli, may_decide};
 
-/// A server in a few lines of shell: it has one tool, which greets.
+/// A minimal MCP server in shell. It has one tool, `greet`, and appends a line to `starts` at each start.
 const SERVER: &str = r#"echo start >> starts
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while read -r line; do
@@ -21,7 +21,7 @@ while read -r line; do
 done
 "#;
 
-/// Writes the server, and names it in the user's own file.
+/// Writes the server script, and registers it in the user's own configuration.
 fn with_server() -> Cli {
     let cli = Cli::new().with_programs();
     let script = cli.file("server.sh", SERVER);
@@ -52,7 +52,7 @@ fn a_plan_calls_a_server_which_is_known_from_then_on() {
     assert!(before.stderr.contains("are not known before it has run once"), "{before}");
     assert_eq!(starts(&cli), 0);
     cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
-    // That which says what its tools are is that which is called.
+    // One start: the server that lists its tools also answers the call.
     assert_eq!(starts(&cli), 1);
     assert_eq!(cli.run(&["show", "a", "--json"]).ok().json()["data"]["result"], "hello");
     let after = cli.run(&["plan", "check", "plan.yaml"]).ok();
@@ -187,7 +187,7 @@ fn a_file_of_the_user_that_cannot_be_read_is_an_error() {
     assert!(refused.stderr.contains("`[HOME]/others.json` is no JSON"), "{refused}");
 }
 
-/// Programs of a plan may write there, by whatever link it is named.
+/// Programs of a plan may write to the project, so a link to a file in it is not trusted like the user's own file.
 #[test]
 fn a_file_of_the_user_that_leads_into_the_project_needs_trust() {
     let cli = with_server();
@@ -223,7 +223,7 @@ fn a_trusted_project_has_its_servers_until_a_file_changes() {
         assert_eq!(cli.run(&["show", task, "--json"]).ok().json()["data"]["result"], "hello", "{task}");
     }
     let began = starts(&cli);
-    // What changed is another file, and the other one stays trusted.
+    // Only `.mcp.json` changed, so the other file stays trusted.
     cli.file(".mcp.json", &format!("{server}\n"));
     let refused = cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("not trusted"), "{refused}");
@@ -251,7 +251,7 @@ fn each_reason_why_a_tool_of_a_server_is_not_there_has_its_own_sentence() {
         cli.run(&["add-tool-call", &format!("t{number}"), "--tool", tool, "--args", "{\"name\": \"x\"}"])
             .ok();
     }
-    // What is known of the two is what they said when they ran last.
+    // The error of a server is known only from its last start.
     for tool in ["hi/greet", "broken/a"] {
         cli.run(&["tools", "call", tool, "--args", "{\"name\": \"x\"}"]);
     }
@@ -290,18 +290,18 @@ fn a_server_that_downloads_itself_says_how_to_go_on() {
 #[test]
 fn a_server_is_in_the_sandbox_also_when_it_is_only_asked_for_its_tools() {
     let cli = Cli::new().with_programs();
-    // It says hello, so to speak, in a place that programs do not write to, and in one that they do.
+    // The script writes to `outside`, which programs must not write to, and to `starts`, which they may.
     let script = cli.file("server.sh", &format!("echo x > {:?}\n{SERVER}", cli.path("outside")));
     user_file(&cli, &format!("[mcpServers.hi]\ncommand = \"sh\"\nargs = [{script:?}]\n"));
     cli.run(&["tools", "list", "--connect"]).ok();
     assert_eq!(starts(&cli), 1);
     assert!(!cli.path("outside").exists());
-    // The control: without the sandbox it does.
+    // Positive control: without the sandbox it can write there.
     cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}", "--sandbox", "off"]).ok();
     assert!(cli.path("outside").exists());
 }
 
-/// The same server, with tools that end badly, and what its configuration says beside its program.
+/// The same server with tools that fail in several ways. `config` follows its entry in the configuration.
 fn with_bad_server(config: &str) -> Cli {
     let cli = Cli::new().with_programs().with("KEY_VALUE", "canary-of-the-key");
     let names = ["die", "flood", "deny", "mute", "hang"];
@@ -328,7 +328,7 @@ fn with_bad_server(config: &str) -> Cli {
     cli
 }
 
-/// Makes a task that calls a tool without arguments, and runs it.
+/// Creates a task that calls a tool without arguments, and runs it.
 fn run_call(cli: &Cli, tool: &str) -> crate::harness::Run {
     cli.run(&["create", tool, "--id", tool]).ok();
     cli.run(&["add-tool-call", tool, "--tool", &format!("hi/{tool}")]).ok();
@@ -379,12 +379,12 @@ fn a_call_that_failed_by_the_sandbox_of_its_server_says_so() {
         }
     }
     assert!(!cli.path("outside").exists());
-    // The control: what the sandbox did not do is not put down to it.
+    // Positive control: without the sandbox, the failure is not attributed to it.
     let off = cli.run(&["tools", "call", "hi/mute", "--sandbox", "off"]);
     assert!(off.stderr.contains("it did not work") && !off.stderr.contains("--allow-write"), "{off}");
 }
 
-/// A server may make what others obey later, as a program of a call may.
+/// Like a program of a call, a server could create files that other programs obey later.
 #[test]
 fn protected_files_that_a_server_makes_are_named() {
     let cli = Cli::new().with_programs();
@@ -467,7 +467,7 @@ fn a_server_that_is_switched_off_is_said_to_be() {
 #[test]
 fn a_server_that_lets_wait_is_named_while_it_does() {
     let cli = Cli::new().with_programs();
-    // One that ends without an answer is started once more.
+    // A server that exits without an answer is restarted once, so only the first start waits.
     let script = "[ -e begun ] || { touch begun; sleep 6; }";
     user_file(&cli, &format!("[mcpServers.slow]\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\n"));
     let run = cli.run(&["tools", "list", "--connect"]);

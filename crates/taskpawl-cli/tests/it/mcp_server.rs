@@ -1,4 +1,4 @@
-//! `taskpawl mcp` as a process, as an agent starts it.
+//! Tests of `taskpawl mcp` as a process, started like an agent does.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Cli, may_decide};
 
-/// A conversation in the older era, line by line.
+/// A client of the older protocol versions, which start with `initialize`.
 pub(crate) struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     asked: u64,
-    /// What it said unasked while an answer was waited for.
+    /// Notifications that arrived while the client waited for a response.
     heard: Vec<Value>,
 }
 
@@ -46,7 +46,7 @@ impl Agent {
         self.ask_raw(method, &params.to_string())
     }
 
-    /// Asks with parameters as they are written.
+    /// Sends a request with `params` exactly as written.
     pub(crate) fn ask_raw(&mut self, method: &str, params: &str) -> Value {
         self.asked += 1;
         let id = self.asked;
@@ -55,7 +55,7 @@ impl Agent {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "it has ended");
-            // Nothing but messages stands on standard output.
+            // Standard output must carry nothing but messages: anything else breaks the protocol.
             let message: Value = serde_json::from_str(&line).unwrap();
             if message["id"] == self.asked {
                 return message;
@@ -84,7 +84,7 @@ impl Agent {
         answer["result"]["structuredContent"].clone()
     }
 
-    /// Closes the connection and returns the exit code, and what was said to people.
+    /// Closes the connection, and returns the exit code and the text on standard error.
     pub(crate) fn close(mut self) -> (Option<i32>, String) {
         drop(self.input.take());
         let mut said = String::new();
@@ -92,7 +92,7 @@ impl Agent {
         (self.child.wait().unwrap().code(), said)
     }
 
-    /// Ends it as `kill -9` does.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -173,6 +173,7 @@ fn what_runs_is_known_after_the_server_was_killed() {
     let plan = json!({"tasks": [{"id": "slow", "call": {"sleep": {"duration": "10m"}}, "timeout": "20m"}]});
     agent.call("plan_write", &json!({"plan": plan}));
     let run = agent.call("run_ready", &json!({}))["run_id"].clone();
+    // The run must have claimed the task before the server is killed.
     while agent.call("task_get", &json!({"id": "slow"}))["task"]["status"] != "in_progress" {}
     agent.kill();
     let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
@@ -219,7 +220,7 @@ fn what_cannot_be_served_is_said_to_people() {
     assert!(no_project.stdout.is_empty() && no_project.stderr.contains("taskpawl init"), "{no_project}");
 }
 
-/// A server by HTTP.
+/// A server that listens for HTTP.
 pub(crate) struct HttpServer {
     child: Child,
     host: String,
@@ -240,7 +241,7 @@ impl HttpServer {
         Self { child, host, token: text("token") }
     }
 
-    /// Sends one message, alone on its connection, and returns the whole answer.
+    /// Sends one message on a connection of its own, and returns the raw response.
     fn post(&self, token: &str, message: &Value) -> String {
         let (host, body) = (&self.host, message.to_string());
         let mut stream = TcpStream::connect(host).unwrap();
@@ -256,7 +257,7 @@ impl HttpServer {
         answer
     }
 
-    /// Calls a tool and returns its text, and whether that is an error result.
+    /// Calls a tool, and returns its text and `isError`.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> (String, bool) {
         let params = json!({"name": tool, "arguments": arguments});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
@@ -296,7 +297,7 @@ fn agents_that_know_only_earlier_protocols_are_served() {
     }
 }
 
-/// Returns the text of an answer.
+/// Returns the text of a response.
 pub(crate) fn said(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }
@@ -323,7 +324,7 @@ fn dialects_are_served_instead_of_the_plan_or_beside_it() {
     let block = agent.ask("resources/read", &json!({"uri": "taskpawl://checklist"}));
     let block = block["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
     assert!(block.contains("- [in-progress] (2) Build"), "{block}");
-    // Another process reads the same, and the plan is not offered.
+    // Another process reads the same list, and the plan is not served.
     assert_eq!(cli.run(&["todo", "prompt", "--scope", "talk"]).ok().stdout.trim_end(), block.trim_end());
     assert!(agent.ask("resources/read", &json!({"uri": "taskpawl://digest"}))["error"].is_object());
     let prompts = agent.ask("prompts/list", &json!({}));

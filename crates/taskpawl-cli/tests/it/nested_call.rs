@@ -1,4 +1,4 @@
-//! The program within a call that has access to its plan.
+//! Tests of the program inside a call that has plan access.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +16,8 @@ tasks:
   - {id: by-hand, needs: [agent]}
 ";
 
-/// Runs a plan whose first task runs a script in which `taskpawl` is this program, and `try` writes down how it ends.
+/// Runs a plan whose first task executes a script. In it, `taskpawl` is this program, and `try` appends the
+/// result of a command to `tried.txt`.
 fn run(access: &str, script: &str) -> Cli {
     let cli = Cli::new().with_programs();
     cli.file("plan.yaml", &PLAN.replace("ACCESS", access));
@@ -97,7 +98,8 @@ try list --store other.db --quiet
 
 #[test]
 fn what_a_call_leaves_running_has_no_part_in_its_plan() {
-    // It hides from the end of the call, and asks when that is over.
+    // The process leaves its session, so that the end of the call does not find it. It uses the plan access
+    // after the call has ended.
     let script = "(TASKPAWL_PROCESS= setsid sh -c 'while ! [ -e over ]; do sleep 0.02; done; PROGRAM create Late --id late \
                   >late.txt 2>&1; echo $? >code.txt' >/dev/null 2>&1 &)\n";
     let script = script.replace("PROGRAM", env!("CARGO_BIN_EXE_taskpawl"));
@@ -107,13 +109,13 @@ fn what_a_call_leaves_running_has_no_part_in_its_plan() {
     cli.file("plan.yaml", plan);
     cli.file("agent.sh", &script);
     cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
-    // Either it was ended with the call, or it found the door shut.
+    // Either it was killed with the call, or its request was refused after the end of the call.
     let late = read(&cli, "late.txt");
     assert!(late.is_empty() || late.contains("the call is over"), "{late}");
     assert_eq!(cli.run(&["show", "late"]).code, Some(6));
 }
 
-/// Says the requests to `taskpawl mcp` within a call, each when the one before is answered.
+/// Sends requests to `taskpawl mcp` inside a call, each after the previous response.
 fn talk(access: &str, requests: &[(&str, &str)]) -> (Cli, Vec<Value>) {
     let beginning =
         r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
@@ -178,7 +180,7 @@ fn an_mcp_server_within_a_call_that_adds_serves_what_adds() {
     {
         assert!(answer["isError"] == true && answer.to_string().contains(words), "{answer}");
     }
-    // What an agent adds is asked about.
+    // Tasks that an agent adds wait for approval.
     for id in ["found", "more"] {
         let shown = cli.run(&["show", id, "--json"]).ok().json()["data"].clone();
         assert_eq!(

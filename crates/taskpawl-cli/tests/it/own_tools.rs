@@ -1,4 +1,4 @@
-//! Tools that the configuration describes, and the command that shows and tries tools.
+//! Tests of tools from the configuration, and of the command that lists and calls tools.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Where the store of a project is.
+//! Tests of the location of a project's store.
 
 use std::fs;
 use std::path::Path;
@@ -42,13 +42,13 @@ fn a_directory_that_was_a_project_before_says_so_and_can_begin_anew() {
         assert!(run.stderr.contains(&said), "{run}");
         let list = cli.run(&["list", "--json"]).ok().json();
         assert_eq!(list["data"].as_array().unwrap().len(), tasks, "{list}");
-        // Once it is said.
+        // The second `init` finds a known project and reports nothing.
         assert_eq!(cli.run(&["init"]).ok().stderr, "");
     }
     let first = first.replace("[HOME]", cli.path("").to_str().unwrap().trim_end_matches('/'));
     let list = cli.run(&["list", "--store", &first, "--json"]).ok().json();
     assert_eq!(list["data"][0]["id"], "a");
-    // Nothing of it has to be removed first.
+    // `--new` works without deleting the old store first.
     cli.run(&["create", "B"]).ok();
     cli.run(&["init", "--new"]).ok();
     assert_eq!(cli.run(&["list", "--json"]).ok().json()["data"].as_array().unwrap().len(), 0);

@@ -1,4 +1,4 @@
-//! Plan files: applied, applied again, looked at, and refused with the place.
+//! Tests of plan files: applied, applied again, previewed, and refused with the position of the error.
 
 use crate::harness::Cli;
 

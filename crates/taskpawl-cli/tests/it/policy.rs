@@ -1,4 +1,4 @@
-//! The policy as people meet it: what asks, what is denied, who says so, and how to look.
+//! Tests of the policy: which calls ask, which are denied, by which rule, and how to inspect that.
 
 use std::process::{Command, Stdio};
 
@@ -58,7 +58,7 @@ fn calls_ask_or_fail_by_the_rules_and_say_which() {
     let json = cli.run(&["show", "push", "--json"]).ok().json();
     let why = json["data"]["blockedReason"]["why"].as_str().unwrap();
     assert!(why.ends_with("policy.toml` line 1 asks about `git push`: others see it"), "{why}");
-    // When the rule is gone, nobody has to be asked any more.
+    // Without the rule, the same task runs without an approval.
     cli.policy("");
     cli.file("git", "");
     let run = cli.run(&["run-all-ready", "--only", "push", "--quiet"]);
@@ -124,7 +124,7 @@ fn what_a_flag_grants_is_not_asked_about() {
     assert_eq!(cli.run(&["run-all-ready", "--allow-net", "--quiet"]).code, Some(0));
 }
 
-/// The directory of the machine cannot be named otherwise, so this runs where another one is mounted over it.
+/// The path `/etc/taskpawl` is fixed, so the test mounts another directory over `/etc`.
 #[test]
 fn the_ceiling_of_the_machine_is_above_every_file() {
     let cli = Cli::new().with_programs();
@@ -140,6 +140,7 @@ fn the_ceiling_of_the_machine_is_above_every_file() {
         command.current_dir(cli.path("work")).env("HOME", cli.path("")).stdin(Stdio::null());
         command.output()
     };
+    // A mount needs privileges that the machine may not grant.
     if !unshare("true", &[]).is_ok_and(|output| output.status.success()) {
         taskpawl_fuzz::skip("mounts", "the ceiling of the machine", "a file system cannot be mounted here");
         return;
@@ -151,7 +152,7 @@ fn the_ceiling_of_the_machine_is_above_every_file() {
     assert!(run.stdout.contains("`/etc/taskpawl/policy.toml` line 1 denies `make`"), "{run}");
 }
 
-/// What a tool runs counts, and not only what it is called.
+/// Rules on commands apply to the program that a tool starts, not only to its name.
 #[test]
 fn rules_about_commands_hold_for_what_described_tools_run() {
     let cli = Cli::new().with_programs();
@@ -235,7 +236,7 @@ fn a_check_decides_as_a_run_does() {
     assert!(run.stderr.contains("no tool `nosuch` is known here"), "{run}");
 }
 
-/// A policy with a rule whose words allow, and that lacks keys.
+/// A policy whose rule matches the command, but lacks keys for its options.
 const NEAR: &str = "[origins]\nplan = \"ask\"\n\n[[rules]]\ndecision = \"allow\"\nargv = \"cat\"\n";
 
 #[test]
@@ -287,7 +288,7 @@ fn doctor_lists_the_rules_that_lately_lacked_a_key() {
     let expected = "the rule on `cat` did not allow what asked for an approval in `one`, `three`, `two` / with \
                     `stdin = \"any\"` and `cwd = [\".\", \"crates\"]` and `env = [\"A\"]` in the rule it allows that";
     assert_eq!(said, expected);
-    // A question that was answered counts still, until the rule covers it.
+    // An answered question still counts, until the rule covers the call.
     cli.by_person(&["reject", "one", "two"]).ok();
     assert_eq!(found(), std::slice::from_ref(said));
     cli.policy(&format!("{NEAR}stdin = \"any\"\ncwd = [\".\", \"crates\"]\nenv = [\"A\"]\n"));

@@ -1,4 +1,5 @@
-//! What a model is told at the start of a session: short, true, and never a nuisance.
+//! Tests of `prime`, which runs at the start of an agent's session: its text is short and true, and it never
+//! fails.
 
 use serde_json::{Value, json};
 
@@ -63,7 +64,7 @@ fn what_no_run_here_can_take_is_not_said_to_be_ready() {
     let page = cli.run(&["ready", "--json"]).ok().json();
     assert_eq!((&page["data"], &page["page"]["totalForNobody"]), (&json!([]), &json!(1)));
     assert_eq!(page["page"]["forNobody"][0]["task"], "u");
-    // What can be done is listed, with nothing beside it.
+    // The list holds the task that a person can do, and not the unrunnable one.
     cli.run(&["create", "Look", "--id", "look"]).ok();
     let page = cli.run(&["ready", "--json", "--fields", "id"]).ok().json();
     assert_eq!(page["data"], json!([{"id": "look"}]));
@@ -90,7 +91,7 @@ fn commands_name_the_store_that_the_command_line_named() {
     assert!(plain.contains("`taskpawl list`"), "{plain}");
 }
 
-/// Counts as the help says.
+/// Estimates tokens as documented in the help of `prime`.
 fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     ascii.div_ceil(4) + text.chars().filter(|c| !c.is_ascii()).count()

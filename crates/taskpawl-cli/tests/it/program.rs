@@ -1,4 +1,4 @@
-//! The file of the program itself.
+//! Tests of the executable file.
 
 use std::fs;
 
@@ -6,7 +6,9 @@ use object::Endianness;
 use object::elf::{DF_1_NOW, DF_1_PIE, DT_FLAGS_1, FileHeader64, PT_GNU_RELRO};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
-/// What the loader writes is read-only afterwards if it writes all of it at the start. The options of the build say so by hand.
+/// The executable is position-independent, and all addresses are resolved at the start, so that they are
+/// read-only afterwards. Both depend on linker options of the build, so no compiler error would show their
+/// loss.
 #[test]
 fn it_lies_at_another_place_each_time_and_addresses_in_it_are_read_only() {
     let bytes = fs::read(env!("CARGO_BIN_EXE_taskpawl")).unwrap();

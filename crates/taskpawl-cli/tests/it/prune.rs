@@ -1,4 +1,4 @@
-//! `prune`, and what other commands say about what is gone.
+//! Tests of `prune`, and of the hints of other commands about pruned data.
 
 use crate::harness::Cli;
 

@@ -1,4 +1,4 @@
-//! What there is to read about runs: `runs`, `logs`, `graph`, `history`.
+//! Tests of the commands that read runs: `runs`, `logs`, `graph` and `history`.
 
 use std::fmt::Write;
 use std::process::Stdio;
@@ -109,6 +109,7 @@ fn logs_follow_a_task_that_another_process_runs() {
     let mut logs = start(&["logs", "slow", "-f", "--quiet"]);
     let run = start(&["run-all-ready"]);
     let mut begin = [0; 6];
+    // The call waits for `go`, so these bytes can only come from a call that still runs.
     std::io::Read::read_exact(logs.stdout.as_mut().unwrap(), &mut begin).unwrap();
     assert_eq!(&begin, b"begin\n", "it is shown while the call runs");
     cli.file("go", "");

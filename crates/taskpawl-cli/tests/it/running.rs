@@ -1,4 +1,4 @@
-//! Runs as processes: what they print, how they end, and that several share the work.
+//! Tests of runs as processes: output, exit codes, and several runs that share the work.
 
 use std::fmt::Write;
 use std::fs;
@@ -23,7 +23,7 @@ fn with_plan(plan: &str) -> Cli {
     cli
 }
 
-/// Returns a run as text, with lengths of time and run ids that are always the same.
+/// Returns a run as text, with fixed durations and run ids.
 fn stable(run: &Run) -> String {
     let is_length = |word: &str| {
         let number = word.trim_end_matches(':').trim_end_matches("ms").trim_end_matches('s');
@@ -101,6 +101,7 @@ fn a_plan_runs_afresh_and_as_an_instance() {
 fn two_runs_on_one_store_share_the_work() {
     let mut plan = String::from("tasks:\n");
     for task in 0..60 {
+        // `mkdir` fails on an existing directory, so a call that is started twice fails its task.
         writeln!(plan, "- {{id: t{task}, run: [mkdir, dir-{task}]}}").unwrap();
     }
     let cli = with_plan(&plan);
@@ -207,7 +208,7 @@ fn what_a_restricted_run_leaves_out_is_named_where_something_waits_for_it() {
         "waits for `first`, which this run leaves out",
         "{run}"
     );
-    // Nothing is said where nothing is left out.
+    // A full run leaves nothing out, so nothing is reported.
     let run = cli.run(&["run-all-ready", "--json"]).ok();
     assert_eq!(
         run.json()["data"].get("notRun").and_then(|list| list.as_array()).map_or(0, Vec::len),

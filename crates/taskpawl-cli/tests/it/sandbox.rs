@@ -1,4 +1,4 @@
-//! What programs may do, from flags and files to what becomes of them.
+//! Tests of the restrictions on programs, from flags and files to their effect.
 
 use std::fs;
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::harness::{Cli, Run};
 
-/// Runs a command as the only task of a plan and returns what is known of its call.
+/// Runs a command as the only task of a plan, and returns its stored call. The command runs twice, with events and
+/// with a store, and must end alike.
 fn call(cli: &Cli, command: &str, flags: &[&str]) -> Value {
     let plan = serde_json::json!({"tasks": [{"id": "a", "run": command}]}).to_string();
     cli.file("plan.json", &plan);
@@ -18,7 +19,7 @@ fn call(cli: &Cli, command: &str, flags: &[&str]) -> Value {
     call
 }
 
-/// The same for a command that leaves behind what it cannot do twice.
+/// Like `call`, but runs the command only once, because a second run would find its changes.
 fn call_once(cli: &Cli, command: &str) -> Value {
     cli.file("plan.json", &serde_json::json!({"tasks": [{"id": "a", "run": command}]}).to_string());
     kept_call(cli, &[]).1
@@ -26,6 +27,7 @@ fn call_once(cli: &Cli, command: &str) -> Value {
 
 fn kept_call(cli: &Cli, flags: &[&str]) -> (Run, Value) {
     let store = cli.path("one.db");
+    // A fresh store each time: in the old one the task has ended and would not run again.
     for ending in ["", "-wal", "-shm", ".lock"] {
         let _ = fs::remove_file(cli.path(&format!("one.db{ending}")));
     }
@@ -44,7 +46,7 @@ fn error(call: &Value) -> &str {
     call["error"].as_str().unwrap_or_else(|| panic!("it did not fail: {call}"))
 }
 
-/// Whether hidden and protected files can be covered here; where they cannot, every result says so.
+/// Whether hidden and protected files can be covered on this machine. If not, every result reports the gap.
 fn has_mounts(call: &Value) -> bool {
     let gaps = call["result"]["sandbox"]["gaps"].to_string();
     let lacks = ["not hidden", "not read-only", "no mount namespace"].iter().any(|gap| gaps.contains(gap));
@@ -110,7 +112,8 @@ fn the_store_is_not_read_whatever_is_allowed() {
     }
 }
 
-/// What a program prints may hold secrets until it has ended. Its own it may open again, as `/dev/stdout`.
+/// Output may contain secrets until the program has ended. A program may still reopen its own output through
+/// `/dev/stdout`.
 #[test]
 fn what_a_call_prints_is_open_to_no_other_one() {
     let cli = Cli::new().with_programs();
@@ -138,14 +141,14 @@ fn what_a_call_prints_is_open_to_no_other_one() {
         } else if has_mounts(&serde_json::json!({"result": result})) {
             let stdout = result["stdout"].as_str().unwrap();
             let is_kept = !stdout.contains("canary") && stdout.contains("own");
-            // What is open leads to no directory.
+            // Standard error is a pipe, so its link names no directory of output files.
             assert!(is_kept && stdout.starts_with("pipe:["), "{flags:?}: {result}");
             assert_eq!(printed(), ["canary\n"], "{flags:?}");
         }
     }
 }
 
-/// It runs beside calls, and behind the last one.
+/// The notify program runs beside the calls and after the last one.
 #[test]
 fn what_the_program_makes_that_a_plan_tells_is_named() {
     let cli = Cli::new().with_programs();
@@ -301,7 +304,7 @@ fn who_is_told_of_a_run_runs_as_who_named_it() {
     assert_eq!(fs::read_to_string(cli.path("by-user")).unwrap(), "finished\n");
 }
 
-/// Shells leave `~` alone behind a `=`.
+/// Shells do not expand `~` after a `=`.
 #[test]
 fn a_flag_may_name_the_home_as_people_do() {
     let cli = Cli::new().with_programs();
@@ -330,7 +333,7 @@ fn a_link_in_the_project_opens_nothing_outside_of_it() {
     assert_eq!(named["status"], "succeeded", "{named}");
 }
 
-/// As with files of settings that lie in a repository of their own.
+/// Users keep settings in a repository of their own and link to them.
 #[test]
 fn a_configuration_that_is_a_link_is_kept_where_it_leads() {
     let cli = Cli::new().with_programs();
@@ -358,7 +361,8 @@ fn a_configuration_that_is_a_link_is_kept_where_it_leads() {
     }
 }
 
-/// A link that leaves a directory again leads elsewhere by whatever stands in the place of that.
+/// A link with `..` in it resolves through the directory that stands there, so replacing that directory
+/// redirects the link.
 #[test]
 fn a_configuration_is_kept_by_every_way_that_leads_to_it() {
     let cli = Cli::new().with_programs();
@@ -389,7 +393,8 @@ fn a_configuration_is_kept_by_every_way_that_leads_to_it() {
     }
 }
 
-/// Who makes a journal beside a store says what it held.
+/// A program that creates the journal of an SQLite store controls its content: the next reader would roll it
+/// back into the store.
 #[test]
 fn no_program_makes_the_journal_of_a_store_in_the_project() {
     let cli = Cli::new().with_programs();
@@ -407,7 +412,7 @@ fn no_program_makes_the_journal_of_a_store_in_the_project() {
     );
 }
 
-/// Each change puts a new file in the place of the one that was covered.
+/// Each change of a JSON store replaces the file, so a mount over the old file would protect nothing.
 #[test]
 fn a_store_that_is_a_readable_file_is_not_run_where_programs_write() {
     let cli = Cli::new().with_programs();
@@ -434,7 +439,7 @@ fn a_store_that_is_a_readable_file_is_not_run_where_programs_write() {
     assert!(served.code == Some(7) && served.stderr.contains("lies where programs write"), "{served}");
 }
 
-/// Another name of a file is no way around what is protected, nor one that a program has made when the file was none of it yet.
+/// A hard link must not bypass the protection, even one that was made before the file became a protected one.
 #[test]
 fn files_are_protected_by_all_their_names() {
     let cli = Cli::new().with_programs();
@@ -456,7 +461,7 @@ fn files_are_protected_by_all_their_names() {
     }
 }
 
-/// Who replaces a link puts something else in the place of what it leads to.
+/// A program that replaces a link controls the content that is read through it.
 #[test]
 fn links_to_what_is_kept_are_not_replaced() {
     let cli = Cli::new().with_programs();
@@ -505,7 +510,7 @@ fn hooks_that_lie_elsewhere_are_not_written() {
     }
     fs::write(cli.path("work/.git/config"), "[core]\n\thooksPath = .githooks\n").unwrap();
     let written = call(&cli, "touch .githooks/pre-commit", &[]);
-    // Where the system allows no mounts nothing within the project can be covered, and each result says so.
+    // Without mounts, no file inside the project can be protected, and each result reports that.
     let text = written.to_string();
     assert!(written["status"] == "failed" || text.contains("not read-only"), "{text}");
     assert_eq!(
@@ -525,6 +530,7 @@ fn a_worktree_is_committed_in() {
         .status()
         .unwrap();
     assert!(made.success());
+    // Commands of `Cli` run in `work`, so the worktree moves there, and git has to learn the new path.
     fs::remove_dir(cli.path("work")).unwrap();
     fs::rename(cli.path("tree"), cli.path("work")).unwrap();
     let repaired = std::process::Command::new("git")
@@ -541,7 +547,7 @@ fn a_worktree_is_committed_in() {
     }
 }
 
-/// Git goes on, or not, without settings that it could not write, as `git submodule add` does.
+/// Git may continue after a failed write of its settings, as `git submodule add` does.
 #[test]
 fn what_git_could_not_write_is_told_also_when_it_ends_well() {
     let cli = Cli::new().with_programs();
@@ -567,7 +573,7 @@ fn what_git_could_not_write_is_told_also_when_it_ends_well() {
     );
 }
 
-/// What is not there cannot be covered, so it is said afterwards.
+/// A missing file cannot be covered by a mount, so its creation is reported afterwards.
 #[test]
 fn protected_files_that_a_program_makes_are_named() {
     let cli = Cli::new().with_programs();
@@ -579,7 +585,7 @@ fn protected_files_that_a_program_makes_are_named() {
     assert_eq!(created(&cli, "failed", "touch .gitconfig; false", &[]), serde_json::json!([".gitconfig"]));
 }
 
-/// Where something in a protected directory is opened that is not there, the directory is not covered either.
+/// A directory cannot be covered if a missing file in it is opened: that file could then not be created.
 #[test]
 fn what_comes_beside_a_named_file_of_a_protected_directory_is_named() {
     let cli = Cli::new().with_programs();
@@ -592,7 +598,7 @@ fn what_comes_beside_a_named_file_of_a_protected_directory_is_named() {
     assert_eq!(beside, serde_json::json!([".vscode/tasks.json"]));
 }
 
-/// Repositories that a program makes are normal work; what in them is run later is not.
+/// Creating repositories is normal work. Files in them that git executes later are reported.
 #[test]
 fn what_git_obeys_in_new_repositories_is_named() {
     let cli = Cli::new().with_programs();
@@ -607,7 +613,7 @@ fn what_git_obeys_in_new_repositories_is_named() {
     );
 }
 
-/// Other places where programs may write are looked at, too, whoever opened them.
+/// Every writable location is checked, for flags and for requests of tasks.
 #[test]
 fn protected_files_that_a_program_makes_elsewhere_are_named() {
     let cli = Cli::new().with_programs();
@@ -619,18 +625,18 @@ fn protected_files_that_a_program_makes_elsewhere_are_named() {
     let there = |name: &str| format!("[HOME]/other/{name}");
     let made = created(&cli, "made", command, &["--allow-write", other]);
     assert_eq!(made, serde_json::json!([there(".mcp.json"), ".envrc"]));
-    // What was named itself is nobody's surprise.
+    // A path that the user opened by name is not reported.
     let command = "mkdir -p ../other/.git/hooks; cp /bin/true ../other/.git/hooks/post-merge; rmdir ../other/.vscode; mkdir ../other/.vscode";
     let made = created(&cli, "named", command, &["--allow-write", other, "--allow-write", vscode]);
     assert_eq!(made, serde_json::json!([there(".git/hooks/post-merge")]));
-    // A task that asks for the place.
+    // The same location, opened by the `sandbox` field of a task.
     cli.policy("[[rules]]\ndecision = \"allow\"\nargv = [\"touch\"]\nsandbox = { write = [\"/\"] }\n");
     let task =
         serde_json::json!({"id": "asks", "run": ["touch", "../other/.envrc"], "sandbox": {"write": [other]}});
     assert_eq!(created_by(&cli, &task, &[]), serde_json::json!([there(".envrc")]));
 }
 
-/// Runs a command once, and returns which protected files it is said to have made.
+/// Runs a command once, and returns the reported protected files that it created.
 fn created(cli: &Cli, id: &str, command: &str, flags: &[&str]) -> Value {
     created_by(cli, &serde_json::json!({"id": id, "run": command}), flags)
 }

@@ -1,4 +1,4 @@
-//! Secrets: where they come from, and what is said where they cannot be had.
+//! Tests of secrets: their sources, and the errors for missing ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +21,7 @@ fn a_call_gets_what_it_names_and_nobody_sees_it() {
         "[secrets.API]\nenv = \"API\"\n[secrets.DB]\nfile = \"~/db\"\n[secrets.KEY]\ncommand = [\"sh\", \"-c\", \"echo key-from-program; pwd >&2\"]\n",
     );
     fs::write(cli.path("db"), "db-password-0123\n").unwrap();
+    // A secret file that other users can read is refused.
     fs::set_permissions(cli.path("db"), fs::Permissions::from_mode(0o600)).unwrap();
     let script =
         "test \"$A\" = value-of-api-0123 && test \"$1\" = 'x db-password-0123' && cat && echo $A >&2";
@@ -52,7 +53,7 @@ fn a_call_gets_what_it_names_and_nobody_sees_it() {
     insta::assert_snapshot!(without_sandbox(&session));
 }
 
-/// Leaves out what was in force around the programs, which is not the same on every machine.
+/// Removes the enforced sandbox from the output, because it differs between machines.
 fn without_sandbox(session: &str) -> String {
     let mut is_in = false;
     let is_kept = |line: &&str| {
@@ -88,7 +89,7 @@ fn what_a_model_adds_is_asked_about_when_it_names_a_secret() {
     let emit = json!({"argv": ["printf", "%s", tasks.to_string()], "parse": "json"});
     let emit =
         json!({"id": "emit", "metadata": {"toolCalls": [{"toolName": "exec", "args": emit, "emit": true}]}});
-    // Its own argument names the secret, too: the value is put in, and what comes back names nothing.
+    // The outer `$$` escapes the reference, so that the emitted task holds the reference and not the value.
     let plan = json!({"tasks": [emit]}).to_string().replace("${secret:API}", "$${secret:API}");
     cli.file("plan.json", &plan);
     let session = cli.session(&[&["run-all-ready", "--plan", "plan.json", "--quiet"], &["show", "new"]]);
@@ -127,7 +128,7 @@ fn a_command_is_not_taken_from_what_a_run_opens_either() {
     let opened = cli.run(&[&run[..], &["--allow-write", "../tools"]].concat());
     assert_ne!(opened.code, Some(0), "{opened}");
     assert!(opened.stdout.contains("tools/pass` is where programs of plans may write"), "{opened}");
-    // What need not ask may have been there in an earlier run.
+    // A location that a policy rule opens without a question may have been written by an earlier run.
     let rule = "[[rules]]\ndecision = \"allow\"\nargv = \"make\"\nsandbox = { write = [\"~/tools\"] }\n";
     cli.policy(rule);
     let granted = cli.run(&run);

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: once, twice, and what is there afterwards.
+//! Tests of Ctrl-C, SIGTERM and SIGHUP, and of the state after them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::harness::Cli;
 
-/// Writes its process id, then waits for the file `go`; after it comes another task.
+/// The first task writes its process id, then waits for the file `go`. The second task depends on it. The id is
+/// renamed into place, so that `pid` never exists without its content.
 const PLAN: &str = "
 tasks:
   - id: long
@@ -41,14 +42,14 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until the run says something that begins so.
+    /// Waits for a line that starts with `begin`.
     fn wait_for(&mut self, begin: &str) {
         let line = self.lines.find(|line| line.as_ref().unwrap().starts_with(begin));
         assert!(line.is_some(), "`{begin}` was not said");
     }
 
     fn exit(mut self) -> Option<i32> {
-        // To the end of what it says: it would wait for a reader.
+        // Reads to the end: the run would block on a full pipe.
         self.lines.by_ref().for_each(drop);
         self.child.wait().unwrap().code()
     }
@@ -111,7 +112,7 @@ fn termination_kills_at_once() {
     assert_eq!(runs["data"][0]["exit"], 143, "{runs}");
 }
 
-/// Four TiB that take no room on the disk: to read them takes an hour.
+/// A sparse file of 4 TiB takes no disk space, but hashing it would take an hour.
 #[test]
 fn no_file_that_is_read_for_the_cache_holds_up_a_signal_or_the_time_of_a_run() {
     let cli = Cli::new().with_programs().with_clock();

@@ -1,4 +1,4 @@
-//! Streams: pipes that close, colours, and text that would do something to a terminal.
+//! Tests of streams: closed pipes, colours, and text with control sequences.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -8,6 +8,7 @@ use crate::harness::Cli;
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let cli = Cli::new();
+    // More output than a pipe holds, so that the program still writes when the reader closes its end.
     let tasks: Vec<String> =
         (0..3000).map(|number| format!("{{id: task-{number:04}, name: a name to fill the pipe}}")).collect();
     cli.file("many.yaml", &format!("tasks: [{}]", tasks.join(", ")));
@@ -95,7 +96,7 @@ fn colours_are_for_terminals_unless_asked_for() {
     assert!(!has_colours(&cli.with("NO_COLOR", "1"), &["list", "--color", "auto"]));
 }
 
-/// The type that keeps raw text from a terminal holds only while nothing else writes there.
+/// The type that escapes text for terminals protects only if no other module writes to the streams.
 #[test]
 fn one_module_writes_to_the_streams() {
     let mut directories = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
@@ -111,6 +112,7 @@ fn one_module_writes_to_the_streams() {
             let locks = ["io::stdout().lock", "io::stderr().lock", "stdout().write", "stderr().write"];
             let macros =
                 ["print!(", "println!(", "execute!(", "queue!(", "writeln!(io::", "writeln!(std::io::"];
+            // Unit tests may print.
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             if locks.iter().chain(&macros).any(|word| code.contains(word)) {
                 writers.push(path.file_name().unwrap().to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! What happens on a terminal: questions, colours, and lines that fit.
+//! Tests on a terminal: questions, colours, and lines that fit the width.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use rustix::termios::{OptionalActions, OutputModes, Winsize, tcgetattr, tcsetatt
 
 use crate::harness::Cli;
 
-/// Returns both ends of a terminal: that of the person, and that of the program.
+/// Returns both ends of a pseudo-terminal: that of the person and that of the program.
 pub(crate) fn terminal() -> (File, File) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&person).unwrap();
@@ -17,12 +17,13 @@ pub(crate) fn terminal() -> (File, File) {
     let name = ptsname(&person, Vec::new()).unwrap().into_string().unwrap();
     let program = OpenOptions::new().read(true).write(true).open(name).unwrap();
     let mut modes = tcgetattr(&program).unwrap();
+    // Without `OPOST` the terminal does not turn `\n` into `\r\n`, so the output arrives unchanged.
     modes.output_modes.remove(OutputModes::OPOST);
     tcsetattr(&program, OptionalActions::Now, &modes).unwrap();
     (File::from(person), program)
 }
 
-/// Runs the program with standard output on a terminal that has `columns`.
+/// Runs the program with standard output on a terminal of `columns`.
 fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
     let (person, program) = terminal();
     let mut command = cli.command(&cli.path("work"), args);
@@ -32,10 +33,11 @@ fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
     text
 }
 
-/// Runs a program to its end, and returns all that it printed to a terminal: that fits into the buffer of one.
+/// Runs a program to its end, and returns its output. The output must fit into the buffer of the terminal,
+/// which is read only afterwards.
 fn to_its_end(mut command: Command, mut person: File) -> (String, ExitStatus) {
     let status = command.spawn().unwrap().wait().unwrap();
-    // Reading ends with an error once nobody has the program's end.
+    // Reading ends with EIO once every copy of the program's end is closed. `command` holds one.
     drop(command);
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = person.read(&mut buffer) {

@@ -1,4 +1,4 @@
-//! To-do lists of models, as people and agents meet them on the command line.
+//! Tests of the to-do lists of models on the command line.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use crate::terminal::terminal;
 
 const TALK: &str = "0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10";
 
-/// A process that keeps a checklist and tells the store of it.
+/// A process that owns a checklist and mirrors it into the store.
 struct ChecklistOwner {
     lists: Lists,
     cli_store: Taskpawl,
@@ -145,7 +145,7 @@ fn plans_call_the_tools_and_watchers_hear_of_checklists() {
     let history = cli.run(&["history"]).ok().stdout;
     let heard: Vec<&str> =
         history.lines().filter_map(|line| line.split_once("checklist of ")).map(|(_, rest)| rest).collect();
-    // Once as it was written, and once because the run that kept it is over.
+    // One event for the written list, and one because its run has ended.
     assert_eq!(heard, ["s: 1/2 completed", "s: 0/0 completed"], "{history}");
     assert_eq!(cli.run(&["todo", "prompt"]).ok().stdout, "");
 }
@@ -201,8 +201,8 @@ fn on_a_terminal_promote_asks() {
         person.write_all(answer.as_bytes()).unwrap();
         assert!(child.wait_with_output().unwrap().status.success());
         drop(command);
-        // It comes in pieces, of which the first is the answer that the terminal shows again; when nobody has it open any more, it ends
-        // with an error.
+        // The terminal returns its data in pieces, the first of which is the echoed answer. After the last
+        // copy of the other end is closed, reading fails with EIO.
         let mut shown = Vec::new();
         let _ = person.read_to_end(&mut shown);
         assert!(String::from_utf8_lossy(&shown).contains("Write the report"));
@@ -230,7 +230,7 @@ fn help_and_guides_are_there_for_models() {
     assert!(fs::read_to_string(cli.path("work/a/b.md")).unwrap().contains("manage_todo_list"));
 }
 
-/// Calls that a schema would refuse, with what their dialect answers, and whether that is an error result.
+/// Calls that a schema would refuse, each with the answer of the dialect and whether it is an error.
 fn hard_calls() -> Vec<(&'static str, Value, &'static str, bool)> {
     let item = |status: &str| json!([{"id": 1, "title": "a", "status": status}]);
     let todo = |status: &str| json!([{"content": "a", "status": status, "priority": "low"}]);
@@ -317,7 +317,7 @@ fn authors_of_plans_are_told_of_misspelt_arguments_of_dialects() {
     cli.file("plan.yaml", "tasks: [{id: a, call: {AddTask: {titel: x}}}]");
     let refused = cli.run(&["plan", "check", "plan.yaml"]);
     assert!(refused.code != Some(0) && refused.stderr.contains("did you mean `title`?"), "{refused}");
-    // Another name that nobody knows is passed over, as everywhere.
+    // An unknown name that resembles no argument is ignored, as in all plans.
     cli.file("plan.yaml", "tasks: [{id: a, call: {AddTask: {title: x, explanation: y}}}]");
     cli.run(&["plan", "check", "plan.yaml"]).ok();
 }

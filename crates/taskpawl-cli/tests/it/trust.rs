@@ -1,4 +1,4 @@
-//! Trust in what a project describes.
+//! Tests of trust in files of a project.
 
 use crate::harness::{Cli, may_decide};
 use std::os::unix::fs::PermissionsExt as _;
@@ -81,6 +81,7 @@ fn no_script_trusts_anything() {
         assert!(run.stderr.contains("is for a person at a terminal"), "{run}");
     }
     assert!(!cli.path(".local/state/taskpawl/trust.json").exists());
+    // A terminal is not sufficient: a program of a task is refused there as well.
     let within = cli.at_a_terminal().with("TASKPAWL_TASK", "a");
     assert_eq!(within.run(&["trust", "--yes"]).code, Some(7));
 }

@@ -1,14 +1,14 @@
-//! Several runs on one store, as processes: what only one may hold, only one holds.
+//! Tests of several runs on one store, as processes: an exclusive resource has one holder.
 
 use std::fmt::Write as _;
 use std::process::{Child, Stdio};
 
 use crate::harness::Cli;
 
-/// Looks for a while if another task is at work at the same time.
+/// A command that looks for other running tasks for a while, and creates `overlap` if it finds one.
 const WORK: &str = "touch in.$TASKPAWL_TASK; n=0; while [ $n -lt 8 ]; do if [ $(ls in.* | wc -l) -gt 1 ]; then touch overlap; fi; n=$((n+1)); sleep 0.01; done; rm in.$TASKPAWL_TASK";
 
-/// Runs two halves of a plan in two processes at once, and returns whether two tasks were at work at the same time.
+/// Runs two halves of a plan in two processes at once, and returns whether two tasks overlapped.
 fn overlaps(limit: &str) -> bool {
     let cli = Cli::new().with_programs();
     let mut plan = "tasks:\n".to_owned();

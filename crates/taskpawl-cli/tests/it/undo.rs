@@ -1,4 +1,4 @@
-//! `undo`, and the history as a record of who did what.
+//! Tests of `undo`, and of the history as a record of all changes and their actors.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Values of agents in plans of people: the command line names them, and says how people trust or avoid them.
+//! Tests of values from agents in plans of people: the command line names them, and explains how to trust or
+//! avoid them.
 
 use crate::harness::{Cli, unhashed};
 

@@ -1,4 +1,4 @@
-//! The live checklist: as data, as a stream, and on a real terminal.
+//! Tests of the live checklist: as data, as a stream, and on a real terminal.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ fn changes_of_other_processes_are_lines_of_a_stream() {
         let first = lines.next().unwrap().unwrap();
         let id = format!("later-{json}");
         cli.run(&["create", "Later", "--id", &id]).ok();
-        // Before it came those of the round before.
+        // Events of the previous pass come first.
         let later = lines.map(Result::unwrap).find(|line| line.contains(&id)).unwrap();
         if json {
             let event: Value = serde_json::from_str(&later).unwrap();
@@ -78,15 +78,16 @@ fn since_needs_a_stream() {
     assert_eq!(run.code, Some(2), "{run}");
 }
 
-/// A program on a screen of tmux, on a server of its own, which is gone with this.
+/// A program in a tmux session. The tmux server is private and ends with this value.
 struct Stage {
     socket: PathBuf,
 }
 
 impl Stage {
-    /// Starts the program on a screen of 60 columns; `None` where there is no tmux, which is said.
+    /// Starts the program on a screen of 60 columns. Returns `None` without tmux, and reports the skipped
+    /// test.
     fn start(cli: &Cli, lines: &str, args: &[&str]) -> Option<Self> {
-        // A server that is being ended still has its socket.
+        // A new socket for each stage: a server that is shutting down still owns its socket.
         static STAGES: AtomicU32 = AtomicU32::new(0);
         let number = STAGES.fetch_add(1, Ordering::Relaxed);
         let stage = Self { socket: cli.path(&format!("tmux-{number}")) };
@@ -99,7 +100,7 @@ impl Stage {
         tmux.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LC_ALL", "C.UTF-8");
         tmux.args(["-f", "/dev/null", "new-session", "-d", "-x", "60", "-y", lines, "-c"]);
         tmux.arg(cli.path("work"));
-        // The shell remains, so that what the program leaves on the screen can be seen.
+        // `read` keeps the shell open, so that the screen after the program's end can be captured.
         let program = env!("CARGO_BIN_EXE_taskpawl");
         tmux.arg(format!("{program} {}; echo [exit $?]; read x", args.join(" ")));
         let Ok(output) = tmux.output() else {
@@ -121,7 +122,7 @@ impl Stage {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits until the screen shows something.
+    /// Waits until the screen fulfils a condition.
     fn until(&self, what: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + Duration::from_mins(1);
         loop {
@@ -141,7 +142,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // It ends the server that was started here: it has a socket of its own.
+        // Kills only the private server, which has its own socket.
         let _ = self.tmux().arg("kill-server").stderr(Stdio::null()).status();
     }
 }
@@ -209,6 +210,7 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     stage.until(|screen| screen.contains("Break"));
     let shell = stage.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().unwrap();
     let shell = String::from_utf8(shell.stdout).unwrap();
+    // The program is the only child of the pane's shell, which only prints and reads.
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.trim())).unwrap();
     let program: i32 = children.trim().parse().unwrap();
     let program = rustix::process::Pid::from_raw(program).unwrap();
@@ -217,7 +219,7 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     assert!(!screen.contains("Fetch"), "{screen}");
 }
 
-/// Returns the lines that a client sends to say that a list is so.
+/// Returns the request that sets a checklist.
 fn manage(id: u32, list: &Value) -> String {
     let params = json!({"name": "manage_tasks", "arguments": {"taskList": list}});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string() + "\n"
@@ -246,14 +248,14 @@ fn checklists_of_other_processes_are_drawn_below_the_plan() {
     let list = json!([item(1, "Set up", "completed"), item(2, "Build it", "completed")]);
     client.write_all(manage(3, &list).as_bytes()).unwrap();
     stage.until(|screen| screen.contains("Tasks of talk (2/2 completed)"));
-    // When nobody keeps it any more it is over.
+    // The owner of the list ends properly and removes it.
     drop(client);
     assert!(server.wait().unwrap().success());
     stage.until(|screen| !screen.contains("talk"));
     let mut agent = Agent::start(&cli, &cli.path("work"), &["--dialect", "checklist", "--scope", "torn"]);
     agent.ask("tools/call", &json!({"name": "manage_tasks", "arguments": {"taskList": list}}));
     stage.until(|screen| screen.contains("Tasks of torn"));
-    // Who is killed does not say so.
+    // A killed owner sends no event. Its liveness lock is released by the kernel.
     agent.kill();
     stage.until(|screen| !screen.contains("torn"));
 }
