@@ -1,8 +1,8 @@
-//! What the conformance suite of the protocol expects of a server under test, on top of ours: its tools, resources and prompts
-//! beside those of the plan, served by the same handler, over the same door.
+//! Fixtures for the conformance suite of the protocol: its tools, resources and prompts, in addition to those of the
+//! plan. They use the same handler and the same listener.
 //!
-//! `content` is what is said as it stands, `asking` what asks the client of the older era, `rounds` what asks that of the newer
-//! one, `jobs` what runs as a task, on the plan of the server. Everything else is answered by the server itself.
+//! `content` has fixed answers, `asking` questions to a client of the older era, `rounds` questions to a client of
+//! the newer one, and `jobs` tools that run as tasks on the server's plan. The server answers everything else itself.
 
 #![expect(deprecated, reason = "the suite tests what is going away, too")]
 
@@ -33,14 +33,14 @@ use super::handler::McpServer;
 use super::http::{HttpListener, Served, serve_behind};
 use super::resources::Place;
 
-/// How the addresses of the suite begin.
+/// Beginning of the suite's addresses.
 const SCHEME: &str = "test://";
 
 type Context = RequestContext<RoleServer>;
 
-/// Serves whoever has the token, until `stop` fires, with everything beside the plan that the conformance suite asks for.
+/// Serves requests with the token until `stop` fires, with everything that the conformance suite expects.
 ///
-/// The server should ask clients what runs ask ([`approve_elicited`](super::ServerOptions::approve_elicited)).
+/// The server should pass on the questions of runs ([`approve_elicited`](super::ServerOptions::approve_elicited)).
 pub async fn serve_conformance(server: &McpServer, listener: HttpListener, stop: CancellationToken) {
     let fixture = Fixture { server: server.clone(), rounds: Arc::default() };
     serve_behind(&fixture, listener, stop).await;
@@ -53,12 +53,12 @@ struct Fixture {
     rounds: Arc<Rounds>,
 }
 
-/// Reads what is written down here as a type of the protocol.
+/// Parses a fixture as a type of the protocol.
 fn typed<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("BUG: a fixture is not what the protocol says")
 }
 
-/// Reads a result, which is always a complete one.
+/// Parses a result and marks it as complete.
 fn complete<T: DeserializeOwned>(mut result: Value) -> T {
     result["resultType"] = json!("complete");
     typed(result)
@@ -74,7 +74,7 @@ impl Served for Fixture {
     }
 }
 
-/// Returns what the server calls what the suite subscribes to: where the plan stands.
+/// Returns the server's own resource for an address that the suite subscribes to: the digest.
 fn own(uri: String) -> String {
     if uri.starts_with(SCHEME) { Place::Digest.uri() } else { uri }
 }
@@ -238,7 +238,7 @@ impl ServerHandler for Fixture {
     }
 
     async fn cancel_task(&self, request: CancelTaskParams, context: Context) -> Result<(), ErrorData> {
-        // At the first time what runs may end, and the suite does not wait for that.
+        // Cancelled twice: the first request lets running calls end, and the suite does not wait for that.
         self.server.cancel_task(request.clone(), context.clone()).await?;
         self.server.cancel_task(request, context).await
     }

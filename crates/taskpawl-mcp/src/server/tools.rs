@@ -1,4 +1,4 @@
-//! The core tools: what each is called, takes and answers, and what it does.
+//! The core tools: their names, arguments and answers, and the functions that run them.
 
 mod plan_show;
 mod plan_write;
@@ -31,7 +31,7 @@ pub(super) enum Core {
     TaskUpdate,
 }
 
-/// How a tool behaves, in the words of the protocol.
+/// The behaviour of a tool, in the terms of MCP.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts, named as in MCP")]
 struct Hints {
@@ -43,10 +43,10 @@ struct Hints {
 
 const READS: Hints = Hints { reads_only: true, destroys: false, is_idempotent: true, is_open: false };
 
-/// With a `request_id` a repetition changes nothing; without one it may.
+/// Repeating a call with a `request_id` changes nothing; without one it may.
 const WRITES: Hints = Hints { reads_only: false, destroys: false, is_idempotent: false, is_open: false };
 
-/// What a tool is.
+/// The definition of a tool, as clients see it.
 struct Definition {
     description: &'static str,
     input: Value,
@@ -55,7 +55,7 @@ struct Definition {
 }
 
 impl Core {
-    /// Every tool, in the order in which a plan is made and done.
+    /// All tools, in the order in which a plan is written and carried out.
     pub(super) const ALL: [Self; 8] = [
         Self::PlanShow,
         Self::PlanWrite,
@@ -80,12 +80,12 @@ impl Core {
         }
     }
 
-    /// Returns the tool of this name, of those that the server has.
+    /// Returns the tool with this name, if the server offers it.
     pub(super) fn named(name: &str, options: &ServerOptions) -> Option<Self> {
         Self::all(options).find(|tool| tool.name() == name)
     }
 
-    /// Returns the tools that the server has.
+    /// Returns the tools that the server offers.
     pub(super) fn all(options: &ServerOptions) -> impl Iterator<Item = Self> + use<> {
         let (has_plan, read_only, within) = (options.has_plan, options.read_only, options.within);
         Self::ALL.into_iter().filter(move |tool| {
@@ -97,7 +97,7 @@ impl Core {
         })
     }
 
-    /// Returns why a tool is not there for the programs of a call with this access.
+    /// Returns the refusal of a tool that programs of a call with this access cannot use.
     pub(super) fn beyond(self, access: PlanAccess) -> Refusal {
         if self.adds() {
             return Refusal::BeyondAccess { access: Some(access), what: "this would change it".to_owned() };
@@ -105,12 +105,12 @@ impl Core {
         Refusal::BeyondAccess { access: None, what: format!("`{}` is for neither", self.name()) }
     }
 
-    /// Returns the tool of this name, whether the server has it or not.
+    /// Returns the tool with this name, even if the server does not offer it.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Returns whether it does nothing but add to a plan.
+    /// Returns whether the tool only adds to a plan.
     fn adds(self) -> bool {
         matches!(self, Self::TaskAdd | Self::PlanWrite)
     }
@@ -119,7 +119,7 @@ impl Core {
         matches!(self, Self::PlanShow | Self::TaskGet | Self::ReadyList)
     }
 
-    /// Returns the tool as clients see it.
+    /// Returns the definition for clients.
     pub(super) fn definition(self, options: &ServerOptions) -> Tool {
         let Definition { description, mut input, output, hints } = match self {
             Self::PlanShow => plan_show::definition(),
@@ -134,7 +134,7 @@ impl Core {
         if options.within.is_some()
             && let Some(properties) = input["properties"].as_object_mut()
         {
-            // Requests are kept with the plan, and the run that has it keeps none of a call.
+            // Answers of idempotent requests are stored with the plan, and a run stores none for its calls.
             properties.remove("request_id");
         }
         let annotations = ToolAnnotations::new()
@@ -147,7 +147,7 @@ impl Core {
             .with_annotations(annotations)
     }
 
-    /// Does what a call asks for; blocks. A run is the business of [`run_ready`], which waits.
+    /// Runs a call. Blocks. A call of `run_ready` is not handled here, because it waits.
     pub(super) fn call(
         self,
         caller: &Caller,
@@ -174,7 +174,7 @@ fn object(value: Value) -> Map<String, Value> {
     fields
 }
 
-/// Returns the schema of an object. Every tool takes `agent`; those that write take `request_id`.
+/// Returns the schema of a tool's arguments. Every tool takes `agent`; those that write take `request_id`.
 fn schema(mut properties: Value, required: &[&str], writes: bool) -> Value {
     properties["agent"] = text();
     if writes {
@@ -187,7 +187,7 @@ fn schema(mut properties: Value, required: &[&str], writes: bool) -> Value {
     schema
 }
 
-/// Returns the schema of an answer. What a refusal answers fits it too, so that nothing of it is required.
+/// Returns the schema of an answer. No field is required, because a refusal must fit the schema as well.
 fn answers(fields: &[(&str, &str)]) -> Value {
     let mut properties: Map<String, Value> =
         fields.iter().map(|(name, kind)| ((*name).to_owned(), json!({"type": kind}))).collect();

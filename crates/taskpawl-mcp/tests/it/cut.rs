@@ -1,4 +1,4 @@
-//! Results of servers that are larger than a result: no expression reads one as if it were whole.
+//! Results of servers that are longer than a stored result. Expressions must not read them as if they were complete.
 
 use serde_json::{Value, json};
 use taskpawl::{RunOptions, Taskpawl};
@@ -6,15 +6,15 @@ use taskpawl::{RunOptions, Taskpawl};
 use crate::support::test_server;
 use crate::tool_lookup::plans;
 
-/// Longer than what a task keeps of a result.
+/// Longer than the stored part of a result.
 const LENGTH: usize = 300_000;
 
-/// Returns a task that has the server say a text again.
+/// Returns a task that lets the server echo a text.
 fn echo(id: &str, needs: &[&str], text: &str) -> Value {
     json!({"id": id, "needs": needs, "call": {"s/echo": {"text": text}}})
 }
 
-/// Returns the class of the failure of a task, and what it says.
+/// Returns the error class and the message of a failed task.
 fn failure(plans: &Taskpawl, id: &str) -> (String, String) {
     let task = plans.get_task(id).unwrap();
     let of_call = task.metadata.tool_calls.iter().find_map(|call| call.error_class.clone());

@@ -7,17 +7,17 @@ use taskpawl::tools::ToolError;
 
 use crate::support::Bench;
 
-/// A server by HTTP that answers each request with what it is told to.
+/// A server over HTTP with given answers.
 struct Web {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// Status, content type and body of an answer, and more headers.
+/// Status, content type, body and further headers of an answer.
 type Answer = (u16, &'static str, String, &'static str);
 
 impl Web {
-    /// Serves until the process ends: each connection has one request.
+    /// Serves until the process ends. Each connection has one request.
     fn serve(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -67,7 +67,7 @@ fn serve_one(mut stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &dyn Fn(&
     let head = format!(
         "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n{more}\r\n"
     );
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
 }
 
@@ -86,7 +86,7 @@ fn events_of(message: &Value, result: &Value) -> Answer {
     (200, "text/event-stream", format!("data: {progress}\n\nevent: message\ndata: {body}\n\n"), "")
 }
 
-/// Answers as a server of the older era, or of the newer one; `call` says what a call returns.
+/// Returns the answers of a server of the older or the newer era; `call` answers its calls.
 fn server(is_new: bool, call: impl Fn(&Value) -> Answer) -> impl Fn(&Value) -> Answer {
     move |message| match message["method"].as_str().unwrap() {
         "server/discover" if is_new => json_of(
@@ -197,7 +197,8 @@ async fn a_call_that_did_not_arrive_has_failed_and_one_that_may_have_is_lost() {
     insta::assert_snapshot!(bench.refusal("echo", json!({})).await, @"server: MCP server `s` did not take the call: the server answered with status 500: oops");
 }
 
-/// The page of a login, or of something else at that address: no server has seen the call. Another kind of answer may be one's.
+/// HTML is the page of a login or of another program, so no MCP server has seen the call. Any other type may be the
+/// answer of a server.
 #[tokio::test]
 async fn a_page_in_place_of_an_answer_is_a_call_that_failed() {
     let web = Web::serve(server(true, |message| match message["params"]["arguments"]["kind"].as_str() {

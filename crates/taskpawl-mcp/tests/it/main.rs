@@ -1,4 +1,4 @@
-//! Both sides: MCP servers as tools, against a server that misbehaves when it is told so; and the plan as a server.
+//! Both sides: MCP servers as tools, tested with a server that misbehaves on request, and the plan as an MCP server.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 

@@ -55,10 +55,10 @@ async fn what_is_known_of_the_tools_is_kept_and_nothing_is_started_for_it() {
     assert!(!registry.get("s/die").unwrap().is_repeatable(&json!({})));
     assert_eq!(bench.starts(), 1);
 
-    // Another configuration is another server.
+    // A server with another configuration has another catalogue.
     let other = Bench::new("old");
     assert_eq!(other.servers().states()[0].tools, None);
-    // A broken catalogue counts as none.
+    // A broken catalogue counts as no catalogue.
     for file in std::fs::read_dir(bench.cache()).unwrap() {
         std::fs::write(file.unwrap().path(), "{").unwrap();
     }
@@ -70,7 +70,7 @@ async fn what_is_known_of_the_tools_is_kept_and_nothing_is_started_for_it() {
 async fn a_catalogue_that_is_out_of_date_is_put_right_and_refuses_nothing() {
     let mut bench = Bench::new("both");
     bench.learn().await;
-    // As of an earlier version of the server: its tool wanted a number, and there was one more.
+    // The catalogue of an earlier version of the server: its tool took a number, and it had one tool more.
     let file = std::fs::read_dir(bench.cache()).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&file).unwrap();
     let old = text.replace("\"string\"", "\"integer\"").replace("\"fail\"", "\"gone\"");
@@ -103,7 +103,7 @@ async fn changes_are_heard_again_after_a_server_has_ended_the_subscription() {
     let bench = Bench::new("new");
     bench.learn().await;
     bench.call("unsubscribe", json!({})).await.unwrap();
-    // While nobody listens.
+    // The tools change while there is no subscription.
     bench.call("change", json!({})).await.unwrap();
     let end = Instant::now() + Duration::from_secs(10);
     while bench.registry().get("s/later").is_none() {
@@ -204,7 +204,7 @@ async fn a_server_that_dies_loses_the_call_and_is_started_again_for_the_next() {
     assert_eq!(bench.call("echo", json!({"text": "a"})).await.unwrap()["text"], "a");
     assert_eq!(bench.starts(), 2);
 
-    // What does nothing but die is given up.
+    // After three failures in a row the server is not started again.
     for _ in 0..3 {
         assert!(matches!(bench.call("die", json!({})).await, Err(ToolError::Lost { .. })));
     }
@@ -222,7 +222,7 @@ async fn a_call_that_is_cancelled_or_late_is_taken_back() {
     let cancel = cx.cancel.clone();
     let call = bench.call_with(cx, "hang", json!({}));
     let cancelling = async {
-        // It is on its way when another call that was made after it is answered.
+        // Once a later call is answered, this call is known to have been sent.
         bench.call("echo", json!({"text": ""})).await.unwrap();
         cancel.cancel();
     };
@@ -281,7 +281,7 @@ lost: MCP server `s` was lost during the call, and nobody knows how far it came:
 "###);
 }
 
-/// How much memory this process has.
+/// Returns the resident memory of this process, in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

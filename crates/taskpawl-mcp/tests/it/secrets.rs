@@ -1,4 +1,4 @@
-//! Secrets that the configuration of a server names: the server has them, and nothing that is kept.
+//! Secrets in the configuration of a server: the server gets them, and no stored file contains them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ async fn nothing_that_is_kept_has_them() {
     ]});
     let bench = Bench::of(with_secret("leaky"));
     bench.learn().await;
-    // Known from another run; what this one keeps is beneath `dir`.
+    // The catalogue comes from another run; the files of this one are in `dir`.
     let plans = open(dir.path(), &bench.cache());
     plans.apply_text(&plan.to_string(), "plan").unwrap();
     plans.run_all_ready(RunOptions::default()).await.unwrap();
@@ -71,7 +71,8 @@ async fn nothing_that_is_kept_has_them() {
     assert!(task.result.unwrap().as_str().unwrap().starts_with("[redacted:KEY] "));
     drop(plans);
     assert_eq!(files_with(dir.path(), SECRET), Vec::<PathBuf>::new());
-    // The control: a value that is no secret is in the store, and in the file with what the server wrote to its standard error.
+    // The positive control: a value that is not a secret is in the store, and in the file with the server's standard
+    // error.
     assert!(files_with(dir.path(), "canary-of-the-control").len() >= 2);
 }
 
@@ -91,7 +92,7 @@ fn open(dir: &Path, cache: &Path) -> Taskpawl {
     tools.into_iter().fold(builder, taskpawl::Builder::tool).open().unwrap()
 }
 
-/// Returns the files beneath a directory that hold a text.
+/// Returns the files in a directory that contain a text.
 fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {

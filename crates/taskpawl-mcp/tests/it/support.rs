@@ -14,7 +14,7 @@ use taskpawl_mcp::{Servers, ServersOptions, server_of};
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
     pub(crate) programs: Programs,
-    /// As of a run.
+    /// The secrets of one run.
     vault: Vault,
     pub(crate) said: Arc<Mutex<Vec<String>>>,
     server: Value,
@@ -22,7 +22,7 @@ pub(crate) struct Bench {
     calls: Mutex<u32>,
 }
 
-/// The server of the tests, in one of its modes.
+/// Returns the configuration of the test server, in one of its modes.
 pub(crate) fn test_server(mode: &str) -> Value {
     json!({"command": env!("CARGO_BIN_EXE_taskpawl-mcp-test-server"), "args": [mode]})
 }
@@ -53,7 +53,7 @@ impl Bench {
         &self.servers
     }
 
-    /// Forgets what is in memory, as another command does.
+    /// Drops the state in memory, as if another command had been started.
     pub(crate) fn reload(&mut self) {
         self.servers = servers(&self.server, self.dir.path());
     }
@@ -83,7 +83,7 @@ impl Bench {
         cx
     }
 
-    /// Learns the tools of the server; returns what went wrong.
+    /// Learns the tools of the server. Returns the error message if that fails.
     pub(crate) async fn learn(&self) -> Option<String> {
         let failed = self.servers.learn(&BTreeSet::from(["s".to_owned()]), &self.cx()).await;
         failed.into_iter().next().map(|(_, error)| error.to_string())
@@ -112,13 +112,13 @@ impl Bench {
         registry
     }
 
-    /// Calls a tool that fails and returns class and message.
+    /// Calls a tool and expects a failure. Returns its class and message.
     pub(crate) async fn refusal(&self, tool: &str, args: Value) -> String {
         let error = self.call(tool, args).await.unwrap_err();
         format!("{}: {error}", error.class())
     }
 
-    /// Returns how often the server was started.
+    /// Returns the number of times that the server was started.
     pub(crate) fn starts(&self) -> usize {
         std::fs::read_to_string(self.path("starts")).unwrap_or_default().lines().count()
     }
@@ -137,7 +137,7 @@ fn programs() -> Programs {
     Programs::new(supervision())
 }
 
-/// A secret that is known when a program has printed it, and not before.
+/// A secret that is known only after a program has printed it.
 pub(crate) const SECRET: &str = "canary-of-the-secret";
 
 pub(crate) fn secrets() -> ConfiguredSecrets {

@@ -1,4 +1,4 @@
-//! Tools that tell or ask the client something while they run, and one that needs a client that can be asked.
+//! Tools that notify or ask the client while they run, and one that needs a client with a capability.
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ErrorData, LoggingLevel,
@@ -22,7 +22,7 @@ pub(super) async fn call(
             Ok(text_of("logged"))
         }
         "test_logging_tool" => {
-            // In the newer era a request says by itself from which level on it wants to hear.
+            // In the newer era each request sets its own log level.
             if let Some(level) = context.meta.log_level() {
                 log(context, level, "asked for").await;
             }
@@ -55,7 +55,7 @@ pub(super) async fn call(
 
 async fn log(context: &Context, level: LoggingLevel, text: &str) {
     let told = context.peer.notify_logging_message(LoggingMessageNotificationParam::new(level, json!(text)));
-    // A client that is gone hears nothing.
+    // An error means that the client is gone.
     let _ = told.await;
 }
 
@@ -67,7 +67,7 @@ async fn tell_progress(context: &Context) {
     }
 }
 
-/// Answers as a tool does that needs a client with a model.
+/// Answers like a tool that needs a client with a model.
 fn missing(context: &Context) -> Result<CallToolResponse, ErrorData> {
     let has_model = context
         .client_capabilities()

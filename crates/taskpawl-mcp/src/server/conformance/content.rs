@@ -1,4 +1,4 @@
-//! What is said as it stands: definitions, and tools, resources and prompts that ask nothing.
+//! Fixed content: definitions, and tools, resources and prompts without questions.
 
 use rmcp::model::{
     CallToolResult, GetPromptRequestParams, GetPromptResult, Prompt, ReadResourceResult, Resource,
@@ -73,7 +73,7 @@ pub(super) fn tools() -> Vec<Tool> {
     plain.chain(schemas).map(tool).collect()
 }
 
-/// A schema that uses what the newest dialect of JSON Schema has.
+/// Returns a schema with features of the newest dialect of JSON Schema.
 fn newest_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -98,7 +98,7 @@ fn newest_schema() -> Value {
     })
 }
 
-/// Returns what a tool says that says always the same.
+/// Returns the fixed answer of a tool.
 pub(super) fn result(name: &str) -> Option<CallToolResult> {
     let text = |text: &str| json!({"type": "text", "text": text});
     let image = json!({"type": "image", "data": PNG, "mimeType": "image/png"});
@@ -122,7 +122,7 @@ pub(super) fn result(name: &str) -> Option<CallToolResult> {
     Some(complete(json!({"content": content, "isError": name == "test_error_handling"})))
 }
 
-/// Returns what can be read without knowing an id.
+/// Returns the resources that can be read without an id.
 pub(super) fn resources() -> Vec<Resource> {
     let resource = |path: &str, kind: &str| {
         typed(
@@ -136,14 +136,14 @@ pub(super) fn resources() -> Vec<Resource> {
     ]
 }
 
-/// Returns what can be read by an id.
+/// Returns the templates of resources with an id.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![typed(
         json!({"uriTemplate": format!("{SCHEME}template/{{id}}/data"), "name": "template", "mimeType": "application/json"}),
     )]
 }
 
-/// Reads what is at an address of the suite.
+/// Reads the resource at an address of the suite.
 pub(super) fn read(uri: &str) -> Option<ReadResourceResult> {
     let path = uri.strip_prefix(SCHEME)?;
     let mut content = match path {
@@ -180,7 +180,7 @@ pub(super) fn prompts() -> Vec<Prompt> {
     prompts.into_iter().map(prompt).collect()
 }
 
-/// Returns what a prompt says.
+/// Returns the text of a prompt.
 pub(super) fn prompt(request: &GetPromptRequestParams) -> Option<GetPromptResult> {
     let said =
         |name: &str| request.arguments.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What takes a while: tasks of the plan, run by `run_ready` like any other, so that their state is read from the store.
+//! Tools that take a while. They run as tasks of the plan by `run_ready`, so that their state is read from the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -84,18 +84,18 @@ fn id() -> String {
     id.chars().take(12).collect()
 }
 
-/// A task that a person has to approve.
+/// Returns a task that a person has to approve.
 fn asked(id: &str, question: &str) -> Value {
     json!({"id": id, "name": "asks", "approval": {"ask": question}, "call": {"log": {"message": "approved"}}})
 }
 
-/// Adds tasks and runs them, by the tools of the server.
+/// Adds tasks and runs them, with the server's own tools.
 async fn run(server: &McpServer, context: &Context, tasks: Vec<Value>) -> Answer {
     let ids: Vec<Value> = tasks.iter().map(|task| task["id"].clone()).collect();
     for task in tasks {
         own_tool(server, context, "task_add", task).await?;
     }
-    // Who does not know tasks waits for the end.
+    // Without the tasks extension the call waits for the end of the run.
     own_tool(server, context, "run_ready", json!({"only": ids, "wait_s": 45})).await
 }
 
@@ -110,7 +110,7 @@ async fn own_tool(server: &McpServer, context: &Context, name: &'static str, arg
     Ok(answer)
 }
 
-/// Begins a run and drops it, as if its process had been killed.
+/// Starts a run and drops it, as if its process had been killed.
 async fn killed(server: &McpServer, task: Value, context: &Context) -> Answer {
     let id = RunId::from(uuid::Uuid::new_v4().to_string());
     let only = vec![task["id"].as_str().unwrap_or_default().parse().unwrap_or_else(|never| match never {})];
@@ -128,7 +128,7 @@ async fn killed(server: &McpServer, task: Value, context: &Context) -> Answer {
     created.map(Into::into).map_err(|error| ErrorData::internal_error(error_chain(&error), None))
 }
 
-/// Tells that a call of a run has started.
+/// Reports that a call of a run has started.
 #[derive(Debug)]
 struct Began(Mutex<Option<oneshot::Sender<()>>>);
 
@@ -142,7 +142,7 @@ impl Observer for Began {
     }
 }
 
-/// Says of a run that failed that the tool did: the runs of these tools are all that they do.
+/// Marks the result as an error if the run failed: for the suite the tool is the same as its run.
 pub(super) fn as_tool(mut seen: GetTaskResult) -> GetTaskResult {
     if let TaskPayload::Completed { result } = &mut seen.task.payload
         && result.get("structuredContent").is_some_and(|run| run["exit"] == 1)
@@ -152,7 +152,7 @@ pub(super) fn as_tool(mut seen: GetTaskResult) -> GetTaskResult {
     seen
 }
 
-/// Says what the suite says to every form as the forms of the server have it.
+/// Translates the suite's answer, which is the same for every form, to the fields of this server's forms.
 pub(super) fn as_approval(response: &mut Value) {
     if response["content"]["confirm"] == true {
         response["content"] = json!({"approve": true});

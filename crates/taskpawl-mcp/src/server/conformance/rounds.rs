@@ -1,4 +1,5 @@
-//! What asks the client of the newer era: the answer says what is asked, and the same call comes again with what was said to it.
+//! Tools that ask a client of the newer era. The answer contains the questions, and the client repeats the call with
+//! its answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::{Context, complete, text_of, typed};
 
-/// The states that are out, each with its round. Whatever else comes back was not given by this server.
+/// The states given to clients, each with its round. Any other state did not come from this server.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     given: Mutex<BTreeMap<String, usize>>,
 }
 
-/// What a tool asks, round by round, and whether it gives a state that has to come back.
+/// Returns the questions of a tool, by round, and whether it gives out a state that must come back.
 fn questions(tool: &str) -> Option<(&'static [&'static [&'static str]], bool)> {
     Some(match tool.strip_prefix("test_input_required_result_")? {
         "elicitation" => (&[&["user_name"]], false),
@@ -81,12 +82,12 @@ impl Rounds {
     }
 }
 
-/// Returns whether something was said to a question that can be an answer.
+/// Returns whether a question has an answer in the form of an object.
 pub(super) fn is_said(responses: Option<&InputResponses>, key: &str) -> bool {
     responses.and_then(|all| all.get(key)).is_some_and(Value::is_object)
 }
 
-/// Returns what asks for answers under these names.
+/// Returns a result that asks the questions with these keys.
 pub(super) fn asks(keys: &[&str], state: Option<String>) -> InputRequiredResult {
     let requests = keys.iter().map(|key| ((*key).to_owned(), typed(question(key)))).collect();
     InputRequiredResult::new(Some(requests), state)
@@ -112,7 +113,7 @@ fn question(key: &str) -> Value {
     }
 }
 
-/// Asks only what the client says that it can be asked.
+/// Asks only questions that the client's capabilities allow.
 fn of_capabilities(context: &Context) -> CallToolResponse {
     let capabilities = json!(context.client_capabilities().unwrap_or_default());
     let all = [("elicitation", "user_name"), ("sampling", "greeting"), ("roots", "client_roots")];
@@ -121,7 +122,7 @@ fn of_capabilities(context: &Context) -> CallToolResponse {
     if keys.is_empty() { text_of("nothing can be asked") } else { asks(&keys, None).into() }
 }
 
-/// Answers the prompt that asks something.
+/// Answers the prompt with a question.
 pub(super) fn prompt(request: &GetPromptRequestParams) -> Option<GetPromptResponse> {
     if request.name != "test_input_required_result_prompt" {
         return None;

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::server::options::ServerOptions;
 
-/// A server by HTTP; with its guard, or, to see that the guard is what refuses, without.
+/// A server over HTTP. Without its guard it shows that the guard is the part that refuses.
 struct Site {
     port: u16,
     token: String,
@@ -39,7 +39,7 @@ impl Site {
         self.serving.join_next().await.unwrap().unwrap();
     }
 
-    /// Sends a request as it is written down, `PORT` and `TOKEN` filled in.
+    /// Sends a request after replacing `PORT` and `TOKEN`.
     async fn begin(&self, head: &str, body: &str) -> TcpStream {
         let head = head.replace("PORT", &self.port.to_string()).replace("TOKEN", &self.token);
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
@@ -48,7 +48,7 @@ impl Site {
         stream
     }
 
-    /// Sends a request, and returns the answer.
+    /// Sends a request and returns the answer.
     async fn send(&self, head: &str, body: &str) -> String {
         let mut stream = self.begin(head, body).await;
         let mut answer = Vec::new();
@@ -87,7 +87,7 @@ const AUTH: &str = "\r\nAuthorization: Bearer TOKEN";
 const JSON: &str = "\r\nContent-Type: application/json";
 const ACCEPT: &str = "\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25";
 
-/// Requests each of which has one thing wrong.
+/// Returns requests with one fault each.
 fn wrong() -> Vec<String> {
     let hosts = [
         "",
@@ -159,12 +159,12 @@ async fn only_holders_of_the_token_reach_the_port() {
     let mut let_through = 0;
     for head in &wrong {
         let status = site.status(head).await;
-        // A request without, or with two, of what HTTP itself asks for does not get as far as the guard.
+        // HTTP itself refuses a request without `Host`, or with two, before the guard sees it.
         let is_http = head.matches("Host:").count() != 1 && status == 400;
         assert!([401, 403].contains(&status) || is_http, "{status}: {head}");
         let_through += usize::from(![401, 403].contains(&open.status(head).await));
     }
-    // The controls: without the guard they get through, and with it what is right does.
+    // The positive controls: all of them get through without the guard, and valid ones get through with it.
     assert_eq!(let_through, wrong.len());
     for host in ["127.0.0.1:PORT", "localhost:PORT", "LOCALHOST:PORT", "[::1]:PORT"] {
         let head = format!("{POST}\r\nHost: {host}{AUTH}{JSON}{ACCEPT}");
@@ -195,7 +195,8 @@ async fn both_eras_are_answered_without_a_session() {
     site.close().await;
 }
 
-/// Begins as clients of the older era do. Returns the session, where there is one, and what the server says that it can.
+/// Opens a connection like clients of the older era. Returns the session, if there is one, and the server's
+/// capabilities.
 async fn initialize(site: &Site) -> (Option<String>, Value) {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string();
@@ -239,7 +240,7 @@ async fn a_client_of_the_older_era_hears_of_changes_in_its_session() {
         heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
     }
     assert!(site.send(&in_session("DELETE", &session), "").await.starts_with("HTTP/1.1 20"));
-    // An ended session is none any more, and the same request without one is answered.
+    // An ended session is unknown, and the same request without a session is answered.
     assert!(site.send(&post, &list(Era::Handshake)).await.starts_with("HTTP/1.1 404"));
     assert_eq!(site.status(&format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}")).await, 200);
     site.close().await;
@@ -304,7 +305,7 @@ async fn every_start_has_another_token() {
     assert_eq!(one.url(), format!("http://127.0.0.1:{}/mcp", one.address.port()));
 }
 
-/// A request of a holder of the token, which is answered within a second.
+/// Sends a request with the token, which must be answered within a second.
 async fn is_answered_at_once(site: &Site) {
     let head = format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}");
     let begin = std::time::Instant::now();
@@ -334,7 +335,7 @@ async fn silent_connections_keep_nobody_waiting() {
     let streams = silent(&site, 200).await;
     is_answered_at_once(&site).await;
     assert!(open_ones(&streams) <= pending::MAX_PENDING, "{} are held", open_ones(&streams));
-    // They are gone without another connection that needs their place.
+    // They are closed after the time limit, even if no other connection needs their slots.
     let end = std::time::Instant::now() + pending::HEAD_TIMEOUT + Duration::from_secs(2);
     while open_ones(&streams) > 0 {
         assert!(std::time::Instant::now() < end, "{} are still held", open_ones(&streams));
@@ -349,12 +350,12 @@ async fn connections_that_come_again_and_again_keep_nobody_waiting() {
     let (port, mut flood) = (site.port, JoinSet::new());
     flood.spawn(async move {
         let mut streams = std::collections::VecDeque::new();
-        // 200 a second, each with the beginning of a head, and all of them kept open by this end.
+        // 200 connections a second, each with the beginning of a head, and all kept open by this side.
         let mut turns = tokio::time::interval(Duration::from_millis(5));
         loop {
             turns.tick().await;
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-            // It may be closed before that.
+            // The server may have closed it already.
             let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: ").await;
             streams.push_back(stream);
             if streams.len() > 400 {
@@ -388,7 +389,7 @@ async fn a_holder_of_the_token_keeps_its_connection_for_later_requests() {
             answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        // Others need places meanwhile, and the time of those without the token is over.
+        // Meanwhile other connections need slots, and the time limit without the token passes.
         drop(silent(&site, 100).await);
         tokio::time::sleep(pending::HEAD_TIMEOUT + Duration::from_millis(200)).await;
     }

@@ -12,7 +12,7 @@ use crate::server::digest::digest;
 use crate::server::page::Page;
 use crate::server::refusal::Refused;
 
-/// How many tasks are listed where nobody says.
+/// Default number of listed tasks.
 const LIMIT: usize = 20;
 
 pub(super) fn definition() -> Definition {
@@ -43,9 +43,11 @@ struct Arguments {
 }
 
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
+    // Without filters: some clients send every field as `null`.
     if arguments.values().all(Value::is_null) {
         return Ok(digest(&caller.plans, &caller.means)?);
     }
+    // The next page needs the arguments as the caller wrote them.
     let mut same = arguments.clone();
     same.retain(|_, value| !value.is_null());
     let Arguments { status, plan, label, text, limit, offset } = arguments::read(arguments)?;
@@ -63,6 +65,7 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     };
     let page = caller.reads().list(&query)?;
     let tasks = brief::tasks(caller.reads(), &caller.means, &page.tasks)?;
+    // Only for filters that the store's counters can answer.
     let mut answer = json!({});
     if let Some(total) = page.total {
         answer["total"] = json!(total);
@@ -73,11 +76,11 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     Ok(Answer::new(answer).page(tasks).long_if(limit.is_some()))
 }
 
-/// Refuses a plan that there is not: no tasks would look like a plan without any.
+/// Refuses a plan that does not exist: an empty list would look like a plan without tasks.
 fn check_plan(caller: &Caller, name: &str) -> Result<(), Refused> {
     let manager = caller.reads();
     let is_known = manager.read(|view| Ok(view.plan(name)?.is_some()))?;
-    // Tasks may be of a plan that nobody has written.
+    // Tasks may belong to a plan that was never written as a whole.
     let query = Query { plan: Some(name.to_owned()), limit: 1, ..Query::default() };
     if is_known || !manager.list(&query)?.tasks.is_empty() {
         return Ok(());

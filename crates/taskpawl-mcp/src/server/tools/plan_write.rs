@@ -20,10 +20,11 @@ use crate::server::digest::after;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::{CallFault, Refused};
 
-/// How a plan is called that has no name.
+/// Name of a plan without a name.
 const NAME: &str = "plan";
 
-/// The most tasks of one call. A task in memory takes up to 5 kB, however short its text is: the largest message holds 400,000 of them.
+/// Maximum number of tasks of one call. In memory a task takes up to 5 kB, and the largest message could contain
+/// 400,000 tasks.
 const MAX_TASKS: usize = 40_000;
 
 pub(super) fn definition(within: bool) -> Definition {
@@ -37,7 +38,7 @@ pub(super) fn definition(within: bool) -> Definition {
     definition
 }
 
-/// What it does within a call.
+/// The description inside a call.
 const JOINING: &str = "Adds tasks to the plan of this call, all or nothing. A task: id, name, needs: [ids], and work: run: \"command\" or call: {TOOL: {args}}, or none (by hand). The same tasks again change nothing.";
 
 fn definition_of_plans() -> Definition {
@@ -59,7 +60,7 @@ fn definition_of_plans() -> Definition {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// It is there; what it is was taken out before.
+    /// Only its presence is checked here: the plan was taken out before.
     #[serde(rename = "plan")]
     _plan: IgnoredAny,
     #[serde(default)]
@@ -75,13 +76,13 @@ pub(super) fn call(
     options: &ServerOptions,
     mut arguments: Map<String, Value>,
 ) -> Result<Answer, Refused> {
-    // Reading the arguments copies them, and a plan is large: it stays out of that.
+    // Parsing the arguments copies them, and a plan is large: it is taken out before.
     let plan = arguments.get_mut("plan").filter(|plan| !plan.is_null());
     let plan = plan.map(|plan| std::mem::replace(plan, Value::Bool(true))).unwrap_or_default();
     let Arguments { name, mut merge, dry_run, .. } = arguments::read(arguments)?;
     if options.within.is_some() {
         refuse_dry_run(dry_run)?;
-        // Tasks that are left out stay, and the plan has its header.
+        // The tasks join the plan of the call, which keeps its other tasks and its header.
         merge = false;
     }
     let manager = caller.manager();
@@ -117,24 +118,24 @@ pub(super) fn call(
     let was_there = report.unchanged > 0 || !report.changed.is_empty() || !report.gone.is_empty();
     if !merge {
         answer = answer.with("gone", json!(report.gone));
-        // Who names none may well mean another one.
+        // A caller that gave no name may have meant a new plan.
         answer = answer.with("note", json!((is_nameless && was_there).then_some(WAS_THERE)));
     }
     if dry_run {
         return Ok(answer.with("dryRun", json!(true)));
     }
     let only = [Selector::Plan(report.plan)];
-    // A plan without tasks selects nothing.
+    // An empty plan selects nothing, which is an error here but no failure of the call.
     let ready = caller.reads().explain_ready(&only, 2, &caller.means);
     let begin = ready.map(|ready| after(&ready, &only)).unwrap_or_default();
     Ok(answer.next(begin).next([Action::call("plan_show", json!({}))]))
 }
 
-/// What is said where a plan without a name met an earlier one.
+/// The note for a plan without a name that was written into an existing plan.
 const WAS_THERE: &str = "no `name` was given, so this was written into the plan `plan`, which was there before: its tasks are \
                          unchanged, changed or gone as listed; give `name` for a plan of its own";
 
-/// What it would show is another plan than that of the call.
+/// Refuses a preview: it would show a separate plan, but the tasks join the plan of the call.
 fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
     if dry_run {
         let what = "what `dry_run` shows is another plan, and these tasks join that of the call".to_owned();
@@ -143,7 +144,7 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Reads a plan, whether it is an object or a text.
+/// Parses a plan, given as an object or as text.
 fn whole_plan(plan: Value) -> Result<Plan, Refused> {
     if let Value::String(text) = plan {
         return read(&text, Refused::Text);
@@ -151,7 +152,7 @@ fn whole_plan(plan: Value) -> Result<Plan, Refused> {
     read(&into_text(plan), Refused::from)
 }
 
-/// Reads the text of a plan that is not too large for one call.
+/// Parses the text of a plan, up to the maximum number of tasks for one call.
 fn read(text: &str, refused: fn(PlanErrors) -> Refused) -> Result<Plan, Refused> {
     read_plan_up_to(text, MAX_TASKS).map_err(|errors| {
         let is_large = |error: &PlanError| matches!(error.problem, PlanProblem::TooManyTasks { .. });
@@ -163,15 +164,15 @@ fn read(text: &str, refused: fn(PlanErrors) -> Refused) -> Result<Plan, Refused>
     })
 }
 
-/// Returns a value as text, and drops the value: of a large plan it takes ten times as much memory as the text.
+/// Converts a value to text and drops it: in memory a large plan takes ten times as much as its text.
 fn into_text(value: Value) -> String {
     let text = value.to_string();
     drop(value);
     text
 }
 
-/// Reads a part of a plan, and gives it what that plan says where the part says nothing about it. Returns beside it how many tasks of
-/// the plan it has only because others are among them.
+/// Parses a part of a plan, and completes it from the stored plan. Also returns the number of tasks that were added
+/// only because the part refers to them.
 fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, u64), Refused> {
     // Some models write an object as text.
     if let Some(text) = part.as_str() {
@@ -184,7 +185,7 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
     let record = manager.read(|view| Ok(view.plan(&name)?))?;
     if let (Some(record), Some(part)) = (record, part.as_object_mut()) {
         for (field, value) in record.header {
-            // Who wrote something is nothing that a plan says.
+            // The origin of `notify` records its author, and is no field of a plan.
             if field == PlanRecord::NOTIFY_ORIGIN {
                 continue;
             }
@@ -195,7 +196,7 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
     Ok((read(&into_text(part), Refused::from)?, around as u64))
 }
 
-/// Says why the program that a client wrote into a plan will not run.
+/// Explains why the plan's `notify` program will not run, if the policy does not allow it.
 fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
     match notify.authorize(manager.policy_hook().map(|policy_hook| &**policy_hook)) {
         PolicyDecision::Allow => None,
@@ -205,7 +206,7 @@ fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
     }
 }
 
-/// Refuses needs that neither the plan nor the store has, and names the tasks that have them.
+/// Refuses dependencies that exist neither in the plan nor in the store, and names the tasks that have them.
 fn check_needs(manager: &Manager, plan: &Plan) -> Result<(), Refused> {
     let problems = manager.read(|view| {
         let mut problems = Vec::new();
@@ -228,8 +229,8 @@ fn word(task: &PlanTask) -> String {
     task.id.as_ref().map_or_else(|| task.spec.name.clone(), TaskId::to_string)
 }
 
-/// Refuses calls whose arguments do not fit their tools. What is still to be evaluated has no type yet, and tools that are not known
-/// here may be known to whoever runs them.
+/// Refuses calls whose arguments do not fit their tools. Arguments with expressions have no type yet. Unknown tools
+/// pass, since another process that runs the plan may have them.
 pub(super) fn check_calls<'a>(
     plans: &Taskpawl,
     calls: impl Iterator<Item = (String, &'a NewCall)>,
@@ -244,7 +245,7 @@ pub(super) fn check_calls<'a>(
 fn problem(tools: &Registry, call: &CallSpec) -> Option<String> {
     let tool = tools.get(&call.tool_name)?;
     let checked = call.plan_access.map_or(Ok(()), |_| tool.check_plan_access()).and_then(|()| {
-        // What is still to be evaluated has no type yet.
+        // An expression has no type before it is evaluated.
         let is_fixed = !call.args.values().any(has_expression);
         if is_fixed { tool.check_args(&Value::Object(call.args.clone())) } else { Ok(()) }
     });
@@ -277,7 +278,7 @@ fn warnings(caller: &Caller, plan: &Plan) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// Says what of a task nobody here knows.
+/// Returns warnings about unknown fields and tools of a task.
 pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
     let means = &caller.means;
     let fields = spec.extra.keys().filter(|field| !is_own_field(field));
@@ -288,7 +289,7 @@ pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCal
     fields.chain(unknown).collect()
 }
 
-/// What follows from a tool that is not known.
+/// The consequence of an unknown tool.
 const RUNS_SKIP: &str = "; runs of this server skip it";
 
 fn unknown_field(of: &str, field: &str) -> String {

@@ -13,7 +13,7 @@ use crate::server::digest::{after, restricted};
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
-/// How many tasks of each kind are listed where nobody says.
+/// Default number of listed tasks of each kind.
 const LIMIT: usize = 10;
 
 pub(super) fn definition(read_only: bool) -> Definition {
@@ -71,7 +71,7 @@ fn list(
     Ok(ready(caller.reads(), &means, only, limit)?.long_if(limit.is_some()))
 }
 
-/// Returns what is ready, and the calls that begin with it.
+/// Returns the ready tasks, with the calls that start them.
 pub(in crate::server) fn ready(
     manager: &Manager,
     means: &Means,
@@ -116,8 +116,8 @@ fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Re
     Ok(Answer::new(json!({"claimed": claimed})).next([Action::call("task_update", done)]))
 }
 
-/// Claims the first of a scope. Another agent may be faster: then the next one is tried. Each try is the same part of the request, so
-/// that a repetition gets what was got then.
+/// Claims the first task of a scope. If another agent was faster, tries the next one. Each attempt is the same part
+/// of the request, so that a repeated call gets the same task.
 fn first_of(
     caller: &Caller,
     manager: impl Fn() -> Manager,

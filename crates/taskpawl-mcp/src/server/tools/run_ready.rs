@@ -1,4 +1,4 @@
-//! Runs: started, waited for and stopped. What is said of a run is read from the store.
+//! Runs: starting, waiting and stopping. Reports about a run are read from the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::server::handler::{McpServer, blocking};
 use crate::server::refusal::Refused;
 use crate::server::runs::key_of;
 
-/// The longest that a call waits for a run, in seconds: clients give up after a minute.
+/// Maximum time that a call waits for a run, in seconds. Clients time out after a minute.
 const MAX_WAIT: u64 = 45;
 
-/// How long a look for changes blocks a thread.
+/// Maximum time that one wait for changes blocks a thread.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How many tasks that a run works on are named.
+/// Maximum number of listed tasks of each group.
 const MAX_NAMED: usize = 5;
 
 pub(super) fn definition() -> Definition {
@@ -78,7 +78,7 @@ impl Arguments {
         }
     }
 
-    /// Returns whether it starts a run.
+    /// Returns whether the call starts a run.
     pub(in crate::server) fn is_start(&self) -> bool {
         self.run_id.is_none()
     }
@@ -88,7 +88,7 @@ impl Arguments {
     }
 }
 
-/// Starts a run, or finds or stops one, and returns its id.
+/// Starts a run, or finds or stops one. Returns its id.
 pub(in crate::server) async fn begin(
     server: &McpServer,
     caller: &Caller,
@@ -106,6 +106,7 @@ pub(in crate::server) async fn begin(
     let only: Vec<Selector> =
         only.iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
     let id = caller.run_id();
+    // A repeated request finds the run that it has started, even in another process.
     if is_there(caller, id.clone(), only.clone()).await? {
         return Ok(id);
     }
@@ -116,7 +117,7 @@ pub(in crate::server) async fn begin(
     Ok(id)
 }
 
-/// Returns whether this request has started its run before; refuses selectors that select nothing.
+/// Returns whether this request has already started its run. Refuses selectors without tasks.
 async fn is_there(caller: &Caller, id: RunId, only: Vec<Selector>) -> Result<bool, Refused> {
     let (manager, digest) = (caller.reads().clone(), caller.digest().map(str::to_owned));
     blocking(move || {
@@ -165,7 +166,7 @@ async fn stop(server: &McpServer, caller: &Caller, id: &RunId) -> Result<(), Ref
     Err(Refused::NotHere { what, hint: Some(hint) })
 }
 
-/// Waits until a run is over, `asks` something of this client, or the time is over.
+/// Waits until the run has ended, `asks` has a question for this client, or the time is over.
 pub(in crate::server) async fn wait(
     server: &McpServer,
     caller: &Caller,
@@ -179,6 +180,7 @@ pub(in crate::server) async fn wait(
     loop {
         let (seen, revision) = look(caller, id).await?;
         told.tell(&seen, context).await;
+        // The end is recorded before a run of this process has returned, so its entry must be gone as well.
         let is_over = seen.state != RunState::Running && !server.runs().is_own(id);
         if is_over || asks(server, id) || Instant::now() >= end {
             return Ok(());
@@ -209,7 +211,7 @@ async fn look(caller: &Caller, id: &RunId) -> Result<(Seen, u64), Refused> {
     Ok(seen.await?)
 }
 
-/// What the client has heard of how far it is: it only hears of more.
+/// The progress that was reported to the client. MCP requires it to grow with each report.
 struct Told {
     last: f64,
 }
@@ -227,7 +229,7 @@ impl Told {
         let message =
             if running.is_empty() { String::new() } else { format!("running: {}", running.join(", ")) };
         let progress = ProgressNotificationParam::new(token, done).with_total(total).with_message(message);
-        // A client that is gone hears nothing.
+        // An error means that the client is gone.
         let _ = context.peer.notify_progress(progress).await;
     }
 }
@@ -236,7 +238,7 @@ fn scope(run: &RunRecord) -> Vec<Selector> {
     run.scope.iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect()
 }
 
-/// Returns how a run stands; blocks.
+/// Returns the report of a run. Blocks.
 pub(in crate::server) fn describe(
     server: &McpServer,
     manager: &Manager,
@@ -278,7 +280,7 @@ pub(in crate::server) fn describe(
             if ready.total_by_hand > 0 {
                 actions.push(Action::call("ready_list", json!({"claim": true})));
             }
-            // Another run does nothing for what was interrupted.
+            // Another run cannot continue tasks whose call was interrupted.
             let goes_on = ready.total_for_runs > 0 || interrupted.is_empty();
             if run.exit.is_some_and(|exit| exit >= 128) && goes_on {
                 actions.push(Action::call("run_ready", scope));
@@ -293,7 +295,7 @@ pub(in crate::server) fn describe(
     let person = |request: &ApprovalRequest| {
         Action::person(Advice::Approve { id: request.task.clone(), answer: None })
     };
-    // A person who sees the form need not go to a terminal.
+    // A person with the form open needs no terminal.
     actions.extend(waiting.iter().filter(|request| !is_asked(request)).take(2).map(person));
     if !run.counts.is_empty() {
         answer = answer.with("ended", json!(run.counts));
@@ -301,7 +303,7 @@ pub(in crate::server) fn describe(
     Ok(answer.next(actions))
 }
 
-/// Says how a run is stopped that was asked to `stops` times.
+/// Describes a run after `stops` stop requests.
 fn stopping(stops: u32) -> &'static str {
     match stops {
         1 => "nothing more starts, and what runs may end; a second cancel ends that, too",
@@ -309,7 +311,7 @@ fn stopping(stops: u32) -> &'static str {
     }
 }
 
-/// Returns what lets tasks go on whose call was interrupted: a look at how it ended, and then a report or a person.
+/// Returns the steps that release interrupted tasks: read how the call ended, then ask a person to unblock the task.
 fn after_interruption(tasks: &[String]) -> impl Iterator<Item = Action> {
     tasks.iter().take(2).flat_map(|id| {
         [

@@ -42,7 +42,7 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     let task = NewTask { id, spec, context, calls, dependencies, parent, plan };
     let id = caller.manager().create(task)?;
     let task = caller.reads().get(id.as_str())?;
-    // Where it waits for others, what is first to be done is said there.
+    // A task that waits for others has no step of its own; the digest has the first step.
     let next = begin(caller, &id)?.unwrap_or_else(|| Action::call("plan_show", json!({})));
     Ok(Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings)).next([next]))
 }

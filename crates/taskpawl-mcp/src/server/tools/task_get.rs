@@ -15,10 +15,10 @@ use crate::server::caller::Caller;
 use crate::server::page::{AROUND, Page, borders};
 use crate::server::refusal::Refused;
 
-/// How many bytes of a text are answered at a time where nobody says.
+/// Default length of a page of text, in bytes.
 const PAGE: usize = 2_000;
 
-/// How many bytes are answered at most.
+/// Maximum length of a page of text, in bytes.
 const MAX_PAGE: usize = 50_000;
 
 pub(super) fn definition() -> Definition {
@@ -43,7 +43,7 @@ struct Arguments {
     id: String,
     #[serde(default)]
     part: Option<Part>,
-    /// The call whose output it is; the last one that printed something without.
+    /// The call whose output is read. By default the last one that printed something.
     #[serde(default)]
     call: Option<String>,
     #[serde(default)]
@@ -81,7 +81,7 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     }
 }
 
-/// Returns a task with why it is as it is.
+/// Returns a task, with the reason why it does not run.
 pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, taskpawl::Error> {
     let id = task.id.as_str();
     let mut answer = Answer::new(json!({"task": brief::whole(task)}));
@@ -93,9 +93,9 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
         answer = answer.with("why", json!(chain));
         actions = Action::of_all(why.next_actions.iter().map(Advised::advice));
     }
-    // It is read here; what is left to read of it is what it printed.
+    // This answer is the task itself. Only its output is left to read.
     actions.retain(|action| *action != Action::call("task_get", json!({"id": id})));
-    // A call that printed nothing there has no such part.
+    // The step is offered only if there is output to read.
     let printed = has_printed(caller, task, Part::Stderr);
     let is_interrupted = matches!(task.blocked_reason, Some(BlockedReason::Interrupted { .. }));
     if printed && (task.status == Status::Failed || is_interrupted) {
@@ -104,7 +104,7 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
     Ok(answer.next(actions))
 }
 
-/// Returns a piece of one long text of a task.
+/// Returns a page of one long text of a task.
 fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
     let limit = arguments.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
     let Piece { offset, bytes, total } = match part {
@@ -122,7 +122,7 @@ fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Resu
     Ok(answer.long_if(arguments.limit.is_some()))
 }
 
-/// Some bytes of something longer, which begin and end where characters do.
+/// A part of a longer text. It begins and ends between characters.
 struct Piece {
     offset: u64,
     bytes: Vec<u8>,
@@ -143,7 +143,7 @@ fn piece_of(text: &str, offset: u64, limit: usize) -> Piece {
     Piece { offset: start as u64, bytes: text.as_bytes()[start..end].to_vec(), total: text.len() as u64 }
 }
 
-/// Reads a piece of a file, with what is needed around it to find its borders.
+/// Reads a part of a file, with a few bytes around it for finding the borders of characters.
 fn piece_of_file(path: &Path, offset: u64, limit: usize) -> std::io::Result<Piece> {
     let mut file = File::open(path)?;
     let total = file.metadata()?.len();
@@ -157,7 +157,7 @@ fn piece_of_file(path: &Path, offset: u64, limit: usize) -> std::io::Result<Piec
     Ok(Piece { offset: offset - before + start as u64, bytes: bytes[start..end].to_vec(), total })
 }
 
-/// Returns a piece of what the last start of a call printed.
+/// Returns a part of the output of a call's last start.
 fn piece_of_output(
     caller: &Caller,
     task: &Task,
@@ -178,7 +178,7 @@ fn piece_of_output(
                 Refused::NotHere { what, hint: Some(shows_calls(&task.id)) }
             });
         }
-        // What a call before it printed is not what this one prints, which is not over, or was not when its run was killed.
+        // The call is running, or its run was killed. The output of an earlier call must not be shown as its output.
         if matches!(call.status, CallStatus::Running | CallStatus::Interrupted) {
             return Ok(Piece { offset: 0, bytes: Vec::new(), total: 0 });
         }
@@ -187,7 +187,7 @@ fn piece_of_output(
     Err(Refused::NotHere { what, hint: Some(shows_calls(&task.id)) })
 }
 
-/// Returns whether [`piece_of_output`] finds a part of the last start of a call.
+/// Returns whether [`piece_of_output`] finds output of the last start of a call.
 fn has_printed(caller: &Caller, task: &Task, part: Part) -> bool {
     let output = caller.plans.engine().output();
     let started = task.metadata.tool_calls.iter().filter(|call| call.attempts > 0);
@@ -221,7 +221,7 @@ mod tests {
             }
             assert_eq!(read, text, "{limit}");
         }
-        // In the middle of a character: from its beginning.
+        // An offset within a character moves to its beginning.
         assert_eq!(piece_of_file(&path, 1, 1).unwrap().offset, 0);
         assert!(piece_of_file(&path, u64::MAX, 1).unwrap().bytes.is_empty());
     }

@@ -14,7 +14,7 @@ use crate::server::caller::Caller;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
-/// What `action` may be.
+/// Values of `action`.
 pub(in crate::server) const ACTIONS: [&str; 9] =
     ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"];
 
@@ -82,7 +82,7 @@ pub(super) fn call(
     arguments.check()?;
     let id = caller.reads().get(&arguments.id)?.id.to_string();
     let manager = caller.manager().with_capacities(options.run.resources.clone());
-    // In an order that is always the same: a repetition goes on after the last part that was done.
+    // The order never changes: a repeated request continues after the last part that was recorded.
     if !arguments.fields.is_empty() {
         manager.update(&id, arguments.fields.clone(), arguments.if_version)?;
     }
@@ -99,7 +99,7 @@ pub(super) fn call(
 }
 
 impl Arguments {
-    /// Refuses what would do nothing, so that nobody takes it for done.
+    /// Refuses arguments without effect, so that callers do not believe they had one.
     fn check(&self) -> Result<(), Refused> {
         let ends = matches!(self.action, Some(Action::Done | Action::Fail));
         let claims = matches!(self.action, Some(Action::Claim | Action::Renew));
@@ -148,7 +148,7 @@ impl Arguments {
     }
 }
 
-/// Returns what usually follows.
+/// Returns the step that usually follows.
 fn next(task: &Task, action: Option<Action>) -> Option<Next> {
     let has_calls = !task.metadata.tool_calls.is_empty();
     match (action?, task.status) {

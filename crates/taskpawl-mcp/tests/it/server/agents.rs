@@ -9,7 +9,7 @@ use super::support::{ERAS, Scene, connect};
 const AGENTS: usize = 10;
 const TASKS: usize = 60;
 
-/// One server, one client for each agent, and a plan in which half of the tasks wait for the others.
+/// One server, one client for each agent, and a plan in which half of the tasks depend on the other half.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_agents_share_a_plan_and_no_task_is_lost_or_done_twice() {
     let scene = Scene::new();
@@ -30,7 +30,7 @@ async fn ten_agents_share_a_plan_and_no_task_is_lost_or_done_twice() {
                 let claim = json!({"claim": true, "agent": agent, "request_id": format!("claim-{number}")});
                 let result = client.raw("ready_list", claim.clone()).await;
                 if result.is_error == Some(true) {
-                    // What others hold may make more ready.
+                    // When other agents end their tasks, more tasks may become ready.
                     let left = client.call("plan_show", json!({"status": ["todo", "in_progress"]})).await;
                     if left["tasks"] == json!([]) {
                         break done;
@@ -39,7 +39,7 @@ async fn ten_agents_share_a_plan_and_no_task_is_lost_or_done_twice() {
                     continue;
                 }
                 let claimed = result.structured_content.unwrap()["claimed"].clone();
-                // As after a lost answer: what is repeated gets the same task.
+                // As after a lost answer: the repeated claim gets the same task.
                 let repeated = client.call("ready_list", claim).await;
                 assert_eq!(repeated["claimed"]["id"], claimed["id"]);
                 let end = json!({

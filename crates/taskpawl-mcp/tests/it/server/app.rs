@@ -1,4 +1,4 @@
-//! The checklist as a page that hosts draw.
+//! The checklist page that hosts display.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ async fn page(client: &Client) -> Option<Value> {
     Some(serde_json::to_value(&read.contents[0]).unwrap())
 }
 
-/// Returns the tools that say where the page is.
+/// Returns the tools that name the page.
 async fn drawn(client: &Client) -> Vec<String> {
     let tools = client.running.list_all_tools().await.unwrap();
     let tools = tools.iter().map(|tool| serde_json::to_value(tool).unwrap());
@@ -48,7 +48,7 @@ async fn the_tool_that_shows_the_plan_names_the_page_and_the_page_is_there() {
         assert_eq!(page["_meta"]["ui"]["csp"], json!({}), "it reaches nothing");
         let text = page["text"].as_str().unwrap();
         assert!(text.starts_with("<!DOCTYPE html>") && text.contains("<body>"));
-        // Who subscribes to all that is listed is not refused for it.
+        // A client that subscribes to every listed resource gets no error for the page.
         match era {
             Era::Handshake => {
                 #[expect(deprecated, reason = "that is how the older era subscribes")]
@@ -64,7 +64,7 @@ async fn the_tool_that_shows_the_plan_names_the_page_and_the_page_is_there() {
                 );
             }
         }
-        // Hosts that draw nothing have the answer as text.
+        // Hosts without the extension show the answer as text.
         let shown = client.raw("plan_show", json!({})).await;
         assert!(shown.content[0].as_text().unwrap().text.contains("the plan is empty"));
     }
@@ -105,14 +105,14 @@ async fn lists_of_models_are_drawn_and_queues_are_not() {
     let scene = Scene::new();
     let client = connect(&serving(&scene, "manage_tasks"), ERAS[1]).await;
     assert_eq!(drawn(&client).await, ["manage_tasks"]);
-    // There is nothing of a plan that could be ticked.
+    // Without a plan there are no manual tasks to end on the page.
     assert!(page(&client).await.unwrap()["text"].as_str().unwrap().contains("data-read-only>"));
     let client = connect(&serving(&scene, "task"), ERAS[1]).await;
     assert_eq!((drawn(&client).await, extension(&client)), (vec![], Value::Null));
     assert!(!is_listed(&client).await && page(&client).await.is_none());
 }
 
-/// What the page draws and what can be ticked on it are fields of the list.
+/// The displayed items and those that can be ticked follow from fields of the list.
 #[tokio::test]
 async fn lists_say_what_is_ready_for_whom_and_how_many_there_are() {
     let scene = Scene::new();
@@ -134,7 +134,7 @@ async fn lists_say_what_is_ready_for_whom_and_how_many_there_are() {
     assert_eq!(ready, ["a", "any"], "{list}");
     assert_eq!(list["tasks"][0]["assignee"], "bob");
     assert_eq!(list["counts"], json!({"todo": 3, "failed": 1}));
-    // Of some nobody has counted.
+    // A filtered list has no counts.
     let some = client.call("plan_show", json!({"text": "a"})).await;
     assert_eq!(some.get("counts"), None);
 }

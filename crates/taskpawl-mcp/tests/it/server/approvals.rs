@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::support::{Client, ERAS, Ears, Era, Scene, connect, connect_as};
 
-/// A client with a person who answers all questions in the same way.
+/// A client whose person answers all questions in the same way.
 #[derive(Debug, Clone)]
 struct Person {
     answer: Value,
@@ -98,7 +98,7 @@ async fn nobody_is_asked_unless_the_server_was_started_so() {
     write_plan(&client).await;
     let run = client.run(json!({})).await;
     assert_eq!((&run["exit"], person.asked.lock().unwrap().len()), (&json!(3), 0));
-    // A client that cannot ask gets the question as one for the command line.
+    // For a client that cannot ask, the question is left to the command line.
     let client = connect(&asking(&scene), Era::Stateless).await;
     assert_eq!(client.run(json!({})).await["exit"], 3);
     assert!(!scene.file("a.txt").exists());
@@ -184,7 +184,7 @@ async fn a_program_that_a_client_writes_into_a_plan_is_named_and_does_not_run() 
     assert!(!pwn.exists());
 }
 
-/// A client whose person leaves every form open until `answer` is told.
+/// A client whose person leaves every form open until `answer` is notified.
 #[derive(Debug, Clone)]
 struct Hesitating {
     asked: Arc<Mutex<Vec<String>>>,
@@ -223,7 +223,7 @@ async fn who_polls_need_not_wait_for_the_person() {
         while person.asked.lock().unwrap().is_empty() {
             client.call("run_ready", json!({"run_id": run, "wait_s": 1})).await;
         }
-        // Each of these answers although the form is open, and none opens another one.
+        // Each of these calls answers although the form is open, and none opens another form.
         for poll in [json!({"run_id": run}), json!({"run_id": run, "wait_s": 1}), json!({"run_id": run})] {
             let seen = client.call("run_ready", poll).await;
             assert_eq!(

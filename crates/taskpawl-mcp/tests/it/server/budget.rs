@@ -2,7 +2,7 @@ use rmcp::model::Tool;
 
 use super::support::{ERAS, Scene, connect};
 
-/// What all definitions may take, in bytes of compact JSON: at four bytes a token these are 1,500 tokens.
+/// Maximum size of all tool definitions, in bytes of compact JSON: 1,500 tokens at four bytes each.
 const MAX_BYTES: usize = 6_000;
 
 #[tokio::test]

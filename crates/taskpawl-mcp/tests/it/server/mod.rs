@@ -1,4 +1,4 @@
-//! The plan as an MCP server, as clients of both eras of the protocol see it.
+//! The plan as an MCP server, tested with clients of both eras of the protocol.
 
 mod agents;
 mod app;

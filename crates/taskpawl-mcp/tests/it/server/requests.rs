@@ -3,7 +3,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::support::{ERAS, Scene, connect};
 
-/// Gives the same call to a server and, as after its end, to another one on the same store.
+/// Sends the same call to a server and, as after its end, to another one on the same store.
 async fn twice(scene: &Scene, tool: &str, arguments: &Value) -> (Value, Value) {
     let first = connect(&scene.server(), ERAS[0]).await.call(tool, arguments.clone()).await;
     let second = connect(&scene.server(), ERAS[1]).await.call(tool, arguments.clone()).await;
@@ -20,7 +20,7 @@ async fn a_request_that_is_repeated_is_done_once() {
     let add = json!({"name": "one", "agent": "ann", "request_id": "r1"});
     let (first, second) = twice(&scene, "task_add", &add).await;
     assert_eq!((&first["task"]["id"], tasks(&scene)), (&second["task"]["id"], 1));
-    // Without a name, and with one of another agent, it is another request.
+    // Without a name, or with the name of another agent, it is a new request.
     twice(&scene, "task_add", &json!({"name": "two"})).await;
     twice(&scene, "task_add", &json!({"name": "three", "agent": "bob", "request_id": "r1"})).await;
     assert_eq!(tasks(&scene), 4);
@@ -28,7 +28,7 @@ async fn a_request_that_is_repeated_is_done_once() {
     let claim = json!({"claim": true, "agent": "ann", "request_id": "r2"});
     let (first, second) = twice(&scene, "ready_list", &claim).await;
     assert_eq!(first["claimed"]["id"], second["claimed"]["id"]);
-    // The control: a claim without a name takes another task.
+    // The positive control: a claim without a request name takes another task.
     let (first, second) = twice(&scene, "ready_list", &json!({"claim": true, "agent": "bob"})).await;
     assert_ne!(first["claimed"]["id"], second["claimed"]["id"]);
 

@@ -50,7 +50,7 @@ async fn the_plan_can_be_read() {
     }
 }
 
-/// Returns the whole answer to a read, in bytes as it is sent.
+/// Returns the size of the whole answer to a read, in bytes.
 async fn size(client: &Client, uri: &str) -> usize {
     let read = client.running.read_resource(ReadResourceRequestParams::new(uri)).await.unwrap();
     serde_json::to_string(&read).unwrap().len()
@@ -154,7 +154,7 @@ async fn errors_do_not_repeat_long_names() {
         let bytes = serde_json::to_string(&error).unwrap().len();
         assert!(bytes <= 2_000 && error.message.contains("xxx"), "{bytes}");
     }
-    // Parameters that cannot be read are no method that there is not.
+    // Invalid parameters must not be reported as an unknown method.
     let call = CustomRequest::new("tools/call", Some(json!({"name": "plan_show", "arguments": "{}"})));
     let error = client.running.send_request(ClientRequest::CustomRequest(call)).await.unwrap_err();
     let ServiceError::McpError(error) = error else { panic!("{error:?}") };
@@ -237,7 +237,7 @@ async fn prompts_say_where_the_plan_stands() {
     get("none", json!({})).await.unwrap_err();
 }
 
-/// What changes is changed by another handle on the store, as another process does.
+/// The changes come from another handle on the store, as from another process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_by_others_are_told_in_both_eras() {
     for era in ERAS {
@@ -264,7 +264,7 @@ async fn changes_by_others_are_told_in_both_eras() {
         others.manager().note("b", "not asked for").unwrap();
         others.manager().note("a", "asked for").unwrap();
         let mut heard: Vec<String> = Vec::new();
-        // With a subscription of the newer era everything counts as changed once, when it begins.
+        // A subscription of the newer era begins with everything counting as changed once.
         while !wanted.iter().all(|uri| {
             heard.iter().filter(|heard| heard == uri).count() >= if stream.is_some() { 2 } else { 1 }
         }) {

@@ -21,7 +21,7 @@ async fn what_comes_over_mcp_runs_only_by_the_policy() {
         "{run}"
     );
     assert!(!scene.file("a.txt").exists());
-    // Neither another plan nor an update takes the question away.
+    // Neither another version of the plan nor an update removes the question.
     let around = json!({"plan": {"tasks": [{"id": "a", "call": {"write_file": {"path": "b.txt", "content": "x"}}}, {"id": "b", "call": {"log": {"message": "x"}}}]}});
     client.raw("plan_write", around).await;
     client.run(json!({})).await;
@@ -35,7 +35,7 @@ async fn the_user_may_let_it_run_inside_the_sandbox() {
     let plan = json!({"plan": {"tasks": [{"id": "a", "call": {"write_file": {"path": "a.txt", "content": "x"}}}, {"id": "p", "run": "true"}]}});
     client.call("plan_write", plan).await;
     let run = client.run(json!({})).await;
-    // A program runs inside the sandbox alone, and it is off in this test.
+    // Programs run only inside the sandbox, which is off in this test.
     assert_eq!(run["counts"], json!({"blocked": 1, "done": 1}), "{run}");
     assert!(scene.file("a.txt").exists());
 }
@@ -62,7 +62,7 @@ async fn a_run_is_waited_for_with_progress_and_stopped() {
         client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
         let over = client.call("run_ready", json!({"run_id": id, "wait_s": 45})).await;
         assert_eq!((&over["state"], &over["exit"]), (&json!("finished"), &json!(130)), "{over}");
-        // Each call of this client has a token for progress.
+        // Each call of this client has a progress token.
         let heard = ears.progress.lock().unwrap().clone();
         assert!(heard.iter().any(|progress| progress.total == Some(2.0)), "{heard:?}");
         server.wait_for_runs().await;
@@ -134,7 +134,7 @@ async fn what_no_run_here_can_take_is_said_and_no_run_is_advised() {
         assert_eq!(tasks[0].get("ready"), None, "{tasks}");
         assert!(tasks[0]["because"].as_str().unwrap().contains("`nonsense`"), "{tasks}");
     }
-    // What a task says of itself does not lead back to it.
+    // The answer for a task does not name itself as the next step.
     let shown = client.call("task_get", json!({"id": "u"})).await;
     assert!(!shown["nextActions"].as_array().unwrap().contains(&look), "{shown}");
 }
@@ -151,7 +151,7 @@ async fn a_plan_that_there_is_not_is_no_plan_without_tasks() {
     assert!(refused["error"].get("hint").is_some() && refused.get("nextActions").is_some(), "{refused}");
 }
 
-/// Runs until it is ended, and nobody knows how far it came.
+/// Runs until it is killed, so that its end is unknown.
 #[derive(Debug)]
 struct Hold(ToolSpec);
 

@@ -15,7 +15,7 @@ use taskpawl_mcp::{McpServer, ServerOptions};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// A directory with a store beside it.
+/// A directory for a project, with a store.
 pub(crate) struct Scene {
     pub(crate) dir: tempfile::TempDir,
 }
@@ -31,7 +31,7 @@ impl Scene {
         self.dir.path().join("tasks.db")
     }
 
-    /// Opens the plan as another process does.
+    /// Opens the plan like another process.
     pub(crate) fn plans(&self) -> Taskpawl {
         self.open(Policy::default())
     }
@@ -51,7 +51,7 @@ impl Scene {
         McpServer::new(self.plans(), ServerOptions::default()).unwrap()
     }
 
-    /// A server whose user has let calls over MCP run inside the sandbox.
+    /// Returns a server whose user allows calls over MCP to run inside the sandbox.
     pub(crate) fn trusting_server(&self) -> McpServer {
         let policy = Policy::default().sandboxing(CallOrigin::Mcp);
         McpServer::new(self.open(policy), ServerOptions::default()).unwrap()
@@ -81,12 +81,12 @@ impl Era {
     }
 }
 
-/// What a client hears.
+/// Notifications that a client has received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ears {
     pub(crate) progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
     pub(crate) updated: Arc<Mutex<Vec<String>>>,
-    /// Wakes who waits for something to be updated.
+    /// Notifies a test that waits for an update.
     pub(crate) heard: Arc<Notify>,
     pub(crate) capabilities: ClientCapabilities,
 }
@@ -112,7 +112,7 @@ impl ClientHandler for Ears {
     }
 }
 
-/// A client with a server of its own process: both end with it.
+/// A client with a server of its own. Dropping it ends both.
 pub(crate) struct Client<H: ClientHandler = Ears> {
     pub(crate) running: RunningService<RoleClient, H>,
     _serving: JoinSet<()>,
@@ -141,7 +141,7 @@ impl<H: ClientHandler> Client<H> {
         self.running.call_tool(params).await.unwrap()
     }
 
-    /// Calls a tool that does what it is asked for.
+    /// Calls a tool and expects success.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let result = self.raw(tool, arguments).await;
         assert_eq!(result.is_error, Some(false), "{tool}: {result:?}");
@@ -151,14 +151,14 @@ impl<H: ClientHandler> Client<H> {
         value
     }
 
-    /// Calls a tool that refuses.
+    /// Calls a tool and expects a refusal.
     pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> Value {
         let result = self.raw(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {result:?}");
         result.structured_content.unwrap()
     }
 
-    /// Starts a run and waits until it is over.
+    /// Starts a run and waits for its end.
     pub(crate) async fn run(&self, mut arguments: Value) -> Value {
         arguments["wait_s"] = json!(45);
         let mut seen = self.call("run_ready", arguments).await;

@@ -39,7 +39,7 @@ async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
             client.refused("task_update", json!({"id": "write", "action": "done", "agent": "bob"})).await;
         assert_eq!(foreign["error"]["kind"], "refused", "{foreign}");
         assert!(!foreign.to_string().contains("release"), "{foreign}");
-        // There is nothing else: what would be refused is not advised.
+        // No other task can be claimed, so claiming is not suggested: it would be refused.
         let look = json!({"tool": "plan_show", "arguments": {"agent": "bob"}});
         assert_eq!(foreign["nextActions"], json!([look]));
         assert!(!foreign["error"]["hint"].as_str().unwrap().contains("ready_list"), "{foreign}");
@@ -50,7 +50,7 @@ async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
         assert_eq!(foreign["nextActions"], json!([next]));
         assert!(foreign["error"]["hint"].as_str().unwrap().contains("\"agent\":\"bob\""), "{foreign}");
         client.call("task_delete", json!({"ids": ["spare"]})).await;
-        // What is advised is the call itself: it works as it stands.
+        // The suggested call works unchanged.
         let advised = &claimed["nextActions"][0];
         assert_eq!(
             (&advised["tool"], &advised["arguments"]["agent"]),
@@ -88,12 +88,12 @@ async fn a_merge_keeps_what_the_plan_says_beside_its_tasks() {
     assert_eq!((&merged["created"], merged.get("gone")), (&json!(["b"]), None));
     let whole = client.call("plan_write", json!({"plan": plan, "dry_run": true})).await;
     assert_eq!((&whole["gone"], &whole["dryRun"]), (&json!(["b"]), &json!(true)));
-    // What is needed and is not there is named with the task that needs it.
+    // A missing dependency is reported with the task that needs it.
     let part = json!({"tasks": [{"id": "c", "name": "c", "needs": ["zz"]}]});
     let refused = client.refused("plan_write", json!({"plan": part, "merge": true})).await;
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("task `c`: needs: `zz`"), "{refused}");
-    // Text that holds the object is taken for it.
+    // A plan may also be text.
     let text = client.call("plan_write", json!({"plan": "tasks: [{id: c, name: c}]", "name": "other"})).await;
     assert_eq!(text["created"], json!(["c"]));
 }
@@ -127,7 +127,7 @@ async fn a_merge_keeps_what_its_tasks_leave_out() {
     }
     assert_eq!(after, before);
 
-    // A short form replaces the work, `null` takes a field away, entries of `metadata` are fields of their own.
+    // A short form replaces the work, `null` removes a field, and entries of `metadata` are merged one by one.
     let part = json!({"budget": {"calls": 5}, "tasks": [
         {"id": "q1", "call": {"log": {"message": "z"}}, "labels": null, "metadata": {"b": 2}}, "Before",
     ]});
@@ -158,7 +158,7 @@ async fn a_merge_takes_entries_away_that_are_null() {
     let task = async |id: &str| client.call("task_get", json!({"id": id})).await["task"].clone();
     let both = |task: &Value| (task["metadata"].clone(), task["context"].clone());
 
-    // A text in YAML is a part as well.
+    // A part of a plan may also be text in YAML.
     let part = "tasks: [{id: t, metadata: {b: null, e: 1, none: null}, context: {c: null}}]";
     let written = merge(json!(part)).await;
     assert_eq!(written["changed"], json!(["t"]), "{written}");
@@ -170,7 +170,7 @@ async fn a_merge_takes_entries_away_that_are_null() {
     let bare = task("t").await;
     assert_eq!((bare.get("metadata"), bare.get("context")), (None, None), "{bare}");
 
-    // Of a new task it takes nothing away, and leaves nothing behind.
+    // In a new task `null` removes nothing and leaves no trace.
     let part = json!({"tasks": [{"id": "new", "name": "New", "metadata": {"a": null, "b": 2}}]});
     assert_eq!(merge(part.clone()).await["created"], json!(["new"]));
     assert_eq!(task("new").await["metadata"], json!({"b": 2}));
@@ -233,7 +233,7 @@ async fn long_texts_are_cut_and_paged_through() {
     assert_eq!(read, text);
 }
 
-/// Follows the pages of a list or a text to its end.
+/// Reads all pages of a list or a text.
 async fn pages(client: &Client, tool: &str, mut arguments: Value, field: &str) -> Vec<Value> {
     let mut pages = Vec::new();
     loop {
@@ -251,7 +251,7 @@ async fn the_pages_of_a_list_have_every_task_once() {
     let scene = Scene::new();
     let client = connect(&scene.server(), ERAS[1]).await;
     let ids: Vec<String> = (0..120).map(|n| format!("t{n:03}")).collect();
-    // As long as it takes that a page is cut.
+    // Long enough that each page is cut.
     let name = "long-\"name\"".repeat(10);
     let tasks: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": name})).collect();
     client.call("plan_write", json!({"plan": {"tasks": tasks}, "name": "big"})).await;
@@ -298,7 +298,7 @@ async fn a_server_that_only_reads_writes_nothing() {
     assert!(!scene.store().exists());
 }
 
-/// Whatever a server advises is there: what is written, claimed or run elsewhere is not to be had from one that only reads.
+/// Every step suggested by a server is possible there: a read-only server suggests no writes, claims or runs.
 #[tokio::test]
 async fn a_server_that_only_reads_advises_only_to_read() {
     let scene = Scene::new();
@@ -351,9 +351,9 @@ async fn a_plan_without_a_name_that_meets_an_earlier_one_is_told() {
     named["name"] = json!("other");
     let other = client.call("plan_write", named.clone()).await;
     assert_eq!((&other["plan"], other.get("note"), other.get("gone")), (&json!("other"), None, None));
-    // Who names it means it.
+    // Without a note, since the name was given.
     assert_eq!(client.call("plan_write", named).await.get("note"), None);
-    // A plan as a text has its name in it.
+    // A plan as text contains its own name.
     let text = client.call("plan_write", json!({"plan": "name: third\ntasks: [{id: d}]"})).await;
     assert_eq!((&text["plan"], text.get("note")), (&json!("third"), None));
 }
@@ -368,7 +368,7 @@ async fn a_plan_as_a_text_is_wrong_at_a_place() {
         let problem = refused["error"]["problems"][0].as_str().unwrap();
         assert!(problem.starts_with("line ") && problem.contains("column "), "{problem}");
     }
-    // So is a part, which may be a text in JSON or YAML.
+    // The same applies to a part, which may be text in JSON or YAML.
     let refused = client.refused("plan_write", json!({"plan": "tasks: [", "merge": true})).await;
     assert!(refused["error"]["problems"][0].as_str().unwrap().starts_with("line "), "{refused}");
     let written = client.call("plan_write", json!({"plan": "tasks: [{id: a}]", "merge": true})).await;
@@ -398,7 +398,7 @@ async fn of_many_things_that_are_wrong_with_a_plan_it_is_said_how_many() {
         let message = many["error"]["message"].as_str().unwrap();
         assert_eq!(message, "what was given is wrong in 400 places, and nothing was changed");
     }
-    // What is listed in full needs no count.
+    // A complete list has no count of missing elements.
     let few = refused(5, &|n| json!({"id": format!("t{n}"), "priority": format!("hihg{n}")})).await;
     assert_eq!(few["error"]["problems"].as_array().unwrap().len(), 5);
     assert_eq!((few.get("leftOut"), few.get("shortened")), (None, None), "{few}");
@@ -428,7 +428,7 @@ async fn arguments_of_every_call_are_told_by_name_and_type() {
         let refused = client.refused("task_add", arguments).await;
         assert_eq!(refused["error"]["message"], said);
     }
-    // A task that waits for others is not to be claimed.
+    // A task with unfinished dependencies cannot be claimed.
     client.call("task_add", json!({"name": "first", "id": "first"})).await;
     let later = client.call("task_add", json!({"name": "later", "id": "later", "needs": ["first"]})).await;
     assert_eq!(later["nextActions"], json!([{"tool": "plan_show", "arguments": {}}]));
@@ -468,7 +468,7 @@ async fn tools_from_outside_are_served_beside_those_of_the_plan() {
     for (tool, arguments) in [("fail", json!({"message": "broken"})), ("list_dir", json!({"pth": "."}))] {
         assert_eq!(client.raw(tool, arguments).await.is_error, Some(true));
     }
-    // Names are unique.
+    // Names of tools are unique.
     let twice = ServerOptions { sets: vec![set(&["fail"]), set(&["fail"])], ..ServerOptions::default() };
     McpServer::new(scene.plans(), twice).unwrap_err();
 }
