@@ -11,6 +11,7 @@ pub fn error_chain(error: &dyn Error) -> String {
     while let Some(cause) = source {
         let message = cause.to_string();
         let message = message.trim_end();
+        // Some errors append their source to their own message in other words around it, so the whole text is searched.
         if !text.contains(message) {
             text.push_str(": ");
             text.push_str(message);

@@ -10,7 +10,7 @@ pub fn plain_line(text: &str) -> String {
     line.trim().to_owned()
 }
 
-/// Returns text as one line in which every hidden character is escaped: a person approves what this line shows.
+/// Returns text as one line in which every hidden character is escaped, so that a person sees exactly the text of an approval.
 pub fn revealed_line(text: &str) -> String {
     revealed(text).replace(['\n', '\t'], " ")
 }
@@ -37,14 +37,17 @@ pub fn without_sequences(text: &str) -> String {
     plain
 }
 
-/// Skips the rest of `ESC [ … letter`, of `ESC ] … BEL` and its like, or the one character of a short sequence.
+/// Skips the rest of a sequence after its `ESC`: `[ … letter`, `] … BEL` and similar strings, or a single character.
 fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     let mut ahead = chars.clone();
     match ahead.next() {
         Some('[') => {
+            // A control sequence ends at its first character from `@` to `~`.
             ahead.find(|c| ('@'..='~').contains(c));
         }
         Some(']' | 'P' | 'X' | '^' | '_') => {
+            // A string sequence ends at BEL or at the string terminator. An unclosed one ends with its line, so that it cannot hide the
+            // rest of the text.
             let mut is_escaped = false;
             ahead.find(|c| {
                 let is_end = matches!(c, '\u{7}' | '\u{9c}' | '\n') || (is_escaped && *c == '\\');

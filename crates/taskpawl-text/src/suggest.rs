@@ -1,6 +1,6 @@
 //! Suggestions: the known name that a misspelt one was probably meant to be.
 
-/// Longer names get no suggestion: the distance costs the product of the lengths, and a name comes from outside.
+/// Longer names get no suggestion: computing the distance costs the product of both lengths, and the name may come from another program.
 const MAX_BYTES: usize = 256;
 
 /// Returns the nearest candidate that `name` may be a misspelling of, if there is one.
@@ -24,9 +24,9 @@ pub fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Ve
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// As [`nearest`], but prefers a candidate that `name` abbreviates, as `cmd` does `command`.
+/// Like [`nearest`], but prefers a candidate that `name` abbreviates: `cmd` abbreviates `command`.
 ///
-/// Only for short lists of fields: among many names, almost any two letters abbreviate one.
+/// Use this only for short lists of fields. In a long list, almost any two letters abbreviate a name.
 pub fn nearest_or_longer<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let longer = candidates.iter().copied().filter(|candidate| is_abbreviation(name, candidate));
@@ -43,15 +43,15 @@ fn ranked<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<
     let rank = |candidate: &'a str| {
         let folded = folded(candidate);
         let other = folded.chars().count();
-        // The lengths alone tell most candidates apart, without the price of the distance.
+        // The difference in length excludes most candidates without computing the distance.
         let distance = (other.abs_diff(length) <= limit).then(|| strsim::osa_distance(&name, &folded))?;
-        // A candidate of which nothing is left as it was is another name.
+        // A candidate that differs in every character is another name.
         (distance <= limit && (distance < other || distance == 0)).then_some((distance, candidate))
     };
     candidates.into_iter().filter_map(rank).collect()
 }
 
-/// A short name has many neighbours that are names of their own.
+/// Returns the maximum distance of a suggestion. It is smaller for short names, because many other names are near them.
 fn max_distance(length: usize) -> usize {
     match length {
         0..2 => 0,
@@ -71,6 +71,7 @@ fn is_abbreviation(name: &str, candidate: &str) -> bool {
         && name.chars().all(|c| rest.any(|other| other == c))
 }
 
+// Spellings such as `due_date`, `due-date` and `dueDate` have the same folded form.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }

@@ -222,6 +222,7 @@ async fn read_only_paths_stay_unchanged_under_renames() {
     ] {
         home.fails(what).await;
     }
+    // A missing file cannot be covered, so the `.mcp.json` of the profile is the only gap.
     let gaps = home.enforcement().await.gaps;
     assert!(gaps.iter().any(|gap| gap.contains(".mcp.json")), "{gaps:?}");
     assert_eq!(gaps.len(), 1, "{gaps:?}");
@@ -314,6 +315,7 @@ async fn a_call_cannot_inspect_another_call() {
             home.fails(&format!("write /proc/{id}/fd/1")).await;
             home.fails(&format!("append /proc/{id}/fd/2")).await;
             home.fails(&format!("ptrace {id}")).await;
+            // The ruleset of a call has no signal scope: calls of one supervisor can signal each other.
             home.works(&format!("signal {id}")).await;
         }
         fs::write(home.bench.path("project/done"), "").unwrap();
@@ -385,6 +387,7 @@ async fn system_calls_that_escape_are_denied() {
 async fn processes_of_ordinary_users_are_limited_by_default() {
     let home = Home::new();
     let is_limited = !rustix::process::getuid().is_root() && home.has_mounts().await;
+    // Outside a user namespace the kernel counts all processes of the user and never limits root, so nothing is set there.
     assert_eq!(home.enforcement().await.processes, is_limited.then_some(10_000));
     if !is_limited {
         return;
@@ -479,6 +482,7 @@ async fn only_equal_profiles_share_a_supervisor() {
     let supervisor = async |home: &Home| home.shell("echo $PPID").await.stdout.text;
     let first = supervisor(&home).await;
     assert_eq!(supervisor(&home).await, first);
+    // Without a sandbox, another supervisor owns the program.
     let plain = home.bench.shell("echo $PPID").await;
     assert_ne!(plain.stdout.text, first);
     assert!(plain.enforcement.is_none());
@@ -554,6 +558,7 @@ async fn inside_bwrap_only_the_listed_paths_and_own_processes_exist() {
     assert_eq!(outcome.stdout.text, "1\n0\nagain\n", "{outcome:?}");
     let enforcement = outcome.enforcement.unwrap();
     assert!(enforcement.level == Level::Strict && enforcement.mounts, "{enforcement:?}");
+    // `/proc` is mounted inside: it lists both threads of the attempt.
     assert_eq!(home.works("list /proc/self/task").await, "2");
     // The supervisor is process 1 inside, so the kernel protects it from signals of its children.
     assert_eq!(home.shell("kill -9 $PPID; echo still here").await.stdout.text, "still here\n");

@@ -1,4 +1,4 @@
-//! Without a layer something gets through: each test of another one has to go red for it.
+//! Controls of the sandbox tests: with a layer of the sandbox switched off, an attempt that the layer blocks must succeed.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -7,13 +7,15 @@ use taskpawl_process::faults::{Fault, enable};
 
 use super::*;
 
-/// Layers that a process is to take away, and what it is to try then.
+/// The layers that the started test process switches off, separated by spaces.
 const WITHOUT: &str = "TASKPAWL_PROCESS_TEST_WITHOUT";
 
-/// Stands for all layers: no sandbox.
+/// Stands for all layers: the attempt runs without a sandbox.
 const UNHELD: &str = "all";
 
-/// What gets through without which layers, and whether only for the administrator.
+/// The layers to switch off, the attempt that then succeeds, and whether only root with capabilities can make it.
+///
+/// If two layers block the same attempt, both are listed.
 const ESCAPES: [(&str, &str, bool); 15] = [
     ("landlock namespaces", "write ~/other/file", false),
     ("landlock namespaces", "read ~/secrets/key", false),
@@ -27,7 +29,7 @@ const ESCAPES: [(&str, &str, bool); 15] = [
     ("landlock capabilities", "ptrace NEIGHBOUR", true),
     ("room", "follow /proc/BESIDE/fd/1", false),
     ("filter", "system clone", false),
-    // Who has no capabilities schedules nobody who has some.
+    // The kernel refuses to schedule a process with more capabilities than the caller, so both layers are switched off.
     ("filter capabilities", "schedule priority NEIGHBOUR", false),
     ("capabilities", "read /proc/NEIGHBOUR/environ", true),
     ("capabilities", "setuid", true),
@@ -80,13 +82,14 @@ async fn without_a_layer_something_gets_through() {
     let is_able = has_capabilities();
     let has_mounts = Home::new().has_mounts().await;
     for (without, what, _) in ESCAPES.iter().filter(|(.., needs_root)| is_able || !needs_root) {
-        // Without mounts the filter keeps all such sockets from programs, whatever the network is.
+        // Without mounts the filter denies all Unix sockets, whatever the network setting is.
         if !has_mounts && what.starts_with("abstract") {
             skip("mounts", format!("the control `{what}`"), "another layer holds it");
             continue;
         }
         let output = tried(without, what);
         let text = String::from_utf8_lossy(&output.stderr);
+        // An attempt that fails even without a sandbox proves nothing about the layer.
         if !output.status.success() && !tried(UNHELD, what).status.success() {
             skip(
                 "rights",
@@ -99,7 +102,7 @@ async fn without_a_layer_something_gets_through() {
     }
 }
 
-/// Whether there is something to take away. The administrator has nothing in a container, or in a sandbox.
+/// Returns whether this process has capabilities to drop. Root in a container or in a sandbox may have none.
 fn has_capabilities() -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
 

@@ -1,11 +1,11 @@
-//! Links by which something is reached that programs leave alone.
+//! Links that lead to protected paths.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::Home;
 
-/// A link is as good as what it leads to: who replaces it puts something else there.
+/// A program that replaces a link also replaces its target for every reader of the link.
 #[tokio::test]
 async fn links_to_what_is_kept_are_not_replaced() {
     let mut home = Home::new();
@@ -48,7 +48,7 @@ async fn links_to_what_is_kept_are_not_replaced() {
     assert!(!gaps.contains("replaced"), "{gaps}");
 }
 
-/// Nothing can be mounted on what is not there.
+/// A missing path cannot be covered by a mount, so programs could create it.
 #[tokio::test]
 async fn nothing_is_started_that_could_make_what_decides_about_it() {
     let mut home = Home::new();
@@ -58,13 +58,13 @@ async fn nothing_is_started_that_could_make_what_decides_about_it() {
     let refused = refused.replace(home.bench.path("").to_str().unwrap().trim_end_matches('/'), "");
     insta::assert_snapshot!(refused, @"the sandbox of the program cannot be enforced: `/project/cfg/own`, which decides about programs, leads to `/project/dots/config/own`, which is not there, so that they can make it; make it, or open a narrower place than `/project`, or let programs do whatever you may by `--sandbox=off`");
     fs::create_dir_all(home.bench.path("project/dots/config/own")).unwrap();
-    // Without mounts nothing can be made beside the link.
+    // Without mounts Landlock closes the whole directory of the link for writing.
     if home.has_mounts().await {
         home.works("write ~/project/new").await;
     }
 }
 
-/// With something else in the place of a directory that a link leaves again, the link leads elsewhere.
+/// A path such as `a/b/../x` depends on `a/b`: with another directory or link in its place it leads elsewhere.
 #[tokio::test]
 async fn a_directory_that_a_link_leaves_is_not_replaced() {
     let mut home = Home::new();
@@ -89,7 +89,7 @@ async fn a_directory_that_a_link_leaves_is_not_replaced() {
     home.works("write ~/project/a/b/new").await;
     home.works("write ~/project/c/new").await;
     fs::rename(home.bench.path("project/a"), home.bench.path("project/d")).unwrap();
-    // What is asked for anew is looked at anew.
+    // A changed profile gets a supervisor of its own, which resolves the links again.
     home.profile.hidden.push(home.bench.path("project/d"));
     let refused = home.bench.run(&home.program(&["true"])).await.unwrap_err().to_string();
     assert!(refused.contains("/project/a`, which is not there"), "{refused}");

@@ -44,7 +44,7 @@ async fn sockets_of_other_programs_are_out_of_reach() {
         home.profile.network = network;
         let _outside = UnixListener::bind(home.bench.path("other/socket")).unwrap();
         home.fails("unix ~/other/socket").await;
-        // In the project programs have sockets of their own, so it takes a name.
+        // Programs may use sockets of their own in the project, so a foreign one there is blocked only if the profile hides it.
         let _inside = UnixListener::bind(home.bench.path("project/socket")).unwrap();
         home.profile.hidden.push(home.bench.path("project/socket"));
         home.fails("unix ~/project/socket").await;

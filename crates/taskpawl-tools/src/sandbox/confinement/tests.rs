@@ -106,7 +106,7 @@ fn programs_write_to_the_project_and_their_temporary_directory_alone() {
     }
 }
 
-/// A journal decides what the store holds that it lies beside.
+/// SQLite rolls a journal beside a store back at the next opening, so a program that creates one could change the plan.
 #[test]
 fn files_of_a_store_in_the_project_are_there_before_programs_could_make_them() {
     let scene = Scene::new();
@@ -279,7 +279,7 @@ fn a_link_leads_no_named_place_out_of_the_project() {
     link("data", "project/cache");
     insta::assert_snapshot!(asking(&scene, "cache".into()).unwrap_err(), @"`/project/cache` in `sandbox.write` leads to `/data`, because `/project/cache` is a link, which programs may have made; remove the link, or name `/data` itself");
     asking(&scene, "cache/below".into()).unwrap_err();
-    // Outside of the project, whoever approved it did not see the link.
+    // Outside the project, the approval was given for the path alone: the link may be younger.
     link("data", "home/data");
     asking(&scene, "~/data".into()).unwrap_err();
     asking(&scene, scene.at("data")).unwrap();

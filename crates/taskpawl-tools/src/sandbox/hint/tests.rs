@@ -1,4 +1,4 @@
-//! What is said of a denial, and what no denial is put down to.
+//! Hints for the denials of a sandbox, and output that must not lead to a hint.
 
 use std::sync::Arc;
 
