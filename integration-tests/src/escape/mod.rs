@@ -44,7 +44,7 @@ pub struct World {
     pub bystander: i32,
 }
 
-/// Whether the sandbox blocks a bypass case.
+/// The promise of the sandbox about a bypass case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// Blocked at every level.

@@ -2,8 +2,7 @@
 //!
 //! The new cgroup is a sibling of the supervisor's cgroup if the system allows that (`systemd-run --user --scope`). Otherwise it is a
 //! child. A child may need more work where the system has delegated the supervisor's cgroup and processes are still directly in it. The
-//! kernel lets a cgroup pass the memory controller to its children only while it has no processes of its own, so they are moved into a leaf
-//! first.
+//! kernel passes the memory controller on to children only while the cgroup has no processes of its own. They are moved into a leaf first.
 
 use std::fs::{File, TryLockError};
 use std::io;

@@ -15,7 +15,7 @@ use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
 pub(crate) struct Refusal {
     pub(crate) missing: String,
     pub(crate) advice: String,
-    /// The cgroup that was entered before the failure. The parent removes it after the end of this process.
+    /// The cgroup that was entered before the failure. The engine removes it after the end of this process.
     pub(crate) cgroup: Option<PathBuf>,
 }
 

@@ -92,7 +92,7 @@ impl LandlockRules<'_> {
 
     /// Returns whether a hidden path needs no Landlock hole, because a mount covers it.
     ///
-    /// Only paths on the administrator's list qualify, and only if the mount has succeeded.
+    /// Only paths that administrators alone can create or replace qualify, and only if the mount has succeeded.
     fn is_left_to_mounts(&self, hidden: &Path) -> bool {
         let covered = self.covered.as_ref();
         let is_covered = covered.is_some_and(|covered| !is_beneath(hidden, &covered.bare));
@@ -119,7 +119,7 @@ impl LandlockRules<'_> {
             }
         }
         // Landlock cannot subtract a path from an open directory. A guarded path without a mount is therefore left out together with its
-        // parent directories: the right to create files in a directory includes the right to replace its entries.
+        // parent directories. The right to create files in a directory includes the right to replace its entries.
         let guarded = self.places.guarded.iter().filter(|_| self.covered.is_none());
         let holes: Vec<PathBuf> = special.iter().chain(guarded).cloned().collect();
         for root in &self.places.write {
@@ -154,8 +154,8 @@ fn without_inner(accesses: Vec<(PathBuf, BitFlags<AccessFs>)>) -> Vec<(PathBuf, 
 
 /// Returns a Landlock ruleset that denies nothing, but isolates the program that applies it from programs of other calls.
 ///
-/// The kernel denies a process to trace another one, or to read its descriptors and memory, unless the other one is in the same Landlock
-/// domain or in a nested one. Two programs that each apply this ruleset are in sibling domains. Returns `None` without Landlock.
+/// The kernel lets a process trace only processes in its own Landlock domain and in nested ones. The same holds for reading their
+/// descriptors and memory. Two programs that each apply this ruleset are in sibling domains. Returns `None` without Landlock.
 pub(super) fn own_room() -> Option<OwnedFd> {
     if faults::is_on(Fault::NoLandlock) || faults::is_on(Fault::SharedRoom) {
         return None;

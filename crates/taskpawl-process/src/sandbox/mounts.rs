@@ -19,8 +19,8 @@ use super::sockets::Sockets;
 /// the profile in it.
 const SHARED: [&str; 2] = ["/run", "/tmp"];
 
-/// Paths beneath the shared directories that programs need and that lead to no other program: configuration of name resolution, and the
-/// directories of systems that keep all programs there.
+/// Paths beneath the shared directories that programs need and that lead to no other program. They hold the configuration of name
+/// resolution, and on some systems all installed software.
 const KEPT: [&str; 5] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
@@ -82,7 +82,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
         }
         note_unless_guarded(gaps, places, "not hidden", path, covered)?;
     }
-    // As late as here, because hidden directories are empty now and need no search.
+    // Searched only now, because hidden directories are empty by now and need no search.
     let (reached, unsearched) = sockets.reached_at(&places.read, &places.write);
     gaps.extend(unsearched);
     for path in reached.iter().filter(|path| !places.is_written(path) && is_socket(path)) {

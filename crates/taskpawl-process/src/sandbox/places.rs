@@ -13,7 +13,8 @@ pub(crate) struct Places {
     pub(crate) read: Vec<PathBuf>,
     /// Includes paths that do not exist.
     pub(crate) hidden: Vec<PathBuf>,
-    /// With their links unresolved: a path that is reached by a link never equals a resolved one, and gets the ordinary protection.
+    /// Hidden paths that administrators alone can create or replace. Links in them are not resolved, so that a path behind a link gets the
+    /// ordinary protection.
     pub(crate) administered: Vec<PathBuf>,
     /// Existing paths beneath `write` and not beneath `hidden`.
     pub(crate) read_only: Vec<PathBuf>,

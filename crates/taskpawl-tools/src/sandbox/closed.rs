@@ -62,7 +62,7 @@ pub enum ClosedReason {
         /// Set if the path exists. A missing path cannot be named yet.
         exists: bool,
     },
-    /// Other programs follow the path without asking, as git runs hooks.
+    /// Other programs obey the file without asking, as git runs hooks.
     Protected {
         /// The path to name for writing.
         place: PathBuf,
@@ -122,7 +122,7 @@ struct Closed {
     dotenv: OnceLock<Vec<PathBuf>>,
     /// All paths that were named for writing, inside and outside the root, as they were named.
     named: Vec<PathBuf>,
-    /// Finds new files that other programs follow; `None` without a sandbox.
+    /// Finds new files that other programs obey; `None` without a sandbox.
     watch: Option<Arc<Watch>>,
     /// Paths that naming does not open, inside and outside the root.
     unopened: Arc<Unopened>,
@@ -197,8 +197,7 @@ impl ClosedPlaces {
         watch: Option<Arc<Watch>>,
     ) -> Self {
         let Ok(real_root) = root.canonicalize() else { return Self::default() };
-        // A path is closed under its own name and at the target of any link on the way to it. Otherwise a program could replace the link by
-        // a directory.
+        // A path is closed under its own name and at its target, so that neither a link on the way nor the target can be changed.
         let beneath = |path: PathBuf| {
             let as_named = path.strip_prefix(root).ok().map(|rest| plain(&real_root.join(rest)));
             let other = Some(real(&path)).filter(|other| Some(other) != as_named.as_ref());
@@ -228,7 +227,7 @@ impl ClosedPlaces {
         Self(Some(Arc::new(closed)))
     }
 
-    /// Returns the watch for new files that other programs follow. There is none without a sandbox.
+    /// Returns the watch for new files that other programs obey. There is none without a sandbox.
     pub(super) fn watch(&self) -> Option<&Arc<Watch>> {
         self.0.as_ref()?.watch.as_ref()
     }
@@ -303,7 +302,7 @@ impl Closed {
         if let Some(spot) = find(&self.read_only, &folded, &self.may_write) {
             return Some(spot.protected(&spot.path));
         }
-        // Repositories and other followed files may appear anywhere beneath the root, so they are recognized by name, too.
+        // Repositories and other obeyed files may appear anywhere beneath the root, so they are recognized by name, too.
         let path = path.strip_prefix(&self.root).ok()?;
         let place = self.root.join(repositories::part_of(path).or_else(|| SandboxPlaces::part_obeyed(path))?);
         let is_open = is_opened(&fold(&place), &folded, &self.may_write);

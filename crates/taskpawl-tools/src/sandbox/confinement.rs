@@ -192,7 +192,7 @@ impl Confinement {
         let open = may_write.iter().chain([&self.places.root]);
         let open: Vec<PathBuf> = open.map(|place| real(place)).collect();
         let is_missing = |path: &&PathBuf| !path.exists() && is_within(&real(path), &open);
-        // Errors are ignored. Where programs could create a path that could not be created here, `taskpawl-process` refuses to start them.
+        // Errors are ignored: `taskpawl-process` starts no program that could create a guarded path.
         for path in self.places.directories.iter().filter(is_missing) {
             let _ = make_private_directories(path);
         }
@@ -206,7 +206,7 @@ impl Confinement {
         // A path in the project is already open, so naming it only removes its protection. It is not added to the profile, where a link in
         // its place could open another path.
         let is_beside = |path: &&PathBuf| !path.starts_with(&places.root);
-        // A writable path inside a closed one would be mounted over the cover.
+        // A closed directory is covered only beneath a writable one, so nothing would protect a writable path inside it.
         let unopened = Unopened::of(rules);
         let is_open = |path: &&PathBuf| !unopened.keeps(path);
         let mut write = vec![places.root.clone()];

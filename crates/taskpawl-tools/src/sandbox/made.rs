@@ -1,4 +1,4 @@
-//! Finds files that programs created and that other programs follow later. A missing file cannot be covered by a mount, so it is looked for
+//! Finds files that programs created and that other programs obey later. A missing file cannot be covered by a mount, so it is looked for
 //! after each call.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -25,24 +25,24 @@ const WARNED: usize = 5;
 /// The maximum of entries that are read beside a path that was named in a protected directory. Programs can create any number.
 const BESIDE: usize = 1_000;
 
-/// A file or directory that other programs follow without asking, such as a git hook.
+/// A file or directory that other programs obey: they run it, or load it as configuration, without asking. Git hooks are an example.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Obeyed {
     /// The protected path: `path` itself, or the directory that it lies in.
     pub(super) place: PathBuf,
     /// The file or directory itself.
     pub(super) path: PathBuf,
-    /// The parts that are followed, such as settings of a file. Empty if that is all of it.
+    /// The parts that are obeyed, such as settings of a file. Empty if that is all of it.
     pub(super) what: Vec<String>,
 }
 
 impl Obeyed {
-    /// Returns a path that is followed as a whole.
+    /// Returns a path that is obeyed as a whole.
     pub(super) fn whole(place: PathBuf) -> Self {
         Self { path: place.clone(), place, what: Vec::new() }
     }
 
-    /// Returns a path that is followed as a whole, with its target if it is a link: a link with another target counts as a new one.
+    /// Returns a path that is obeyed as a whole, with its target if it is a link. A link with another target counts as a new one.
     pub(super) fn found(place: PathBuf) -> Self {
         let what = place.read_link().ok().map(|to| repositories::leading(&to.to_string_lossy()));
         Self { what: what.into_iter().collect(), ..Self::whole(place) }
@@ -55,7 +55,7 @@ impl Obeyed {
     }
 }
 
-/// All files that other programs follow, wherever the programs of a run may write, with the time when each was first seen.
+/// All files that other programs obey, wherever the programs of a run may write, with the time when each was first seen.
 ///
 /// Files that exist when a directory is opened to programs are not reported. Each later file is reported by all calls that ran meanwhile,
 /// even if it was created by a program that outlived its call.
@@ -93,7 +93,7 @@ pub(super) struct Found {
     pub(super) secrets: Vec<PathBuf>,
     /// Sockets that a process has open. They existed before the call.
     pub(super) sockets: Vec<PathBuf>,
-    /// Paths at the root of the project that other programs would follow, and that do not exist.
+    /// Paths at the root of the project that other programs would obey, and that do not exist.
     pub(super) absent: BTreeSet<PathBuf>,
     /// The git directories of all repositories.
     pub(super) repositories: Vec<PathBuf>,
@@ -287,14 +287,14 @@ fn found_beside<'a>(opened: impl IntoIterator<Item = &'a (PathBuf, PathBuf)>) ->
     opened.into_iter().flat_map(in_place).collect()
 }
 
-/// The state before a call that starts programs or talks to some. The programs may create files that others follow.
+/// The state before a call that starts programs or talks to some. The programs may create files that others obey.
 #[derive(Debug)]
 pub struct BeforeCall {
     watch: Option<Arc<Watch>>,
     seen: usize,
 }
 
-/// Files that other programs follow and that were created during a call.
+/// Files that other programs obey and that were created during a call.
 #[derive(Debug, Default)]
 pub struct CreatedInCall {
     /// The files as they are named in messages.

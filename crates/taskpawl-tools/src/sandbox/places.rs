@@ -150,7 +150,7 @@ const SECRETS: [&str; 72] = [
     ".sqlite_history",
 ];
 
-/// Paths in a writable directory that an editor, an agent or taskpawl runs or follows when it is started there later. The paths of git are
+/// Paths in a writable directory that an editor, an agent or taskpawl runs or obeys when it is started there later. The paths of git are
 /// listed in `repositories.rs`.
 const OBEYED: [&str; 17] = [
     ".taskpawl",
@@ -281,18 +281,18 @@ impl SandboxPlaces {
         Self::obeyed_names(true).map(move |name| directory.join(name))
     }
 
-    /// Returns the names that are followed in every directory of a project; with `is_root` also those that matter only in its root.
+    /// Returns the names that are obeyed in every directory of a project; with `is_root` also those that matter only in its root.
     pub(super) fn obeyed_names(is_root: bool) -> impl Iterator<Item = &'static str> {
         let at_home: &[&str] = if is_root { &OBEYED_AT_HOME } else { &[] };
         OBEYED.iter().chain(at_home).copied()
     }
 
-    /// Returns the first component of a followed name, if it equals `name`. Case is ignored, because some file systems ignore it.
+    /// Returns the first component of an obeyed name, if it equals `name`. Case is ignored, because some file systems ignore it.
     pub(super) fn beginning_obeyed(name: &str, is_root: bool) -> Option<&'static str> {
         Self::obeyed_names(is_root).map(beginning).find(|beginning| beginning.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the part of a path, relative to the root of a project, that other programs follow. Case is ignored.
+    /// Returns the part of a path, relative to the root of a project, that other programs obey. Case is ignored.
     pub(super) fn part_obeyed(path: &Path) -> Option<PathBuf> {
         let names: Vec<String> =
             path.components().map(|name| name.as_os_str().to_string_lossy().to_lowercase()).collect();

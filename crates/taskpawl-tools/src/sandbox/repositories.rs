@@ -1,4 +1,4 @@
-//! The git repositories of a project, and the files in them that git follows when it is used later.
+//! The git repositories of a project, and the files in them that git obeys when it is used later.
 
 mod index;
 mod settings;
@@ -58,9 +58,9 @@ const HOOK_NAMES: [&str; 20] = [
 /// The maximum size in bytes of a git file that is read.
 const BYTES: u64 = 256 << 10;
 
-/// Returns the paths that git follows later in the repository at `git`, a `.git` in a project, with its submodules and worktrees.
+/// Returns the paths that git obeys later in the repository at `git`, a `.git` in a project, with its submodules and worktrees.
 ///
-/// A `.git` file, which names the directory of the repository, is followed itself. If `git` does not exist, the paths are those that a
+/// A `.git` file, which names the directory of the repository, is obeyed itself. If `git` does not exist, the paths are those that a
 /// repository would have there.
 pub(super) fn obeyed(git: &Path) -> Vec<PathBuf> {
     if git.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
@@ -111,7 +111,7 @@ fn hooks_at(tree: &Path, path: &str) -> Vec<PathBuf> {
     vec![of_husky.map_or(directory.clone(), Path::to_owned)]
 }
 
-/// Returns the files of the repositories at `gits` that git follows now: active hooks, unusual settings, and links to other repositories.
+/// Returns the files of the repositories at `gits` that git obeys now: active hooks, unusual settings, and links to other repositories.
 pub(super) fn active(gits: &[PathBuf]) -> Vec<Obeyed> {
     let (repositories, links): (Vec<_>, Vec<_>) =
         gits.iter().filter(|git| git.symlink_metadata().is_ok()).partition(|git| is_directory(git));
@@ -162,7 +162,7 @@ impl Indexes {
         let mut indexed = Indexed::default();
         let mut seen: HashSet<PathBuf> = gits.iter().cloned().collect();
         let mut waiting = gits.to_vec();
-        // Only indexes that still exist are put back, so that the map cannot grow without bound.
+        // Only the indexes of this search are put back, so that the map does not keep those of removed repositories.
         let mut before = std::mem::take(&mut self.known);
         while let Some(git) = waiting.pop() {
             for directory in directories(&directory_of(&git)) {
@@ -365,7 +365,7 @@ fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Returns the part of a path that git follows, if there is one. The path is relative to the root of a project and need not exist.
+/// Returns the part of a path that git obeys, if there is one. The path is relative to the root of a project and need not exist.
 ///
 /// File tools ask this. All of `modules` and `worktrees` counts, because unlisted files there may lead to listed ones.
 pub(super) fn part_of(path: &Path) -> Option<PathBuf> {

@@ -33,8 +33,7 @@ const SKIPPED: [&str; 12] = [
     "venv",
 ];
 
-/// The time that must pass before the time stamp of a change is reliable: a second change in the same tick of the file system's clock has
-/// the same time.
+/// The age at which the time stamp of a change is reliable. A second change in the same tick of the file system's clock has the same stamp.
 const UNSETTLED: Duration = Duration::from_secs(2);
 
 /// The searched directories of a project, nearest first up to the limit, with the finds in each.
@@ -56,7 +55,7 @@ struct Directory {
     secrets: Vec<PathBuf>,
     repositories: Vec<PathBuf>,
     sockets: Vec<PathBuf>,
-    /// First components of followed names in this directory, in lower case.
+    /// First components of obeyed names in this directory, in lower case.
     obeyed: Vec<&'static str>,
     /// Set if the directory may contain more than was read.
     is_cut: bool,
@@ -144,8 +143,8 @@ impl Tree {
         self.directories.values().flat_map(|directory| &directory.sockets)
     }
 
-    /// Returns the paths that other programs follow and that may exist: their first component is in a directory that was read, or the
-    /// directory was not read completely.
+    /// Returns the paths that other programs obey and that may exist. Paths whose first component is missing in a completely read directory
+    /// are left out.
     pub(super) fn obeyed(&self) -> impl Iterator<Item = PathBuf> {
         let unread = (!self.has_read(&self.root)).then(|| SandboxPlaces::obeyed_by_name(&self.root));
         let read = self.directories.iter().filter(|(_, directory)| directory.may_hold_obeyed());

@@ -10,7 +10,7 @@ use super::repositories;
 pub(super) struct Common {
     /// The directory that all worktrees share.
     pub(super) directory: PathBuf,
-    /// Paths in it that git follows later.
+    /// Paths in it that git obeys later.
     pub(super) obeyed: Vec<PathBuf>,
 }
 
