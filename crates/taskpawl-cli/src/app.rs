@@ -301,6 +301,7 @@ impl App {
         let files = self.policy_files();
         match Policy::load(&files) {
             Err(error) if self.only_reads.get() => {
+                // Unlike in `config`, the warning can be printed at once, because `out` does not need the policy.
                 let rest = Policy::load(&PolicyFiles { project: None, ..files })?;
                 let error = error.into();
                 self.warn_of(&error);
@@ -406,6 +407,7 @@ impl App {
     /// a sandbox rule on the old file does not protect it. Only a rule on a directory does, as for `.taskpawl`.
     pub(crate) fn check_apart(&self, sandbox: &SandboxArgs) -> Result<(), CliError> {
         let settings = sandbox.settings(self)?;
+        // Only a JSON store needs this check: the sandbox hides a database wherever it lies.
         let Location::Json(path) = self.place()?.location.resolved() else { return Ok(()) };
         if settings.mode == SandboxMode::Off || path.starts_with(real(self.root()).join(".taskpawl")) {
             return Ok(());

@@ -309,8 +309,10 @@ impl ConfigError {
 pub(crate) fn files(environment: &Environment) -> Files {
     let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
     let home = || environment.path("HOME").map(|home| home.join(".config"));
+    // The XDG specification says that a relative path has to be ignored.
     let base = environment.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(home);
     Files {
+        // A broken link counts as well: its error is reported, instead of silently using a file further up.
         project: project.into_iter().find(|path| path.symlink_metadata().is_ok()),
         user: base.map(|base| base.join("taskpawl").join("config.toml")),
     }
@@ -351,6 +353,7 @@ impl Config {
         if let Some(path) = user.filter(|_| environment.plan_descriptor().is_none()) {
             config.read_file(&path, Layer::User)?;
         }
+        // Only now are the tools of both files known, which this compares.
         own_tools::check(&config.own_tools)?;
         for key in Key::ALL {
             if let Some(value) = environment.text(key.variable()) {
@@ -378,6 +381,7 @@ impl Config {
             "none".to_owned(),
             "[]".to_owned(),
         ];
+        // All further keys are unset by default.
         let values = values.into_iter().chain(std::iter::repeat_with(|| "none".to_owned()));
         let settings = Key::ALL.into_iter().zip(values);
         let setting = |(key, value): (Key, String)| Setting {

@@ -92,6 +92,7 @@ impl Terminal {
         let stdout = std::io::stdout();
         let is_terminal = stdout.is_terminal();
         let measured = || rustix::termios::tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col));
+        // Some terminals report 0 columns, for example a new pseudo-terminal.
         let width = columns.or_else(measured).filter(|width| is_terminal && *width > 0);
         Self {
             stdin: std::io::stdin().is_terminal(),

@@ -197,6 +197,7 @@ fn touches_of(refusal: &Refusal) -> Vec<Problem> {
     let Refusal::TouchedSince { touches, .. } = refusal else { return Vec::new() };
     let problem = |touch: &ConflictingChange| {
         let said = touch.to_string();
+        // `path` of the problem already names the task.
         let message = said.trim_start_matches(&format!("`{}` ", touch.task)).to_owned();
         Problem::at(None, Position::default(), touch.task.to_string(), message)
     };

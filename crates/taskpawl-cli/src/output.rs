@@ -226,6 +226,7 @@ pub(crate) fn write_out(text: &Shown) -> Result<(), CliError> {
 /// # Errors
 /// The same as [`write_out`].
 pub(crate) fn write_data(bytes: &[u8]) -> Result<(), CliError> {
+    // Locked during the write, so that no other thread writes after a failure.
     let mut failure = failure();
     if failure.is_none() {
         *failure = write_whole(io::stdout().lock(), bytes).err();

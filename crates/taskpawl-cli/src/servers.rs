@@ -43,6 +43,7 @@ impl McpServers {
         let root = root(app)?;
         let mut reading =
             Reading { app, root: &root, usable: Vec::new(), held: Vec::new(), disabled: Vec::new() };
+        // The order matters: of servers with the same name, the first is used.
         reading.own()?;
         for (file, of_project) in app.config()?.mcp().files() {
             reading.file(&place(app, &root, file), of_project)?;
@@ -314,6 +315,7 @@ fn options(app: &App) -> ServersOptions {
 
 fn state_directory(app: &App) -> Option<PathBuf> {
     let environment = app.environment();
+    // The XDG specification says that a relative path has to be ignored.
     let own = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute());
     own.or_else(|| environment.path("HOME").map(|home| home.join(".local/state")))
 }
@@ -330,6 +332,7 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
     }
     let learner = Arc::new(Learner::new(Arc::clone(&app.servers()?.servers), names));
     let files = private_directory("taskpawl-mcp-").map_err(CliError::Runtime)?;
+    // A store in memory, so that learning the tools leaves no trace in the plan.
     let plans = app.builder_at(Location::Memory, &root(app)?)?;
     let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>);
     let plans = app.held(plans, &SandboxArgs::default())?.open()?;

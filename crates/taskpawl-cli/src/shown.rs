@@ -143,6 +143,7 @@ impl From<&Self> for Shown {
 impl From<Control> for Shown {
     fn from(control: Control) -> Self {
         Self(match control {
+            // Mode 2026 is the synchronized update. Terminals that do not know it ignore it.
             Control::BeginFrame => "\u{1b}[?2026h".to_owned(),
             Control::EndFrame => "\u{1b}[?2026l".to_owned(),
             Control::Home => "\u{1b}[H".to_owned(),

@@ -111,6 +111,7 @@ impl Table {
         let mut widths = self.widths();
         if let (Some(width), Some(flexible)) = (width, widths.get(self.flexible).copied()) {
             let total = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
+            // Each column is followed by a gap of two, except for the last one.
             let too_much = total.saturating_sub(2).saturating_sub(width);
             widths[self.flexible] = flexible.min(flexible.saturating_sub(too_much).max(MIN));
             for row in &mut self.rows {

@@ -45,6 +45,7 @@ impl Toolbox {
             registry.register(own.tool.clone()).map_err(taskpawl::OpenError::from)?;
         }
         for tool in todo_lists::tools(app)? {
+            // Checking their schemas here would cost every command time; a test has already done it.
             registry.register_tested(tool).map_err(taskpawl::OpenError::from)?;
         }
         let mut of_servers = BTreeMap::new();
@@ -130,6 +131,7 @@ pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
 /// Returns the tools of the configuration, divided into trusted and untrusted ones.
 fn split(app: &App) -> Result<(Vec<OwnTool>, Vec<OwnTool>), CliError> {
     let all = app.config()?.own_tools();
+    // All tools of a project come from its one configuration file, so trust in that decides for all of them.
     let is_trusted = match (all.iter().find(|own| own.is_of_project()), app.config()?.project_hash()) {
         (Some(own), Some(hash)) => trust::is_given(app, &own.file, hash)?,
         _ => false,

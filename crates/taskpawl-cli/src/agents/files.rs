@@ -98,6 +98,7 @@ impl Changes {
     ) -> Result<(), CliError> {
         let name = self.name_of(root, &piece.path)?;
         let file = self.files.get_mut(&name).expect("BUG: it was just read");
+        // Several additions may go to the same file, so each starts from the result of the one before.
         file.after = edit(&piece.part, file.after.as_deref())
             .map_err(|trouble| CliError::AgentFile { path: name.clone(), trouble: Box::new(trouble) })?;
         Ok(())
@@ -212,6 +213,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
+    // Created in the same directory, because a rename cannot cross file systems.
     let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
     let permissions = match fs::metadata(path) {
@@ -219,6 +221,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         Err(_) => usual_permissions(),
     };
     file.as_file().set_permissions(permissions)?;
+    // Without the sync, a crash after the rename could leave an empty file.
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

@@ -53,6 +53,7 @@ struct Entry {
 impl Board {
     /// Reads a plan. `means` describes the next run.
     pub(crate) fn read(manager: &Manager, means: Means) -> Result<Self, Error> {
+        // One read, so that revision, counts and tasks are of the same snapshot.
         let mut board = manager.read(|view| Ok(Self::of(view, means)?))?;
         board.look_after_runs(manager)?;
         Ok(board)
@@ -96,10 +97,12 @@ impl Board {
     fn take_events(&mut self, view: &dyn View) -> ViewResult<bool> {
         let events = view.events(self.revision, None, FOLLOWED)?;
         let is_opaque = events.iter().any(|event| matches!(event.kind, EventKind::ExternalEdit { .. }));
+        // Tasks that events add to the board stay on it, so a busy store would let it grow without bound.
         let is_crowded = self.tasks.len() as u64 > 2 * ALL;
         if events.len() == FOLLOWED || is_opaque || is_crowded {
             return Ok(false);
         }
+        // A task that becomes ready has no event of its own: the event that made it ready lists it.
         let ready: BTreeSet<Key> = events.iter().flat_map(|event| event.ready.iter().copied()).collect();
         for key in ready {
             self.take(view, key)?;

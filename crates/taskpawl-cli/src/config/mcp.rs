@@ -81,6 +81,7 @@ pub(super) fn server(
         Some(sandbox) => widening(&sandbox)?,
         None => Widening::default(),
     };
+    // An entry of the user with nothing but `sandbox` widens the sandbox of a server that another file defines.
     let is_overlay = fields.is_empty() && layer == Layer::User;
     let value = if is_overlay { None } else { Some(value) };
     if let Some(value) = &value {

@@ -52,6 +52,7 @@ impl Sandbox {
 
     fn mode(&self) -> SandboxMode {
         let own = self.user_mode.unwrap_or_default();
+        // Modes are ordered by strictness.
         self.least_mode.map_or(own, |least| own.max(least))
     }
 

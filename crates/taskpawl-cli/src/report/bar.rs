@@ -52,6 +52,7 @@ pub(super) struct RunningLines {
 /// Returns the longest-running tasks, and the number of the others.
 pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> RunningLines {
     let mut lines: Vec<(&TaskId, &Running)> = running.iter().collect();
+    // In order of their start, so that lines do not change places between frames.
     lines.sort_by_key(|(_, running)| running.number);
     let more = lines.len().saturating_sub(MAX_RUNNING);
     lines.truncate(MAX_RUNNING);
@@ -137,6 +138,7 @@ fn frame(
         running.lines.iter().map(|(id, running)| running_line(id, running, now, width)).collect();
     let mut more = running.more;
     if lines.len() + usize::from(more > 0) > room {
+        // One line is needed for the number of the others.
         let kept = room.saturating_sub(1);
         more += lines.len().saturating_sub(kept);
         lines.truncate(kept);

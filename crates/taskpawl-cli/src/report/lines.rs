@@ -57,6 +57,8 @@ fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duratio
     }
     if !error.is_empty() {
         line.push(": ");
+        // Errors often contain the colour codes of a program's output. Escaped they would be unreadable, so they are
+        // removed.
         line.push(clean(&without_sequences(error)));
     }
     line.push("\n");
