@@ -65,6 +65,7 @@ fn since(text: &str) -> Result<Since, String> {
     if let Ok(revision) = text.parse() {
         return Ok(Since::Revision(revision));
     }
+    // A date alone has 10 characters and means midnight UTC.
     let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
     let time = chrono::DateTime::parse_from_rfc3339(&full);
     time.map(|time| Since::Time(time.into()))
@@ -77,6 +78,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = app.reader()?.manager();
     let filter = filter(args, limit);
     let out = app.out();
+    // `--fields` implies JSON and selects the fields of each line, so only `--json` itself contradicts
+    // `ndjson`.
     if args.format == Format::Ndjson && app.is_json() && out.fields.is_empty() {
         let hint = "leave `--json` out: each line of the stream is an object";
         return Err(CliError::usage_with("`--json` is one document and `--format ndjson` is many", hint));

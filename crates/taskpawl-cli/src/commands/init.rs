@@ -43,6 +43,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let root = match locate(&without_store) {
             Ok(place) => place.root,
             Err(PlacementError::NoProject { directory }) => directory,
+            // `make` settles or reports any other problem, such as a copied project.
             Err(_) => make(app, args)?.root,
         };
         // A closure, so that the project is created only after the user has agreed to the changes.

@@ -135,6 +135,7 @@ fn running_tasks(plans: &Taskpawl, task: &Task) -> Result<Vec<Task>, CliError> {
     if !task.options.contains_key("forEach") {
         return Ok(vec![task.clone()]);
     }
+    // A `forEach` is no caller itself: each item is a subtask with a copy of the calls.
     let subtasks = task.subtasks.iter().map(|id| plans.manager().get(id.as_str()));
     let mut items = subtasks.collect::<Result<Vec<_>, _>>()?;
     items.retain(|item| item.progress.item.is_some());

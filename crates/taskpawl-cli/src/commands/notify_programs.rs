@@ -55,6 +55,8 @@ impl NotifyProgram {
         let records = manager.read(|view| Ok(view.plans()?))?;
         let mut named: Vec<(String, PlanNotify)> =
             records.into_iter().filter_map(|record| Some((record.name.clone(), record.notify()?))).collect();
+        // The plan of each task is read only if any plan has a program: forecasts can contain thousands of
+        // tasks.
         if named.is_empty() {
             return Ok(Vec::new());
         }

@@ -38,6 +38,8 @@ struct Shown {
 /// Prints the location of the store, and the rule that chose it.
 pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     let place = app.place()?;
+    // Copies of projects are settled by `init`: only a store that was named directly can still be an
+    // unsettled copy.
     let original = if place.id.is_none() && is_file(place) { settle_copy(app)? } else { None };
     print_with(app, Shown { copy_of: original, ..Shown::of(place) })
 }

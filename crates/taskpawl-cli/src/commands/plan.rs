@@ -151,6 +151,7 @@ fn has_store(app: &App) -> Result<bool, CliError> {
     match app.place() {
         Ok(_) => Ok(true),
         Err(CliError::Placement(PlacementError::NoProject { .. })) => Ok(false),
+        // Opening the store reports the actual problem, such as a copied project.
         Err(_) => app.reader().map(|_| true),
     }
 }

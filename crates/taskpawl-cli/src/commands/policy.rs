@@ -167,6 +167,7 @@ impl Checked {
     /// Adds the built-in questions: a run asks about some calls even if all files allow them.
     fn of(mut explained: Explained, origin: Origin, spec: &CallSpec) -> Self {
         let is_allowed = explained.decision == Decision::Allow;
+        // No untrusted values: a check runs nothing, so no expression has a value yet.
         let by_itself = asks_by_itself(origin, spec, &[]).filter(|_| is_allowed);
         if by_itself.is_some() {
             explained.decision = Decision::Ask;

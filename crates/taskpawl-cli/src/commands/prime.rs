@@ -49,6 +49,7 @@ fn digest(app: &App) -> Result<Digest, CliError> {
     let mut digest = Digest::gather(app.reader()?.manager(), MAX, &running::means(app)?)?;
     let mut commands: Vec<Advised> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
     app.write_advice(&mut commands)?;
+    // Advice for a store in memory was dropped, because that store ends with this process.
     digest.next_actions.truncate(commands.len());
     for (next, command) in digest.next_actions.iter_mut().zip(commands) {
         next.command = command;

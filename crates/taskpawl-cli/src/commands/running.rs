@@ -154,6 +154,8 @@ fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
 /// Returns the run options of the configuration alone.
 pub(super) fn configured(app: &App) -> Result<RunOptions, CliError> {
     let config = app.config()?;
+    // The user's own program runs with the user's rights. One that a project names needs trust, and the
+    // sandbox.
     let is_of_project = config.is_notify_of_project(app.environment());
     Ok(RunOptions {
         jobs: config.jobs,
@@ -223,6 +225,7 @@ fn reporter(app: &App, manager: &Manager, what: &What, format: Format) -> Result
     if out.is_quiet && format != Format::Ndjson {
         return Ok(None);
     }
+    // Only the bar shows totals, and counting a selection reads all of its tasks.
     let (total, over) = if format == Format::Bar { size(manager, what)? } else { (0, 0) };
     let paint = out.paint_err;
     Ok(Some(Reporter::start(Options { format, paint, source: app.source()?, total, over })))

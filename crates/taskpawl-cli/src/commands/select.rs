@@ -39,6 +39,8 @@ impl Select {
         if !self.ids.is_empty() {
             return Ok(Selection::Tasks(self.ids.clone()));
         }
+        // Named ids skip this filter: the command itself refuses a wrong status with a reason, instead of
+        // ignoring the task.
         let status = if self.failed { &[Status::Failed] } else { from };
         let ids = manager.select(&self.only, status)?;
         Ok(if ids.is_empty() { Selection::Nothing } else { Selection::Tasks(ids) })

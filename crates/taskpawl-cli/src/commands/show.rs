@@ -70,6 +70,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool) -> Result<Shown, CliError> {
     let paint = app.out().paint;
     let mut text = shown!["\n", paint.style(style::BOLD, "waits for a decision"), "\n"];
+    // The first line repeats the id and the name of the task.
     for line in question::text(request, Extent::Full, paint).lines().skip(1) {
         text.push(shown![line, "\n"]);
     }

@@ -149,6 +149,7 @@ fn of_any(app: &App, lists: &Lists, scope: &str) -> Result<Found, CliError> {
             all.push(Found { dialect, scope: scope.to_owned(), items });
         }
     }
+    // Scopes are chosen freely per dialect, so the same name can refer to several lists.
     if all.len() > 1 {
         let names: Vec<&str> = all.iter().map(|found| found.dialect.as_str()).collect();
         let message = format!("`{}` has a list in each of {}", clean(scope), names.join(", "));

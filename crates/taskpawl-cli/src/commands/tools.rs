@@ -290,6 +290,7 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     }
     let root = match app.place() {
         Ok(place) => place.root.clone(),
+        // A tool can be tried outside of a project.
         Err(CliError::Placement(PlacementError::NoProject { .. })) => app.environment().directory.clone(),
         Err(error) => return Err(error),
     };

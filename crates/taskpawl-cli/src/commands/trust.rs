@@ -127,6 +127,7 @@ fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliErro
         out.remark("nothing was trusted");
         return Ok(ExitCode::SUCCESS);
     }
+    // Read after the question, so that the answer of another process in the meantime is not lost.
     let (mut trusted, now) = (Trusted::read(app)?, app.source()?.now());
     for (file, hash) in files.iter().zip(hashes) {
         trusted.insert(file, hash, now);

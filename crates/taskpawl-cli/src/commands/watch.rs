@@ -232,6 +232,7 @@ fn follow(plans: &Taskpawl, means: &Means, sender: &mpsc::Sender<Result<Sheet, t
 }
 
 fn step(plans: &Taskpawl, means: &Means, watched: &mut Option<Watched>) -> Result<Sheet, taskpawl::Error> {
+    // The first pass reads the whole plan, later ones only the changes since.
     match watched {
         Some(watched) => watched.follow(plans.manager())?,
         None => *watched = Some(Watched::read(plans, means.clone())?),
