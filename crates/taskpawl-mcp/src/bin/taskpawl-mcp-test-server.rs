@@ -59,7 +59,7 @@ struct Server {
     waiting: Vec<Value>,
     /// The id of the request that subscribed to changes.
     listener: Option<Value>,
-    /// Whether the client uses the newer era.
+    /// True if the client uses the newer era.
     is_newer: bool,
 }
 

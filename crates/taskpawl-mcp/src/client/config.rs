@@ -216,7 +216,7 @@ fn texts(fields: &Map<String, Value>, name: &str) -> Result<BTreeMap<String, Str
     let wrong = || format!("`{name}` has to be an object of texts");
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
-        // Programs accept numbers and booleans as values of environment variables, so files contain them.
+        // Some files have numbers and booleans here, although environment variables are text.
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(is_so) => Some(is_so.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,

@@ -70,7 +70,7 @@ pub(super) enum Failure {
     Refused {
         /// The answer, described in words.
         problem: String,
-        /// Whether the call may have had an effect.
+        /// True if the call may have had an effect.
         may_have_arrived: bool,
     },
     /// A failure of this call that says nothing about the connection.

@@ -261,7 +261,7 @@ impl StreamableHttpClient for HttpClient {
         let response = self.send(builder.header(CONTENT_TYPE, JSON_MIME_TYPE), body).await;
         let response = response.map_err(Fault::Client)?;
         let status = response.status();
-        // A server that has dropped the session answers 404. The transport then opens another session.
+        // By the protocol, 404 means that the server no longer knows the session.
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(Fault::SessionExpired);
         }

@@ -27,7 +27,7 @@ pub(super) struct Stdio {
     input: Arc<Mutex<Option<pipe::Sender>>>,
     /// The id of the discovery request.
     discover: Option<RequestId>,
-    /// Whether the client has fallen back to the older handshake.
+    /// True after the client has fallen back to the older handshake.
     is_older: bool,
     shared: Arc<Shared>,
 }

@@ -36,7 +36,7 @@ fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
     for (name, value) in given.as_object().into_iter().flatten() {
         if let Some(problem) = problem::<T>(name, value) {
             // serde also reads a struct from a list of its fields, and then reports the first element. An empty
-            // object parses here, so an object is expected.
+            // object has no fault here, so an object is expected.
             if value.is_array() && self::problem::<T>(name, &Value::Object(Map::new())).is_none() {
                 return no_object(name, value);
             }

@@ -26,7 +26,7 @@ struct News {
     /// Everything counts as changed: there were too many events to examine.
     is_all: bool,
     places: BTreeSet<Place>,
-    /// Whether the set of plans has changed.
+    /// True if plans were added or removed.
     has_other_plans: bool,
 }
 

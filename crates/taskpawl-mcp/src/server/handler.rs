@@ -42,12 +42,12 @@ request_id: a new name for each change; the same call repeated with it is done o
 Answers name nextActions: exact calls that go on. askPersonToRun is for the user, at a terminal. \
 A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
 
-/// The same for a read-only server.
+/// The instructions of a read-only server.
 const INSTRUCTIONS_TO_READ: &str = "taskpawl keeps a plan of tasks and runs their tool calls. This server only reads. Begin with plan_show. \
 Status is derived from what ran. agent: whose claims are yours. Answers name nextActions: exact calls that go on. \
 A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
 
-/// The same for a server with plan access, inside a call.
+/// The instructions of a server that runs inside a call.
 const INSTRUCTIONS_WITHIN: &str = "taskpawl keeps the plan that this call belongs to. Begin with plan_show. \
 What task_add and plan_write add joins that plan at once, in the name of the call, and its run does it; they are there if the call \
 has `planAccess: add`. Nothing else can be changed from here, and the answers end with the call. \

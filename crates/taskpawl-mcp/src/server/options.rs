@@ -15,10 +15,10 @@ const LEASE: Duration = Duration::from_mins(30);
 pub struct ServerOptions {
     /// Offers only tools that read: nothing is written, claimed or run.
     pub read_only: bool,
-    /// Plan access, for a server that is started by a program of a call: the plan is that of the call. Tools that
-    /// read are offered and, with [`PlanAccess::Add`], tools that add tasks. Nothing can be claimed, decided or run.
+    /// Plan access, for a server that runs inside a call: the plan is that of the call. Tools that read are offered
+    /// and, with [`PlanAccess::Add`], tools that add tasks. Nothing can be claimed, decided or run.
     pub within: Option<PlanAccess>,
-    /// Whether the questions of a run are passed on to the person at the client, if the client supports it.
+    /// Passes the questions of a run on to the person at the client, if the client supports it.
     pub approve_elicited: bool,
     /// Default duration of a claim.
     pub lease: Duration,
@@ -31,7 +31,7 @@ pub struct ServerOptions {
     pub absent: Option<Arc<dyn AbsentTools>>,
     /// The flags for commands that a person is asked to run. They select the store of the plan.
     pub line: CommandLine,
-    /// Whether the tools, prompts and resources of the plan are offered.
+    /// Offers the tools, prompts and resources of the plan.
     pub has_plan: bool,
     /// Tools, prompts and resources in addition to those of the plan.
     pub sets: Vec<ToolSet>,

@@ -13,7 +13,7 @@ pub(super) struct Page {
     /// Its offset in the whole: elements of a list, bytes of a text.
     offset: u64,
     pieces: Pieces,
-    /// Whether there is more after the given pieces.
+    /// True if there is more after the given pieces.
     goes_on: bool,
     /// The call that this page answers, without its offset. With the next offset it gets the next page.
     same: Option<Action>,

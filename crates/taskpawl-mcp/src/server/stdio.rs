@@ -50,8 +50,7 @@ impl McpServer {
         });
         let serving = match FormattedErrors(self.connected()).serve(transport).await {
             Ok(serving) => serving,
-            // The client closed the connection before its first message, for example after it only tested the
-            // program.
+            // The client closed the connection before its first message, which is no error.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(ServeError::Begin(Box::new(error))),
         };
