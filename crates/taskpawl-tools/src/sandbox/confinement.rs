@@ -142,8 +142,8 @@ impl Confinement {
 
     /// Returns the sandbox of a call with the additional access of `widening`, which the policy must already have allowed.
     ///
-    /// # Errors A path of the widening does not exist, belongs to taskpawl, or is led elsewhere by a link; or the search reached its
-    /// `bounds`.
+    /// # Errors
+    /// A path of the widening does not exist, belongs to taskpawl, or is led elsewhere by a link; or the search reached its `bounds`.
     pub fn of_call(&self, widening: &Widening, bounds: &ScanBounds) -> Result<CallSandbox, SandboxError> {
         if let Some(made) = self.made(widening) {
             return Ok(made);

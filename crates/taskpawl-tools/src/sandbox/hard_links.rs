@@ -55,6 +55,7 @@ impl OtherNames {
                     waiting.push_back(path);
                 } else if files.keys().any(|(_, number)| *number == entry.ino())
                     && let Some(opener) = path.symlink_metadata().ok().and_then(|data| files.get(&id(&data)))
+                    // Names in protected directories are closed already.
                     && !is_within(&path, &closed)
                 {
                     names.places.push(Place { path, opener: *opener });

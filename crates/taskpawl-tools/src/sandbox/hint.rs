@@ -183,7 +183,9 @@ async fn looked_up(look: impl FnOnce() -> Option<String> + Send + 'static) -> Op
 }
 
 fn of_lines(context: DenialContext<'_>, said: &str) -> Option<String> {
+    // Last lines first: the error that ended a program is near the end of its output.
     let mut lines = said.lines().rev().take(LINES);
+    // The general hints come second: for a path of taskpawl they would suggest a flag, which does not open it.
     lines.find_map(|line| of_own(context, line).or_else(|| of_line(context, line)))
 }
 

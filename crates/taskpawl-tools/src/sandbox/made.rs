@@ -1,5 +1,5 @@
-//! Finds files that programs created and that other programs obey later. A missing file cannot be covered by a mount, so it is looked for
-//! after each call.
+//! Finds files that programs created and that other programs obey later. A missing file cannot be covered by a mount, so the project is
+//! scanned after each call.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl Obeyed {
 #[derive(Debug)]
 pub(super) struct Watch {
     state: Mutex<State>,
-    /// The number of looks that calls have asked for so far.
+    /// The number of scans that calls have asked for so far.
     asked: AtomicU64,
 }
 
@@ -78,7 +78,7 @@ struct State {
     /// Each file with the sequence number of its first sighting; 0 for files that existed before.
     known: BTreeMap<Obeyed, usize>,
     seen: usize,
-    /// The value of `asked` when the last completed look began. Requests up to it are answered.
+    /// The value of `asked` when the last completed scan began. Requests up to it are answered.
     answered: u64,
     /// Set once the files that already existed in the project are recorded.
     is_open: bool,
@@ -182,7 +182,7 @@ impl Watch {
         self.lock().seen
     }
 
-    /// Like [`seen`](Self::seen), but returns `None` while another call is looking.
+    /// Like [`seen`](Self::seen), but returns `None` while another call is scanning.
     fn seen_now(&self) -> Option<usize> {
         match self.state.try_lock() {
             Ok(state) => Some(state.seen),
@@ -191,11 +191,11 @@ impl Watch {
         }
     }
 
-    /// Looks again. Returns the files that were first seen after sequence number `seen`, and the gap if it was not reported yet.
+    /// Scans again. Returns the files that were first seen after sequence number `seen`, and the gap if it was not reported yet.
     ///
-    /// One look answers all requests that were made before it began. Files that a stopped look has missed are reported by the next one.
+    /// One scan answers all requests that were made before it began. Files that a stopped scan has missed are reported by the next one.
     fn since(&self, seen: usize, bounds: &ScanBounds) -> (Vec<Obeyed>, Option<String>) {
-        // The ticket is taken before the lock, so that a look which starts after this moment answers this request, too.
+        // The ticket is taken before the lock, so that a scan which starts after this moment answers this request, too.
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = self.lock();
         let mut stopped_gap = None;
@@ -308,7 +308,7 @@ pub struct CreatedInCall {
 impl BeforeCall {
     /// Records the state before a program starts, or receives a request.
     ///
-    /// While another call is looking, this waits on a thread of its own, because calls are polled on the thread of the run.
+    /// While another call is scanning, this waits on a thread of its own, because calls are polled on the thread of the run.
     ///
     /// # Errors
     /// The call was cancelled or timed out meanwhile.
@@ -322,9 +322,9 @@ impl BeforeCall {
         Ok(Self { watch: Some(watch), seen })
     }
 
-    /// Looks again after the program has ended or answered. Paths that were named for writing, also by `named`, are not reported.
+    /// Scans again after the program has ended or answered. Paths that were named for writing, also by `named`, are not reported.
     ///
-    /// The look is bounded even if the call has no time left. A gap then reports that files may have been missed.
+    /// The scan is bounded even if the call has no time left. A gap then reports that files may have been missed.
     pub async fn created(self, cx: &CallContext, named: Vec<PathBuf>) -> CreatedInCall {
         let Some(watch) = self.watch else { return CreatedInCall::default() };
         let (bounds, cx) = (ScanBounds::after_call(cx), cx.clone());
@@ -583,7 +583,7 @@ mod tests {
         let third = scene.watch.seen();
         assert_eq!(scene.since(second), ["new/.envrc"], "it ran meanwhile");
         assert_eq!(scene.since(third), Vec::<String>::new());
-        // A file that appears between the last look and the start of a call may be created by a program that outlived its call.
+        // A file that appears between the last scan and the start of a call may be created by a program that outlived its call.
         scene.write("late/.envrc", "");
         let fourth = scene.watch.seen();
         scene.watch.open(&[scene.dir.path().join("p/late")], None, &ScanBounds::default()).unwrap();

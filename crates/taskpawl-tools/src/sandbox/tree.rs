@@ -1,4 +1,4 @@
-//! Files of a project that matter to the sandbox in any directory. The first look reads all directories, later looks only changed ones.
+//! Files of a project that matter to the sandbox in any directory. The first scan reads all directories, later scans only changed ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::DirEntry;
@@ -80,7 +80,7 @@ enum Kind {
 }
 
 impl Tree {
-    /// Creates the tree at `root`, before its first look.
+    /// Creates the tree at `root`, before its first scan.
     pub(super) fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), most: ENTRIES, entries: 0, kept: 0, directories: BTreeMap::new() }
     }
@@ -90,9 +90,9 @@ impl Tree {
         &self.root
     }
 
-    /// Reads the directories that have changed since the last look, nearest first.
+    /// Reads the directories that have changed since the last scan, nearest first.
     ///
-    /// A look that reaches its bounds forgets everything: a part of the tree proves nothing, so the next look starts from the root.
+    /// A scan that reaches its bounds forgets everything: a part of the tree proves nothing, so the next scan starts from the root.
     pub(super) fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
         let looked = self.look_within(bounds);
         if looked.is_err() {
@@ -116,6 +116,7 @@ impl Tree {
             queue.push_back(self.root.clone());
         }
         while let Some(path) = queue.pop_front() {
+            // A directory that was removed has no stamp, and stays forgotten.
             if Stamp::of(&path).is_some() && !self.directories.contains_key(&path) {
                 self.read(path, &mut queue, bounds)?;
             }
@@ -189,10 +190,12 @@ impl Tree {
     ) -> Result<(), ScanStopped> {
         bounds.check()?;
         let mut found =
+            // Taken before the entries are read: a change during the read makes the next scan read the directory again.
             Directory { stamp: Stamp::of(&path).filter(Stamp::is_settled), ..Directory::default() };
         let mut parts_of_repository = 0;
         let is_root = path == self.root;
         let entries = std::fs::read_dir(&path);
+        // An unreadable directory may contain anything.
         found.is_cut = entries.is_err();
         for entry in entries.into_iter().flatten().flatten() {
             bounds.check()?;
@@ -439,7 +442,7 @@ mod tests {
     fn only_what_has_changed_is_read_again() {
         let dir = made(&["a/x"]);
         let mut tree = looked_at(dir.path(), ENTRIES);
-        // Simulates a look long after the last change.
+        // Simulates a scan long after the last change.
         for (path, directory) in &mut tree.directories {
             directory.stamp = Stamp::of(path);
             directory.entries = 7;

@@ -76,6 +76,7 @@ pub(super) fn variables(
     let patterns: Vec<&str> = usual.chain(own).collect();
     let seen = places.variables.iter().filter(|(name, _)| patterns.iter().any(|pattern| fits(name, pattern)));
     let mut seen: BTreeMap<_, _> = seen.map(|(name, value)| (name.clone(), value.clone())).collect();
+    // Overrides the variable of this process: its directory may be in `/tmp`, which is an empty mount for programs.
     if let Some(temporary) = &places.temporary {
         seen.insert("TMPDIR".into(), temporary.into());
     }
