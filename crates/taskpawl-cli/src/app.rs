@@ -43,7 +43,7 @@ pub(crate) struct App {
     toolbox: OnceCell<Arc<Toolbox>>,
     servers: OnceCell<Arc<McpServers>>,
     lists: OnceCell<Lists>,
-    /// Whether the command neither runs tool calls nor changes the plan.
+    /// True if the command neither runs tool calls nor changes the plan.
     only_reads: Cell<bool>,
     /// The errors of project files that a reading command ignored.
     aside: RefCell<Vec<CliError>>,

@@ -18,11 +18,11 @@ pub(crate) struct Environment {
 /// The standard streams that are terminals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    /// Whether standard input is a terminal.
+    /// True if standard input is a terminal.
     pub(crate) stdin: bool,
-    /// Whether standard output is a terminal.
+    /// True if standard output is a terminal.
     pub(crate) stdout: bool,
-    /// Whether standard error is a terminal.
+    /// True if standard error is a terminal.
     pub(crate) stderr: bool,
     /// The columns of standard output; `None` if it is no terminal.
     pub(crate) width: Option<usize>,

@@ -31,13 +31,13 @@ const UNWRITTEN: u8 = 8;
 /// The form of the output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Output {
-    /// Whether data is printed as JSON.
+    /// True if data is printed as JSON.
     pub(crate) is_json: bool,
-    /// Whether JSON is indented for people; programs get one line.
+    /// True if JSON is indented for people; programs get one line.
     pub(crate) is_pretty: bool,
     /// The fields to print; empty means all.
     pub(crate) fields: Vec<String>,
-    /// Whether remarks are suppressed.
+    /// True if remarks are suppressed.
     pub(crate) is_quiet: bool,
     /// The colours of standard output.
     pub(crate) paint: Paint,
@@ -62,7 +62,7 @@ pub(crate) struct PageInfo {
     /// The number of items in the list, if it is known without counting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
-    /// Whether items follow this page.
+    /// True if items follow this page.
     pub(crate) truncated: bool,
     /// Tasks that would be ready, but need a tool or an actor that no run here has.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -20,7 +20,7 @@ pub(crate) fn clean_block(text: &str) -> String {
 /// Adds colours to text, if they are on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Paint {
-    /// Whether colours are on.
+    /// True if colours are on.
     pub(crate) is_on: bool,
 }
 

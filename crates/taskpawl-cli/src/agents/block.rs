@@ -19,7 +19,7 @@ pub(super) struct Block {
     pub(super) text: String,
     /// The start of a file that is created for the block alone.
     pub(super) head: &'static str,
-    /// Whether the file is Markdown, where marks inside a code block are quoted text and do not count.
+    /// True if the file is Markdown, where marks inside a code block are quoted text and do not count.
     pub(super) is_markdown: bool,
 }
 

@@ -31,9 +31,9 @@ pub(crate) enum Agent {
 /// Options of the set-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wish {
-    /// Whether calls that models add may run in the sandbox without an approval.
+    /// True if calls that models add may run in the sandbox without an approval.
     pub(crate) allow_sandboxed: bool,
-    /// Whether a hook shows the state of the plan at the start of each session.
+    /// True if a hook shows the state of the plan at the start of each session.
     pub(crate) hooks: bool,
 }
 

@@ -41,9 +41,9 @@ struct Entry {
     name: String,
     parent: Option<Key>,
     status: Status,
-    /// Whether the task is blocked only by other tasks.
+    /// True if the task is blocked only by other tasks.
     is_behind: bool,
-    /// Whether the task is ready, but no run here can execute it.
+    /// True if the task is ready, but no run here can execute it.
     is_for_nobody: bool,
     assignee: Option<String>,
     claim: Option<Claim>,

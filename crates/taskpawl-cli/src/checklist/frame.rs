@@ -25,13 +25,13 @@ pub(crate) struct View {
     pub(crate) height: Option<usize>,
     /// The number of turns of the spinner so far.
     pub(crate) turn: usize,
-    /// Whether only the headers are shown.
+    /// True if only the headers are shown.
     pub(crate) is_collapsed: bool,
-    /// Whether all items are shown, not only the most important ones.
+    /// True if all items are shown, not only the most important ones.
     pub(crate) shows_all: bool,
     /// The number of lines scrolled past at the top, if all items are shown.
     pub(crate) scroll: usize,
-    /// Whether keys are read, so that the frame ends with a line about them.
+    /// True if keys are read, so that the frame ends with a line about them.
     pub(crate) has_keys: bool,
 }
 

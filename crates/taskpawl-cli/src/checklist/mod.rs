@@ -148,7 +148,7 @@ pub(crate) struct Kept {
     pub(crate) scope: String,
     /// The actor that keeps the list.
     pub(crate) owner: String,
-    /// Whether its process has ended and left the list for review.
+    /// True if its process has ended and left the list for review.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ended: bool,
     #[serde(flatten)]

@@ -87,14 +87,14 @@ struct State {
     started: u64,
     progress: bar::Progress,
     is_over: bool,
-    /// Whether the writer sleeps until it is notified. Otherwise it looks for text by itself after its pause.
+    /// True if the writer sleeps until it is notified. Otherwise it looks for text by itself after its pause.
     is_idle: bool,
     pause: Drawn,
-    /// Whether writing has failed, for example because the reader closed the pipe. Text is then dropped.
+    /// True if writing has failed, for example because the reader closed the pipe. Text is then dropped.
     is_deaf: bool,
 }
 
-/// Whether a question owns the terminal. Until it is answered, text is queued as long as there is room.
+/// True if a question owns the terminal. Until it is answered, text is queued as long as there is room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     /// No question is asked.

@@ -19,7 +19,7 @@ pub(crate) struct Cli {
     runs: Cell<u64>,
     variables: Vec<(String, String)>,
     has_clock: bool,
-    /// Whether programs get a controlling terminal of their own. They never inherit the terminal of the tests,
+    /// True if programs get a controlling terminal of their own. They never inherit the terminal of the tests,
     /// because the caller is derived from it.
     has_terminal: Cell<bool>,
 }
