@@ -50,6 +50,7 @@ pub(crate) fn run(store: &str, applied: Option<(Shape, usize)>, jobs: usize) -> 
         apply_to(&plans, shape, tasks)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // The runtime has one thread, which does nothing but this run.
     let options = RunOptions { jobs: Some(jobs), owns_thread: true, ..RunOptions::default() };
     // Memory is reported as the growth during the run, without the process and the plan.
     let before = memory()?.0;

@@ -180,8 +180,8 @@ impl Group {
         self.subjects.iter().find(|subject| subject.name == name)
     }
 
-    /// Takes `rounds` measurements of each subject in the order A B C A B C …, so that other load on the machine
-    /// affects all of them alike.
+    /// Takes `rounds` measurements of each subject in the order A B C A B C …. Other load on the machine then affects all
+    /// of them alike.
     pub(crate) fn take(&mut self, rounds: usize) -> Result<(), Failure> {
         for _ in 0..if self.is_fixed { 1 } else { rounds } {
             for subject in &mut self.subjects {

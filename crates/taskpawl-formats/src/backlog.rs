@@ -146,6 +146,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let own = own_id(&theirs, options);
         // An id that an earlier export wrote is preferred, but not if another record took it. The fallback has the prefix, too.
         let known = own_fields.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
+        // Backlog.md ignores the case of ids.
         let Some(id) = ids.add(&theirs.to_uppercase(), Some(known)) else {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("id", problem, "`backlog doctor` mends that"));

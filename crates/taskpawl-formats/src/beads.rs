@@ -56,7 +56,7 @@ const TIMES: Times = Times {
 /// Fields that beads computes, and one that repeats a link. They are dropped on import.
 const DERIVED: &[&str] = &["dependency_count", "dependent_count", "comment_count", "parent"];
 
-/// First words of a close reason that stand for another status than `done`. Exports write them.
+/// First words of a close reason, with the status that they mean: all others mean `done`. Exports write these words.
 const ENDS: &[(&str, Status)] =
     &[("failed", Status::Failed), ("cancelled", Status::Cancelled), ("skipped", Status::Skipped)];
 
@@ -179,8 +179,9 @@ fn read_texts(record: &mut Record, task: &mut Task) -> Read<()> {
     set_option(task, "labels", labels);
     match record.map.remove("estimated_minutes").filter(|value| !value.is_null()) {
         None => {}
+        // Within 32 bits the multiplication by 60 cannot overflow.
         Some(value) => match value.as_u64().filter(|minutes| *minutes < 1 << 32) {
-            // 0 minutes are no estimate; a task has no estimate of 0.
+            // 0 minutes mean that there is no estimate.
             Some(0) => {}
             Some(minutes) => {
                 let period = Period(std::time::Duration::from_secs(60 * minutes));

@@ -334,6 +334,7 @@ fn last_number(
 
 /// Returns the number of an id; `None` if it is not a canonical number.
 fn number(id: &str) -> Option<u64> {
+    // The bound leaves room for the numbers of new tasks.
     id.parse().ok().filter(|number: &u64| number.to_string() == id && *number < u64::MAX / 2)
 }
 

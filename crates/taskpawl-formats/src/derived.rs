@@ -13,7 +13,8 @@ use crate::unsupported::is_empty;
 const OF_THE_STATE: &[&str] =
     &["status", "blockedReason", "error", "claim", "createdAt", "updatedAt", "startedAt", "finishedAt"];
 
-/// Restores the file's state for parent tasks whose own state is only derived, as long as no subtask changed since the file was read.
+/// Restores the file's state of parent tasks, as long as no subtask changed since the file was read. Parents that have a state of
+/// their own keep it.
 ///
 /// Returns the parents that lose the state in the file: a subtask changed, and that state did not follow from the subtasks in the
 /// file either. The caller can report them.

@@ -1,7 +1,7 @@
 //! The document that an export writes over. Unchanged parts keep the spelling that they have in it.
 //!
-//! Three versions of a record meet here: `raw` is the record in the file, `said` is the export of the task as it was read, and `now` is
-//! the export of the task as it is. Only the difference between `said` and `now` is applied to `raw`.
+//! Three versions of a record meet here: `raw` is the record in the file, `said` is the export of the task as it was read. `now` is the
+//! export of the task as it is now. Only the difference between `said` and `now` is applied to `raw`.
 
 use std::collections::BTreeMap;
 

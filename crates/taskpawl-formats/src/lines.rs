@@ -40,7 +40,7 @@ pub(crate) fn joined(lines: &[Line<'_>], before: &str) -> String {
     out
 }
 
-/// Returns a text as one line with single spaces. Invisible characters stay, because the line is read back as data.
+/// Returns a text as one line with single spaces. All other characters stay, because the line is read back as data.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -133,6 +133,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
         }
         let above = open.last().map(|(_, position)| *position);
         let (text, own_fields) = take_ours(&one_line(rest));
+        // A task needs a name.
         let text = if text.is_empty() { "(empty)".to_owned() } else { text };
         let theirs = name_of(&text, &mut names);
         if open.len() < MAX_NESTING {

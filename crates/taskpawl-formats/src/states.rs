@@ -5,8 +5,8 @@ use taskpawl_model::{ActorKind, BlockedReason, Claim, Status, Task, Timestamp, f
 /// The reason of a blocked task whose file has no reason.
 pub(crate) const IMPORTED: &str = "imported";
 
-/// Returns the task's own status. Only a manual or interrupted block counts: any other follows from this plan, and is
-/// `todo` for other programs.
+/// Returns the task's own status. A block counts only if it is manual, interrupted or without a reason. Any other block follows from
+/// this plan, and is `todo` for other programs.
 pub(crate) fn own(task: &Task) -> Status {
     match (&task.status, &task.blocked_reason) {
         (Status::Blocked, Some(BlockedReason::Manual { .. } | BlockedReason::Interrupted { .. }) | None) => {

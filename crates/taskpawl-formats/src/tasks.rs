@@ -180,6 +180,7 @@ fn task(
     if matches!(status, Status::InProgress | Status::Failed) {
         states::set(&mut task, status, Some(FAILED_THERE));
     }
+    // Only for its errors: here the position in the file is still known.
     task.clone().into_parts().map_err(|error| {
         place.error(
             "",

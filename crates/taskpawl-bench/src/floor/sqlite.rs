@@ -1,7 +1,7 @@
 //! Minimum cost of persisting a run: writes the same rows per task into the same tables with bare rusqlite.
 //!
-//! Each task takes two updates of its body, node and call (started, ended), as many events as in a run, and one update
-//! of the node of each dependent, once per commit that affects it.
+//! Each task takes two updates of its body, node and call (started, ended), and as many events as in a run. The node of
+//! a dependent is updated once per commit that affects it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Instruction counts by callgrind. They are compared with those of the bare loop in the same build, and with those of
-//! a smaller graph, so that neither another compiler nor another profile affects the result.
+//! a smaller graph. So neither another compiler nor another profile affects the result.
 
 use crate::counters::{Scratch, instructions, is_there, say};
 

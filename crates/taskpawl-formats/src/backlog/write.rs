@@ -42,6 +42,7 @@ const ORDER: &[&str] = &[
 
 pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
     let before = document.files;
+    // A configuration that cannot be read does not prevent the export: the default words are used.
     let Ok(words) = Words::read(before).or_else(|_| Words::read(&Files::default())) else {
         return Written::default();
     };

@@ -193,6 +193,7 @@ fn closed_at(task: &Task, own: Status) -> Option<Timestamp> {
 fn write_estimate(task: &Task, out: &mut Map, left_out: &mut Vec<LeftOut>) {
     let Some(period) = option(task, "estimate").and_then(|text| text.parse::<Period>().ok()) else { return };
     let seconds = period.0.as_secs();
+    // Rounded up: a short estimate must not become 0, which the reader takes for no estimate.
     out.insert("estimated_minutes".to_owned(), json!(seconds.div_ceil(60)));
     if seconds % 60 != 0 || period.0.subsec_nanos() != 0 {
         left_out.push(LeftOut::new(format!("{}: estimate", task.id), "beads counts whole minutes"));

@@ -131,6 +131,7 @@ impl<'t> Records<'t> {
             let below = below.remove(&(spot.tag.as_str(), spot.top)).unwrap_or_default();
             let below: Vec<Value> =
                 below.into_iter().map(|other| Value::Object(self.record(other, left_out))).collect();
+            // A record without a list gets none as long as it has no subtasks.
             let had_none = self.raw(task).is_some_and(|raw| !raw.contains_key("subtasks"));
             if !(below.is_empty() && (had_none || out.get("subtasks").is_some_and(Value::is_null))) {
                 out.insert("subtasks".to_owned(), Value::Array(below));
