@@ -1,8 +1,8 @@
 //! A cgroup for the limits that all programs of a supervisor share.
 //!
 //! The new cgroup is a sibling of the supervisor's cgroup if the system allows that (`systemd-run --user --scope`). Otherwise it is a
-//! child. A child may need more work where the system has delegated the supervisor's cgroup and processes are still directly in it. The
-//! kernel passes the memory controller on to children only while the cgroup has no processes of its own. They are moved into a leaf first.
+//! child. A child takes more work if processes are still directly in the supervisor's cgroup: the kernel passes the memory controller on to
+//! children only while the cgroup has no processes of its own. If the cgroup is delegated, they are moved into a leaf first.
 
 use std::fs::{File, TryLockError};
 use std::io;

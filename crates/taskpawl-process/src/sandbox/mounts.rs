@@ -297,8 +297,8 @@ fn copy(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Returns a copy of a link itself, for a mount on the same link: the link keeps its target and cannot be replaced.
-// `AT_SYMLINK_NOFOLLOW` makes the kernel clone the link instead of its target.
 fn copy_link(path: &Path) -> io::Result<OwnedFd> {
+    // `AT_SYMLINK_NOFOLLOW` makes the kernel clone the link instead of its target.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
