@@ -391,7 +391,7 @@ fn several(tools: &[String]) -> String {
 }
 
 /// The maximum number of names of a cycle in a message. The rest is counted.
-const MAX_SHOWN: usize = 12;
+const MAX_SHOWN: usize = crate::bounded::MAX_ITEMS;
 
 fn arrows(cycle: &[String]) -> String {
     let Some((last, names)) = cycle.split_last().filter(|_| cycle.len() > MAX_SHOWN) else {

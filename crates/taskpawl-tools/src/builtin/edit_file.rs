@@ -14,7 +14,7 @@ use crate::tool::{Hints, ToolSpec};
 const MAX_BYTES: u64 = 8 << 20;
 
 /// Most lines that the error for an ambiguous text names.
-const MAX_NAMED: usize = 20;
+const MAX_NAMED: usize = 5;
 
 pub(super) fn tool() -> Blocking {
     let args = json!({
@@ -99,7 +99,8 @@ fn ambiguous(args: &Args, content: &str, count: usize) -> ToolError {
         from = at;
         lines.push(line.to_string());
     }
-    let more = if count > MAX_NAMED { ", …" } else { "" };
+    let more = count.saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     ToolError::failed(format!(
         "`old` occurs {count} times in `{}`, in lines {}{more}; give more of the text around it, or set `all`",
         args.path,

@@ -284,7 +284,7 @@ async fn an_ambiguous_text_is_reported_with_its_first_lines() {
     let project = Project::new();
     project.write("many", "a\n".repeat(30));
     let refusal = project.refusal("edit_file", json!({"path": "many", "old": "a", "new": "b"})).await;
-    let lines = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, …";
+    let lines = "1, 2, 3, 4, 5 and 25 more";
     assert!(refusal.contains(&format!("occurs 30 times in `many`, in lines {lines}; give")), "{refusal}");
 }
 

@@ -32,7 +32,7 @@ fn a_chain_of_five_thousand_dependencies() {
         (0..5_000).map(|i| format!("- {{id: t{i}, needs: [{}]}}\n", link(i))).collect::<Vec<_>>().concat()
     };
     assert_eq!(plan(&chain("outside")).tasks[0].needs, [1]);
-    assert!(errors(&chain("t0")).contains("… 4989 more … → t0`"), "{}", errors(&chain("t0")));
+    assert!(errors(&chain("t0")).contains("… 4996 more … → t0`"), "{}", errors(&chain("t0")));
 }
 
 #[test]
