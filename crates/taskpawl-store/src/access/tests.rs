@@ -246,3 +246,16 @@ fn a_frame_longer_than_the_limit_is_refused() {
     assert_eq!(error.to_string(), "a message of 11 bytes is more than is allowed");
     sender.join().unwrap();
 }
+
+#[test]
+fn a_request_with_a_duplicate_key_or_an_inexact_number_is_refused() {
+    let read = |text: &str| AccessRequest::read(text.as_bytes()).map(drop);
+    assert!(read(r#"{"add": {"join": {"tasks": [{"id": "a", "priority": 1}]}}}"#).is_ok());
+    for wrong in [
+        r#"{"add": {"join": {"tasks": [{"id": "a", "id": "b"}]}}}"#,
+        r#"{"add": {"join": {"tasks": [{"id": "a", "metadata": {"n": 123456789012345678901234567890}}]}}}"#,
+    ] {
+        let problem = read(wrong).unwrap_err();
+        assert!(problem.starts_with("a request cannot be understood: "), "{wrong}: {problem}");
+    }
+}
