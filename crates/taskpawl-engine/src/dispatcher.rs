@@ -187,6 +187,9 @@ impl Dispatcher {
         while let Some(ended) = self.calls.try_join_next() {
             inbox.push_back(self.take_joined(ended));
         }
+        while let Some(Ok((key, grant))) = self.inquiries.try_join_next() {
+            inbox.push_back(Input::Granted(key, grant));
+        }
         Ok(())
     }
 

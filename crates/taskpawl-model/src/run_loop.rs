@@ -251,6 +251,11 @@ impl RunLoop {
         self.state.stop()
     }
 
+    /// Returns the ready tasks that do not start because other runs, agents or people hold a resource, a path or a place of theirs.
+    pub fn held_up_by_others(&self) -> impl Iterator<Item = (Key, &Needs)> {
+        self.state.held_up_by_others()
+    }
+
     /// Returns how many calls run.
     pub fn running_calls(&self) -> usize {
         self.state.running_calls()

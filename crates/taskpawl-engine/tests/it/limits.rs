@@ -279,7 +279,7 @@ async fn writes_through_a_link_and_its_target_do_not_overlap() {
 #[tokio::test]
 async fn a_claim_by_hand_resolves_links_in_declared_writes() {
     let lab = with_link(
-        "tasks: [{id: a, writes: [link/x], call: {hold: {}}}, {id: m, writes: [out]}, {id: n, writes: [doc]}, {id: o, writes: [link]}, {id: p, priority: low, writes: [out], call: {hold: {}}}]",
+        "tasks: [{id: a, writes: [link/x], call: {hold: {}}}, {id: m, writes: [out]}, {id: n, writes: [doc]}, {id: o, writes: [link]}, {id: p, needs: [a], writes: [out], call: {hold: {}}}]",
     );
     let (by_hand, lease) = (lab.engine.manager().clone().with_actor("bob"), Duration::from_mins(1));
     let claims = async {

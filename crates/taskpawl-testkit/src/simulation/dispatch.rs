@@ -108,6 +108,11 @@ impl World {
         while self.lives(run) {
             while let Some(input) = self.runs[run].inbox.pop_front() {
                 self.note(|| format!("run {run} hears {}", short(&input)));
+                if let Input::Committed(answer) = &input
+                    && !self.runs[run].driven.run_view().is_plain(answer)
+                {
+                    self.coverage.add("answers behind others");
+                }
                 let outputs = self.drive(run, |run_loop, host| run_loop.handle(host, input));
                 self.carry_out(run, outputs);
             }

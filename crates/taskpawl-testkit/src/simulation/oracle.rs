@@ -267,6 +267,8 @@ impl World {
             self.fail(format!("run {run} is over while its tools live"));
         }
         let (id, run_view) = (self.runs[run].id.clone(), self.runs[run].driven.run_view().clone());
+        // An agent holds a place among the items of a list, say: the run does not wait for agents.
+        let unmet: Vec<Key> = self.runs[run].driven.held_up_by_others().map(|(key, _)| key).collect();
         let (held, ready) = self.look(|view| {
             let query = |ready| taskpawl_model::Query { ready, ..taskpawl_model::Query::default() };
             let mut held = Vec::new();
@@ -278,7 +280,7 @@ impl World {
             }
             let mut ready = view.find(&query(Some(vec![Work::Calls])))?;
             ready.retain(|key| run_view.scope().is_none_or(|scope| scope.contains(key)));
-            ready.retain(|key| !run_view.missing_tools().contains_key(key));
+            ready.retain(|key| !run_view.missing_tools().contains_key(key) && !unmet.contains(key));
             Ok((held, ready))
         });
         if !held.is_empty() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    Answer, BlockedReason, CallId, CallSpec, Command, Key, Map, NewCall, NewTask, Query, Refusal, Round,
-    Status, StatusKind, TaskId, TaskRecord, TaskSpec, TaskStatus, View, ViewResult, Work,
+    Answer, BlockedReason, CallId, CallSpec, Cause, Command, EventKind, Key, Map, NewCall, NewTask, Query,
+    Refusal, Round, Status, StatusKind, TaskId, TaskRecord, TaskSpec, TaskStatus, View, ViewResult, Work,
     recovery::open_questions,
 };
 
@@ -100,6 +100,7 @@ impl World {
         let is_late = is_expired(&before, self.time()) || is_stale;
         let attempt = if self.has_fault(Fault::AnyAttempt) { before.body.attempt } else { held.attempt };
         let (good, result) = self.manual(&held.task);
+        let revision = self.look(|view| view.revision());
         let outcome = self.end(&actor(held.agent), &held.task, good, Some(result.clone()), Some(attempt));
         let text = outcome.as_ref().err().map(ToString::to_string);
         self.note(|| format!("{} reports {}, attempt {}: {text:?}", held.agent, held.task, held.attempt));
@@ -112,9 +113,19 @@ impl World {
             self.fail(format!("a report about attempt {} of `{}` was accepted", held.attempt, held.task));
         }
         let kept = self.record(&held.task).and_then(|record| record.body.result.clone());
-        if kept.as_ref() != Some(&result) {
+        if kept.as_ref() != Some(&result) && !self.has_started_over(&held.task, revision) {
             self.fail(format!("the result of `{}` was lost: {kept:?}", held.task));
         }
+    }
+
+    /// Returns whether the end of a task let it start over in the same commit: a command by hand may have changed the list that it is
+    /// an item of, which opens anew once its items have ended.
+    fn has_started_over(&mut self, task: &TaskId, since: u64) -> bool {
+        let events = self.look(|view| view.events(since, None, 0));
+        self.rules.hands
+            && events.iter().filter(|event| event.task.as_ref() == Some(task)).any(|event| {
+                matches!(event.kind, EventKind::Status { from: Status::Done, cause: Cause::Reopen, .. })
+            })
     }
 
     fn end(
