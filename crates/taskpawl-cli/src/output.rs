@@ -65,11 +65,11 @@ pub(crate) struct PageInfo {
     /// True if items follow this page.
     pub(crate) truncated: bool,
     /// Tasks that would be ready, but need a tool or an actor that no run here has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) for_nobody: Vec<UnrunnableTask>,
+    #[serde(rename = "forNobody", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unrunnable: Vec<UnrunnableTask>,
     /// The number of unrunnable tasks up to the end of this page, including those that are not listed.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) total_for_nobody: usize,
+    #[serde(rename = "totalForNobody", skip_serializing_if = "is_zero")]
+    pub(crate) total_unrunnable: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]

@@ -24,7 +24,7 @@ pub(crate) struct Reporter {
     pub(crate) notifier: Notifier,
     /// Calls in flight by task, as the observer knows them.
     in_flight: BTreeMap<Key, InFlight>,
-    /// How many tasks ended with the result of an earlier run.
+    /// Number of tasks that ended with the result of an earlier run.
     pub(crate) cached: u64,
     pub(crate) changed_beyond: BTreeMap<TaskId, ChangedBeyond>,
 }

@@ -11,7 +11,7 @@ use crate::executor::Executor;
 #[derive(Debug)]
 pub(crate) struct ToolLookup {
     finder: Option<Arc<dyn ToolFinder>>,
-    /// How many searches were started.
+    /// Number of searches that were started.
     count: usize,
     /// Dropped with the run, whose programs end then.
     searches: JoinSet<Result<Vec<Arc<dyn Tool>>, ToolError>>,

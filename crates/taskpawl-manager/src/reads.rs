@@ -29,7 +29,7 @@ pub struct ReadyPage {
     pub page: Page,
     /// Ready tasks before or between them that the next run cannot take, and all ready tasks whose tool does
     /// not exist.
-    pub for_nobody: Vec<UnrunnableTask>,
+    pub unrunnable: Vec<UnrunnableTask>,
 }
 
 /// A filter for runs.
@@ -99,16 +99,16 @@ impl Manager {
         let ready = Some(vec![Work::Calls, Work::Manual]);
         let query = Query { ready, limit, offset, ..Query::default() };
         let most = if limit == 0 { 0 } else { limit.saturating_add(offset).saturating_add(1) };
-        let (now, mut for_nobody) = (self.source().now(), Vec::new());
+        let (now, mut unrunnable) = (self.source().now(), Vec::new());
         let page = self.page(&query, |view| {
             let ready = ready_part(view, &[Work::Calls, Work::Manual], most, means)?;
-            for_nobody = ready.for_nobody;
+            unrunnable = ready.unrunnable;
             let mut sort_keys: Vec<SortKey> = ready.takable.iter().map(sort_key).collect();
             sort_keys.extend(claimable(view, now)?);
             sort_keys.sort_unstable();
             Ok(sort_keys.into_iter().map(|(_, _, key)| key).skip(offset).collect())
         })?;
-        Ok(ReadyPage { page, for_nobody })
+        Ok(ReadyPage { page, unrunnable })
     }
 
     /// Returns the ids of the tasks that match the selectors and statuses, by age. Without a selector all

@@ -80,11 +80,11 @@ pub enum Input {
 /// A call that ended, with what it used.
 #[derive(Debug)]
 pub struct EndedCall {
-    /// How it ended, for the store.
+    /// The report for the store.
     pub report: Report,
     /// The plan of its task.
     pub plan: Option<SharedText>,
-    /// How long it ran, by the clock of the records.
+    /// The run time, by the clock of the records.
     pub duration: Duration,
 }
 
@@ -146,7 +146,7 @@ pub struct Deadline {
 pub struct LoopOptions {
     /// The tasks that the run is restricted to; empty for all.
     pub only: Vec<Selector>,
-    /// How many calls run at once.
+    /// The maximum number of calls that run at once.
     pub jobs: usize,
     /// The names of the registered tools.
     pub tools: BTreeSet<String>,
@@ -154,11 +154,11 @@ pub struct LoopOptions {
     pub rules: RunRules,
     /// Limits of the run as a whole.
     pub limits: RunLimits,
-    /// How many calls of a tool run at once.
+    /// The maximum number of calls of each tool that run at once; other tools have no limit.
     pub tool_limits: BTreeMap<String, usize>,
-    /// Whether the run waits for agents and people, too.
+    /// True if the run waits for agents and people, too.
     pub waits_for_agents: bool,
-    /// Whether an approver answers [`Output::Ask`].
+    /// True if an approver answers [`Output::Ask`].
     pub has_approver: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct RunLoop {
 /// The result of a run, as its loop knows it.
 #[derive(Debug)]
 pub struct RunReport {
-    /// How many tasks ended, by status.
+    /// Number of tasks that ended, by status.
     pub ended: BTreeMap<Status, u64>,
     /// The tasks that the run was restricted to; `None` for all.
     pub scope: Option<BTreeSet<Key>>,
@@ -194,9 +194,9 @@ pub struct RunReport {
     pub unmet: Vec<(Key, Needs)>,
     /// The limits that were reached.
     pub ended_early: Vec<EndedEarly>,
-    /// What the calls used.
+    /// Usage of the calls.
     pub spent: RunUsage,
-    /// Whether the run was asked to stop.
+    /// The stop that was requested.
     pub stop: Stop,
 }
 

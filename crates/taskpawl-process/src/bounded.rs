@@ -47,7 +47,7 @@ where
 }
 
 /// Ends at the deadline; never without one.
-pub(crate) async fn passed(deadline: Option<Instant>) {
+pub async fn passed(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

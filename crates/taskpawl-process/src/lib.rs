@@ -49,7 +49,7 @@ mod spawn_spec;
 mod supervisor;
 mod watch;
 
-pub use bounded::{Unfinished, blocking_within};
+pub use bounded::{Unfinished, blocking_within, passed};
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;

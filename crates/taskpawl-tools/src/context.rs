@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_process::{Environment, Handover, Programs, Sandbox};
+use taskpawl_process::{Environment, Handover, Programs, Sandbox, passed};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -252,13 +252,6 @@ pub(crate) async fn interrupted(cancel: &CancellationToken, deadline: Option<Ins
         biased;
         () = cancel.cancelled() => ToolError::Cancelled { result: None },
         () = passed(deadline) => ToolError::Timeout { result: None },
-    }
-}
-
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

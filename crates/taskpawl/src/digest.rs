@@ -45,7 +45,8 @@ pub struct Digest {
     /// Ready tasks for runs, in the order in which they are taken.
     pub ready_to_run: Listed<Ready>,
     /// Ready tasks that no run here can take, each with the missing tool or resource.
-    pub for_nobody: Listed<UnrunnableTask>,
+    #[serde(rename = "forNobody")]
+    pub unrunnable: Listed<UnrunnableTask>,
     /// Tasks that are blocked for a reason of their own: an approval, a decision, a block by hand, or a missing tool.
     pub on_hold: Listed<OnHold>,
     /// Failed tasks, grouped by tool and class of error. Only the first 50 are grouped.
@@ -211,7 +212,7 @@ pub enum Action {
 impl Digest {
     /// Reads the status of the plan for the actor of `manager`, with at most `most` entries in each list.
     ///
-    /// `means` are the tools and resources of the next run: a ready task that needs others is listed in `for_nobody`.
+    /// `means` are the tools and resources of the next run: a ready task that needs others is listed in `unrunnable`.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -285,7 +286,7 @@ impl Gatherer<'_> {
         let counts: BTreeMap<Status, u64> =
             self.view.counts()?.into_iter().filter(|(_, count)| *count > 0).collect();
         let (mine, held) = self.held()?;
-        let (ready_to_run, for_nobody) = self.ready_to_run()?;
+        let (ready_to_run, unrunnable) = self.ready_to_run()?;
         Ok(Digest {
             actor: self.manager.actor().to_owned(),
             revision: self.view.revision()?,
@@ -298,7 +299,7 @@ impl Gatherer<'_> {
             running: self.running()?,
             ready: self.ready()?,
             ready_to_run,
-            for_nobody,
+            unrunnable,
             on_hold: self.on_hold()?,
             failed: self.failed()?,
             next_actions: Vec::new(),
@@ -374,10 +375,10 @@ impl Gatherer<'_> {
 
     /// Returns ready tasks for runs, and those that no run here can take.
     fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<UnrunnableTask>)> {
-        let ReadyPart { takable, for_nobody } =
+        let ReadyPart { takable, unrunnable } =
             ready_part(self.view, &[Work::Calls], self.most + 1, self.means)?;
         let keys = takable.iter().map(|node| node.key).collect();
-        Ok((self.describe(keys)?, Listed::of(for_nobody, self.most)))
+        Ok((self.describe(keys)?, Listed::of(unrunnable, self.most)))
     }
 
     fn describe(&self, keys: Vec<Key>) -> ViewResult<Listed<Ready>> {
@@ -481,7 +482,7 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
     if !has_run && !digest.ready_to_run.is_empty() {
         actions.push(NextAction::run("tool calls are ready".to_owned()));
     }
-    let unrunnable = digest.for_nobody.items.iter().take(MAX_OF_KIND);
+    let unrunnable = digest.unrunnable.items.iter().take(MAX_OF_KIND);
     actions.extend(
         unrunnable
             .map(|task| NextAction::task(Action::Look, Advice::explain(&task.task), &task.task, UNRUNNABLE)),

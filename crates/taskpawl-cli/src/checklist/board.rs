@@ -44,7 +44,7 @@ struct Entry {
     /// True if the task is blocked only by other tasks.
     is_behind: bool,
     /// True if the task is ready, but no run here can execute it.
-    is_for_nobody: bool,
+    is_unrunnable: bool,
     assignee: Option<String>,
     claim: Option<Claim>,
     detail: Option<String>,
@@ -215,7 +215,7 @@ impl Entry {
         let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
         let state = task.body.state.clone();
         let lacking = unrunnable_task(view, &node, means)?.map(|task| task.because);
-        let is_for_nobody = lacking.is_some();
+        let is_unrunnable = lacking.is_some();
         let detail = match &state {
             TaskStatus::InProgress { .. } => now_doing(&view.calls(key)?),
             TaskStatus::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
@@ -237,7 +237,7 @@ impl Entry {
             parent,
             status,
             is_behind,
-            is_for_nobody,
+            is_unrunnable,
             assignee,
             claim,
             detail,
@@ -250,7 +250,7 @@ impl Entry {
             let end = if is_dead { Some("its run was killed") } else { None };
             end.or_else(|| claim.is_expired(now).then_some("the claim is over"))
         });
-        let status = if ended.is_some() || self.is_for_nobody {
+        let status = if ended.is_some() || self.is_unrunnable {
             Mark::Waiting
         } else if self.is_behind {
             Mark::Blocked

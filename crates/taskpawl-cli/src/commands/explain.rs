@@ -139,18 +139,18 @@ fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn unrunnable_tasks(out: &Output, text: &mut Shown, list: &ReadyList) {
-    if list.for_nobody.is_empty() {
+    if list.unrunnable.is_empty() {
         return;
     }
     text.push(shown![out.paint.style(style::BOLD, "ready, and no run here can take it"), "\n"]);
     let mut table = Table::new(2);
-    for task in &list.for_nobody {
+    for task in &list.unrunnable {
         let (id, because) = (Cell::styled(&task.task, style::BOLD), Cell::new(&task.because));
         table.row(vec![id, because, Cell::new(&task.name)]);
     }
     text.push(table.render(out.paint, out.width));
-    if list.total_for_nobody > list.for_nobody.len() {
-        let more = list.total_for_nobody - list.for_nobody.len();
+    if list.total_unrunnable > list.unrunnable.len() {
+        let more = list.total_unrunnable - list.unrunnable.len();
         let _ = writeln!(text, "… {more} more: `--limit 0` shows all");
     }
 }

@@ -329,7 +329,7 @@ struct Listed<'a> {
     /// Sandbox options that this layer forbids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forbidden: Vec<&'static str>,
-    /// Whether decisions require a PIN.
+    /// True if decisions require a PIN.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     requires_pin: bool,
     rules: Vec<ListedRule<'a>>,

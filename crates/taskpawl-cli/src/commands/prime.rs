@@ -83,7 +83,7 @@ struct Section {
     heading: &'static str,
     lines: Vec<String>,
     rest: String,
-    /// Whether more entries exist than were read.
+    /// True if more entries exist than were read.
     truncated: bool,
     /// Number of tasks, if it differs from the number of entries and is known.
     total: Option<u64>,
@@ -204,7 +204,7 @@ fn sections(digest: &Digest, line: &CommandLine) -> [Section; 8] {
             .of_tasks(digest.count(Status::Failed)),
         Section::new("Ready for you:", &digest.ready, ready_list(), ready),
         Section::new("Ready for a run:", &digest.ready_to_run, ready_list(), ready),
-        Section::new("Ready, but for no run here:", &digest.for_nobody, why_ready(), nobody),
+        Section::new("Ready, but for no run here:", &digest.unrunnable, why_ready(), unrunnable_line),
         Section::new("Runs now:", &digest.running, in_progress(), running_now),
         Section::new("Held by others:", &digest.held, in_progress(), theirs),
     ]
@@ -268,7 +268,7 @@ fn ready(ready: &Ready) -> String {
     format!("{}{assignee}", named(ready.task.as_str(), &ready.name))
 }
 
-fn nobody(task: &UnrunnableTask) -> String {
+fn unrunnable_line(task: &UnrunnableTask) -> String {
     format!("{}: {}", named(task.task.as_str(), &task.name), short(&task.because))
 }
 

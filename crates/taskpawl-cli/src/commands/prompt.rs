@@ -37,7 +37,7 @@ struct Keyboard {
     /// cannot be cancelled.
     lines: Option<mpsc::UnboundedReceiver<String>>,
     is_at_end: bool,
-    /// Whether the PIN was already typed in this run.
+    /// True if the PIN was already typed in this run.
     has_pin: bool,
 }
 

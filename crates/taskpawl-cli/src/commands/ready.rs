@@ -30,22 +30,22 @@ const MAX_NAMED: usize = 5;
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let (limit, offset) = (args.page.limit(app)?, args.page.offset);
     let manager = app.reader()?.manager();
-    let ReadyPage { page, mut for_nobody } = manager.ready(limit, offset, &running::means(app)?)?;
+    let ReadyPage { page, mut unrunnable } = manager.ready(limit, offset, &running::means(app)?)?;
     if app.is_json() {
-        let total_for_nobody = for_nobody.len();
-        for_nobody.truncate(if limit == 0 { total_for_nobody } else { limit });
-        let info = PageInfo { for_nobody, total_for_nobody, ..PageInfo::of(&page, limit, offset) };
+        let total_unrunnable = unrunnable.len();
+        unrunnable.truncate(if limit == 0 { total_unrunnable } else { limit });
+        let info = PageInfo { unrunnable, total_unrunnable, ..PageInfo::of(&page, limit, offset) };
         return app.out().page(&page.tasks, &info);
     }
     print::page(app, &page, limit, offset, "ready")?;
-    remark_on_unrunnable(app, &for_nobody)?;
+    remark_on_unrunnable(app, &unrunnable)?;
     remark_on_questions(app, manager)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reports ready tasks that no run can take here, with the command that explains the remedy.
-fn remark_on_unrunnable(app: &App, nobody: &[UnrunnableTask]) -> Result<(), CliError> {
-    for task in nobody.iter().take(MAX_NAMED) {
+fn remark_on_unrunnable(app: &App, unrunnable: &[UnrunnableTask]) -> Result<(), CliError> {
+    for task in unrunnable.iter().take(MAX_NAMED) {
         let mut commands = vec![Advice::explain(&task.task).into()];
         app.write_advice(&mut commands)?;
         let helps =
@@ -53,8 +53,8 @@ fn remark_on_unrunnable(app: &App, nobody: &[UnrunnableTask]) -> Result<(), CliE
         app.out()
             .remark(&format!("{} is ready, and no run here can take it: {}{helps}", task.task, task.because));
     }
-    if nobody.len() > MAX_NAMED {
-        let rest = nobody.len() - MAX_NAMED;
+    if unrunnable.len() > MAX_NAMED {
+        let rest = unrunnable.len() - MAX_NAMED;
         let more = Hint::new(format!("{rest} more that no run here can take: "));
         app.out().advise(&more.advice(Advice::ExplainReady {}));
     }

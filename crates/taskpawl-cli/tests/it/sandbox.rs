@@ -46,7 +46,7 @@ fn error(call: &Value) -> &str {
     call["error"].as_str().unwrap_or_else(|| panic!("it did not fail: {call}"))
 }
 
-/// Whether hidden and protected files can be covered on this machine. If not, every result reports the gap.
+/// Returns true if hidden and protected files can be covered on this machine. If not, every result reports the gap.
 fn has_mounts(call: &Value) -> bool {
     let gaps = call["result"]["sandbox"]["gaps"].to_string();
     let lacks = ["not hidden", "not read-only", "no mount namespace"].iter().any(|gap| gaps.contains(gap));

@@ -310,7 +310,7 @@ fn write_comments(
 struct Comments {
     document: BTreeMap<String, Vec<Value>>,
     next: i64,
-    /// Whether existing ids are strings; new ones follow that.
+    /// True if existing ids are strings; new ones follow that.
     is_text: bool,
 }
 

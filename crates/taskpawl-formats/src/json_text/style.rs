@@ -64,7 +64,7 @@ pub struct Style {
     pub indent: String,
     /// The end of a line.
     pub end: &'static str,
-    /// Whether a space follows colons and commas.
+    /// True if a space follows colons and commas.
     pub is_spaced: bool,
     /// The layout of inserted parts.
     pub layout: Layout,

@@ -167,7 +167,7 @@ struct Lead {
     mark: String,
     /// The number of the first item; 0 for bullets.
     number: u64,
-    /// Whether the item follows a line of text. An empty line must separate them.
+    /// True if the item follows a line of text. An empty line must separate them.
     follows_text: bool,
 }
 

@@ -378,22 +378,22 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
 
     let list = fixture.manager.explain_ready(&[], 0, &with_shell).unwrap();
     let lines: Vec<String> =
-        list.for_nobody.iter().map(|task| format!("{}: {}", task.task, task.because)).collect();
+        list.unrunnable.iter().map(|task| format!("{}: {}", task.task, task.because)).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     a: no run takes it: it needs 3 of resource `lock`, and there is 2
     b: no run takes it: it needs 3 of resource `gpu`, and there is 2
     ");
-    assert_eq!((list.for_runs.len(), list.total_for_nobody), (1, 2));
+    assert_eq!((list.for_runs.len(), list.total_unrunnable), (1, 2));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready"]));
     let list = fixture.manager.explain_ready(&[], 1, &means).unwrap();
-    assert_eq!((list.for_runs.len(), list.for_nobody.len(), list.total_for_nobody), (0, 1, 3));
+    assert_eq!((list.for_runs.len(), list.unrunnable.len(), list.total_unrunnable), (0, 1, 3));
     assert_eq!(list.next_actions, ids(&["taskpawl explain a"]));
     // A listed task can really be taken, no matter how many others come before it.
     let ready = |limit, offset, means: &Means| {
         let ready = fixture.manager.ready(limit, offset, means).unwrap();
         let page: Vec<String> = ready.page.tasks.iter().map(|task| task.id.to_string()).collect();
-        let nobody: Vec<String> = ready.for_nobody.iter().map(|task| task.task.to_string()).collect();
-        (page, nobody, ready.page.truncated)
+        let unrunnable: Vec<String> = ready.unrunnable.iter().map(|task| task.task.to_string()).collect();
+        (page, unrunnable, ready.page.truncated)
     };
     assert_eq!(ready(1, 0, &with_shell), (ids(&["c"]), ids(&["a", "b"]), false));
     assert_eq!(ready(0, 0, &means), (Vec::new(), ids(&["a", "b", "c"]), false));
@@ -413,13 +413,13 @@ fn tasks_without_their_tool_are_listed_after_any_number_of_ready_tasks() {
     tasks.push(serde_json::json!({"id": "waits", "call": {"lost": {}}, "needs": "t0"}));
     fixture.apply(&serde_json::json!({ "tasks": tasks }).to_string());
     let means = Means { tools: Some(["shell".to_owned()].into()), ..Means::default() };
-    let nobody = |limit, means: &Means| {
+    let unrunnable = |limit, means: &Means| {
         let ready = fixture.manager.ready(limit, 0, means).unwrap();
         assert_eq!(ready.page.tasks.len(), if limit == 0 { 100 } else { limit });
-        ready.for_nobody.into_iter().map(|task| task.task.to_string()).collect::<Vec<_>>()
+        ready.unrunnable.into_iter().map(|task| task.task.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(nobody(5, &means), ids(&["x", "y", "z"]));
-    assert_eq!(nobody(0, &means), ids(&["x", "y", "z"]));
+    assert_eq!(unrunnable(5, &means), ids(&["x", "y", "z"]));
+    assert_eq!(unrunnable(0, &means), ids(&["x", "y", "z"]));
     let more = Means { tools: Some(["shell".to_owned(), "lost".to_owned()].into()), ..Means::default() };
-    assert_eq!(nobody(5, &more), ids(&["x"]));
+    assert_eq!(unrunnable(5, &more), ids(&["x"]));
 }

@@ -36,7 +36,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
         .with("readyForRuns", list(&digest.ready_to_run, ready))
-        .with("forNobody", list(&digest.for_nobody, untaken))
+        .with("forNobody", list(&digest.unrunnable, untaken))
         .with("readyByHand", list(&digest.ready, ready))
         .with("onHold", list(&digest.on_hold, on_hold))
         .with("failed", list(&digest.failed, failures))
@@ -50,7 +50,7 @@ pub(super) fn after(ready: &ReadyList, only: &[Selector]) -> Vec<Action> {
     let run = (ready.total_for_runs > 0).then(|| Action::call("run_ready", restricted(only, json!({}))));
     let claim = (ready.total_by_hand > 0)
         .then(|| Action::call("ready_list", restricted(only, json!({"claim": true}))));
-    run.into_iter().chain(claim).chain(to_look_at(&ready.for_nobody)).collect()
+    run.into_iter().chain(claim).chain(to_look_at(&ready.unrunnable)).collect()
 }
 
 /// Returns the arguments of a call, restricted to a scope.
@@ -92,7 +92,7 @@ fn more(digest: &Digest) -> Value {
     let lists = [
         ("claimedByYou", digest.mine.truncated),
         ("readyForRuns", digest.ready_to_run.truncated),
-        ("forNobody", digest.for_nobody.truncated),
+        ("forNobody", digest.unrunnable.truncated),
         ("readyByHand", digest.ready.truncated),
         ("onHold", digest.on_hold.truncated),
         ("failed", digest.failed.truncated),

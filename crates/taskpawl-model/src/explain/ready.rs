@@ -33,10 +33,11 @@ pub struct ReadyList {
     /// Number of tasks for agents and people, including those that are not listed.
     pub total_by_hand: usize,
     /// Unrunnable tasks: ready, but no run here can take them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub for_nobody: Vec<UnrunnableTask>,
+    #[serde(rename = "forNobody", skip_serializing_if = "Vec::is_empty")]
+    pub unrunnable: Vec<UnrunnableTask>,
     /// Number of unrunnable tasks, including those that are not listed.
-    pub total_for_nobody: usize,
+    #[serde(rename = "totalForNobody")]
+    pub total_unrunnable: usize,
     /// Commands to start with.
     pub next_actions: Vec<Advised>,
 }
@@ -108,16 +109,16 @@ pub fn explain_ready(
     let lacking_tasks = unrunnable_tasks(view, &keys, means)?;
     let lacking: BTreeSet<Key> = lacking_tasks.iter().map(|(key, _)| *key).collect();
     calls.retain(|node| !lacking.contains(&node.key));
-    let mut for_nobody: Vec<UnrunnableTask> = lacking_tasks.into_iter().map(|(_, task)| task).collect();
+    let mut unrunnable: Vec<UnrunnableTask> = lacking_tasks.into_iter().map(|(_, task)| task).collect();
     let (total_for_runs, total_by_hand) = (calls.len(), manual.len());
-    let total_for_nobody = for_nobody.len();
+    let total_unrunnable = unrunnable.len();
     let taker = RunnerLimits { jobs: means.jobs, scope: scope.clone().map(Arc::new) };
     let ways = if calls.is_empty() { Ways::default() } else { Ways::load(view, &taker)? };
     calls.sort_by_key(|node| (node.priority, node.due, std::cmp::Reverse(ways.rank(node.key)), node.key));
     let limit = if limit == 0 { usize::MAX } else { limit };
     calls.truncate(limit);
     manual.truncate(limit);
-    for_nobody.truncate(limit);
+    unrunnable.truncate(limit);
     let for_runs = tasks(view, &calls, Some(&ways))?;
     let by_hand = tasks(view, &manual, None)?;
     let mut next_actions = Vec::new();
@@ -129,7 +130,7 @@ pub fn explain_ready(
         let assignee = assignee.and_then(|record| record.spec.assignee.clone());
         next_actions.extend(Advice::to_end(&first.task, assignee.as_deref()).into_iter().take(1));
     }
-    if let (None, Some(first)) = (for_runs.first(), for_nobody.first()) {
+    if let (None, Some(first)) = (for_runs.first(), unrunnable.first()) {
         next_actions.push(Advice::explain(&first.task));
     }
     if let Some(asker) = asker {
@@ -140,8 +141,8 @@ pub fn explain_ready(
         by_hand,
         total_for_runs,
         total_by_hand,
-        for_nobody,
-        total_for_nobody,
+        unrunnable,
+        total_unrunnable,
         next_actions: next_actions.into_iter().map(Advised::from).collect(),
     })
 }
@@ -152,7 +153,7 @@ pub struct ReadyPart {
     /// Tasks that can be taken, in order.
     pub takable: Vec<Node>,
     /// Unrunnable tasks: those met before the takable ones, followed by all others that call a missing tool.
-    pub for_nobody: Vec<UnrunnableTask>,
+    pub unrunnable: Vec<UnrunnableTask>,
 }
 
 /// Most tasks listed for each missing tool beyond those that were read for the takable ones.
@@ -186,8 +187,8 @@ pub fn ready_part(view: &dyn View, works: &[Work], most: usize, means: &Means) -
         if !is_all && works.contains(&Work::Calls) {
             unrunnable.extend(unrunnable_tasks(view, &lacking_tools(view, &lacking, means)?, means)?);
         }
-        let for_nobody = unrunnable.into_iter().map(|(_, task)| task).collect();
-        return Ok(ReadyPart { takable, for_nobody });
+        let unrunnable = unrunnable.into_iter().map(|(_, task)| task).collect();
+        return Ok(ReadyPart { takable, unrunnable });
     }
 }
 

@@ -21,11 +21,11 @@ const MAX_LISTED: usize = 50;
 /// Limits of a run. Where one is `None`, that of each plan counts for the tasks of the plan.
 #[derive(Debug, Clone, Default)]
 pub struct RunLimits {
-    /// How long it takes.
+    /// The maximum run time.
     pub timeout: Option<Period>,
-    /// How many tasks fail before nothing more starts.
+    /// The number of failed tasks at which nothing more starts.
     pub max_failures: Option<u64>,
-    /// How much its calls use before nothing more starts.
+    /// The usage of its calls at which nothing more starts.
     pub budget: Option<Budget>,
 }
 

@@ -10,7 +10,7 @@ use crate::spec::Timestamp;
 use crate::status::BlockedReason;
 use crate::view::{View, ViewResult};
 
-/// How many questions an approver has at a time.
+/// The maximum number of questions that an approver has at a time.
 const MAX_ASKED: usize = 64;
 
 /// The open questions of a run's scope.

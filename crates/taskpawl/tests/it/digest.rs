@@ -90,8 +90,8 @@ fn a_task_with_a_missing_tool_is_no_work_for_runs() {
     plans.apply_text(&json!({ "tasks": unknown }).to_string(), "unknown").unwrap();
     let digest = plans.digest(5).unwrap();
     assert!(digest.ready_to_run.is_empty(), "{digest:?}");
-    assert_eq!(digest.for_nobody.items[0].missing_tool.as_deref(), Some("nonsense"));
-    assert_eq!((digest.for_nobody.items.len(), digest.for_nobody.truncated), (5, true));
+    assert_eq!(digest.unrunnable.items[0].missing_tool.as_deref(), Some("nonsense"));
+    assert_eq!((digest.unrunnable.items.len(), digest.unrunnable.truncated), (5, true));
     let explain = |n: usize| format!("taskpawl explain u{n}");
     assert_eq!(actions(&digest), [explain(0), explain(1), explain(2)]);
     // A later task that can run is found behind it.
@@ -153,8 +153,8 @@ fn reads_of_a_digest_do_not_grow_with_the_plan() {
         read_by(path, |plans| {
             let digest = plans.digest(10).unwrap();
             assert_eq!((digest.next_actions.len(), digest.ready_to_run.items.len()), (5, 10));
-            let nobody: Vec<_> = digest.for_nobody.items.iter().map(|task| task.task.as_str()).collect();
-            assert_eq!((nobody, digest.for_nobody.truncated), (vec!["lost"], false));
+            let unrunnable: Vec<_> = digest.unrunnable.items.iter().map(|task| task.task.as_str()).collect();
+            assert_eq!((unrunnable, digest.unrunnable.truncated), (vec!["lost"], false));
         })
     };
     let directory = tempfile::tempdir().unwrap();

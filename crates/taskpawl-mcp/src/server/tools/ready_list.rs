@@ -81,18 +81,18 @@ pub(in crate::server) fn ready(
     let limit = limit.unwrap_or(LIMIT);
     let mut ready = manager.explain_ready(only, limit, means)?;
     let names = ready.for_runs.iter_mut().chain(&mut ready.by_hand).map(|task| &mut task.name);
-    for name in names.chain(ready.for_nobody.iter_mut().map(|task| &mut task.name)) {
+    for name in names.chain(ready.unrunnable.iter_mut().map(|task| &mut task.name)) {
         *name = brief::cut(name, brief::LISTED_CHARS);
     }
     let totals = [
         ("forRuns", ready.total_for_runs),
         ("byHand", ready.total_by_hand),
-        ("forNobody", ready.total_for_nobody),
+        ("forNobody", ready.total_unrunnable),
     ];
     let mut answer = Answer::new(json!({
         "forRuns": ready.for_runs, "byHand": ready.by_hand, "totalForRuns": ready.total_for_runs, "totalByHand": ready.total_by_hand,
     }))
-    .with("forNobody", json!(ready.for_nobody))
+    .with("forNobody", json!(ready.unrunnable))
     .next(after(&ready, only));
     for (list, total) in totals {
         answer = answer.out_of(list, total);

@@ -286,9 +286,9 @@ pub(in crate::server) fn describe(
                 actions.push(Action::call("run_ready", scope));
             }
             actions.extend(after_interruption(&interrupted));
-            actions.extend(to_look_at(&ready.for_nobody));
+            actions.extend(to_look_at(&ready.unrunnable));
             answer =
-                answer.with("interrupted", json!(interrupted)).with("forNobody", json!(ready.for_nobody));
+                answer.with("interrupted", json!(interrupted)).with("forNobody", json!(ready.unrunnable));
         }
     }
     actions.extend(failed.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.id}))));
