@@ -112,7 +112,7 @@ fn diagnostics(left: &Recovered) -> Vec<Diagnostic> {
             "orphan",
             task(id),
             message,
-            "block it until somebody says how the call ended",
+            "block it until the outcome of the call is reported",
         ));
     }
     for id in &left.expired {

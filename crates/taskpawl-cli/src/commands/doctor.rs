@@ -12,22 +12,22 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Style, clean_block, style};
 
-/// Look for what is wrong with the store, and mend it
+/// Check the store for faults, and repair them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of \
-runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of \
-programs can be enforced here; outside a project that alone. Names allow rules that lately did not cover the standard \
-input, the directory or the variables of a call, with the keys that they lack. What is mended is mended without loss: a copy of the \
-store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
+Checks the integrity of the store, gates and counts against the tasks, expired leases, tasks and records of dead runs, \
+leftover files, file modes and the file system, and tries which parts of the sandbox this machine can enforce. Outside a \
+project it checks the sandbox alone. Also names allow rules that recently did not cover the standard input, the directory \
+or the variables of a call, with the keys that they lack. Before a repair changes or removes rows, a copy of the store is \
+kept beside it, named `.mended-N.bak`.
 
-Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that
+Exit codes: 0 no fault, or all repaired · 1 faults that `--fix` can repair · 8 faults that it cannot repair
 
 Examples:
   taskpawl doctor
   taskpawl doctor --fix")]
 pub(crate) struct Args {
-    /// Mend what can be mended without loss
+    /// Repair every fault that can be repaired without loss
     #[arg(long)]
     fix: bool,
 }
@@ -191,7 +191,7 @@ fn of_strict(tried: Result<(String, Enforcement), SpawnError>) -> Diagnostic {
 
 fn word(diagnostic: &Diagnostic) -> (&'static str, Style) {
     match diagnostic.severity {
-        _ if diagnostic.is_repaired => ("mended ", style::DIM),
+        _ if diagnostic.is_repaired => ("fixed  ", style::DIM),
         Severity::Note => ("note   ", style::DIM),
         Severity::Repairable => ("found  ", style::WARNING),
         Severity::Damage | _ => ("damaged", style::ERROR),

@@ -169,7 +169,7 @@ impl Sources {
         tokio::select! {
             // The channel closes only if that thread has panicked. The view would freeze without an error.
             sheet = self.plan.recv() => {
-                WatchEvent::Plan(sheet.expect("BUG: whoever follows the store has ended without a word"))
+                WatchEvent::Plan(sheet.expect("BUG: the thread that follows the store ended without a message"))
             }
             Some(event) = self.terminal.recv() => WatchEvent::Terminal(event),
             _ = self.turns.tick(), if is_moving => WatchEvent::Turn,
