@@ -196,9 +196,9 @@ fn exit_of(position: u32) -> NodeIndex<u32> {
     NodeIndex::new(2 * position as usize + 1)
 }
 
-/// Computes the counts, entries and gates of all nodes from their phases and edges.
+/// Computes the counts, entries and gates of all nodes from their status kinds and edges.
 ///
-/// Key, parent, phase, work, trigger, `undecided`, priority and due date are inputs; everything else is overwritten.
+/// Key, parent, status kind, work, trigger, `undecided`, priority and due date are inputs; everything else is overwritten.
 /// Every parent and both ends of every edge must be among the nodes.
 pub fn rebuild_nodes<'a>(
     nodes: &mut BTreeMap<Key, Node>,

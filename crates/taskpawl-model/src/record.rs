@@ -308,7 +308,7 @@ word_enum! {
 }
 
 impl StatusKind {
-    /// Returns the phase of a state.
+    /// Returns the kind of a status.
     pub fn of(state: &TaskStatus) -> Self {
         match state {
             TaskStatus::Todo => Self::Todo,

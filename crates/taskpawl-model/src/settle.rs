@@ -135,7 +135,7 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
 
 /// Returns whether a gate closed that was open before.
 ///
-/// A task with phase `BlockedOther` counts as open, because its node does not record whether it was open when it was
+/// A task with status kind `BlockedOther` counts as open, because its node does not record whether it was open when it was
 /// blocked.
 pub(crate) fn has_closed(node: &Node) -> bool {
     (node.opens == Entry::Open || node.status_kind == StatusKind::BlockedOther)

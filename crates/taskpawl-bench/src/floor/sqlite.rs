@@ -14,6 +14,10 @@ use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 use crate::shape::Shape;
 
+/// Codes of statuses in the column `nodes.phase`, as the store writes them.
+const IN_PROGRESS: i64 = 1;
+const DONE: i64 = 5;
+
 /// Column values that a run left for one task.
 struct Texts {
     body: String,
@@ -116,12 +120,12 @@ impl Texts {
     }
 
     fn write_task(&self, connection: &Connection, key: i64) -> Result<(), Failure> {
-        for phase in [1, 3] {
+        for status in [IN_PROGRESS, DONE] {
             let sql =
                 "UPDATE bodies SET version = version + 1, updated = updated + 1, body = ?2 WHERE key = ?1";
             connection.prepare_cached(sql)?.execute(params![key, self.body])?;
             let sql = "UPDATE nodes SET phase = ?2 WHERE key = ?1";
-            connection.prepare_cached(sql)?.execute([key, phase])?;
+            connection.prepare_cached(sql)?.execute([key, status])?;
             let sql = "UPDATE calls SET body = ?2 WHERE slot = ?1 << 24";
             connection.prepare_cached(sql)?.execute(params![key, self.call])?;
         }

@@ -66,10 +66,11 @@ impl Runs {
     }
 
     fn leave(&self, id: &RunId, ended: Result<taskpawl::RunSummary, RunError>) -> Result<(), RunError> {
-        locked(&self.live).remove(id);
+        // The error is stored first: a reader that no longer finds the run alive has to find why it ended.
         if let Err(error) = &ended {
             locked(&self.broken).insert(id.clone(), error_chain(error));
         }
+        locked(&self.live).remove(id);
         self.news.send_modify(|count| *count += 1);
         ended.map(drop)
     }

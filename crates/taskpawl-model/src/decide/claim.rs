@@ -333,7 +333,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns the phase of a task, after releasing an expired claim of another actor and applying an overdue
+    /// Returns the status kind of a task, after releasing an expired claim of another actor and applying an overdue
     /// question's default.
     pub(super) fn free(&mut self, key: Key) -> Decided<StatusKind> {
         let status_kind = self.node(key)?.status_kind;

@@ -430,7 +430,7 @@ fn bare(task: TaskId, what: &str) -> ConflictingChange {
     ConflictingChange { task, revision: None, actor: None, what: what.to_owned() }
 }
 
-/// Returns the tasks that a change between two phases may open or close: dependents, the parent and subtasks.
+/// Returns the tasks that a change between two status kinds may open or close: dependents, the parent and subtasks.
 fn affected(draft: &Draft<'_>, node: &Node, before: StatusKind) -> Decided<Vec<Key>> {
     let mut keys = Vec::new();
     if node.status_kind == before {

@@ -15,7 +15,7 @@ pub(super) struct ForecastTasks<'a> {
     pub(super) nodes: BTreeMap<Key, Node>,
     dependents: HashMap<Key, Vec<Key>>,
     subtasks: HashMap<Key, Vec<Key>>,
-    /// Simulated phases that differ from the store.
+    /// Simulated status kinds that differ from the store.
     pub(super) moved: BTreeMap<Key, StatusKind>,
     queue: VecDeque<Key>,
     /// Tasks that may have become ready.
@@ -103,7 +103,7 @@ impl<'a> ForecastTasks<'a> {
         *node
     }
 
-    /// Changes the phase of a task, and the counts of its dependents and its parent.
+    /// Changes the status kind of a task, and the counts of its dependents and its parent.
     pub(super) fn set_status_kind(&mut self, key: Key, status_kind: StatusKind) {
         let before = self.nodes[&key];
         self.moved.insert(key, status_kind);

@@ -46,7 +46,7 @@ enum Part {
     Gate,
     /// Phase and gate, which the start or the end of the task itself changes.
     StatusKind,
-    /// Dependency counts, gate and phase, if the task starts in the commit that finishes its last dependency.
+    /// Dependency counts, gate and status kind, if the task starts in the commit that finishes its last dependency.
     Turn,
     /// All columns without an index.
     Counts,
