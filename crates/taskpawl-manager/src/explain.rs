@@ -1,8 +1,8 @@
 //! Reads that explain the current status and predict runs.
 
 use taskpawl_model::{
-    CriticalPath, Explanation, Facts, Forecast, ForecastOptions, Means, Overlay, Plan, ReadyList, Refusal,
-    Selector, critical_path, decide, explain, explain_ready, forecast, resolve,
+    CriticalPath, Explanation, Facts, Forecast, ForecastOptions, Means, Plan, ReadyList, Refusal, Selector,
+    critical_path, explain, explain_ready, forecast, preview, resolve,
 };
 
 use crate::error::Error;
@@ -44,8 +44,10 @@ impl Manager {
     ) -> Result<Forecast, Error> {
         let request = self.request(self.apply_command(plan, name, apply));
         self.read(|view| {
-            let decision = decide(view, &request.command, &request.context)?;
-            forecast(&Overlay::new(view, &decision.changes), &self.judged(options))
+            let forecast = preview(view, &request.command, &request.context, |after| {
+                forecast(after, &self.judged(options))
+            })?;
+            Ok(forecast?)
         })
     }
 

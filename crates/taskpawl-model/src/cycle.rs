@@ -3,6 +3,7 @@
 //! Each task has an entry and an exit. The exit comes after the entry and after the exits of the subtasks. The entry
 //! comes after the exits of the dependencies and the entry of the parent.
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::Key;

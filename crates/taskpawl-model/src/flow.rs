@@ -3,17 +3,15 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use crate::command::DecideError;
-use crate::draft::{Decided, Draft};
 use crate::expr::{
     self, Budget, CutParts, Data, Evaluated, Provenance, Provenances, References, TaskData, TaskUse,
 };
 use crate::failure::Problem;
-use crate::record::{CallRecord, PlanRecord, TaskRecord};
+use crate::record::{CallRecord, TaskRecord};
 use crate::spec::{ForEach, Map, Origin};
 use crate::status::{CallStatus, Status, TaskStatus};
 use crate::trust::{UntrustedValue, add_values, trusted_inputs};
-use crate::view::{View, ViewError, ViewResult};
+use crate::view::{ReadGraph, ReadTasks, View, ViewResult};
 use crate::{CallId, Key, TaskId};
 
 /// The maximum number of items of a `forEach`.
@@ -22,83 +20,13 @@ pub const MAX_ITEMS: usize = 100_000;
 /// The reason on skipped items whose elements are no longer in the list. [`is_surplus`] recognizes them by it.
 pub(crate) const SURPLUS: &str = "its element is no longer in the list";
 
-/// The reads that these rules need, on a plain view or on a draft.
-pub(crate) trait Facts {
-    type Error;
-    fn find(&self, id: &str) -> Result<Option<Key>, Self::Error>;
-    fn record(&self, key: Key) -> Result<Option<TaskRecord>, Self::Error>;
-    fn calls_of(&self, key: Key) -> Result<Vec<CallRecord>, Self::Error>;
-    fn below(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
-    fn plan_of(&self, name: &str) -> Result<Option<PlanRecord>, Self::Error>;
-    fn parent(&self, key: Key) -> Result<Option<Key>, Self::Error>;
-}
-
-impl Facts for &dyn View {
-    type Error = ViewError;
-
-    fn find(&self, id: &str) -> ViewResult<Option<Key>> {
-        self.key(id)
-    }
-
-    fn record(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
-        self.task(key)
-    }
-
-    fn calls_of(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
-        self.calls(key)
-    }
-
-    fn below(&self, key: Key) -> ViewResult<Vec<Key>> {
-        self.subtasks(key)
-    }
-
-    fn plan_of(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
-        self.plan(name)
-    }
-
-    fn parent(&self, key: Key) -> ViewResult<Option<Key>> {
-        Ok(self.node(key)?.and_then(|node| node.parent))
-    }
-}
-
-impl Facts for Draft<'_> {
-    type Error = DecideError;
-
-    fn find(&self, id: &str) -> Decided<Option<Key>> {
-        self.find_id(id)
-    }
-
-    fn record(&self, key: Key) -> Decided<Option<TaskRecord>> {
-        self.task(key).map(Some)
-    }
-
-    fn calls_of(&self, key: Key) -> Decided<Vec<CallRecord>> {
-        self.known_calls(key)
-    }
-
-    fn below(&self, key: Key) -> Decided<Vec<Key>> {
-        self.subtasks(key)
-    }
-
-    fn plan_of(&self, name: &str) -> Decided<Option<PlanRecord>> {
-        match self.changes.plans.iter().rev().find(|plan| plan.name == name) {
-            Some(plan) => Ok(Some(plan.clone())),
-            None => Ok(self.view.plan(name)?),
-        }
-    }
-
-    fn parent(&self, key: Key) -> Decided<Option<Key>> {
-        Ok(self.node(key)?.parent)
-    }
-}
-
 /// Returns the data for expressions of a task that use these names.
-pub(crate) fn data<F: Facts>(
-    facts: &F,
+pub(crate) fn data(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     used: &References,
-) -> Result<Data, F::Error> {
+) -> ViewResult<Data> {
     let mut data = Data { attempt: record.body.attempt, ..Data::default() };
     if !used.context.is_empty() {
         data.context = context(record, calls);
@@ -107,14 +35,14 @@ pub(crate) fn data<F: Facts>(
     }
     if !used.params.is_empty()
         && let Some(plan) = &record.plan
-        && let Some(plan) = facts.plan_of(plan)?
+        && let Some(plan) = view.plan(plan)?
     {
         data.params = plan.params;
         data.params_from = plan.param_origins;
     }
     for (text, used) in &used.tasks {
-        if let Some(key) = named(facts, record, text)?
-            && let Some((seen, kept)) = task_data(facts, key, *used)?
+        if let Some(key) = named(view, record, text)?
+            && let Some((seen, kept)) = task_data(view, key, *used)?
         {
             data.kept_bytes += kept;
             data.tasks.insert(text.clone(), seen);
@@ -129,22 +57,30 @@ pub(crate) fn data<F: Facts>(
 }
 
 /// Returns the task to which the expressions of another task refer by this text.
-pub(crate) fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Result<Option<Key>, F::Error> {
-    facts.find(record.body.names.get(text).map_or(text, TaskId::as_str))
+pub(crate) fn named(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    record: &TaskRecord,
+    text: &str,
+) -> ViewResult<Option<Key>> {
+    view.key(record.body.names.get(text).map_or(text, TaskId::as_str))
 }
 
 /// Returns the used data of a task, and the bytes that its calls keep.
 ///
 /// Only the used parts are read: a `forEach` may have many items, and most expressions only need the outcome.
-fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(TaskData, u64)>, F::Error> {
-    let Some(record) = facts.record(key)? else { return Ok(None) };
-    let end_from = if used.end { end_from(facts, key, &record)? } else { None };
+fn task_data(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+    used: TaskUse,
+) -> ViewResult<Option<(TaskData, u64)>> {
+    let Some(record) = view.task(key)? else { return Ok(None) };
+    let end_from = if used.end { end_from(view, key, &record)? } else { None };
     let needs_calls = used.outcome || (used.results && record.spec.for_each.is_none());
-    let calls = if needs_calls { facts.calls_of(key)? } else { Vec::new() };
+    let calls = if needs_calls { view.calls(key)? } else { Vec::new() };
     let mut kept = kept_bytes(&calls);
     let (results, results_from) = match record.spec.for_each {
         Some(_) if used.results => {
-            let items = results_of_items(facts, key, &mut kept)?;
+            let items = results_of_items(view, key, &mut kept)?;
             items.map_or((None, Vec::new()), |(values, from)| (Some(values), from))
         }
         Some(_) | None => (
@@ -174,12 +110,16 @@ fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(Tas
 }
 
 /// Returns the origin of the status and the error of a task, if a model reported them or took part in one of its calls.
-fn end_from<F: Facts>(facts: &F, key: Key, record: &TaskRecord) -> Result<Option<Origin>, F::Error> {
+fn end_from(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+    record: &TaskRecord,
+) -> ViewResult<Option<Origin>> {
     let by_hand = record.origin_of_end();
     if by_hand.is_some() || !record.body.state.status().is_finished() {
         return Ok(by_hand);
     }
-    Ok(facts.calls_of(key)?.iter().filter_map(CallRecord::origin_of_result).max())
+    Ok(view.calls(key)?.iter().filter_map(CallRecord::origin_of_result).max())
 }
 
 /// Returns the number of bytes that calls with results may keep according to their own `keep`.
@@ -193,14 +133,18 @@ type Results = (Vec<Value>, Vec<Provenance>);
 
 /// Returns the results of the items in the order of the list. `None` if they exceed the evaluation budget of an
 /// expression.
-fn results_of_items<F: Facts>(facts: &F, parent: Key, kept: &mut u64) -> Result<Option<Results>, F::Error> {
+fn results_of_items(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    parent: Key,
+    kept: &mut u64,
+) -> ViewResult<Option<Results>> {
     let (mut results, mut budget) = (BTreeMap::new(), Budget::default());
-    for key in facts.below(parent)? {
-        let Some(record) = facts.record(key)? else { continue };
+    for key in view.subtasks(parent)? {
+        let Some(record) = view.task(key)? else { continue };
         if let Some(item) = &record.body.progress.item
             && !is_surplus(&record)
         {
-            let calls = facts.calls_of(key)?;
+            let calls = view.calls(key)?;
             let result = result(&record, &calls);
             if budget.value(&result).is_err() {
                 return Ok(None);
@@ -291,48 +235,48 @@ pub(crate) fn has_expression(value: &Value) -> bool {
 }
 
 /// Returns whether the condition of a task holds now, or the problem that prevents an answer.
-pub(crate) fn holds<F: Facts>(
-    facts: &F,
+pub(crate) fn holds(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     condition: &str,
-) -> Result<Result<Evaluated<bool>, Problem>, F::Error> {
+) -> ViewResult<Result<Evaluated<bool>, Problem>> {
     let used = match expr::condition_references(condition) {
         Ok(used) => used,
         Err(error) => return Ok(Err(error.into())),
     };
-    let data = data(facts, record, calls, &used)?;
+    let data = data(view, record, calls, &used)?;
     Ok(expr::evaluate_condition(condition, &data).map_err(Problem::from))
 }
 
 /// Returns the value of an expression of a task, or the problem that prevents one.
-pub(crate) fn value<F: Facts>(
-    facts: &F,
+pub(crate) fn value(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     expression: &str,
-) -> Result<Result<Evaluated<Value>, Problem>, F::Error> {
+) -> ViewResult<Result<Evaluated<Value>, Problem>> {
     let used = match expr::condition_references(expression) {
         Ok(used) => used,
         Err(error) => return Ok(Err(error.into())),
     };
-    let data = data(facts, record, calls, &used)?;
+    let data = data(view, record, calls, &used)?;
     Ok(expr::evaluate_expression(expression, &data).map_err(Problem::from))
 }
 
 /// Returns the elements of the list of a `forEach`, or the problem that prevents it.
-pub(crate) fn list<F: Facts>(
-    facts: &F,
+pub(crate) fn list(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     for_each: &ForEach,
-) -> Result<Result<Evaluated<Vec<Value>>, Problem>, F::Error> {
+) -> ViewResult<Result<Evaluated<Vec<Value>>, Problem>> {
     let list = match &for_each.list {
-        Value::String(text) => value(facts, record, calls, text)?,
+        Value::String(text) => value(view, record, calls, text)?,
         list @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             match expr::references(list) {
                 Ok(used) => {
-                    let data = data(facts, record, calls, &used)?;
+                    let data = data(view, record, calls, &used)?;
                     expr::evaluate(list, &data).map_err(Problem::from)
                 }
                 Err(error) => Err(error.into()),
@@ -364,12 +308,12 @@ fn elements(list: Value) -> Result<Vec<Value>, String> {
 }
 
 /// Returns the arguments with which a call of a task would start now, or the problem that prevents it.
-pub(crate) fn args<F: Facts>(
-    facts: &F,
+pub(crate) fn args(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     call: &CallRecord,
-) -> Result<Result<Evaluated<Map>, Problem>, F::Error> {
+) -> ViewResult<Result<Evaluated<Map>, Problem>> {
     let (tool, args) = (&call.spec.tool_name, &call.spec.args);
     if !args.values().any(has_expression) {
         return Ok(Ok(Evaluated { value: args.clone(), untrusted: Vec::new() }));
@@ -378,7 +322,7 @@ pub(crate) fn args<F: Facts>(
         Ok(used) => used,
         Err(error) => return Ok(Err(error.into())),
     };
-    let data = data(facts, record, calls, &used)?;
+    let data = data(view, record, calls, &used)?;
     let args = expr::evaluate_args(tool, args, &data).map_err(Problem::from);
     Ok(args.and_then(|args| {
         let expr::Args { args, raw: _, untrusted } = args;
@@ -395,11 +339,15 @@ fn flat_enough(args: Map) -> Result<Map, String> {
 }
 
 /// Returns whether a call refers to an unfinished task, whose data is not final yet.
-fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -> Result<bool, F::Error> {
+fn refers_to_open(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    record: &TaskRecord,
+    call: &CallRecord,
+) -> ViewResult<bool> {
     let Ok(used) = expr::args_references(&call.spec.tool_name, &call.spec.args) else { return Ok(false) };
     for text in used.tasks.keys() {
-        if let Some(key) = named(facts, record, text)?
-            && let Some(other) = facts.record(key)?
+        if let Some(key) = named(view, record, text)?
+            && let Some(other) = view.task(key)?
             && !other.body.state.status().is_finished()
         {
             return Ok(true);
@@ -409,13 +357,13 @@ fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -
 }
 
 /// Returns the problem with the arguments of a call that do not use this context value.
-pub(crate) fn problem_without<F: Facts>(
-    facts: &F,
+pub(crate) fn problem_without(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     call: &CallRecord,
     name: &str,
-) -> Result<Option<Problem>, F::Error> {
+) -> ViewResult<Option<Problem>> {
     let tool = &call.spec.tool_name;
     let needs_it = |arg: &String, value: &Value| {
         let alone = Map::from_iter([(arg.clone(), value.clone())]);
@@ -423,7 +371,7 @@ pub(crate) fn problem_without<F: Facts>(
     };
     let mut without = call.clone();
     without.spec.args.retain(|arg, value| !needs_it(arg, value));
-    Ok(args(facts, record, calls, &without)?.err())
+    Ok(args(view, record, calls, &without)?.err())
 }
 
 /// The arguments of a call as far as they are known.
@@ -439,25 +387,25 @@ pub(crate) struct KnownArgs {
 
 /// Returns the arguments of a call as far as they are known now. They are evaluated with attempt 0, so that an approval
 /// stays valid for the next attempt.
-pub(crate) fn known_args<F: Facts>(
-    facts: &F,
+pub(crate) fn known_args(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     record: &TaskRecord,
     calls: &[CallRecord],
     call: &CallRecord,
-) -> Result<KnownArgs, F::Error> {
+) -> ViewResult<KnownArgs> {
     let mut timeless = record.clone();
     timeless.body.attempt = 0;
     let mut known = KnownArgs::default();
     if let Some(when) = &call.spec.when
-        && let Ok(holds) = holds(facts, &timeless, calls, when)?
+        && let Ok(holds) = holds(view, &timeless, calls, when)?
     {
         known.untrusted = holds.untrusted;
     }
     for (name, value) in &call.spec.args {
         let mut alone = call.clone();
         alone.spec.args = Map::from_iter([(name.clone(), value.clone())]);
-        if !refers_to_open(facts, record, &alone)?
-            && let Ok(args) = args(facts, &timeless, calls, &alone)?
+        if !refers_to_open(view, record, &alone)?
+            && let Ok(args) = args(view, &timeless, calls, &alone)?
         {
             known.args.extend(args.value);
             add_values(&mut known.untrusted, args.untrusted);
@@ -471,13 +419,13 @@ pub(crate) fn known_args<F: Facts>(
 
 /// Returns the values from models that influence a call. They are its own inputs, and the values that conditions and
 /// lists of its task and the parents read.
-pub(crate) fn deciding_values<F: Facts>(
-    facts: &F,
+pub(crate) fn deciding_values(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     key: Key,
     record: &TaskRecord,
     call: &CallRecord,
     inserted: Vec<UntrustedValue>,
-) -> Result<Vec<UntrustedValue>, F::Error> {
+) -> ViewResult<Vec<UntrustedValue>> {
     let mut values = inserted;
     // A call that a model added is untrusted already; its inputs cannot make it less trusted.
     if call.origin.is_of_model() {
@@ -487,28 +435,32 @@ pub(crate) fn deciding_values<F: Facts>(
         add_values(&mut values, record.decided_by().iter().cloned());
     };
     add(record);
-    let mut above = facts.parent(key)?;
+    let mut above = view.node(key)?.and_then(|node| node.parent);
     while let Some(key) = above {
-        if let Some(record) = facts.record(key)? {
+        if let Some(record) = view.task(key)? {
             add(&record);
         }
-        above = facts.parent(key)?;
+        above = view.node(key)?.and_then(|node| node.parent);
     }
     let names = trusted_inputs(&record.spec, &call.spec);
-    if !names.is_empty() && is_confirmed(facts, key, call)? {
+    if !names.is_empty() && is_confirmed(view, key, call)? {
         values.retain(|value| !names.contains(value.input.as_str()));
     }
     Ok(values)
 }
 
 /// Returns the task at which a person confirms the inputs of a call. For items it is the task with the list.
-pub(crate) fn confirming<F: Facts>(facts: &F, key: Key) -> Result<Key, F::Error> {
-    let is_item = facts.record(key)?.is_some_and(|record| record.body.progress.item.is_some());
-    Ok(if is_item { facts.parent(key)?.unwrap_or(key) } else { key })
+pub(crate) fn confirming(view: &(impl ReadTasks + ReadGraph + ?Sized), key: Key) -> ViewResult<Key> {
+    let is_item = view.task(key)?.is_some_and(|record| record.body.progress.item.is_some());
+    Ok(if is_item { view.node(key)?.and_then(|node| node.parent).unwrap_or(key) } else { key })
 }
 
-fn is_confirmed<F: Facts>(facts: &F, key: Key, call: &CallRecord) -> Result<bool, F::Error> {
-    let record = facts.record(confirming(facts, key)?)?;
+fn is_confirmed(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+    call: &CallRecord,
+) -> ViewResult<bool> {
+    let record = view.task(confirming(view, key)?)?;
     Ok(record.is_some_and(|record| record.is_confirmed(call)))
 }
 
@@ -540,7 +492,7 @@ pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
     let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
     let calls = view.calls(key)?;
     let bound = |call: &CallRecord| {
-        let KnownArgs { args, unknown, untrusted: _ } = known_args(&view, &record, &calls, call)?;
+        let KnownArgs { args, unknown, untrusted: _ } = known_args(view, &record, &calls, call)?;
         Ok(BoundCall { call: call.id.clone(), tool: call.spec.tool_name.clone(), args, unknown })
     };
     calls.iter().map(bound).collect()
@@ -553,6 +505,6 @@ pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
 /// The view cannot be read.
 pub fn bound_value(view: &dyn View, key: Key, expression: &str) -> ViewResult<Result<Value, String>> {
     let Some(record) = view.task(key)? else { return Ok(Ok(Value::Null)) };
-    let value = value(&view, &record, &view.calls(key)?, expression)?;
+    let value = value(view, &record, &view.calls(key)?, expression)?;
     Ok(value.map(|value| value.value).map_err(|problem| problem.text))
 }

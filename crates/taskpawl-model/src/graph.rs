@@ -220,7 +220,7 @@ pub fn rebuild_nodes<'a>(
     for (key, parent) in parents {
         below.entry(parent).or_default().push(key);
         if let Some(node) = nodes.get_mut(&parent) {
-            *crate::draft::subtask_count(node, status_kinds[&key]) += 1;
+            *crate::settle::subtask_count(node, status_kinds[&key]) += 1;
         }
     }
     let mut queue: Vec<Key> =

@@ -14,7 +14,6 @@ mod command_line;
 mod cycle;
 mod decide;
 mod draft;
-mod draft_edges;
 mod durations;
 mod event;
 mod explain;
@@ -33,7 +32,6 @@ mod key_space;
 mod limits;
 mod means;
 mod offer;
-mod overlay;
 pub mod paths;
 mod period;
 mod plan;
@@ -73,7 +71,7 @@ pub use command::{
     Request, RequestRecord, ResolvedWrites, Round, RunRules, RunStart, StartedCall, TaskRef, Undone,
 };
 pub use command_line::CommandLine;
-pub use decide::{approval_request, asks_by_itself, complete_part, decide};
+pub use decide::{approval_request, asks_by_itself, complete_part, decide, preview};
 pub use durations::{DurationSource, Durations};
 pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 pub use explain::{
@@ -97,7 +95,6 @@ pub use key_space::{CallIdentity, KeyRequest, KeySpace};
 pub use limits::{MAX_DEPTH, is_too_deep};
 pub use means::{AbsentTools, Means};
 pub use offer::{all_offered, asker, command as command_of_advice, offered};
-pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanSource, PlanTask,
@@ -130,6 +127,7 @@ pub use trust::{Origins, UntrustedValue, ValueOrigins};
 pub use undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable};
 pub use usage::{add_usage, cost};
 pub use view::{
-    CallChange, Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View, ViewError, ViewResult,
+    CallChange, Changes, EdgeChange, EventQuery, FindTasks, NewEvent, Query, ReadGraph, ReadHistory,
+    ReadRuns, ReadTasks, SearchText, TaskChange, View, ViewError, ViewResult,
 };
 pub use wire::{Metadata, Task, TaskParts, ToolCall, read_task};

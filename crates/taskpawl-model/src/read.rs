@@ -8,46 +8,19 @@ use crate::record::Node;
 use crate::refusal::Refusal;
 use crate::spec::Trigger;
 use crate::status::BlockedReason;
-use crate::view::{View, ViewError, ViewResult};
+use crate::view::{ReadGraph, ReadTasks, View, ViewError, ViewResult};
 use crate::{CallId, Key, RunId, TaskId};
 
-/// The reads that these rules need, on a plain view or on a draft.
-pub(crate) trait Edges {
-    type Error;
-    fn node(&self, key: Key) -> Result<Node, Self::Error>;
-    fn dependencies(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
-    fn subtasks(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
-    fn id(&self, key: Key) -> Result<TaskId, Self::Error>;
+pub(crate) fn missing(key: Key) -> ViewError {
+    ViewError(format!("the store has no task {key}, though something refers to it").into())
 }
 
-struct ViewEdges<'a>(&'a dyn View);
-
-impl ViewEdges<'_> {
-    fn known<T>(found: Option<T>, key: Key) -> Result<T, ViewError> {
-        found.ok_or_else(|| {
-            ViewError(format!("the store has no task {key}, though something refers to it").into())
-        })
-    }
+pub(crate) fn known_node(view: &(impl ReadGraph + ?Sized), key: Key) -> ViewResult<Node> {
+    view.node(key)?.ok_or_else(|| missing(key))
 }
 
-impl Edges for ViewEdges<'_> {
-    type Error = ViewError;
-
-    fn node(&self, key: Key) -> Result<Node, ViewError> {
-        Self::known(self.0.node(key)?, key)
-    }
-
-    fn dependencies(&self, key: Key) -> Result<Vec<Key>, ViewError> {
-        self.0.dependencies(key)
-    }
-
-    fn subtasks(&self, key: Key) -> Result<Vec<Key>, ViewError> {
-        self.0.subtasks(key)
-    }
-
-    fn id(&self, key: Key) -> Result<TaskId, ViewError> {
-        Self::known(self.0.id(key)?, key)
-    }
+fn known_id(view: &(impl ReadTasks + ?Sized), key: Key) -> ViewResult<TaskId> {
+    view.id(key)?.ok_or_else(|| missing(key))
 }
 
 /// Returns the reason for being blocked, completed with the ids that the store does not keep: those of `dependency` and
@@ -56,7 +29,7 @@ impl Edges for ViewEdges<'_> {
 /// # Errors
 /// The view cannot be read.
 pub fn blocked_reason(view: &dyn View, key: Key, kept: &BlockedReason) -> Result<BlockedReason, ViewError> {
-    full_reason(&ViewEdges(view), key, kept)
+    full_reason(view, key, kept)
 }
 
 /// Returns the details of an interruption of a call, if any are known.
@@ -69,14 +42,14 @@ pub fn why_interrupted(view: &dyn View, key: Key, call: &CallId) -> Result<Optio
     Ok(error.filter(|error| error.message != UNKNOWN_END).map(|error| error.message.clone()))
 }
 
-pub(crate) fn full_reason<E: Edges>(
-    edges: &E,
+pub(crate) fn full_reason(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
     key: Key,
     kept: &BlockedReason,
-) -> Result<BlockedReason, E::Error> {
+) -> ViewResult<BlockedReason> {
     Ok(match kept {
-        BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: failed_before(edges, key)? },
-        BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: waiting_for(edges, key)? },
+        BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: failed_before(view, key)? },
+        BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: waiting_for(view, key)? },
         BlockedReason::Approval { .. }
         | BlockedReason::MissingTool { .. }
         | BlockedReason::Interrupted { .. }
@@ -85,8 +58,11 @@ pub(crate) fn full_reason<E: Edges>(
 }
 
 /// Returns the direct dependencies, the subtasks and the parent that keep the gate from ever opening.
-pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, E::Error> {
-    let node = edges.node(key)?;
+pub(crate) fn failed_before(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+) -> ViewResult<Vec<TaskId>> {
+    let node = known_node(view, key)?;
     let above = node.parent.filter(|_| node.gate.entry == Entry::Shut);
     let mut ids = Vec::new();
     let own = Gate { entry: Entry::Open, undecided: false, ..node.gate };
@@ -97,27 +73,27 @@ pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>
         Outcome::Skipped => is_shut && own.trigger == Trigger::AnyDone,
         Outcome::Open | Outcome::Done => false,
     };
-    for other in above.into_iter().chain(edges.dependencies(key)?) {
-        if Some(other) == above || is_in_the_way(edges.node(other)?.status_kind.outcome()) {
-            ids.push(edges.id(other)?);
+    for other in above.into_iter().chain(view.dependencies(key)?) {
+        if Some(other) == above || is_in_the_way(known_node(view, other)?.status_kind.outcome()) {
+            ids.push(known_id(view, other)?);
         }
     }
-    for subtask in edges.subtasks(key)? {
-        if edges.node(subtask)?.status_kind.outcome_above() == Outcome::Failed {
-            ids.push(edges.id(subtask)?);
+    for subtask in view.subtasks(key)? {
+        if known_node(view, subtask)?.status_kind.outcome_above() == Outcome::Failed {
+            ids.push(known_id(view, subtask)?);
         }
     }
     Ok(ids)
 }
 
 /// Returns the direct dependencies, the subtasks and the parent that are not finished.
-pub(crate) fn waiting_for<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, E::Error> {
-    let node = edges.node(key)?;
+pub(crate) fn waiting_for(view: &(impl ReadTasks + ReadGraph + ?Sized), key: Key) -> ViewResult<Vec<TaskId>> {
+    let node = known_node(view, key)?;
     let above = node.parent.filter(|_| node.gate.entry == Entry::Waiting);
     let mut ids = Vec::new();
-    for other in above.into_iter().chain(edges.dependencies(key)?).chain(edges.subtasks(key)?) {
-        if edges.node(other)?.status_kind.outcome_above() == Outcome::Open {
-            ids.push(edges.id(other)?);
+    for other in above.into_iter().chain(view.dependencies(key)?).chain(view.subtasks(key)?) {
+        if known_node(view, other)?.status_kind.outcome_above() == Outcome::Open {
+            ids.push(known_id(view, other)?);
         }
     }
     Ok(ids)
@@ -133,7 +109,7 @@ pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
     }
     let candidates = if text.is_empty() { Vec::new() } else { view.ids_with_prefix(text, 5)? };
     match candidates.as_slice() {
-        [id] => Ok(ViewEdges::known(view.key(id.as_str())?, Key(0))?),
+        [id] => Ok(view.key(id.as_str())?.ok_or_else(|| missing(Key(0)))?),
         [] => Err(Refusal::UnknownTask { id: text.to_owned(), similar: similar_ids(view, text)? }.into()),
         _ => Err(Refusal::AmbiguousId { id: text.to_owned(), candidates }.into()),
     }

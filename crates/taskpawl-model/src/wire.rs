@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progress, TaskBody, TaskRecord};
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskStatus};
@@ -468,15 +467,4 @@ fn ids(view: &dyn View, keys: &[Key]) -> Result<Vec<TaskId>, ViewError> {
 
 fn parent_id(view: &dyn View, node: &Node) -> Result<Option<TaskId>, ViewError> {
     Ok(node.parent.map(|parent| view.id(parent)).transpose()?.flatten())
-}
-
-pub(crate) fn from_draft(draft: &mut Draft<'_>, key: Key) -> Decided<Task> {
-    let parts = TaskParts {
-        record: draft.task(key)?,
-        calls: draft.calls(key)?.clone(),
-        dependencies: draft.ids_of(&draft.dependencies(key)?)?,
-        subtasks: draft.ids_of(&draft.subtasks(key)?)?,
-        parent: draft.node(key)?.parent.map(|parent| draft.id(parent)).transpose()?,
-    };
-    Ok(Task::from_parts(parts, None))
 }

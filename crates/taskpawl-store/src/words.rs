@@ -36,16 +36,3 @@ codes! { Entry { Open = 0, Waiting = 1, Shut = 2 } }
 codes! { Trigger { AllDone = 0, AnyDone = 1, AllFinished = 2, AnyFailed = 3 } }
 codes! { ActorKind { Unknown = 0, Person = 1, Agent = 2, Run = 3, Program = 4 } }
 codes! { Priority { Critical = 0, High = 1, Medium = 2, Low = 3 } }
-
-/// A search text, compared without regard to case.
-pub(crate) struct Needle(String);
-
-impl Needle {
-    pub(crate) fn new(text: &str) -> Self {
-        Self(text.to_lowercase())
-    }
-
-    pub(crate) fn is_in(&self, texts: &[&str]) -> bool {
-        texts.iter().any(|text| text.to_lowercase().contains(&self.0))
-    }
-}

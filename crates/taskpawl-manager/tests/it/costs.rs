@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
 use taskpawl_model::{
-    Actor, CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Key, KeySpace, Node, PlanRecord,
-    Query, Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp,
-    UndoSnapshot, Undoable, View, ViewResult, decide,
+    Actor, CallRecord, Changes, Command, Decision, Event, EventQuery, FindTasks, Grant, Key, KeySpace, Node,
+    PlanRecord, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, Report, RequestRecord, Round, RunId,
+    RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View, ViewResult,
+    decide,
 };
 
 use crate::flow::with_plan;
@@ -44,12 +45,23 @@ macro_rules! pass_on {
     };
 }
 
-impl View for Counting<'_> {
+impl ReadGraph for Counting<'_> {
     fn node(&self, key: Key) -> ViewResult<Option<Node>> {
         self.count(|reads| reads.nodes += 1);
         self.view.node(key)
     }
 
+    pass_on! {
+        dependencies(key: Key) -> Vec<Key>;
+        dependents(key: Key) -> Vec<Key>;
+        subtasks(key: Key) -> Vec<Key>;
+        each_node(each: &mut dyn FnMut(Node)) -> ();
+        each_dependency(each: &mut dyn FnMut(Key, Key)) -> ();
+        counts() -> BTreeMap<Status, u64>;
+    }
+}
+
+impl ReadTasks for Counting<'_> {
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         self.count(|reads| reads.tasks += 1);
         self.view.task(key)
@@ -66,22 +78,33 @@ impl View for Counting<'_> {
         ids_with_prefix(prefix: &str, limit: usize) -> Vec<TaskId>;
         deleted_id(id: &str) -> Option<Option<String>>;
         next_key() -> Key;
-        dependencies(key: Key) -> Vec<Key>;
-        dependents(key: Key) -> Vec<Key>;
-        subtasks(key: Key) -> Vec<Key>;
         applied(key: Key) -> Option<String>;
         plan(name: &str) -> Option<PlanRecord>;
         plans() -> Vec<PlanRecord>;
-        run(id: &RunId) -> Option<RunRecord>;
-        runs(limit: usize) -> Vec<RunRecord>;
+    }
+}
+
+impl FindTasks for Counting<'_> {
+    pass_on! {
         find(query: &Query) -> Vec<Key>;
         leases(actor: Option<&str>) -> Vec<Key>;
         running() -> Vec<Key>;
         on_hold(limit: usize) -> Vec<Key>;
         to_be_opened() -> Vec<Key>;
-        each_node(each: &mut dyn FnMut(Node)) -> ();
-        each_dependency(each: &mut dyn FnMut(Key, Key)) -> ();
-        counts() -> BTreeMap<Status, u64>;
+    }
+}
+
+impl ReadRuns for Counting<'_> {
+    pass_on! {
+        run(id: &RunId) -> Option<RunRecord>;
+        runs(limit: usize) -> Vec<RunRecord>;
+        pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
+        key_space() -> Option<KeySpace>;
+    }
+}
+
+impl ReadHistory for Counting<'_> {
+    pass_on! {
         revision() -> u64;
         events(after: u64, task: Option<Key>, limit: usize) -> Vec<Event>;
         find_events(query: &EventQuery) -> Vec<Event>;
@@ -90,8 +113,6 @@ impl View for Counting<'_> {
         last_undoable(actor: Actor<'_>) -> Option<Undoable>;
         request(actor: Actor<'_>, request: &str) -> Option<RequestRecord>;
         requests_before(time: Timestamp) -> u64;
-        key_space() -> Option<KeySpace>;
-        pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
         each_undo_snapshot(each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ();
         undo_snapshot(revision: u64) -> Option<Arc<UndoSnapshot>>;
     }

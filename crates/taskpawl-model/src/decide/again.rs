@@ -1,5 +1,6 @@
 //! `retry` and `reopen`: restart finished tasks.
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Key;
@@ -216,7 +217,7 @@ impl Draft<'_> {
 
     fn clear_calls(&mut self, key: Key) -> Decided<()> {
         let emitted = self.emitted_by(key)?;
-        self.to_withdraw.extend(emitted);
+        self.pending.withdrawals.extend(emitted);
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
                 let attempts = call.body.attempts;

@@ -1,5 +1,6 @@
 //! `apply`: stores a plan, compared with its last applied version.
 
+use crate::view::ReadGraph;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

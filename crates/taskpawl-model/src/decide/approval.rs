@@ -3,6 +3,7 @@
 //! An approval is about exactly the work that was proposed. If the arguments or the calls change before they start, it
 //! is asked for again.
 
+use crate::view::ReadGraph;
 use serde_json::Value;
 
 use crate::command::{Context, DecideError};

@@ -4,6 +4,7 @@
 //! a task start without waiting for it would be a decision by the back door. Hence the plan after such a command is
 //! compared with the plan before it.
 
+use crate::view::ReadGraph;
 use std::collections::BTreeSet;
 
 use crate::command::{Command, DecideError};

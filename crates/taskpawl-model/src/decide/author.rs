@@ -1,5 +1,6 @@
 //! Commands of authors: create, change, link and delete tasks.
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -156,7 +157,7 @@ impl Draft<'_> {
         check_values(spec)?;
         let key = self.new_key()?;
         let now = self.now();
-        let mut body = self.fresh.0.clone();
+        let mut body = self.new_tasks.bodies.0.clone();
         if !context.is_empty() {
             body.context.clone_from(context);
         }
@@ -202,7 +203,7 @@ impl Draft<'_> {
                 Err(Refusal::DuplicateId { id: id.clone(), deleted: true }.into())
             }
             Some(_) => {
-                self.reused.insert(id.clone());
+                self.undo_notes.reused.insert(id.clone());
                 Ok(())
             }
             None => Ok(()),
@@ -253,7 +254,7 @@ impl Draft<'_> {
                     }
                 }
             });
-            let (origin, body) = (self.origin, self.fresh.1.clone());
+            let (origin, body) = (self.origin, self.new_tasks.bodies.1.clone());
             records.push(CallRecord { id, spec: call.spec.clone(), origin, body });
         }
         Ok(records)
@@ -393,8 +394,7 @@ impl Draft<'_> {
             }
         }
         for key in &keys {
-            let task = serde_json::to_value(crate::wire::from_draft(self, *key)?)
-                .expect("BUG: a task is always valid JSON");
+            let task = serde_json::to_value(self.flat_task(*key)?).expect("BUG: a task is always valid JSON");
             self.emit(Some(*key), EventKind::Deleted { task })?;
             self.answer.tasks.push(self.id(*key)?);
         }

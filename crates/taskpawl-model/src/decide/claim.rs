@@ -385,7 +385,7 @@ impl Draft<'_> {
                 && let Some(lease) = claim.due_for_renewal(self.now())
             {
                 if !self.changes.tasks.contains_key(&key) {
-                    self.renewed.insert(key);
+                    self.undo_notes.renewed.insert(key);
                 }
                 self.write_lease(key, lease)?;
             }

@@ -1,5 +1,6 @@
 //! Dynamic tasks: tasks returned by a call join the plan of its task, all of them or none.
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -121,7 +122,7 @@ impl Draft<'_> {
 
     /// Withdraws the queued tasks, which were added by calls that start over.
     pub(crate) fn withdraw_queued(&mut self) -> Decided<()> {
-        while let Some(key) = self.to_withdraw.pop_front() {
+        while let Some(key) = self.pending.withdrawals.pop_front() {
             self.withdraw(key)?;
         }
         Ok(())

@@ -61,11 +61,11 @@ impl Draft<'_> {
             return Ok(None);
         }
         let id = self.id(key)?;
-        let ending = match self.ending.take() {
+        let ending = match self.read_once.ending.take() {
             Some(ending) => ending,
             None => crate::read::ending(self.view)?,
         };
-        let run = self.ending.insert(ending).get(&id).cloned();
+        let run = self.read_once.ending.insert(ending).get(&id).cloned();
         // The cached list is from before the command, which may have ended the run or the calls since.
         let goes_on = |run: &RunId| {
             self.changes.runs.get(run).is_none_or(|run| run.is_open() && run.ending.contains_key(&id))
@@ -78,7 +78,7 @@ impl Draft<'_> {
         if let Some(key) = self.find_id(id.as_str())?
             && let Some(node) = self.find_node(key)?
         {
-            self.queue.extend(node.parent);
+            self.pending.gates.extend(node.parent);
         }
         Ok(())
     }

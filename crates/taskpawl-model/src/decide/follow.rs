@@ -113,7 +113,7 @@ impl Draft<'_> {
             return Ok(Err(problem));
         }
         let given_up = self.emitted_by_calls(key, &next.repeated)?;
-        self.to_withdraw.extend(given_up);
+        self.pending.withdrawals.extend(given_up);
         if is_whole {
             self.update_task(key, |record| {
                 record.body.generation += 1;

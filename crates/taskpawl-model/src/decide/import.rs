@@ -6,6 +6,7 @@
 mod baseline;
 mod states;
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -151,7 +152,7 @@ impl<'i> Importing<'i> {
 
     /// Returns whether a task already equals that of the source.
     fn is_same(&self, draft: &mut Draft<'_>, key: Key, now: &BTreeMap<String, Value>) -> Decided<bool> {
-        let here = said(&crate::wire::from_draft(draft, key)?, &self.import.fields);
+        let here = said(&draft.flat_task(key)?, &self.import.fields);
         let compared = now.iter().filter(|(field, _)| !ONCE.contains(&field.as_str()) && *field != "notes");
         Ok(compared.into_iter().all(|(field, value)| is_equal(field, here.get(field), value)))
     }
@@ -241,7 +242,7 @@ impl<'i> Importing<'i> {
     fn change_present(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in self.positions(false) {
             let key = self.key(position);
-            let here = said(&crate::wire::from_draft(draft, key)?, &self.import.fields);
+            let here = said(&draft.flat_task(key)?, &self.import.fields);
             let (found, counts) = (&self.found[position], self.import.mode == ImportMode::Adopt);
             let mut wanted = Vec::new();
             for (field, value) in &found.now {
@@ -400,7 +401,7 @@ impl<'i> Importing<'i> {
         before: &BTreeMap<String, Value>,
     ) -> Decided<bool> {
         let fields: Vec<String> = before.keys().cloned().collect();
-        let here = said(&crate::wire::from_draft(draft, key)?, &fields);
+        let here = said(&draft.flat_task(key)?, &fields);
         let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
         for (field, before) in before {
             let now = here.get(field);
@@ -425,7 +426,7 @@ impl<'i> Importing<'i> {
             if self.found[position].apart.is_empty() {
                 continue;
             }
-            let here = said(&crate::wire::from_draft(draft, self.key(position))?, &self.import.fields);
+            let here = said(&draft.flat_task(self.key(position))?, &self.import.fields);
             let found = &mut self.found[position];
             let null = Value::Null;
             found.apart.retain(|field| {

@@ -50,19 +50,48 @@ use crate::view::View;
 /// # Errors
 /// A refusal by the rules, or a view that cannot be read.
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
-    match decide_plainly(view, command, context) {
-        Err(DecideError::Refused(refusal)) => Err(refusal.with_offers(view, context)?.into()),
-        decided => decided,
+    decide_plainly(view, command, context).map_err(|error| with_offers(error, view, context))
+}
+
+/// Returns what `read` says of the state that `command` would leave. Nothing is written.
+///
+/// # Errors
+/// As for [`decide`].
+pub fn preview<T>(
+    view: &dyn View,
+    command: &Command,
+    context: &Context,
+    read: impl FnOnce(&dyn View) -> T,
+) -> Result<T, DecideError> {
+    let after = draft_of(view, command, context).and_then(|mut draft| {
+        draft.settle()?;
+        Ok(draft)
+    });
+    after.map(|draft| read(&draft)).map_err(|error| with_offers(error, view, context))
+}
+
+/// Adds checked advice to a refusal. The check calls `decide` again, once for each advice.
+fn with_offers(error: DecideError, view: &dyn View, context: &Context) -> DecideError {
+    match error {
+        DecideError::Refused(refusal) => {
+            refusal.with_offers(view, context).map_or_else(DecideError::from, DecideError::from)
+        }
+        error @ DecideError::View(_) => error,
     }
 }
 
-/// Decides a command without adding checked advice to a refusal. The check calls `decide` again, once for each advice.
+/// Decides a command without adding advice to a refusal.
 fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
     if let Command::Idempotent(once) = command {
         return decide_once(view, once, context);
     }
+    draft_of(view, command, context)?.finish()
+}
+
+/// Returns the draft of a command. Its gates are not settled yet.
+fn draft_of<'a>(view: &'a dyn View, command: &Command, context: &'a Context) -> Decided<Draft<'a>> {
     let mut draft = Draft::new(view, context);
-    draft.is_undoable = crate::undo::is_by_hand(command);
+    draft.undo_notes.is_undoable = crate::undo::is_by_hand(command);
     draft.meet(&command.names())?;
     // The copy is taken after `meet`, so that expired leases and questions count as present before the command.
     let before = draft.is_kept_from_deciding(command).then(|| draft.clone());
@@ -73,7 +102,7 @@ fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Resu
     if command.is_by_actor() && context.run.is_none() {
         draft.renew_own_leases()?;
     }
-    draft.finish()
+    Ok(draft)
 }
 
 /// Decides a command with a request name. The record of the request is part of its changes, so both are written or

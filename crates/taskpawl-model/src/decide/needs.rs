@@ -179,10 +179,10 @@ impl Draft<'_> {
 
     /// Returns the holders at the first request in this command, plus the tasks claimed since.
     fn holders(&mut self) -> Decided<&mut Vec<Holder>> {
-        if self.holders.is_none() {
-            self.holders = Some(self.find_holders()?);
+        if self.read_once.holders.is_none() {
+            self.read_once.holders = Some(self.find_holders()?);
         }
-        Ok(self.holders.get_or_insert_default())
+        Ok(self.read_once.holders.get_or_insert_default())
     }
 
     fn find_holders(&mut self) -> Decided<Vec<Holder>> {

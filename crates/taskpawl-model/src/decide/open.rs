@@ -3,6 +3,7 @@
 //! They are decided in the same commit in which the gate opens, even if no run is active. When the gate closes again or
 //! the task restarts, they are decided again.
 
+use crate::view::ReadGraph;
 use std::collections::BTreeMap;
 
 use serde_json::Value;

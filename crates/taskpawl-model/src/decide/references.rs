@@ -1,5 +1,6 @@
 //! Checks references in expressions against the store: a task may only read results of tasks that end before it starts.
 
+use crate::view::ReadGraph;
 use std::collections::BTreeSet;
 
 use serde_json::Value;

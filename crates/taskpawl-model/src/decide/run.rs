@@ -19,7 +19,7 @@ impl Draft<'_> {
         keys.as_ref().map_or(Ok(()), |request| self.settle_keys(request))?;
         self.changes.runs.insert(run.id.clone(), run.clone());
         // Tasks that an earlier version left undecided are opened here at the latest.
-        self.queue.extend(self.view.to_be_opened()?);
+        self.pending.gates.extend(self.view.to_be_opened()?);
         self.emit(None, EventKind::RunStarted { scope: run.scope.clone() })
     }
 
@@ -270,7 +270,7 @@ impl Draft<'_> {
     pub(super) fn settle_all(&mut self) -> Decided<()> {
         let mut keys = Vec::new();
         self.view.each_node(&mut |node| keys.push(node.key))?;
-        self.queue.extend(keys);
+        self.pending.gates.extend(keys);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! `undo`: restores everything that a command changed.
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -344,7 +345,7 @@ impl Undoing {
     fn remove_created(&self, draft: &mut Draft<'_>) -> Decided<Vec<TaskId>> {
         let keys: Vec<Key> = self.undo_snapshot.created_keys().collect();
         for key in &keys {
-            let task = to_value(&crate::wire::from_draft(draft, *key)?);
+            let task = to_value(&draft.flat_task(*key)?);
             draft.emit(Some(*key), EventKind::Deleted { task })?;
         }
         let ids = draft.ids_of(&keys)?;
@@ -360,7 +361,7 @@ impl Undoing {
             record.version += 1;
             record.updated_at = draft.now();
             if draft.view.deleted_id(record.id.as_str())?.is_some() {
-                draft.reused.insert(record.id.clone());
+                draft.undo_notes.reused.insert(record.id.clone());
             }
             let mut node = Node::new(task.key, record.spec.trigger(), Work::Manual);
             node.status_kind = StatusKind::of(&record.body.state);
@@ -482,8 +483,7 @@ fn calls_before(now: &[CallRecord], task: &TaskSnapshot) -> Vec<CallRecord> {
 
 /// Writes an event for each difference between a task in the draft and in the store.
 fn write_changes(draft: &mut Draft<'_>, key: Key) -> Decided<()> {
-    let (Some(before), after) = (crate::read_task(draft.view, key)?, crate::wire::from_draft(draft, key)?)
-    else {
+    let (Some(before), after) = (crate::read_task(draft.view, key)?, draft.flat_task(key)?) else {
         return Ok(());
     };
     let (old, state) =

@@ -1,5 +1,6 @@
 //! Forecast of a run, in the form that is shown and serialized.
 
+use crate::view::ReadGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -280,10 +281,10 @@ fn free(
         match task.body.state.blocked_reason() {
             Some(BlockedReason::Approval { .. }) => {
                 board.asking.insert(key);
-                board.set_status_kind(key, StatusKind::Todo);
+                board.set_status_kind(key, StatusKind::Todo)?;
             }
             Some(BlockedReason::MissingTool { name }) if options.means.has_tool(name) => {
-                board.set_status_kind(key, StatusKind::Todo);
+                board.set_status_kind(key, StatusKind::Todo)?;
             }
             _ => {}
         }
@@ -321,9 +322,9 @@ fn suppose(board: &mut ForecastTasks<'_>, options: &ForecastOptions) -> Result<O
     let given: BTreeSet<Key> = hypotheses.iter().map(|(key, _)| *key).collect();
     for (key, hypothesis) in hypotheses {
         match hypothesis.how {
-            Assumed::Skip => board.skip_tree(key),
-            Assumed::Done => board.set_status_kind(key, StatusKind::Done),
-            Assumed::Fail => board.set_status_kind(key, StatusKind::Failed),
+            Assumed::Skip => board.skip_tree(key)?,
+            Assumed::Done => board.set_status_kind(key, StatusKind::Done)?,
+            Assumed::Fail => board.set_status_kind(key, StatusKind::Failed)?,
         }
         board.settle()?;
     }
@@ -500,7 +501,7 @@ impl Writer<'_> {
                 roots.insert(node.key, reason);
             }
         }
-        let hangs_at = self.spread(&roots);
+        let hangs_at = self.spread(&roots)?;
         let mut left = Vec::new();
         for node in self.board.nodes.values().filter(|node| is_left(node) && is_inside(node.key)) {
             let task = self.task(node.key)?.id;
@@ -518,15 +519,14 @@ impl Writer<'_> {
     }
 
     /// Returns for each unfinished task the nearest root that it depends on, or lies above or below.
-    fn spread(&self, roots: &BTreeMap<Key, String>) -> BTreeMap<Key, Key> {
+    fn spread(&self, roots: &BTreeMap<Key, String>) -> ViewResult<BTreeMap<Key, Key>> {
         let mut hangs_at: BTreeMap<Key, Key> = roots.keys().map(|key| (*key, *key)).collect();
         let mut queue: std::collections::VecDeque<Key> = roots.keys().copied().collect();
         while let Some(key) = queue.pop_front() {
             let root = hangs_at[&key];
             let parent = self.board.nodes[&key].parent;
-            let next =
-                self.board.dependents(key).iter().chain(self.board.subtasks(key)).copied().chain(parent);
-            for next in next {
+            let (dependents, subtasks) = (self.board.dependents(key)?, self.board.subtasks(key)?);
+            for next in dependents.into_iter().chain(subtasks).chain(parent) {
                 let is_left = !self.board.status_kind(next).status().is_finished();
                 if is_left && !hangs_at.contains_key(&next) {
                     hangs_at.insert(next, root);
@@ -534,7 +534,7 @@ impl Writer<'_> {
                 }
             }
         }
-        hangs_at
+        Ok(hangs_at)
     }
 
     /// Returns the reason of its own why a task is unfinished or has failed.

@@ -93,9 +93,9 @@ fn authorize_call(
     (record, calls): (&TaskRecord, &[CallRecord]),
     (call, deciding): (&CallRecord, &[UntrustedValue]),
 ) -> ViewResult<CallAuthorization> {
-    let mut known = flow::known_args(&view, record, calls, call)?;
+    let mut known = flow::known_args(view, record, calls, call)?;
     add_values(&mut known.untrusted, deciding.iter().cloned());
-    let untrusted = flow::deciding_values(&view, key, record, call, known.untrusted)?;
+    let untrusted = flow::deciding_values(view, key, record, call, known.untrusted)?;
     let decision = trust::authorize_whole(policy_hook, record, call, &known.args, &untrusted);
     let (tool, origin) = (call.spec.tool_name.clone(), call.origin);
     Ok(CallAuthorization { call: call.id.clone(), tool, origin, untrusted, decision })
@@ -114,12 +114,12 @@ fn values_of_opening(
     }
     if let Some(when) = &record.spec.when {
         add_values(&mut values, record.field_of_model("when"));
-        if let Ok(holds) = flow::holds(&view, record, calls, when)? {
+        if let Ok(holds) = flow::holds(view, record, calls, when)? {
             add_values(&mut values, holds.untrusted);
         }
     }
     if let Some(for_each) = &record.spec.for_each
-        && let Ok(list) = flow::list(&view, record, calls, for_each)?
+        && let Ok(list) = flow::list(view, record, calls, for_each)?
     {
         add_values(&mut values, flow::values_of_list(record, list.untrusted));
     }

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::tasks::ForecastTasks;
 use crate::expr::{self, Evaluated, ExprError, Mention, Name, TaskField};
-use crate::flow::{self, Facts};
+use crate::flow;
 use crate::record::{CallRecord, PlanRecord, StatusKind, TaskRecord};
 use crate::status::TaskStatus;
-use crate::view::{ViewError, ViewResult};
+use crate::view::{ReadTasks, ViewResult};
 use crate::{Key, TaskId};
 
 /// Failure text of tasks that are assumed to fail.
@@ -38,15 +38,10 @@ pub struct OpenQuestion {
     pub waits_for: Vec<TaskId>,
 }
 
-/// The simulated store, for evaluating expressions.
-impl Facts for ForecastTasks<'_> {
-    type Error = ViewError;
-
-    fn find(&self, id: &str) -> ViewResult<Option<Key>> {
-        self.view.key(id)
-    }
-
-    fn record(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+/// The simulated store, for evaluating expressions. Tasks and calls are those of the store, but for the statuses that
+/// were simulated.
+impl ReadTasks for ForecastTasks<'_> {
+    fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         let mut record = self.view.task(key)?;
         if let (Some(record), Some(status_kind)) = (&mut record, self.moved.get(&key)) {
             record.body.state = state_of(*status_kind, &record.body.state);
@@ -54,20 +49,40 @@ impl Facts for ForecastTasks<'_> {
         Ok(record)
     }
 
-    fn calls_of(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+    fn key(&self, id: &str) -> ViewResult<Option<Key>> {
+        self.view.key(id)
+    }
+
+    fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
+        self.view.id(key)
+    }
+
+    fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
+        self.view.ids_with_prefix(prefix, limit)
+    }
+
+    fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
+        self.view.deleted_id(id)
+    }
+
+    fn next_key(&self) -> ViewResult<Key> {
+        self.view.next_key()
+    }
+
+    fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
         self.view.calls(key)
     }
 
-    fn below(&self, key: Key) -> ViewResult<Vec<Key>> {
-        Ok(self.subtasks(key).to_vec())
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        self.view.applied(key)
     }
 
-    fn plan_of(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
         self.view.plan(name)
     }
 
-    fn parent(&self, key: Key) -> ViewResult<Option<Key>> {
-        Ok(self.view.node(key)?.and_then(|node| node.parent))
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        self.view.plans()
     }
 }
 

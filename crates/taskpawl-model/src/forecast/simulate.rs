@@ -43,7 +43,7 @@ impl SimulationRules<'_> {
                 && node.work == Work::Calls
                 && (self.may_take)(node.key)
             {
-                self.start(board, &mut running, &mut turns, node.key, 0);
+                self.start(board, &mut running, &mut turns, node.key, 0)?;
             } else {
                 self.add(&mut ready, &node);
             }
@@ -54,7 +54,7 @@ impl SimulationRules<'_> {
             while running.len() < self.jobs
                 && let Some((.., key)) = ready.pop_first()
             {
-                self.start(board, &mut running, &mut turns, key, now);
+                self.start(board, &mut running, &mut turns, key, now)?;
             }
             let Some((end, _)) = running.first().copied() else { return Ok(turns) };
             now = end;
@@ -62,7 +62,7 @@ impl SimulationRules<'_> {
             // matter.
             while let Some((_, key)) = running.first().copied().filter(|(end, _)| *end == now) {
                 running.remove(&(now, key));
-                self.end(board, key);
+                self.end(board, key)?;
             }
             board.settle()?;
             for key in board.take_touched() {
@@ -79,20 +79,21 @@ impl SimulationRules<'_> {
         turns: &mut Vec<Turn>,
         key: Key,
         now: u64,
-    ) {
+    ) -> ViewResult<()> {
         let node = board.nodes[&key];
         let end = now + (self.takes)(&node, board.items.get(&key).copied().flatten());
-        board.set_status_kind(key, StatusKind::InProgress);
+        board.set_status_kind(key, StatusKind::InProgress)?;
         running.insert((end, key));
         turns.push(Turn { key, start: now, end });
+        Ok(())
     }
 
-    fn end(&self, board: &mut ForecastTasks<'_>, key: Key) {
+    fn end(&self, board: &mut ForecastTasks<'_>, key: Key) -> ViewResult<()> {
         let failure = (self.fails)(key);
         if let Some(why) = failure {
             board.failures.insert(key, why.to_owned());
         }
-        board.set_status_kind(key, if failure.is_some() { StatusKind::Failed } else { StatusKind::Done });
+        board.set_status_kind(key, if failure.is_some() { StatusKind::Failed } else { StatusKind::Done })
     }
 
     fn add(&self, ready: &mut BTreeSet<QueueOrder>, node: &Node) {

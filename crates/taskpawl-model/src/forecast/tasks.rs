@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::opening::{OpenQuestion, Opening};
 use crate::Key;
-use crate::draft::subtask_count;
 use crate::record::{Node, StatusKind, Work};
-use crate::settle::{Consequence, consequence, has_closed};
-use crate::view::{View, ViewResult};
+use crate::settle::{self, Board, Consequence};
+use crate::status::Status;
+use crate::view::{ReadGraph, View, ViewError, ViewResult};
 
 /// Nodes of the store with the simulated changes.
 pub(super) struct ForecastTasks<'a> {
@@ -82,138 +82,128 @@ impl<'a> ForecastTasks<'a> {
         self.nodes[&key].status_kind
     }
 
-    pub(super) fn dependents(&self, key: Key) -> &[Key] {
-        self.dependents.get(&key).map_or(&[], Vec::as_slice)
-    }
-
-    pub(super) fn subtasks(&self, key: Key) -> &[Key] {
-        self.subtasks.get(&key).map_or(&[], Vec::as_slice)
-    }
-
     /// Returns the tasks that became ready since the last call.
     pub(super) fn take_touched(&mut self) -> Vec<Key> {
         let touched = std::mem::take(&mut self.touched);
         touched.into_iter().filter(|key| self.nodes[key].is_ready()).collect()
     }
 
-    fn update(&mut self, key: Key, change: impl FnOnce(&mut Node)) -> Node {
-        let node = self.nodes.get_mut(&key).expect("BUG: an edge leads to a task that is there");
-        change(node);
-        self.touched.insert(key);
-        *node
-    }
-
     /// Changes the status kind of a task, and the counts of its dependents and its parent.
-    pub(super) fn set_status_kind(&mut self, key: Key, status_kind: StatusKind) {
-        let before = self.nodes[&key];
+    pub(super) fn set_status_kind(&mut self, key: Key, status_kind: StatusKind) -> ViewResult<()> {
         self.moved.insert(key, status_kind);
-        self.update(key, |node| node.status_kind = status_kind);
-        let (old, new) = (before.status_kind.outcome(), status_kind.outcome());
-        if old != new {
-            for dependent in self.dependents(key).to_vec() {
-                self.update(dependent, |node| {
-                    *node.gate.dependencies.of(old) -= 1;
-                    *node.gate.dependencies.of(new) += 1;
-                });
-                self.queue.push_back(dependent);
-            }
-        }
-        if let Some(parent) =
-            before.parent.filter(|_| before.status_kind.outcome_above() != status_kind.outcome_above())
-        {
-            self.update(parent, |node| {
-                *subtask_count(node, before.status_kind) -= 1;
-                *subtask_count(node, status_kind) += 1;
-            });
-            self.queue.push_back(parent);
-        }
-        self.queue.push_back(key);
+        settle::change_status_kind(self, key, status_kind).map(drop)
     }
 
-    pub(super) fn skip_tree(&mut self, key: Key) {
-        self.set_status_kind(key, StatusKind::Skipped);
-        let mut below = self.subtasks(key).to_vec();
+    pub(super) fn skip_tree(&mut self, key: Key) -> ViewResult<()> {
+        self.set_status_kind(key, StatusKind::Skipped)?;
+        let mut below = self.subtasks(key)?;
         while let Some(key) = below.pop() {
             if !matches!(
                 self.status_kind(key),
                 StatusKind::InProgress | StatusKind::Done | StatusKind::Cancelled | StatusKind::Skipped
             ) {
-                self.set_status_kind(key, StatusKind::Skipped);
+                self.set_status_kind(key, StatusKind::Skipped)?;
             }
-            below.extend_from_slice(self.subtasks(key));
+            below.extend(self.subtasks(key)?);
         }
+        Ok(())
     }
 
     /// Applies every queued gate by the same rules as a store.
     pub(super) fn settle(&mut self) -> ViewResult<()> {
-        let mut last = VecDeque::new();
-        loop {
-            while let Some(key) = self.queue.pop_front() {
-                let node = self.derive(key);
-                match consequence(&node) {
-                    Some(Consequence::End | Consequence::Open) => last.push_back(key),
-                    Some(Consequence::Block) => self.set_status_kind(key, StatusKind::BlockedDependency),
-                    Some(Consequence::Unblock) => self.set_status_kind(key, StatusKind::Todo),
-                    Some(Consequence::Skip) => self.skip_tree(key),
-                    // A forecast assumes that every approval is given, so open questions are not refreshed.
-                    Some(Consequence::Ask | Consequence::Withdraw) | None => {}
-                }
-            }
-            let Some(key) = last.pop_front() else { return Ok(()) };
-            match consequence(&self.nodes[&key]) {
-                Some(Consequence::End) => self.set_status_kind(key, StatusKind::Done),
-                Some(Consequence::Open) => self.open(key)?,
-                Some(
-                    Consequence::Block
-                    | Consequence::Unblock
-                    | Consequence::Skip
-                    | Consequence::Ask
-                    | Consequence::Withdraw,
-                )
-                | None => {}
-            }
-        }
-    }
-
-    fn derive(&mut self, key: Key) -> Node {
-        let before = self.nodes[&key];
-        let is_closed = has_closed(&before) && self.opened.remove(&key);
-        let node = self.update(key, |node| {
-            node.gate.undecided |= is_closed;
-            node.gate_state = node.gate.state();
-            node.opens = node.derive_opens();
-        });
-        if node.opens != before.opens {
-            for subtask in self.subtasks(key).to_vec() {
-                self.update(subtask, |below| below.gate.entry = node.opens);
-                self.queue.push_back(subtask);
-            }
-        }
-        node
+        settle::settle(self)
     }
 
     /// Decides the condition, approval and list of a task, as far as results are known.
     fn open(&mut self, key: Key) -> ViewResult<()> {
         match self.decide_opening(key)? {
-            Opening::Skipped => self.skip_tree(key),
+            Opening::Skipped => self.skip_tree(key)?,
             Opening::Failed(why) => {
                 self.failures.insert(key, why);
-                self.set_status_kind(key, StatusKind::Failed);
+                self.set_status_kind(key, StatusKind::Failed)?;
             }
             Opening::Open => {
                 self.opened.insert(key);
                 // Items that do not exist yet are simulated by the task itself.
                 let stands_for_items = self.items.get(&key).is_some_and(|items| *items != Some(0));
-                let has_items = !self.subtasks(key).is_empty();
-                self.update(key, |node| {
+                let has_items = !self.subtasks(key)?.is_empty();
+                self.update_node(key, |node| {
                     node.gate.undecided = false;
                     if stands_for_items && !has_items {
                         node.work = Work::Calls;
                     }
-                });
+                })?;
                 self.queue.push_back(key);
             }
         }
         Ok(())
+    }
+}
+
+/// The simulated graph.
+impl ReadGraph for ForecastTasks<'_> {
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        Ok(self.nodes.get(&key).copied())
+    }
+
+    fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.view.dependencies(key)
+    }
+
+    fn dependents(&self, key: Key) -> ViewResult<Vec<Key>> {
+        Ok(self.dependents.get(&key).cloned().unwrap_or_default())
+    }
+
+    fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>> {
+        Ok(self.subtasks.get(&key).cloned().unwrap_or_default())
+    }
+
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.nodes.values().for_each(|node| each(*node));
+        Ok(())
+    }
+
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.view.each_dependency(each)
+    }
+
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        let mut counts = BTreeMap::new();
+        self.nodes.values().for_each(|node| *counts.entry(node.status_kind.status()).or_default() += 1);
+        Ok(counts)
+    }
+}
+
+impl Board for ForecastTasks<'_> {
+    type Error = ViewError;
+
+    fn gates(&mut self) -> &mut VecDeque<Key> {
+        &mut self.queue
+    }
+
+    fn update_node(&mut self, key: Key, change: impl FnOnce(&mut Node)) -> ViewResult<Node> {
+        let node = self.nodes.get_mut(&key).expect("BUG: an edge leads to a task that is there");
+        change(node);
+        self.touched.insert(key);
+        Ok(*node)
+    }
+
+    fn close(&mut self, key: Key) -> ViewResult<()> {
+        if self.opened.remove(&key) {
+            self.update_node(key, |node| node.gate.undecided = true)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, key: Key, consequence: Consequence) -> ViewResult<()> {
+        match consequence {
+            Consequence::End => self.set_status_kind(key, StatusKind::Done),
+            Consequence::Open => self.open(key),
+            Consequence::Block => self.set_status_kind(key, StatusKind::BlockedDependency),
+            Consequence::Unblock => self.set_status_kind(key, StatusKind::Todo),
+            Consequence::Skip => self.skip_tree(key),
+            // A forecast assumes that every approval is given, so open questions are not refreshed.
+            Consequence::Ask | Consequence::Withdraw => Ok(()),
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, Key, KeySpace, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View,
-    ViewResult,
+    Actor, CallRecord, DurationSource, Event, EventQuery, FindTasks, Key, KeySpace, Node, Period, PlanRecord,
+    Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, RequestRecord, RunId, RunRecord, Status, TaskId,
+    TaskRecord, Timestamp, UndoSnapshot, Undoable, ViewResult,
 };
 
 use super::client::Connection;
@@ -70,7 +70,7 @@ impl RemoteView<'_> {
     }
 }
 
-impl View for RemoteView<'_> {
+impl ReadTasks for RemoteView<'_> {
     fn key(&self, id: &str) -> ViewResult<Option<Key>> {
         self.one(ViewRequest::Key(id.to_owned()))
     }
@@ -94,16 +94,30 @@ impl View for RemoteView<'_> {
         self.one(ViewRequest::NextKey)
     }
 
-    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
-        self.one(ViewRequest::Node(key))
-    }
-
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         self.one(ViewRequest::Task(key))
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
         self.all(ViewRequest::Calls(key))
+    }
+
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        self.one(ViewRequest::Applied(key))
+    }
+
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        self.one(ViewRequest::Plan(name.to_owned()))
+    }
+
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        self.all(ViewRequest::Plans)
+    }
+}
+
+impl ReadGraph for RemoteView<'_> {
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        self.one(ViewRequest::Node(key))
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
@@ -118,30 +132,20 @@ impl View for RemoteView<'_> {
         self.all(ViewRequest::Subtasks(key))
     }
 
-    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
-        self.one(ViewRequest::Applied(key))
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.each(ViewRequest::EachNode, each)
     }
 
-    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
-        self.one(ViewRequest::Plan(name.to_owned()))
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.each(ViewRequest::EachDependency, &mut |(task, on)| each(task, on))
     }
 
-    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
-        self.all(ViewRequest::Plans)
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        self.one(ViewRequest::Counts)
     }
+}
 
-    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
-        self.one(ViewRequest::Run(id.clone()))
-    }
-
-    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
-        self.all(ViewRequest::Runs(limit))
-    }
-
-    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
-        self.all(ViewRequest::OpenRuns)
-    }
-
+impl FindTasks for RemoteView<'_> {
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
         self.all(ViewRequest::Find(Box::new(query.clone())))
     }
@@ -162,12 +166,8 @@ impl View for RemoteView<'_> {
         self.all(ViewRequest::ReadyCalling(tool.to_owned(), limit))
     }
 
-    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
-        self.each(ViewRequest::EachNode, each)
-    }
-
-    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
-        self.each(ViewRequest::EachDependency, &mut |(task, on)| each(task, on))
+    fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
+        self.all(ViewRequest::ToBeOpened)
     }
 
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
@@ -176,15 +176,32 @@ impl View for RemoteView<'_> {
             each(key, period, source);
         })
     }
+}
 
-    fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
-        self.all(ViewRequest::ToBeOpened)
+impl ReadRuns for RemoteView<'_> {
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
+        self.one(ViewRequest::Run(id.clone()))
     }
 
-    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
-        self.one(ViewRequest::Counts)
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
+        self.all(ViewRequest::Runs(limit))
     }
 
+    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
+        self.all(ViewRequest::OpenRuns)
+    }
+
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
+        self.all(ViewRequest::PrunedRuns(prefix.to_owned()))
+    }
+
+    /// Idempotency keys are made by runs, and a call cannot start one.
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        Ok(None)
+    }
+}
+
+impl ReadHistory for RemoteView<'_> {
     fn revision(&self) -> ViewResult<u64> {
         self.one(ViewRequest::Revision)
     }
@@ -221,15 +238,6 @@ impl View for RemoteView<'_> {
 
     fn requests_before(&self, _: Timestamp) -> ViewResult<u64> {
         Ok(0)
-    }
-
-    /// Idempotency keys are made by runs, and a call cannot start one.
-    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
-        Ok(None)
-    }
-
-    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
-        self.all(ViewRequest::PrunedRuns(prefix.to_owned()))
     }
 
     fn each_undo_snapshot(&self, _: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {

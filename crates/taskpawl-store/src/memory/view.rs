@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, Key, KeySpace, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View,
-    ViewResult, Work,
+    Actor, CallRecord, DurationSource, Event, EventQuery, FindTasks, Key, KeySpace, Node, Period, PlanRecord,
+    Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, RequestRecord, RunId, RunRecord, Status, TaskId,
+    TaskRecord, Timestamp, UndoSnapshot, Undoable, ViewResult, Work,
 };
 
 use super::state::{State, pairs_of};
@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-impl View for State {
+impl ReadTasks for State {
     fn key(&self, id: &str) -> ViewResult<Option<Key>> {
         Ok(self.ids.get(id).copied())
     }
@@ -49,10 +49,6 @@ impl View for State {
         Ok(Key(self.next_key))
     }
 
-    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
-        Ok(self.entries.get(key).map(|entry| entry.node))
-    }
-
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         Ok(self.entries.get(key).map(|entry| entry.record.clone()))
     }
@@ -63,6 +59,24 @@ impl View for State {
             .get(key)
             .map(|entry| entry.calls.iter().flatten().cloned().collect())
             .unwrap_or_default())
+    }
+
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        Ok(self.entries.get(key).and_then(|entry| entry.applied.clone()))
+    }
+
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        Ok(self.plans.get(name).cloned())
+    }
+
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        Ok(self.plans.values().cloned().collect())
+    }
+}
+
+impl ReadGraph for State {
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        Ok(self.entries.get(key).map(|entry| entry.node))
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
@@ -77,26 +91,25 @@ impl View for State {
         Ok(pairs_of(&self.subtasks, key).collect())
     }
 
-    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
-        Ok(self.entries.get(key).and_then(|entry| entry.applied.clone()))
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.entries.iter().for_each(|(_, entry)| each(entry.node));
+        Ok(())
     }
 
-    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
-        Ok(self.plans.get(name).cloned())
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.dependencies.iter().for_each(|(task, on)| each(*task, *on));
+        Ok(())
     }
 
-    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
-        Ok(self.plans.values().cloned().collect())
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        Ok(Status::ALL
+            .iter()
+            .map(|status| (*status, self.counts.get(status).copied().unwrap_or(0)))
+            .collect())
     }
+}
 
-    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
-        Ok(self.runs.iter().rev().find(|run| run.id == *id).cloned())
-    }
-
-    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
-        Ok(self.runs.iter().rev().take(or_all(limit)).cloned().collect())
-    }
-
+impl FindTasks for State {
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
         Ok(self.find_keys(query))
     }
@@ -121,16 +134,6 @@ impl View for State {
         Ok(keys.into_iter().take(or_all(limit)).collect())
     }
 
-    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
-        self.entries.iter().for_each(|(_, entry)| each(entry.node));
-        Ok(())
-    }
-
-    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
-        self.dependencies.iter().for_each(|(task, on)| each(*task, *on));
-        Ok(())
-    }
-
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
         for (key, entry) in self.entries.iter() {
             let record = &entry.record;
@@ -142,14 +145,29 @@ impl View for State {
         }
         Ok(())
     }
+}
 
-    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
-        Ok(Status::ALL
-            .iter()
-            .map(|status| (*status, self.counts.get(status).copied().unwrap_or(0)))
-            .collect())
+impl ReadRuns for State {
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
+        Ok(self.runs.iter().rev().find(|run| run.id == *id).cloned())
     }
 
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
+        Ok(self.runs.iter().rev().take(or_all(limit)).cloned().collect())
+    }
+
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
+        let from = self.pruned_runs.range(RunId::from(prefix)..);
+        let found = from.take_while(|(id, _)| id.as_str().starts_with(prefix));
+        Ok(found.map(|(id, at)| (id.clone(), *at)).collect())
+    }
+
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        Ok(self.key_space.clone())
+    }
+}
+
+impl ReadHistory for State {
     fn revision(&self) -> ViewResult<u64> {
         Ok(self.revision)
     }
@@ -172,7 +190,7 @@ impl View for State {
         let mut found: Vec<&Event> = own
             .iter()
             .map(|position| &self.events[*position])
-            .filter(|event| is_match(event, query))
+            .filter(|event| query.is_match(event))
             .collect();
         let left_out = found.len().saturating_sub(or_all(query.limit));
         if query.latest {
@@ -206,16 +224,6 @@ impl View for State {
         Ok(self.requests.values().filter(|done| done.at < time).count() as u64)
     }
 
-    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
-        Ok(self.key_space.clone())
-    }
-
-    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
-        let from = self.pruned_runs.range(RunId::from(prefix)..);
-        let found = from.take_while(|(id, _)| id.as_str().starts_with(prefix));
-        Ok(found.map(|(id, at)| (id.clone(), *at)).collect())
-    }
-
     fn each_undo_snapshot(&self, each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {
         for (revision, kept) in &self.undo {
             kept.undo_snapshot.iter().for_each(|undo_snapshot| each(*revision, Arc::clone(undo_snapshot)));
@@ -226,16 +234,6 @@ impl View for State {
     fn undo_snapshot(&self, revision: u64) -> ViewResult<Option<Arc<UndoSnapshot>>> {
         Ok(self.undo.get(&revision).and_then(|kept| kept.undo_snapshot.clone()))
     }
-}
-
-fn is_match(event: &Event, query: &EventQuery) -> bool {
-    event.revision > query.after
-        && query.until.is_none_or(|until| event.revision <= until)
-        && query.task_id.as_ref().is_none_or(|id| event.task.as_ref() == Some(id))
-        && query.actor.as_ref().is_none_or(|actor| event.actor == *actor)
-        && query.run.as_ref().is_none_or(|run| event.run.as_ref() == Some(run))
-        && query.kind.as_ref().is_none_or(|kind| event.kind.name() == kind)
-        && query.since.is_none_or(|since| event.at >= since)
 }
 
 /// Treats a limit of 0 as no limit.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use taskpawl_model::ReadHistory;
+use taskpawl_model::ReadTasks;
 
-use taskpawl_model::{EventKind, Key, Node, PlanRecord, RunRecord, View, ViewResult};
+use taskpawl_model::{EventKind, Key, Node, PlanRecord, RunRecord, ViewResult};
 
 use super::cache::TransactionCache;
 use super::open::{self, ReadOnly, Setup};

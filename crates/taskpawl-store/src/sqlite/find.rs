@@ -2,11 +2,11 @@
 
 use rusqlite::types::Value;
 use serde::Deserialize;
-use taskpawl_model::{Key, Query, StatusKind, ViewResult, Work};
+use taskpawl_model::{Key, Query, SearchText, StatusKind, ViewResult, Work};
 
 use super::rows;
 use super::session::Session;
-use crate::words::{Code, Needle};
+use crate::words::Code;
 
 /// The sort key of a task: priority and due date (for queries of ready tasks only), then age.
 type SortKey = (i64, i64, u32);
@@ -51,11 +51,11 @@ impl Session {
         };
         // `LIKE` of SQLite ignores case only for ASCII, so the text is compared here.
         params.push(Value::Integer(-1));
-        let needle = Needle::new(text);
+        let search = SearchText::new(text);
         let mut sort_keys = Vec::new();
         self.until(&sql, rusqlite::params_from_iter(params), |row| {
             let title: Title = rows::json(row, 4)?;
-            if needle.is_in(&[rows::text(row, 3)?, &title.name, &title.description]) {
+            if search.is_in(&[rows::text(row, 3)?, &title.name, &title.description]) {
                 sort_keys.push(sort_key(row)?);
             }
             Ok(sort_keys.len() < wanted)

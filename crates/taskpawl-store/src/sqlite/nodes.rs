@@ -1,7 +1,8 @@
 //! Writes nodes, and of an existing node only the changed columns.
 
 use rusqlite::params;
-use taskpawl_model::{Changes, Gate, Node, View};
+use taskpawl_model::ReadGraph;
+use taskpawl_model::{Changes, Gate, Node};
 
 use super::cache::MAX_NODES;
 use super::insert::{Values, one};

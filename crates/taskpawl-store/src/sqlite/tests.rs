@@ -1,6 +1,7 @@
 //! Tests with internal access: query plans, a full disk, schema versions.
 
 use std::path::PathBuf;
+use taskpawl_model::ReadGraph;
 
 use rusqlite::Connection;
 use taskpawl_model::{

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, Key, KeySpace, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View,
-    ViewResult, Work,
+    Actor, CallRecord, DurationSource, Event, EventQuery, FindTasks, Key, KeySpace, Node, Period, PlanRecord,
+    Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, RequestRecord, RunId, RunRecord, Status, TaskId,
+    TaskRecord, Timestamp, UndoSnapshot, Undoable, ViewResult, Work,
 };
 
 use super::cache::TransactionCache;
@@ -129,7 +129,7 @@ pub(super) mod sql {
     pub(crate) const FORGET_REQUESTS: &str = done_before!("DELETE");
 }
 
-impl View for Session {
+impl ReadTasks for Session {
     fn key(&self, id: &str) -> ViewResult<Option<Key>> {
         if let Some(key) = self.of_known(|known| known.key(id)) {
             return Ok(Some(key));
@@ -162,18 +162,6 @@ impl View for Session {
         Ok(Key(self.counters()?.next_key))
     }
 
-    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
-        let known = self.of_known(|known| known.node(key));
-        if known.is_some() {
-            return Ok(known);
-        }
-        let node = self.stored_node(key)?;
-        if let Some(node) = node {
-            self.note(|known| known.note_node(node));
-        }
-        Ok(node)
-    }
-
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         let known = self.of_known(|known| known.task(key).cloned());
         if known.is_some() {
@@ -193,6 +181,32 @@ impl View for Session {
         let calls = self.stored_calls(key)?;
         self.note(|known| known.note_calls(key, calls.clone()));
         Ok(calls)
+    }
+
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        self.one("SELECT spec FROM applied WHERE key = ?1", [key.0], |row| row.get(0))
+    }
+
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        self.one("SELECT record FROM plans WHERE name = ?1", [name], |row| rows::json(row, 0))
+    }
+
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        self.all("SELECT record FROM plans ORDER BY name", [], |row| rows::json(row, 0))
+    }
+}
+
+impl ReadGraph for Session {
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        let known = self.of_known(|known| known.node(key));
+        if known.is_some() {
+            return Ok(known);
+        }
+        let node = self.stored_node(key)?;
+        if let Some(node) = node {
+            self.note(|known| known.note_node(node));
+        }
+        Ok(node)
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
@@ -218,33 +232,29 @@ impl View for Session {
         Ok(below)
     }
 
-    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
-        self.one("SELECT spec FROM applied WHERE key = ?1", [key.0], |row| row.get(0))
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.each(rows::select_node!("ORDER BY key"), [], |row| {
+            each(rows::node(row)?);
+            Ok(())
+        })
     }
 
-    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
-        self.one("SELECT record FROM plans WHERE name = ?1", [name], |row| rows::json(row, 0))
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.each("SELECT task, dependency FROM dependencies ORDER BY task, dependency", [], |row| {
+            each(Key(row.get(0)?), Key(row.get(1)?));
+            Ok(())
+        })
     }
 
-    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
-        self.all("SELECT record FROM plans ORDER BY name", [], |row| rows::json(row, 0))
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        let mut counters = self.counters()?;
+        Ok(Status::ALL.iter().map(|status| (*status, *counters.of(*status))).collect())
     }
+}
 
-    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
-        self.one("SELECT record FROM runs WHERE id = ?1", [id.as_str()], |row| rows::json(row, 0))
-    }
-
-    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
-        let sql = "SELECT record FROM runs ORDER BY position DESC LIMIT ?1";
-        self.all(sql, [or_all(limit)], |row| rows::json(row, 0))
-    }
-
+impl FindTasks for Session {
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
         self.find_keys(query)
-    }
-
-    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
-        self.all(sql::OPEN_RUNS, [], |row| rows::json(row, 0))
     }
 
     fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
@@ -262,6 +272,10 @@ impl View for Session {
         let mut keys = self.all(sql::RUNNING, [POSITION_BITS], |row| Ok(Key(row.get(0)?)))?;
         keys.dedup();
         Ok(keys)
+    }
+
+    fn on_hold(&self, limit: usize) -> ViewResult<Vec<Key>> {
+        self.all(sql::ON_HOLD, [or_all(limit)], |row| Ok(Key(row.get(0)?)))
     }
 
     fn tools(&self) -> ViewResult<Vec<String>> {
@@ -291,27 +305,9 @@ impl View for Session {
         Ok(keys)
     }
 
-    fn on_hold(&self, limit: usize) -> ViewResult<Vec<Key>> {
-        self.all(sql::ON_HOLD, [or_all(limit)], |row| Ok(Key(row.get(0)?)))
-    }
-
     fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
         let nodes = self.all(sql::UNDECIDED, [], rows::node)?;
         Ok(nodes.iter().filter(|node| node.gate.is_to_be_opened()).map(|node| node.key).collect())
-    }
-
-    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
-        self.each(rows::select_node!("ORDER BY key"), [], |row| {
-            each(rows::node(row)?);
-            Ok(())
-        })
-    }
-
-    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
-        self.each("SELECT task, dependency FROM dependencies ORDER BY task, dependency", [], |row| {
-            each(Key(row.get(0)?), Key(row.get(1)?));
-            Ok(())
-        })
     }
 
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
@@ -327,12 +323,34 @@ impl View for Session {
         }
         Ok(())
     }
+}
 
-    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
-        let mut counters = self.counters()?;
-        Ok(Status::ALL.iter().map(|status| (*status, *counters.of(*status))).collect())
+impl ReadRuns for Session {
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
+        self.one("SELECT record FROM runs WHERE id = ?1", [id.as_str()], |row| rows::json(row, 0))
     }
 
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
+        let sql = "SELECT record FROM runs ORDER BY position DESC LIMIT ?1";
+        self.all(sql, [or_all(limit)], |row| rows::json(row, 0))
+    }
+
+    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
+        self.all(sql::OPEN_RUNS, [], |row| rows::json(row, 0))
+    }
+
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
+        let end = format!("{prefix}{}", char::MAX);
+        let sql = "SELECT id, at FROM pruned_runs WHERE id >= ?1 AND id < ?2 ORDER BY id";
+        self.all(sql, params![prefix, end], |row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?)))
+    }
+
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        self.one("SELECT record FROM key_space", [], |row| rows::json(row, 0))
+    }
+}
+
+impl ReadHistory for Session {
     fn revision(&self) -> ViewResult<u64> {
         Ok(self.counters()?.revision)
     }
@@ -381,16 +399,6 @@ impl View for Session {
     fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
         let count = self.one(sql::REQUESTS_BEFORE, [rows::Time(time)], |row| rows::number(row, 0))?;
         Ok(count.unwrap_or_default())
-    }
-
-    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
-        self.one("SELECT record FROM key_space", [], |row| rows::json(row, 0))
-    }
-
-    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
-        let end = format!("{prefix}{}", char::MAX);
-        let sql = "SELECT id, at FROM pruned_runs WHERE id >= ?1 AND id < ?2 ORDER BY id";
-        self.all(sql, params![prefix, end], |row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?)))
     }
 
     fn each_undo_snapshot(&self, each: &mut dyn FnMut(u64, Arc<UndoSnapshot>)) -> ViewResult<()> {

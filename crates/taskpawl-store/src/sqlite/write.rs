@@ -1,9 +1,10 @@
 //! Writes the changes of a command.
 
 use rusqlite::params;
+use taskpawl_model::ReadGraph;
 use taskpawl_model::{
     ActorKind, CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, PlanRecord, RunRecord, Shared,
-    TaskChange, TaskId, TaskRecord, View,
+    TaskChange, TaskId, TaskRecord,
 };
 
 use super::cache::MAX_TASKS;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use taskpawl_model::{
-    ActorKind, Advice, Command, Context, DecideError, Facts, Means, Overlay, Query, Refusal, Request, Status,
-    View, ViewResult, asker, command_of_advice, decide, explain, explain_ready,
+    ActorKind, Advice, Command, Context, DecideError, Facts, Means, Query, Refusal, Request, Status, View,
+    ViewResult, asker, command_of_advice, decide, explain, explain_ready, preview,
 };
 
 use super::draw::Draw;
@@ -140,14 +140,11 @@ impl Taker<'_> {
             return Ok(Some(refused));
         }
         let Some(command) = command(view, first)? else { return Ok(None) };
-        let Ok(decision) = decide(view, &command, &self.asker(first)) else { return Ok(None) };
-        let after = Overlay::new(view, &decision.changes);
-        for step in rest {
-            if let Some(refused) = self.take(&after, step)? {
-                return Ok(Some(refused));
-            }
-        }
-        Ok(None)
+        let taken = preview(view, &command, &self.asker(first), |after| {
+            let mut refused = rest.iter().map(|step| self.take(after, step));
+            refused.find_map(Result::transpose).transpose()
+        });
+        taken.unwrap_or(Ok(None))
     }
 
     fn asker(&self, advice: &Advice) -> Context {

@@ -1,5 +1,6 @@
 //! Statuses set by an import, adapted to the statuses that are possible in the store.
 
+use crate::view::ReadGraph;
 use std::collections::BTreeMap;
 
 use serde_json::Value;

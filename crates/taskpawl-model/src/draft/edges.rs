@@ -31,6 +31,11 @@ impl Pairs {
         self.0.get(&key).into_iter().flatten().copied()
     }
 
+    /// Returns all pairs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Key)> + '_ {
+        self.0.iter().flat_map(|(key, others)| others.iter().map(|other| (*key, *other)))
+    }
+
     pub(crate) fn contains(&self, key: Key, other: Key) -> bool {
         self.0.get(&key).is_some_and(|others| others.contains(&other))
     }

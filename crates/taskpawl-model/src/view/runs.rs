@@ -1,0 +1,28 @@
+//! Reading runs.
+
+use super::ViewResult;
+use crate::key_space::KeySpace;
+use crate::record::RunRecord;
+use crate::{RunId, Timestamp};
+
+/// The runs of a snapshot.
+pub trait ReadRuns {
+    /// Returns a run.
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>>;
+
+    /// Returns the runs, the latest first, at most `limit` (0: all).
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>>;
+
+    /// Returns the runs without a recorded end, the latest first.
+    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
+        let mut runs = self.runs(0)?;
+        runs.retain(RunRecord::is_open);
+        Ok(runs)
+    }
+
+    /// Returns the pruned runs whose ids begin with `prefix`, with the time of pruning.
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>>;
+
+    /// Returns the common first part of idempotency keys, if a run has recorded one.
+    fn key_space(&self) -> ViewResult<Option<KeySpace>>;
+}
