@@ -12,8 +12,10 @@ mod items;
 mod offers;
 mod people;
 mod play;
+mod previews;
 mod runs;
 
 pub use items::Flaw;
 pub use offers::{OfferFlaw, Offers, take_offers};
 pub use play::{Difference, Tally, play};
+pub use previews::take_previews;

@@ -2,6 +2,7 @@
 
 mod harness;
 mod offers;
+mod previews;
 mod reference;
 mod scheduling;
 mod simulation;
