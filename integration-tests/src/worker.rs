@@ -10,7 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::{ActorKind, Map, NewTask, Query, Refusal, Status, Task, TaskId, TaskSpec, parse_plan};
+use taskpawl::model::command::{NewTask, Refusal};
+use taskpawl::model::plan::parse_plan;
+use taskpawl::model::task::{ActorKind, Map, Status, Task, TaskSpec};
+use taskpawl::model::value::TaskId;
+use taskpawl::model::view::Query;
 use taskpawl::store::{Location, open};
 use taskpawl::{ApplyOptions, Ending, Error, Manager};
 

@@ -7,7 +7,11 @@ use std::fmt::Write as _;
 use divan::Bencher;
 use serde_json::json;
 use taskpawl::model::expr::{Data, evaluate_expression};
-use taskpawl::model::{Graph, Key, Map, Plan, Query, parse_plan};
+use taskpawl::model::plan::{Plan, parse_plan};
+use taskpawl::model::run::Graph;
+use taskpawl::model::task::Map;
+use taskpawl::model::value::Key;
+use taskpawl::model::view::Query;
 use taskpawl::{ApplyOptions, Taskpawl};
 
 fn main() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use taskpawl::model::{CallSpec, NewCall, Plan, PlanTask, TaskSpec};
+use taskpawl::model::plan::{Plan, PlanTask};
+use taskpawl::model::task::{CallSpec, NewCall, TaskSpec};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{ApplyOptions, RunOptions, Taskpawl, async_trait};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use taskpawl::model::{Graph, Key};
+use taskpawl::model::run::Graph;
+use taskpawl::model::value::Key;
 
 use crate::Failure;
 use crate::measure::{Whose, measure, memory};

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use taskpawl::model::{Map, Plan, PlanTask, TaskSpec};
+use taskpawl::model::plan::{Plan, PlanTask};
+use taskpawl::model::task::{Map, TaskSpec};
 use taskpawl::{ApplyOptions, Taskpawl};
 
 use crate::Failure;

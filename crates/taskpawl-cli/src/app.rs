@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use taskpawl::model::{AbsentTools, Advised, CommandLine, Origin, Timestamp};
+use taskpawl::model::command::{Advised, CommandLine};
+use taskpawl::model::rules::AbsentTools;
+use taskpawl::model::task::{Origin, Timestamp};
 use taskpawl::store::{self, Location, PlanSocket, StoreError, StorePlacement};
 use taskpawl::tools::{
     CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 
-use taskpawl::model::ActorKind;
+use taskpawl::model::task::ActorKind;
 
 use crate::environment::{Environment, has_controlling_terminal};
 

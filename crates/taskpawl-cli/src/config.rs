@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use taskpawl::model::{Period, Retry};
+use taskpawl::model::task::Retry;
+use taskpawl::model::value::Period;
 use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash, read_if_there};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
-use taskpawl::model::bounded::{self, Group};
-use taskpawl::model::{ChangesSince, Conflict, ConflictingChange, Hint, PlanErrors, Position, Refusal};
+use taskpawl::model::command::{ChangesSince, Conflict, ConflictingChange, Hint, Refusal};
+use taskpawl::model::plan::{PlanErrors, Position};
+use taskpawl::model::value::bounded::{self, Group};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
@@ -547,7 +548,7 @@ fn class_of(error: &Error) -> Class {
 }
 
 fn problems_of(file: Option<&str>, errors: &PlanErrors) -> Vec<Problem> {
-    let problem = |error: &taskpawl::model::PlanError| {
+    let problem = |error: &taskpawl::model::plan::PlanError| {
         let problem = Problem::at(file, error.at, error.path.clone(), error.problem.to_string());
         Problem { hint: error.hint.clone(), ..problem }
     };

@@ -1,7 +1,7 @@
 //! The JSON Schema of an event, as `history` exports it.
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallStatus, Cause, ChecklistStatus, Status};
+use taskpawl::model::task::{CallStatus, Cause, ChecklistStatus, Status};
 
 use crate::schema::DRAFT;
 
@@ -264,9 +264,9 @@ fn kinds_of_runs() -> Vec<Kind> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use taskpawl::model::{
-        BlockedReason, CallId, Change, ChecklistChanged, EventKind, PlanApplied, TaskCreated, TaskId,
-    };
+    use taskpawl::model::task::BlockedReason;
+    use taskpawl::model::value::{CallId, TaskId};
+    use taskpawl::model::view::{Change, ChecklistChanged, EventKind, PlanApplied, TaskCreated};
 
     use super::*;
 

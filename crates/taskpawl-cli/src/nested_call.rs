@@ -4,7 +4,7 @@
 //! The run enforces this itself. The check here only gives a clearer error, and refuses commands that make no sense
 //! inside a call.
 
-use taskpawl::model::Refusal;
+use taskpawl::model::command::Refusal;
 
 use crate::app::App;
 use crate::args::Command;

@@ -14,9 +14,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use taskpawl::Page;
-use taskpawl::model::{UnrunnableTask, is_deceptive};
+use taskpawl::model::insight::UnrunnableTask;
+use taskpawl::model::value::is_deceptive;
 
-use taskpawl::model::{CommandLine, Hint};
+use taskpawl::model::command::{CommandLine, Hint};
 
 use crate::error::CliError;
 use crate::shown::{Shown, shown};

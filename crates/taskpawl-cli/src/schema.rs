@@ -2,7 +2,8 @@
 //! field names with those of the plan parser.
 
 use serde_json::{Value, json};
-use taskpawl::model::{ERROR_CLASSES, Mode, ParamType, PlanAccess, Priority, Trigger};
+use taskpawl::model::plan::ParamType;
+use taskpawl::model::task::{ERROR_CLASSES, Mode, PlanAccess, Priority, Trigger};
 
 use crate::config::{HOSTS, Key, MCP_CONFIGS, NAMED, SANDBOX};
 
@@ -425,7 +426,7 @@ mod tests {
     use std::sync::Arc;
 
     use taskpawl::async_trait;
-    use taskpawl::model::{expand_plan, parse_plan, plan_fields};
+    use taskpawl::model::plan::{expand_plan, parse_plan, plan_fields};
     use taskpawl::tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
 
     use super::*;

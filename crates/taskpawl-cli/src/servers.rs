@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl::RunOptions;
-use taskpawl::model::{Advice, CallSpec, Hint, NewCall, NewTask, TaskSpec};
+use taskpawl::model::command::{Advice, Hint, NewTask};
+use taskpawl::model::task::{CallSpec, NewCall, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash, follow};
 use taskpawl_mcp::{

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use clap::builder::styling::Style;
-use taskpawl::model::{escaped, is_deceptive};
+use taskpawl::model::value::{escaped, is_deceptive};
 
 use crate::faults::{self, Fault};
 

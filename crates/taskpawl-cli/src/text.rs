@@ -2,7 +2,7 @@
 
 use clap::builder::styling::AnsiColor;
 pub(crate) use clap::builder::styling::Style;
-use taskpawl::model::{Priority, Status};
+use taskpawl::model::task::{Priority, Status};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::shown::{Shown, safe};
@@ -165,7 +165,7 @@ pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-pub(crate) use taskpawl::model::shell::quoted;
+pub(crate) use taskpawl::model::value::shell::quoted;
 
 pub(crate) use taskpawl_text::{nearest, without_sequences};
 

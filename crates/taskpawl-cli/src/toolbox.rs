@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use taskpawl::model::{AbsentTools, Advice, Hint};
+use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::rules::AbsentTools;
 use taskpawl::tools::{CommandTool, Registry, Tool};
 
 use crate::app::App;

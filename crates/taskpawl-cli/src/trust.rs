@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use taskpawl::model::{Advice, Hint, Timestamp};
+use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::task::Timestamp;
 use taskpawl::tools::{content_hash, make_private_directories};
 
 use crate::app::App;

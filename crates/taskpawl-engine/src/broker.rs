@@ -14,7 +14,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use taskpawl_manager::Manager;
-use taskpawl_model::{CallMutation, Command, PlanAccess, PlanMutation, Refusal, Request, StartedCall};
+use taskpawl_model::command::{CallMutation, Command, PlanMutation, Refusal, Request, StartedCall};
+use taskpawl_model::task::PlanAccess;
 use taskpawl_store::{
     Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
     MutationRequest, Patience, PlanSocket, StoreError, plan_socket, show,
@@ -69,7 +70,7 @@ struct CallAccess {
 /// Identifies one start of one call. The store refuses additions of an older start.
 #[derive(Debug, Clone)]
 struct Start {
-    task: taskpawl_model::Key,
+    task: taskpawl_model::value::Key,
     attempt: u32,
     number: u32,
 }

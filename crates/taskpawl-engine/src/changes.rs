@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ignore::WalkBuilder;
-use taskpawl_model::paths;
+use taskpawl_model::value::paths;
 use taskpawl_tools::{ScanBounds, ScanStopped, has_unfit_ignore_file};
 
 /// Largest number of files that a snapshot covers. For larger projects the result is "unknown".

@@ -1,8 +1,8 @@
 //! Suggests a filter when an expression yields another type than the tool expects.
 
 use serde_json::Value;
-use taskpawl_model::Map;
 use taskpawl_model::expr::lone_expression;
+use taskpawl_model::task::Map;
 use taskpawl_tools::ToolError;
 
 /// Returns the hint for an argument that consists of one expression and whose type the tool refuses.

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::run_loop::{Deadline, EndedCall, Host, Input, LoopOptions, Output, RunLimits, RunLoop};
-use taskpawl_model::{
-    Command, DecideError, Grant, Inquiry, Key, Report, Round, RunId, Selector, StartedCall, Timestamp, View,
+use taskpawl_model::command::{Command, DecideError, Grant, Inquiry, Report, Round, Selector, StartedCall};
+use taskpawl_model::run::run_loop::{
+    Deadline, EndedCall, Host, Input, LoopOptions, Output, RunLimits, RunLoop,
 };
+use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::view::View;
 use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::{Tool, ToolError};
 use tokio::sync::{Semaphore, mpsc, watch};

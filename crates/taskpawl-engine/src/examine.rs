@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use taskpawl_manager::Error;
-use taskpawl_model::recovery::Recovered;
-use taskpawl_model::{RunId, View, ViewResult};
+use taskpawl_model::run::recovery::Recovered;
+use taskpawl_model::value::RunId;
+use taskpawl_model::view::{View, ViewResult};
 use taskpawl_store::{Diagnostic, Severity, StoreError, narrow_mode, wide_mode};
 
 use crate::engine::Engine;
@@ -91,7 +92,7 @@ fn diagnostics(left: &Recovered) -> Vec<Diagnostic> {
     let diagnostic = |check, place: String, message: &str, remedy: &str| {
         Diagnostic::new(check, Severity::Repairable, place, message, remedy)
     };
-    let task = |id: &taskpawl_model::TaskId| format!("task `{id}`");
+    let task = |id: &taskpawl_model::value::TaskId| format!("task `{id}`");
     let mut found = Vec::new();
     for run in &left.runs {
         let message = "it ended without finishing";

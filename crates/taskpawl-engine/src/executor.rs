@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
-use taskpawl_model::run_loop::Deadline;
-use taskpawl_model::{
-    ActorKind, ByteSize, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace, Origin, Period,
-    RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
+use taskpawl_model::command::{CallEnd, StartedCall};
+use taskpawl_model::run::run_loop::Deadline;
+use taskpawl_model::task::{
+    ActorKind, CallError, CallIdentity, CallSpec, KeySpace, Origin, SandboxRequest, Timestamp,
 };
+use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost, is_too_deep};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink,

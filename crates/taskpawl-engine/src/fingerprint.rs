@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use sha2::{Digest, Sha256};
-use taskpawl_model::{CacheInputs, paths};
+use taskpawl_model::command::CacheInputs;
+use taskpawl_model::value::paths;
 use taskpawl_tools::{ScanBounds, open_file};
 
 /// Limits for the number of files and the depth. Symbolic links can make a few directories appear as many.

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use taskpawl_manager::Manager;
-use taskpawl_model::{Command, KeyRequest, KeySpace, RunRecord, RunStart};
+use taskpawl_model::command::{Command, RunStart};
+use taskpawl_model::task::{KeyRequest, KeySpace, RunRecord};
 use taskpawl_store::{Location, open};
 
 use crate::engine::Engine;

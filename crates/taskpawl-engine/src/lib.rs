@@ -1,4 +1,4 @@
-//! Runs the tool calls of ready tasks: a dispatcher drives one [`RunLoop`](taskpawl_model::run_loop::RunLoop), an executor starts the
+//! Runs the tool calls of ready tasks: a dispatcher drives one [`RunLoop`](taskpawl_model::run::run_loop::RunLoop), an executor starts the
 //! tools, and a reporter tells observers.
 //!
 //! The dispatcher writes only through the manager. It starts a call only after the store has recorded it as started.
@@ -44,4 +44,4 @@ pub use observer::{Observer, RunEvent};
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
 pub use summary::{ChangedBeyond, FailedTask, FailureGroup, NotRun, RunSummary, Waiting};
-pub use taskpawl_model::run_loop::{EndedEarly, RunUsage, TaskUsage};
+pub use taskpawl_model::run::run_loop::{EndedEarly, RunUsage, TaskUsage};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use taskpawl_model::RunId;
+use taskpawl_model::value::RunId;
 use taskpawl_tools::{Programs, Supervision, keep_owner_rights, make_private_directories};
 
 use crate::error::RunError;

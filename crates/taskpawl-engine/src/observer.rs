@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
-use taskpawl_model::run_loop::EndedEarly;
-use taskpawl_model::{ApprovalRequest, CallId, CallStatus, RunId, Status, TaskId};
+use taskpawl_model::run::run_loop::EndedEarly;
+use taskpawl_model::task::{ApprovalRequest, CallStatus, Status};
+use taskpawl_model::value::{CallId, RunId, TaskId};
 
 use crate::summary::RunSummary;
 

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use taskpawl_model::{ByteSize, CallId, RunId, TaskId};
+use taskpawl_model::value::{ByteSize, CallId, RunId, TaskId};
 use taskpawl_tools::{keep_owner_rights, make_private_directories};
 
 use crate::error::RunError;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use taskpawl_model::{
-    CallId, CallRecord, Command, EventKind, EventQuery, Key, Prune, RunId, RunRecord, StatusKind, TaskId,
-    Timestamp, UndoSnapshot, View, ViewResult,
-};
+use taskpawl_model::command::{Command, Prune};
+use taskpawl_model::task::{CallRecord, RunRecord, StatusKind, Timestamp};
+use taskpawl_model::value::{CallId, Key, RunId, TaskId};
+use taskpawl_model::view::{EventKind, EventQuery, UndoSnapshot, View, ViewResult};
 
 use crate::engine::Engine;
 use crate::error::RunError;

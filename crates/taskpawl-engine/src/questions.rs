@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taskpawl_manager::{Approving, Error, Manager};
-use taskpawl_model::run_loop::Input;
-use taskpawl_model::{ApprovalRequest, Key, Refusal, approval_request};
+use taskpawl_model::command::Refusal;
+use taskpawl_model::rules::approval_request;
+use taskpawl_model::run::run_loop::Input;
+use taskpawl_model::task::ApprovalRequest;
+use taskpawl_model::value::Key;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::approver::{ApprovalVerdict, Approver};

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use taskpawl_manager::{Error, Liveness, Manager};
-use taskpawl_model::recovery::{Plan, Recovered};
-use taskpawl_model::{CallRecord, Key, RunId, secret_names};
+use taskpawl_model::run::recovery::{Plan, Recovered};
+use taskpawl_model::task::CallRecord;
+use taskpawl_model::value::{Key, RunId, secret_names};
 use taskpawl_store::StoreError;
 use taskpawl_tools::{Registry, SecretSource, Vault};
 

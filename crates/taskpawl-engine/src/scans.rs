@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl_model::{CacheInputs, CallEnd, Grant, Inquiry, ResolvedWrites, StartedCall};
+use taskpawl_model::command::{CacheInputs, CallEnd, Grant, Inquiry, ResolvedWrites, StartedCall};
 use taskpawl_tools::{CallContext, CallSandbox, Confinement, SandboxError, ScanBounds, Widening};
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use taskpawl_manager::Redact;
 use taskpawl_model::expr::with_secret_variables;
-use taskpawl_model::{SecretPiece, mentions_secret, secret_names, secret_pieces};
+use taskpawl_model::value::{SecretPiece, mentions_secret, secret_names, secret_pieces};
 use taskpawl_tools::{
     OutputFilter, Redactor, RegisteredTool, SecretError, SecretSource, StreamFilter, ToolError, Vault,
     filter_file,

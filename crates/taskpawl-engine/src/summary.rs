@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use taskpawl_model::run_loop::{EndedEarly, RunReport, RunUsage};
-use taskpawl_model::schedule::Stop;
-use taskpawl_model::{
-    Advice, Advised, BlockedReason, CallId, CallStatus, Context, Explanation, Facts, FailureClass, Key,
-    Means, Needs, Query, RunId, Selector, Status, StatusKind, Task, TaskId, TaskStatus, View, ViewResult,
-    Work, all_offered, explain, paths, read_task, why_interrupted,
+use taskpawl_model::command::{Advice, Advised, Context, Needs, Selector, all_offered};
+use taskpawl_model::insight::{Explanation, Facts, explain};
+use taskpawl_model::rules::{Means, why_interrupted};
+use taskpawl_model::run::run_loop::{EndedEarly, RunReport, RunUsage};
+use taskpawl_model::run::schedule::Stop;
+use taskpawl_model::task::{
+    BlockedReason, CallStatus, FailureClass, Status, StatusKind, Task, TaskStatus, Work, read_task,
 };
+use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
+use taskpawl_model::view::{Query, View, ViewResult};
 
 /// Number of waiting tasks for which a command is suggested if several wait.
 const MAX_NAMED: usize = 5;

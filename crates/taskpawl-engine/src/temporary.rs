@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use taskpawl_model::RunId;
+use taskpawl_model::value::RunId;
 use taskpawl_tools::make_private_directory;
 
 /// Length of the part of the name that is specific to the run. Short, because the path of a Unix socket in the

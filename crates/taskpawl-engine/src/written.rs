@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use taskpawl_manager::Paths;
-use taskpawl_model::paths;
+use taskpawl_model::value::paths;
 use taskpawl_tools::follow;
 
 /// Resolves symbolic links below the root of a project.

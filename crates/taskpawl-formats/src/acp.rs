@@ -1,7 +1,7 @@
 //! Plans of the Agent Client Protocol: the list of entries that an editor shows for its agent.
 
 use serde_json::{Value, json};
-use taskpawl_model::{Priority, Status, Task};
+use taskpawl_model::task::{Priority, Status, Task};
 
 use crate::states;
 

@@ -6,7 +6,8 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Priority, Status, Task, TaskId, format_time};
+use taskpawl_model::task::{Map, Priority, Status, Task, format_time};
+use taskpawl_model::value::TaskId;
 
 use crate::error::Position;
 use crate::files::Files;

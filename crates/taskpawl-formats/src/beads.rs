@@ -6,7 +6,8 @@ mod write;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Note, Period, Priority, Status, Task, TaskId, Timestamp, format_time};
+use taskpawl_model::task::{Map, Note, Priority, Status, Task, Timestamp, format_time};
+use taskpawl_model::value::{Period, TaskId};
 
 use crate::error::Position;
 use crate::files::Files;

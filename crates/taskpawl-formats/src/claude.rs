@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Priority, Status, Task, TaskId};
+use taskpawl_model::task::{Map, Priority, Status, Task};
+use taskpawl_model::value::TaskId;
 
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};
@@ -339,7 +340,7 @@ fn number(id: &str) -> Option<u64> {
 }
 
 fn is_file_name(id: &str) -> bool {
-    taskpawl_model::check_id(id).is_ok() && !id.starts_with('.')
+    taskpawl_model::value::check_id(id).is_ok() && !id.starts_with('.')
 }
 
 fn record_of(

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use taskpawl_model::{Status, Task, TaskId};
+use taskpawl_model::task::{Status, Task};
+use taskpawl_model::value::TaskId;
 
 use crate::format::Reading;
 use crate::states::own;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use taskpawl_model::{Task, TaskId, Timestamp};
+use taskpawl_model::task::{Task, Timestamp};
+use taskpawl_model::value::TaskId;
 
 use crate::error::FormatError;
 use crate::existing_document::ExistingDocument;

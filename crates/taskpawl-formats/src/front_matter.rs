@@ -1,7 +1,8 @@
 //! The front matter of a Markdown file: YAML between two lines of `---`.
 
 use serde_json::Value;
-use taskpawl_model::{Map, PlanProblem, yaml_value};
+use taskpawl_model::plan::{PlanProblem, yaml_value};
+use taskpawl_model::task::Map;
 
 use crate::error::Position;
 use crate::record::Read;

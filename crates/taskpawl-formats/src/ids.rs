@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{MAX_ID_BYTES, TaskId, check_id};
+use taskpawl_model::value::{MAX_ID_BYTES, TaskId, check_id};
 
 /// The maximum length of an id that is made from a text, without the number that tells equal ones apart.
 const NAME_CHARS: usize = 48;

@@ -5,7 +5,8 @@ mod layout;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Status, Task, TaskId};
+use taskpawl_model::task::{Map, Status, Task};
+use taskpawl_model::value::TaskId;
 
 use crate::existing_document::ExistingDocument;
 use crate::files::Files;
@@ -366,7 +367,7 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     let name = one_line(&task.name);
     // A name that ends like a taskpawl comment would be misread. A comment with the id after it prevents that.
     let has_id = has_id && take_ours(&name).0 == name;
-    let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
+    let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::task::Priority::Medium).text();
     let own_fields = own_fields.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
     format!("{lead}[{mark}] {name}{own_fields}")
 }

@@ -1,7 +1,8 @@
 //! A record of a file. Readers take its fields one by one; the rest is preserved.
 
 use serde_json::Value;
-use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, Timestamp, format_time};
+use taskpawl_model::task::{Map, Metadata, Priority, Status, Task, Timestamp, format_time};
+use taskpawl_model::value::{MAX_DEPTH, TaskId};
 
 use crate::error::{FormatError, Position, Short};
 use crate::preserved::keep_if_other;
@@ -214,7 +215,7 @@ pub(crate) fn blank(id: TaskId, name: String, now: Timestamp) -> Task {
         version: 0,
         names: std::collections::BTreeMap::new(),
         origins: None,
-        progress: taskpawl_model::Progress::default(),
+        progress: taskpawl_model::task::Progress::default(),
         options: Map::new(),
     }
 }

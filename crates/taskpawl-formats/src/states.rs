@@ -1,6 +1,6 @@
 //! Statuses as other programs see them.
 
-use taskpawl_model::{ActorKind, BlockedReason, Claim, Status, Task, Timestamp, format_time};
+use taskpawl_model::task::{ActorKind, BlockedReason, Claim, Status, Task, Timestamp, format_time};
 
 /// The reason of a blocked task whose file has no reason.
 pub(crate) const IMPORTED: &str = "imported";

@@ -3,7 +3,8 @@
 mod write;
 
 use serde_json::{Value, json};
-use taskpawl_model::{MAX_DEPTH, Map, Priority, Status, Task, TaskId, format_time};
+use taskpawl_model::task::{Map, Priority, Status, Task, format_time};
+use taskpawl_model::value::{MAX_DEPTH, TaskId};
 
 use crate::error::Position;
 use crate::existing_document::text_of;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Hint, Map, Status, Task, TaskId, format_time};
+use taskpawl_model::command::Hint;
+use taskpawl_model::task::{Map, Status, Task, format_time};
+use taskpawl_model::value::TaskId;
 
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds, text_of};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Note, Priority, Status, Task, TaskId, Timestamp};
+use taskpawl_model::task::{Map, Note, Priority, Status, Task, Timestamp};
+use taskpawl_model::value::TaskId;
 
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl_model::{BlockedReason, Map, Task};
+use taskpawl_model::task::{BlockedReason, Map, Task};
 
 use crate::format::LeftOut;
 use crate::states::IMPORTED;

@@ -1,4 +1,5 @@
-use taskpawl_model::{DecideError, Hint, PlanErrors, Refusal};
+use taskpawl_model::command::{DecideError, Hint, Refusal};
+use taskpawl_model::plan::PlanErrors;
 use taskpawl_store::StoreError;
 
 /// The failure of a command.

@@ -1,7 +1,9 @@
 use serde::Serialize;
-use taskpawl_model::{
-    DecideError, Event, EventQuery, Refusal, RunId, TaskId, Timestamp, Undoable, View, ViewResult, resolve,
-};
+use taskpawl_model::command::{DecideError, Refusal};
+use taskpawl_model::rules::resolve;
+use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::{RunId, TaskId};
+use taskpawl_model::view::{Event, EventQuery, Undoable, View, ViewResult};
 
 use crate::error::Error;
 use crate::manager::Manager;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use serde::Serialize;
-use taskpawl_model::{
-    BlockedReason, ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Status, Task, TaskStatus, View,
-    ViewResult, resolve,
-};
+use taskpawl_model::command::{Command, Refusal};
+use taskpawl_model::rules::resolve;
+use taskpawl_model::task::{BlockedReason, ClaimEnd, RunRecord, Status, Task, TaskStatus};
+use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::view::{View, ViewResult};
 
 use crate::error::Error;
 use crate::manager::Manager;
@@ -76,7 +77,7 @@ impl Manager {
         for task in tasks.into_iter().filter(|task| task.status == Status::Cancelled) {
             let ending = match &mut ending {
                 Some(ending) => ending,
-                None => ending.insert(self.store().view(taskpawl_model::ending)?),
+                None => ending.insert(self.store().view(taskpawl_model::rules::ending)?),
             };
             task.ended_by = ending.get(&task.id).filter(|run| self.is_alive(run)).cloned();
         }
@@ -126,7 +127,7 @@ fn affected_tasks(view: &dyn View, command: &Command, refusal: &Refusal) -> View
 
 /// Returns the tasks that a run holds, or whose calls it is still ending.
 fn held_by_runs(view: &dyn View, keys: &BTreeSet<Key>) -> ViewResult<Vec<(Key, RunId)>> {
-    let (mut held, ending) = (Vec::new(), taskpawl_model::ending(view)?);
+    let (mut held, ending) = (Vec::new(), taskpawl_model::rules::ending(view)?);
     for key in keys {
         let Some(task) = view.task(*key)? else { continue };
         held.extend(ending.get(&task.id).map(|run| (*key, run.clone())));

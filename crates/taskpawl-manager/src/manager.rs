@@ -4,11 +4,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_model::{
-    Actor, ActorKind, Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport,
-    Key, Map, NewCall, NewTask, Origin, Plan, PolicyHook, Query, Refusal, Request, ResolvedWrites, RunId,
-    SharedText, Task, TaskId, Undone, View, ViewResult, Work, read_task,
+use taskpawl_model::command::{
+    Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport, NewTask,
+    PolicyHook, Refusal, Request, ResolvedWrites, Undone,
 };
+use taskpawl_model::plan::Plan;
+use taskpawl_model::task::{Actor, ActorKind, Map, NewCall, Origin, Task, Work, read_task};
+use taskpawl_model::value::{Key, RunId, SharedText, TaskId};
+use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_store::{Outcome, Store};
 
 use crate::error::Error;
@@ -475,7 +478,7 @@ impl Manager {
     /// Reverts the command that has an event of this revision, or the last command of this actor for `None`.
     ///
     /// # Errors
-    /// [`TouchedSince`](taskpawl_model::Refusal::TouchedSince) with the conflicting changes, if its tasks
+    /// [`TouchedSince`](taskpawl_model::command::Refusal::TouchedSince) with the conflicting changes, if its tasks
     /// have changed since. Tool calls that ran are never undone.
     pub fn undo(&self, revision: Option<u64>) -> Result<Undone, Error> {
         self.command(Command::Undo { revision }).map(undone)
@@ -507,7 +510,7 @@ impl Manager {
     /// Imports tasks of another program with their statuses: all of them or none.
     ///
     /// # Errors
-    /// [`ImportConflict`](taskpawl_model::Refusal::ImportConflict) if an id belongs to another task, and
+    /// [`ImportConflict`](taskpawl_model::command::Refusal::ImportConflict) if an id belongs to another task, and
     /// every refusal of creating or changing tasks.
     pub fn import(&self, import: Import) -> Result<ImportReport, Error> {
         self.command(Command::Import(Box::new(import))).map(import_report)
@@ -577,7 +580,7 @@ pub struct ApplyOptions {
 /// Returns the write paths of the task to be claimed, or of the first ready tasks if there is no id.
 fn claim_candidates(view: &dyn View, id: Option<&str>) -> ViewResult<Vec<(Key, Vec<String>)>> {
     let keys = if let Some(id) = id {
-        taskpawl_model::resolve(view, id).into_iter().collect()
+        taskpawl_model::rules::resolve(view, id).into_iter().collect()
     } else {
         let ready = Some(vec![Work::Manual]);
         view.find(&Query { ready, limit: MAX_CANDIDATES, ..Query::default() })?

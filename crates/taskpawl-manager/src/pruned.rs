@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{EventKind, RunId, Timestamp, View, ViewResult, resolve};
+use taskpawl_model::rules::resolve;
+use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::RunId;
+use taskpawl_model::view::{EventKind, View, ViewResult};
 
 use crate::error::Error;
 use crate::manager::Manager;

@@ -1,11 +1,15 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{
-    ApprovalRequest, CallAuthorization, DecideError, Event, GateState, Key, Means, Node, Priority, Query,
-    Refusal, RunId, RunRecord, Selector, Status, Task, TaskStatus, Timestamp, UnrunnableTask, View,
-    ViewResult, Work, approval_request, call_authorizations, read_task, ready_part, recovery::open_questions,
-    resolve, select,
+use taskpawl_model::command::{DecideError, Refusal, Selector, select};
+use taskpawl_model::insight::{CallAuthorization, UnrunnableTask, call_authorizations, ready_part};
+use taskpawl_model::rules::{Means, approval_request, resolve};
+use taskpawl_model::run::recovery::open_questions;
+use taskpawl_model::task::{
+    ApprovalRequest, GateState, Node, Priority, RunRecord, Status, Task, TaskStatus, Timestamp, Work,
+    read_task,
 };
+use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::view::{Event, Query, View, ViewResult};
 use taskpawl_store::StoreError;
 
 use crate::error::Error;

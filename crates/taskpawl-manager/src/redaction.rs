@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Command, IdempotentRequest};
+use taskpawl_model::command::{Command, IdempotentRequest};
 
 /// Removes secrets from texts about tasks: results, notes, reasons and answers. The engine installs one;
 /// without it texts are stored unchanged.

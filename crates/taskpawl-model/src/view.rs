@@ -1,20 +1,24 @@
-//! Reading a store ([`View`]) and writing to it ([`Changes`]), as the rules see it.
+//! Reading a store ([`View`]) and writing to it ([`Changes`]), as the rules see it; its events and undo snapshots.
 
 mod changes;
+pub(crate) mod event;
 mod find;
 mod graph;
 mod history;
 mod query;
 mod runs;
 mod tasks;
+pub(crate) mod undo;
 
 pub use changes::{CallChange, Changes, EdgeChange, NewEvent, TaskChange};
+pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 pub use find::FindTasks;
 pub use graph::ReadGraph;
 pub use history::ReadHistory;
 pub use query::{EventQuery, Query, SearchText};
 pub use runs::ReadRuns;
 pub use tasks::ReadTasks;
+pub use undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable};
 
 /// Reading the store failed.
 #[derive(Debug, thiserror::Error)]

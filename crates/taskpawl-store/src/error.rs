@@ -1,11 +1,12 @@
 //! Errors of a store. A command that the rules refuse is not one of them: see
-//! [`Refusal`](taskpawl_model::Refusal).
+//! [`Refusal`](taskpawl_model::command::Refusal).
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_model::{Hint, ViewError};
+use taskpawl_model::command::Hint;
+use taskpawl_model::view::ViewError;
 
 /// A failure to read or write a store.
 ///

@@ -10,7 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, mpsc
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use taskpawl_model::{Request, View, ViewResult};
+use taskpawl_model::command::Request;
+use taskpawl_model::view::{View, ViewResult};
 
 use crate::StoreError;
 use crate::committer::{Backend, Committer};
@@ -404,7 +405,7 @@ mod tests {
     use std::path::Path;
     use std::sync::mpsc;
 
-    use taskpawl_model::{ViewError, ViewResult};
+    use taskpawl_model::view::{ViewError, ViewResult};
 
     use super::{Handle, Store};
     use crate::files::LockFile;

@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use taskpawl_model::{Answer, DecideError, Decision, Event, Refusal, Request, View, ViewResult, decide};
+use taskpawl_model::command::{Answer, DecideError, Decision, Refusal, Request};
+use taskpawl_model::rules::decide;
+use taskpawl_model::view::{Event, View, ViewResult};
 
 use crate::StoreError;
 
@@ -150,7 +152,7 @@ impl dyn Store + '_ {
             Ok(decision) => Ok(Ok(decision)),
             Err(DecideError::Refused(refusal)) => Ok(Err(refusal)),
             Err(DecideError::View(error)) => Err(error),
-            Err(other) => Err(taskpawl_model::ViewError(Box::new(other))),
+            Err(other) => Err(taskpawl_model::view::ViewError(Box::new(other))),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Stable numeric codes of model enums in a database, and case-insensitive text search.
 
-use taskpawl_model::{ActorKind, Entry, GateState, Priority, StatusKind, Trigger, Work};
+use taskpawl_model::task::{ActorKind, Entry, GateState, Priority, StatusKind, Trigger, Work};
 
 /// The numeric code of an enum value. The codes are written out because they must never change in existing
 /// files.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Status, Trigger};
+use taskpawl_model::task::{Status, Trigger};
 
 use crate::plans::{Fact, Facts, RandomCall, RandomPlan, RandomTask, Script, Template, Verdict, until};
 

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{
-    CallStatus, Key, Node, Status, StatusKind, TaskStatus, View, ViewResult, rebuild_nodes,
-};
+use taskpawl_model::run::rebuild_nodes;
+use taskpawl_model::task::{CallStatus, Node, Status, StatusKind, TaskStatus};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::{View, ViewResult};
 
 /// Returns the contradictions in a store, one per line: derived columns and counts that do not follow from tasks and
 /// edges.
@@ -27,7 +28,7 @@ pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
 
 /// Returns an error for a node whose gate has not taken effect. Gates take effect in the commit that changes them.
 fn unsettled(node: &Node) -> Option<String> {
-    use taskpawl_model::{GateState as G, Work};
+    use taskpawl_model::task::{GateState as G, Work};
     let is_settled = match (node.status_kind, node.gate_state) {
         (StatusKind::Todo, G::Block | G::Skip) => false,
         (StatusKind::Todo, G::Ready) => node.work != Work::Automatic,

@@ -1,6 +1,6 @@
 //! Table of allowed status changes, written from its description and not from the code.
 
-use taskpawl_model::Status;
+use taskpawl_model::task::Status;
 
 /// Returns whether a task may change from one status to another.
 pub(crate) fn may_follow(from: Status, to: Status) -> bool {

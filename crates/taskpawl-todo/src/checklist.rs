@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl_model::{ChecklistItem, ChecklistStatus};
+use taskpawl_model::task::{ChecklistItem, ChecklistStatus};
 use taskpawl_tools::CallContext;
 
 use crate::answer::{Answer, text};

@@ -63,4 +63,4 @@ pub use mirror::{MirroredList, MirroredLists, clear_mirrored, mirrored_list, mir
 pub use promote::{Promoted, Promotion, choose};
 pub use prompt::{plain_title, prompt_block};
 pub use scope::ScopeRule;
-pub use taskpawl_model::{ChecklistItem, ChecklistStatus};
+pub use taskpawl_model::task::{ChecklistItem, ChecklistStatus};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskpawl_manager::{Error, Manager, Source, SystemSource};
-use taskpawl_model::ChecklistItem;
+use taskpawl_model::task::ChecklistItem;
 use taskpawl_tools::{CallContext, Tool};
 use tokio::sync::watch;
 

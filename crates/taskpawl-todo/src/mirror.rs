@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::{ChecklistChanged, ChecklistItem, Command, Event, EventKind, EventQuery, Timestamp};
+use taskpawl_model::command::Command;
+use taskpawl_model::task::{ChecklistItem, Timestamp};
+use taskpawl_model::view::{ChecklistChanged, Event, EventKind, EventQuery};
 
 use crate::liveness_lock::{LivenessLock, is_gone};
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Serialize;
 use serde_json::{Value, json};
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::{
-    Command, Map, NewTask, Priority, Query, Refusal, Task, TaskId, TaskSpec, View, ViewResult, read_task,
-};
+use taskpawl_model::command::{Command, NewTask, Refusal};
+use taskpawl_model::task::{Map, Priority, Task, TaskSpec, read_task};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_tools::content_hash;
 
 use crate::dialect::Dialect;

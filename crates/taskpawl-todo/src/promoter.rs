@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::ActorKind;
+use taskpawl_model::task::ActorKind;
 use taskpawl_tools::{CallContext, Tool, ToolError, ToolSpec};
 
 use crate::answer::Answer;

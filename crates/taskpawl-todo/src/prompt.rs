@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::{ChecklistItem, ChecklistStatus};
+use taskpawl_model::task::{ChecklistItem, ChecklistStatus};
 use taskpawl_text::plain_line;
 
 /// Returns the block that informs a model about its checklist in every turn; an empty string for an empty list.

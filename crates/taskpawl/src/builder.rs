@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taskpawl_engine::{Engine, KeySource, Project, RunSource};
 use taskpawl_manager::{Manager, Source};
-use taskpawl_model::{ActorKind, Origin};
+use taskpawl_model::task::{ActorKind, Origin};
 use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
-use taskpawl_model::{
-    Advice, Advised, BlockedReason, CallId, CallRecord, CallStatus, Context, DecideError, FailureClass, Key,
-    Means, Query, ReadyPart, RunId, RunRecord, Status, TaskId, TaskRecord, TaskStatus, Timestamp,
-    UnrunnableTask, View, ViewResult, Work, offered, ready_part,
+use taskpawl_model::command::{Advice, Advised, Context, DecideError, offered};
+use taskpawl_model::insight::{ReadyPart, UnrunnableTask, ready_part};
+use taskpawl_model::rules::Means;
+use taskpawl_model::task::{
+    BlockedReason, CallRecord, CallStatus, FailureClass, RunRecord, Status, TaskRecord, TaskStatus,
+    Timestamp, Work,
 };
+use taskpawl_model::value::{CallId, Key, RunId, TaskId};
+use taskpawl_model::view::{Query, View, ViewResult};
 
 /// Number of failed tasks that are read for grouping; the counts cover all of them.
 const MAX_FAILURES_READ: usize = 50;

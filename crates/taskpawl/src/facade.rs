@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
-use taskpawl_model::{
-    ActorKind, ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId,
-    expand_plan, parse_plan, read_plan,
-};
+use taskpawl_model::command::{ApplyReport, Command, NewTask};
+use taskpawl_model::plan::{Plan, expand_plan, parse_plan, read_plan};
+use taskpawl_model::rules::Means;
+use taskpawl_model::task::{ActorKind, Map, Status, Task};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::view::{Event, Query};
 use taskpawl_store::{Diagnostic, Location, PlanSocket, Severity};
 use taskpawl_tools::{CallContext, inherited};
 

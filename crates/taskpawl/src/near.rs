@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use taskpawl_manager::{Error, HistoryFilter, Manager};
-use taskpawl_model::{BlockedReason, CallId, Cause, EventKind, Map, TaskId, ToolCall};
+use taskpawl_model::task::{BlockedReason, Cause, Map, ToolCall};
+use taskpawl_model::value::{CallId, TaskId};
+use taskpawl_model::view::EventKind;
 use taskpawl_tools::{NearRule, Policy, PolicyCall};
 
 use crate::policy_adapter;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::json;
-use taskpawl::model::{BlockedReason, Query, Status, Task};
+use taskpawl::model::task::{BlockedReason, Status, Task};
+use taskpawl::model::view::Query;
 
 use crate::support::{Figures, Home, Marks, Random, Run, end_survivors, scale, seed, survivors, until, work};
 

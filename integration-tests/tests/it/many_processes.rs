@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Query, Status, Task};
+use taskpawl::model::task::{Status, Task};
+use taskpawl::model::view::Query;
 
 use crate::support::{Figures, Home, Random, Run, Worker, scale, seed, skip};
 

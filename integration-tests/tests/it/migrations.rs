@@ -117,7 +117,7 @@ fn authorize(home: &Home) -> Result<bool, String> {
     let tasks = || {
         let page = home
             .manager()
-            .list(&taskpawl::model::Query::default())
+            .list(&taskpawl::model::view::Query::default())
             .map_err(|error| taskpawl_text::error_chain(&error))?;
         Ok::<_, String>(page.tasks.len())
     };

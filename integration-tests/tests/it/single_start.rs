@@ -3,7 +3,8 @@
 use std::process::{Child, Stdio};
 
 use serde_json::json;
-use taskpawl::model::{Query, Status};
+use taskpawl::model::task::Status;
+use taskpawl::model::view::Query;
 
 use crate::support::{Figures, Home, Run, scale};
 

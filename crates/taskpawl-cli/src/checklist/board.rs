@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use taskpawl::model::{
-    BlockedReason, CallRecord, CallStatus, Claim, EventKind, Key, Map, Means, Query, RunId, Status, TaskId,
-    TaskStatus, Timestamp, View, ViewResult, Work, blocked_reason, format_time, unrunnable_task,
+use taskpawl::model::insight::unrunnable_task;
+use taskpawl::model::rules::{Means, blocked_reason};
+use taskpawl::model::task::{
+    BlockedReason, CallRecord, CallStatus, Claim, Map, Status, TaskStatus, Timestamp, Work, format_time,
 };
+use taskpawl::model::value::{Key, RunId, TaskId};
+use taskpawl::model::view::{EventKind, Query, View, ViewResult};
 use taskpawl::{Error, Manager, RunState};
 
 use super::{Checklist, Item, Mark};

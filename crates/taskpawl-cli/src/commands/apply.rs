@@ -3,10 +3,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use taskpawl::model::{
-    Advice, ApplyReport, Hint, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan,
-    read_plan, resolve,
-};
+use taskpawl::model::command::{Advice, ApplyReport, Hint, Refusal};
+use taskpawl::model::plan::{Plan, PlanSource, PlanTask, expand_plan, read_plan};
+use taskpawl::model::rules::resolve;
+use taskpawl::model::task::Origin;
+use taskpawl::model::value::{TaskId, check_id};
 use taskpawl::store::{self, Location, PlacementError};
 use taskpawl::{ApplyOptions, Error, Manager};
 
@@ -271,7 +272,8 @@ fn name_of_file(app: &App, path: &str) -> Result<String, CliError> {
         Ok(_) => app.reader()?.manager().read(|view| Ok((view.plan(&name)?, view.plan(&stem)?)))?,
         Err(_) => (None, None),
     };
-    let is_older = |plan: taskpawl::model::PlanRecord| plan.path.is_none_or(|of| Path::new(&of) == path);
+    let is_older =
+        |plan: taskpawl::model::task::PlanRecord| plan.path.is_none_or(|of| Path::new(&of) == path);
     Ok(if plans.0.is_none() && plans.1.is_some_and(is_older) { stem } else { name })
 }
 

@@ -1,7 +1,9 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, CallSpec, Map, NewCall, Selector, TaskId};
+use taskpawl::model::command::Selector;
+use taskpawl::model::task::{ApprovalRequest, CallSpec, Map, NewCall};
+use taskpawl::model::value::TaskId;
 use taskpawl::{Approving, Manager};
 
 use crate::app::App;

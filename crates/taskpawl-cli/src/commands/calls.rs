@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl::model::{Advice, CallSpec, Hint, Map, NewCall, Plan, PlanTask, Position, TaskId, bounded};
+use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::plan::{Plan, PlanTask, Position};
+use taskpawl::model::task::{CallSpec, Map, NewCall};
+use taskpawl::model::value::{TaskId, bounded};
 use taskpawl::tools::ToolError;
 
 use crate::app::App;

@@ -1,7 +1,7 @@
 use std::io::BufRead;
 use std::process::ExitCode;
 
-use taskpawl::model::{Hint, NewTask};
+use taskpawl::model::command::{Hint, NewTask};
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;

@@ -2,7 +2,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use taskpawl::RunOptions;
-use taskpawl::model::{CriticalPath, PathTask, Selector};
+use taskpawl::model::command::Selector;
+use taskpawl::model::insight::{CriticalPath, PathTask};
 
 use crate::app::App;
 use crate::commands::explain::next;

@@ -9,7 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use taskpawl::model::{DivergingField, Hint, TaskId};
+use taskpawl::model::command::{DivergingField, Hint};
+use taskpawl::model::value::TaskId;
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 
 use crate::app::App;

@@ -1,7 +1,9 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use taskpawl::model::{Advised, Explanation, Link, ReadyList, ReadyTask, Reason, Selector, format_time};
+use taskpawl::model::command::{Advised, Selector};
+use taskpawl::model::insight::{Explanation, Link, ReadyList, ReadyTask, Reason};
+use taskpawl::model::task::format_time;
 
 use crate::app::App;
 use crate::commands::{parse, print, running};

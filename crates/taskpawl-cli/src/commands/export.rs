@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::Manager;
-use taskpawl::model::{
-    DivergingField, Hint, ImportMode, ImportReport, PreservedField, Query, Selector, Task, TaskId,
-};
+use taskpawl::model::command::{DivergingField, Hint, ImportMode, ImportReport, PreservedField, Selector};
+use taskpawl::model::task::Task;
+use taskpawl::model::value::TaskId;
+use taskpawl::model::view::Query;
 use taskpawl_formats::{
     Files, Format, Options, Reading, Written, keep_states, read, without, write, write_over,
 };

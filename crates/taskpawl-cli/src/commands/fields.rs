@@ -2,7 +2,9 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
-use taskpawl::model::{Map, NewTask, PlanTask, task_from_json};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::plan::{PlanTask, task_from_json};
+use taskpawl::model::task::Map;
 
 use crate::app::App;
 use crate::commands::{calls, parse};
@@ -18,7 +20,7 @@ pub(crate) struct FieldArgs {
     description: Option<String>,
     /// How urgent it is [default: medium]
     #[arg(long, short, value_name = "PRIORITY", value_parser = parse::priority())]
-    priority: Option<taskpawl::model::Priority>,
+    priority: Option<taskpawl::model::task::Priority>,
     /// When it is due: 2026-05-31 or 2026-05-31T12:00:00Z
     #[arg(long, value_name = "DATE")]
     due: Option<String>,
@@ -30,10 +32,10 @@ pub(crate) struct FieldArgs {
     labels: Vec<String>,
     /// When its dependencies let it start [default: all_done]
     #[arg(long, value_name = "TRIGGER", value_parser = parse::trigger())]
-    trigger: Option<taskpawl::model::Trigger>,
+    trigger: Option<taskpawl::model::task::Trigger>,
     /// Whether its calls run one after the other or at once [default: sequential]
     #[arg(long, value_name = "MODE", value_parser = parse::mode())]
-    mode: Option<taskpawl::model::Mode>,
+    mode: Option<taskpawl::model::task::Mode>,
     /// The longest that each attempt may take, such as 5m
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{Approach, Effects, Forecast, OpenQuestion, Planned, TaskId, UnfinishedTask};
+use taskpawl::model::insight::{Approach, Effects, Forecast, OpenQuestion, Planned, UnfinishedTask};
+use taskpawl::model::value::TaskId;
 
 use crate::app::App;
 use crate::commands::explain::next;

@@ -3,7 +3,10 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{DecideError, Key, Selector, Status, TaskId, View, select};
+use taskpawl::model::command::{DecideError, Selector, select};
+use taskpawl::model::task::Status;
+use taskpawl::model::value::{Key, TaskId};
+use taskpawl::model::view::View;
 
 use crate::app::App;
 use crate::commands::parse;

@@ -1,6 +1,8 @@
 use std::process::ExitCode;
 
-use taskpawl::model::{Priority, Query, Status, resolve};
+use taskpawl::model::rules::resolve;
+use taskpawl::model::task::{Priority, Status};
+use taskpawl::model::view::Query;
 
 use crate::app::App;
 use crate::commands::{parse, print};

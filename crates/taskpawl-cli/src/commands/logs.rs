@@ -9,7 +9,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Taskpawl;
-use taskpawl::model::{Advice, CallStatus, Hint, Status, Task, TaskId, ToolCall, format_time, secret_names};
+use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::task::{CallStatus, Status, Task, ToolCall, format_time};
+use taskpawl::model::value::{TaskId, secret_names};
 use taskpawl::tools::{RedactorStream, Vault};
 
 use crate::app::App;

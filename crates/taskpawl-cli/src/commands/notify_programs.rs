@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use taskpawl::Manager;
-use taskpawl::model::{Origin, PlanNotify, PlanRecord, PolicyDecision, TaskId};
+use taskpawl::model::command::PolicyDecision;
+use taskpawl::model::task::{Origin, PlanNotify, PlanRecord};
+use taskpawl::model::value::TaskId;
 
 use crate::error::CliError;
 use crate::text::quoted;

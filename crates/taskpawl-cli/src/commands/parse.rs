@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
-use taskpawl::model::{Budget, Map, Mode, Period, Priority, Selector, Status, Trigger};
+use taskpawl::model::command::Selector;
+use taskpawl::model::plan::Budget;
+use taskpawl::model::task::{Map, Mode, Priority, Status, Trigger};
+use taskpawl::model::value::Period;
 use taskpawl_json::JsonError;
 
 use crate::error::CliError;
@@ -50,7 +53,8 @@ pub(super) fn at_least_one<T: FromStr<Err = ParseIntError> + Default + PartialEq
 
 /// Parses a duration greater than 0.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let period: Period = text.parse().map_err(|error: taskpawl::model::PeriodError| error.to_string())?;
+    let period: Period =
+        text.parse().map_err(|error: taskpawl::model::value::PeriodError| error.to_string())?;
     if period.0.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(period.0) }
 }
 
@@ -98,7 +102,7 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
 /// Parses an assumption of `--what-if`.
 pub(super) fn hypothesis(
     text: &str,
-) -> Result<taskpawl::model::Hypothesis, taskpawl::model::HypothesisError> {
+) -> Result<taskpawl::model::insight::Hypothesis, taskpawl::model::insight::HypothesisError> {
     text.parse()
 }
 

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::ApplyOptions;
-use taskpawl::model::{ApplyReport, CallSpec, Plan};
+use taskpawl::model::command::ApplyReport;
+use taskpawl::model::plan::Plan;
+use taskpawl::model::task::CallSpec;
 use taskpawl::store::PlacementError;
 
 use crate::app::App;

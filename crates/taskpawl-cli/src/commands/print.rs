@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use taskpawl::model::{CallId, ClaimEnd, Priority, RunId, Task, TaskId};
+use taskpawl::model::task::{ClaimEnd, Priority, Task};
+use taskpawl::model::value::{CallId, RunId, TaskId};
 use taskpawl::{Manager, Page};
 
 use crate::app::App;
@@ -161,8 +162,8 @@ pub(super) fn ending(run: &RunId) -> String {
 }
 
 /// Describes the reason why a task is blocked.
-pub(crate) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
-    use taskpawl::model::BlockedReason as Reason;
+pub(crate) fn reason(reason: &taskpawl::model::task::BlockedReason) -> String {
+    use taskpawl::model::task::BlockedReason as Reason;
     match reason {
         Reason::Dependency { ids } => format!("because of {}", some(ids)),
         Reason::Waiting { ids } => format!("waits for {}", some(ids)),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, Hint};
+use taskpawl::model::command::Hint;
+use taskpawl::model::task::ApprovalRequest;
 use taskpawl::{ApprovalVerdict, Approver};
 use tokio::sync::{Mutex, mpsc};
 
@@ -264,7 +265,7 @@ fn say(text: &Shown) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskpawl::model::TaskId;
+    use taskpawl::model::value::TaskId;
 
     fn request(options: &[&str]) -> ApprovalRequest {
         ApprovalRequest {

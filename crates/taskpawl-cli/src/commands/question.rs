@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::model::{
-    Advice, Advised, ApprovalRequest, AskedCall, Origin, Refusal, SandboxRequest, TaskId, format_time,
-    revealed,
-};
+use taskpawl::model::command::{Advice, Advised, Refusal};
+use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin, SandboxRequest, format_time};
+use taskpawl::model::value::{TaskId, revealed};
 use taskpawl::{Error, Manager};
 use taskpawl_text::revealed_line;
 

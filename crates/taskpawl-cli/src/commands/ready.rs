@@ -1,6 +1,8 @@
 use std::process::ExitCode;
 
-use taskpawl::model::{Advice, BlockedReason, Hint, Status, UnrunnableTask};
+use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::insight::UnrunnableTask;
+use taskpawl::model::task::{BlockedReason, Status};
 use taskpawl::{Manager, ReadyPage};
 
 use crate::app::App;

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::model::Status;
+use taskpawl::model::task::Status;
 
 use crate::app::App;
 use crate::commands::select::{self, Select, Selection};

@@ -1,7 +1,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl::model::{Advice, ForecastOptions, Hypothesis, Origin, Selector};
+use taskpawl::model::command::{Advice, Selector};
+use taskpawl::model::insight::{ForecastOptions, Hypothesis};
+use taskpawl::model::task::Origin;
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::{ApplyOptions, Taskpawl};
 
@@ -68,7 +70,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         app.out().remark(&told);
     }
     if !report.gone.is_empty() {
-        let gone: Vec<&str> = report.gone.iter().take(10).map(taskpawl::model::TaskId::as_str).collect();
+        let gone: Vec<&str> =
+            report.gone.iter().take(10).map(taskpawl::model::value::TaskId::as_str).collect();
         let more = report.gone.len().saturating_sub(gone.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         app.out()

@@ -4,7 +4,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::{Budget, Hint, Means, Period, Selector, Status};
+use taskpawl::model::command::{Hint, Selector};
+use taskpawl::model::plan::Budget;
+use taskpawl::model::rules::Means;
+use taskpawl::model::task::Status;
+use taskpawl::model::value::Period;
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

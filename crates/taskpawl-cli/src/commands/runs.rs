@@ -1,7 +1,8 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{Advice, Hint, RunRecord, format_time};
+use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::task::{RunRecord, format_time};
 use taskpawl::{Manager, RunFilter, RunState};
 
 use crate::app::App;

@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use taskpawl::Manager;
-use taskpawl::model::{Key, Selector, Status, View, ViewResult, resolve};
+use taskpawl::model::command::Selector;
+use taskpawl::model::rules::resolve;
+use taskpawl::model::task::Status;
+use taskpawl::model::value::Key;
+use taskpawl::model::view::{View, ViewResult};
 
 use crate::app::App;
 use crate::commands::{parse, print};

@@ -4,10 +4,12 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Output as CallOutput;
-use taskpawl::model::{
-    Advice, ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, TaskId, Timestamp,
-    ToolCall, format_time,
+use taskpawl::model::command::Advice;
+use taskpawl::model::task::{
+    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, Timestamp, ToolCall,
+    format_time,
 };
+use taskpawl::model::value::TaskId;
 
 use crate::app::App;
 use crate::commands::notify_programs::NotifyProgram;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Hint, Map, NewCall, NewTask, Status, TaskSpec, ToolCall};
+use taskpawl::model::command::{Hint, NewTask};
+use taskpawl::model::task::{CallSpec, Map, NewCall, Status, TaskSpec, ToolCall};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CommandTool, Hints, ToolSpec};
 use taskpawl::{Observer, RunControl, RunEvent, RunOptions, Taskpawl};

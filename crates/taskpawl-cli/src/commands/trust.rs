@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{format_time, revealed};
+use taskpawl::model::task::format_time;
+use taskpawl::model::value::revealed;
 use toml::de::{DeTable, DeValue};
 
 use crate::app::App;

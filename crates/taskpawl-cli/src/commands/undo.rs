@@ -2,7 +2,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::json;
-use taskpawl::model::Undone;
+use taskpawl::model::command::Undone;
 use taskpawl::{HistoryFilter, Manager};
 
 use crate::app::App;

@@ -2,7 +2,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::StatusChange;
-use taskpawl::model::{Hint, Map, Status, TaskId};
+use taskpawl::model::command::Hint;
+use taskpawl::model::task::{Map, Status};
+use taskpawl::model::value::TaskId;
 
 use crate::app::App;
 use crate::commands::fields::FieldArgs;

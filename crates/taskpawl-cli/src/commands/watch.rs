@@ -2,7 +2,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use taskpawl::model::Means;
+use taskpawl::model::rules::Means;
 use taskpawl::{HistoryFilter, Manager, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;

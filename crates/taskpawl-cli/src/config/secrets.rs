@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use taskpawl::model::is_secret_name;
+use taskpawl::model::value::is_secret_name;
 use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
 use toml::de::DeValue;
 

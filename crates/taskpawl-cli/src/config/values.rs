@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Period, Retry, unknown_failure};
+use taskpawl::model::task::{Retry, unknown_failure};
+use taskpawl::model::value::Period;
 use toml::Spanned;
 use toml::de::DeValue;
 

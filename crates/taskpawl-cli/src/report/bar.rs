@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
-use taskpawl::model::TaskId;
+use taskpawl::model::value::TaskId;
 use unicode_width::UnicodeWidthStr;
 
 use super::Running;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taskpawl::model::{ApprovalRequest, Status};
+use taskpawl::model::task::{ApprovalRequest, Status};
 use taskpawl::{EndedEarly, RunEvent};
 
 use crate::shown::{Shown, shown};
@@ -127,7 +127,7 @@ pub(super) fn duration(took: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use taskpawl::model::TaskId;
+    use taskpawl::model::value::TaskId;
 
     use super::*;
 

@@ -14,7 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use taskpawl::model::{Status, TaskId, Timestamp};
+use taskpawl::model::task::{Status, Timestamp};
+use taskpawl::model::value::TaskId;
 use taskpawl::{Observer, RunEvent, RunSummary, Source};
 
 use crate::output::{to_text, write_err, write_out};
@@ -216,7 +217,7 @@ struct Stamped<'a> {
 }
 
 fn json_line(event: &RunEvent, at: Timestamp) -> Shown {
-    let stamped = Stamped { at: taskpawl::model::format_time(at), event };
+    let stamped = Stamped { at: taskpawl::model::task::format_time(at), event };
     (to_text(&stamped, false).expect("BUG: an event is always valid JSON") + "\n").into()
 }
 

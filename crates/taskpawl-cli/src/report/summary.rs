@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl::model::Status;
+use taskpawl::model::task::Status;
 use taskpawl::{FailureGroup, RunSummary};
 
 use crate::report::lines;

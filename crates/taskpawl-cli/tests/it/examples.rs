@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Query, Status};
+use taskpawl::model::task::Status;
+use taskpawl::model::view::Query;
 use taskpawl::{Ending, RunOptions, Supervision, Taskpawl};
 
 use crate::harness::Cli;

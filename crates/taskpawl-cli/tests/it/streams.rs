@@ -72,7 +72,7 @@ fn text_from_tasks_does_nothing_to_a_terminal() {
         &["config", "get", HOSTILE],
     ] {
         let run = cli.run(args);
-        let is_harmful = |c: char| c != '\n' && taskpawl::model::is_deceptive(c);
+        let is_harmful = |c: char| c != '\n' && taskpawl::model::value::is_deceptive(c);
         let text = format!("{}{}", run.stdout, run.stderr);
         assert!(!text.contains(is_harmful), "{args:?}: {text:?}");
     }

@@ -11,9 +11,9 @@ use taskpawl_engine::{
     ApprovalVerdict, Approver, Engine, KeySource, Observer, Project, RunEvent, RunOptions, RunSummary,
 };
 use taskpawl_manager::{ApplyOptions, Approving, Manager, Source};
-use taskpawl_model::{
-    ApprovalRequest, Map, Origin, PlanRecord, PolicyDecision, PolicyHook, ProposedCall, Timestamp, parse_plan,
-};
+use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::{ApprovalRequest, Map, Origin, PlanRecord, Timestamp};
 use taskpawl_store::{Location, open};
 use taskpawl_tools::{Registry, Supervision};
 use tokio::join;
@@ -250,7 +250,7 @@ async fn the_next_run_handles_expired_requests() {
 fn engine_with(plan: &str, source: Arc<dyn Source>) -> (Engine, tempfile::TempDir) {
     let files = tempfile::tempdir().unwrap();
     let manager = Manager::new(open(&Location::Memory), "ann").with_source(source);
-    let plan = taskpawl_model::parse_plan(plan).unwrap();
+    let plan = taskpawl_model::plan::parse_plan(plan).unwrap();
     manager.apply(plan, "p", taskpawl_manager::ApplyOptions::default()).unwrap();
     let path = files.path().to_owned();
     let project =

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
-use taskpawl_model::{CallSpec, NewCall, NewTask, Origin, TaskSpec, parse_plan};
+use taskpawl_model::command::NewTask;
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::{CallSpec, NewCall, Origin, TaskSpec};
 use taskpawl_store::{Channel, Location, Patience, PlanSocket, StoreError, open};
 use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSpec};
 
@@ -274,7 +276,7 @@ async fn access_to_the_plan_ends_with_the_call() {
         let error = plan.create(task("late")).unwrap_err();
         assert_eq!(error.to_string(), "the call is over through which this plan was reached");
     }
-    assert_eq!(scene.manager.list(&taskpawl_model::Query::default()).unwrap().tasks.len(), 3);
+    assert_eq!(scene.manager.list(&taskpawl_model::view::Query::default()).unwrap().tasks.len(), 3);
 }
 
 #[tokio::test]

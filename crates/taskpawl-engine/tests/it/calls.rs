@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use taskpawl_engine::{Observer, RunEvent, RunOptions};
-use taskpawl_model::CallStatus;
+use taskpawl_model::task::CallStatus;
 use tokio::join;
 
 use crate::support::Lab;

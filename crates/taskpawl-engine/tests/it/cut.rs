@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use taskpawl_model::{Command, Request, Status, Task, View, ViewResult};
+use taskpawl_model::command::{Command, Request};
+use taskpawl_model::task::{Status, Task};
+use taskpawl_model::view::{View, ViewResult};
 use taskpawl_store::{Location, Outcome, Reply, Store, StoreError, open};
 
 use crate::support::Lab;
@@ -310,7 +312,10 @@ async fn results_of_items_and_cached_results_stay_marked_as_cut() {
     lab.manager.reopen(&["cached".to_owned()], true).unwrap();
     lab.run().await;
     assert!(lab.manager.history(Some("cached"), 0, 0).unwrap().iter().any(|event| {
-        matches!(&event.kind, taskpawl_model::EventKind::Status { cause: taskpawl_model::Cause::Cached, .. })
+        matches!(
+            &event.kind,
+            taskpawl_model::view::EventKind::Status { cause: taskpawl_model::task::Cause::Cached, .. }
+        )
     }));
     assert_eq!(lab.task("code").status, Status::Done);
     for id in ["all", "one", "again"] {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use taskpawl_engine::RunOptions;
-use taskpawl_model::{Budget, Period};
+use taskpawl_model::plan::Budget;
+use taskpawl_model::value::Period;
 
 use crate::support::{Lab, within};
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use taskpawl_engine::RunOptions;
-use taskpawl_model::{NewTask, Selector, TaskId, TaskSpec, parse_call};
+use taskpawl_model::command::{NewTask, Selector};
+use taskpawl_model::plan::parse_call;
+use taskpawl_model::task::TaskSpec;
+use taskpawl_model::value::TaskId;
 use tokio::join;
 
 use crate::support::{Lab, within};

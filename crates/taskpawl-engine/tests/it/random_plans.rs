@@ -13,10 +13,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunOptions};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager, Source};
-use taskpawl_model::{
-    Assumed, BlockedReason, CallStatus, ForecastOptions, Hypothesis, Query, Request, Status, TaskId,
-    Timestamp, View, ViewResult, Work,
-};
+use taskpawl_model::command::Request;
+use taskpawl_model::insight::{Assumed, ForecastOptions, Hypothesis};
+use taskpawl_model::task::{BlockedReason, CallStatus, Status, Timestamp, Work};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_store::{Location, Outcome, Reply, Store, StoreError, open};
 use taskpawl_testkit::{
     CallName, Expected, Found, Random, RandomCall, RandomPlan, Script, TOOL, Verdict, broken_invariants,

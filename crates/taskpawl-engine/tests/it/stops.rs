@@ -113,7 +113,7 @@ fn make_endless_input(lab: &Lab) {
 async fn reading_cache_inputs_before_a_claim_delays_neither_timeout_nor_stop() {
     let lab = Lab::new("tasks: [{id: a, cache: {inputs: [endless]}, call: {ok: {}}}]");
     make_endless_input(&lab);
-    let timeout = taskpawl_model::Period(std::time::Duration::from_millis(50));
+    let timeout = taskpawl_model::value::Period(std::time::Duration::from_millis(50));
     let options = RunOptions { timeout: Some(timeout), ..RunOptions::default() };
     assert!(!lab.run_with(options).await.ended_early.is_empty());
     let (options, control) = with_control();

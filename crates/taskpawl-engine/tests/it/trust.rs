@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager};
-use taskpawl_model::{
-    ActorKind, Map, Means, NewCall, Origin, PolicyDecision, PolicyHook, ProposedCall, Refusal, Status,
-    parse_plan,
-};
+use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall, Refusal};
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::rules::Means;
+use taskpawl_model::task::{ActorKind, Map, NewCall, Origin, Status};
 
 use crate::support::Lab;
 

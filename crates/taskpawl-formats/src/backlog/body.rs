@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::{Note, Task, TaskId, Timestamp};
+use taskpawl_model::task::{Note, Task, Timestamp};
+use taskpawl_model::value::TaskId;
 
 use crate::lines::one_line;
 use crate::own_fields::{COMMENT, OwnFields, comment};

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use taskpawl_model::{Task, TaskId};
+use taskpawl_model::task::Task;
+use taskpawl_model::value::TaskId;
 
 use super::{Aside, FORMAT, Item, KnownBy, Line, What, bullet, heading, items, open_at_end, own_name, width};
 use crate::lines::{self, parts};

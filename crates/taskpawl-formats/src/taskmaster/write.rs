@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Priority, Task, TaskId, format_time};
+use taskpawl_model::task::{Map, Priority, Task, format_time};
+use taskpawl_model::value::TaskId;
 
 use super::{
     FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, number_of_link, whole, whole_below, word_of,

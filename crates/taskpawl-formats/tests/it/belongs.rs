@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, without, write, write_over};
-use taskpawl_model::{Note, Task};
+use taskpawl_model::task::{Note, Task};
 
 use crate::support::{ids, reading};
 
@@ -93,7 +93,7 @@ fn a_record_of_claude_gets_no_form_that_it_had_not() {
     );
     // The id stays with its to-do after the to-do was renamed.
     let again = text_after(Format::Claude, &written, |tasks| {
-        tasks[0].status = taskpawl_model::Status::Failed;
+        tasks[0].status = taskpawl_model::task::Status::Failed;
     });
     assert!(again.contains("\"taskpawl\":\"id=a status=failed\""), "{again}");
 }

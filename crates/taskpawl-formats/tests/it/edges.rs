@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, Options, Reading, read, write};
-use taskpawl_model::{BlockedReason, CallStatus, Status};
+use taskpawl_model::task::{BlockedReason, CallStatus, Status};
 
 use crate::support::{options, over, reading, task};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, Reading, keep_states, without, write, write_over};
-use taskpawl_model::{Status, Task};
+use taskpawl_model::task::{Status, Task};
 
 use crate::support::{reading, task};
 
@@ -102,7 +102,7 @@ fn a_state_follows_where_something_below_changed_here() {
     derive(&mut tasks);
     let overwritten = keep_states(&mut tasks, &there);
     // `Ship` is done in the file although its subtasks are open. A subtask changed, so the derived state replaces that.
-    assert_eq!(overwritten.iter().map(taskpawl_model::TaskId::as_str).collect::<Vec<_>>(), ["ship"]);
+    assert_eq!(overwritten.iter().map(taskpawl_model::value::TaskId::as_str).collect::<Vec<_>>(), ["ship"]);
     let text = write(Format::Markdown, &tasks, Some(&files)).files.get("c.md").unwrap().to_owned();
     assert_eq!(text, "- [x] Compile\n  - [x] deep\n  - [x] last\n- [ ] Ship\n  - [ ] open\n  - [x] other\n");
 }
@@ -177,7 +177,7 @@ fn a_new_comment_of_beads_has_the_next_number_and_stands_last() {
         {\"id\":\"bd-2\",\"title\":\"B\",\"comments\":[{\"id\":9,\"issue_id\":\"bd-2\",\"author\":\"bo\",\"text\":\"other\",\"created_at\":\"2026-01-03T00:00:00Z\"}]}\n";
     let files = Files::single("i.jsonl", text);
     let mut tasks = reading(Format::Beads, &files).tasks;
-    let note = |text: &str| taskpawl_model::Note {
+    let note = |text: &str| taskpawl_model::task::Note {
         at: "2026-01-01T00:00:00Z".parse().unwrap(),
         actor: "us".to_owned(),
         text: text.to_owned(),

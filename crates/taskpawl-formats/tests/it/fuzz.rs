@@ -3,7 +3,7 @@
 
 use taskpawl_formats::{Files, Format, read, write};
 use taskpawl_fuzz::Target;
-use taskpawl_model::{Status, Task};
+use taskpawl_model::task::{Status, Task};
 
 use crate::support::{options, over};
 

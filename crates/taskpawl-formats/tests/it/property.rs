@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use taskpawl_formats::{Files, Format, Options, read, write};
-use taskpawl_model::{Priority, Status, Task};
+use taskpawl_model::task::{Priority, Status, Task};
 
 use crate::support::{options, reading};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use taskpawl_formats::{Files, Format, Options, acp, read, write};
-use taskpawl_model::{BlockedReason, Priority, Status};
+use taskpawl_model::task::{BlockedReason, Priority, Status};
 
 use crate::support::{ids, options, over, reading, sample, samples, task};
 
@@ -154,8 +154,8 @@ fn beads_say_states_links_and_more() {
     assert_eq!(read.left_out.len(), 1, "{:?}", read.left_out);
 }
 
-fn ids_of(ids: &[taskpawl_model::TaskId]) -> Vec<&str> {
-    ids.iter().map(taskpawl_model::TaskId::as_str).collect()
+fn ids_of(ids: &[taskpawl_model::value::TaskId]) -> Vec<&str> {
+    ids.iter().map(taskpawl_model::value::TaskId::as_str).collect()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use taskpawl_formats::{Files, Format, Options, Reading, read};
-use taskpawl_model::Task;
+use taskpawl_model::task::Task;
 
 pub(crate) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")

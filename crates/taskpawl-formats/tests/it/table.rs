@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, read, write};
-use taskpawl_model::{Priority, Status, Task};
+use taskpawl_model::task::{Priority, Status, Task};
 
 use crate::support::{options, reading, sample};
 

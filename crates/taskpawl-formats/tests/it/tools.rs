@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use taskpawl_formats::{Files, Format, write};
-use taskpawl_model::Status;
+use taskpawl_model::task::Status;
 
 use crate::support::{reading, sample};
 
@@ -40,7 +40,7 @@ fn put(files: &Files, folder: &Path) {
     }
 }
 
-fn reviewer(task: &taskpawl_model::Task) -> Option<&Value> {
+fn reviewer(task: &taskpawl_model::task::Task) -> Option<&Value> {
     task.metadata.extra.get("taskwarrior")?.get("reviewer")
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, write};
-use taskpawl_model::{Status, Task};
+use taskpawl_model::task::{Status, Task};
 
 use crate::support::{files, over, reading, sample, samples};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, write};
-use taskpawl_model::Task;
+use taskpawl_model::task::Task;
 
 use crate::support::{reading, sample, task};
 

@@ -76,7 +76,7 @@ fn descriptive_fields_of_a_started_task_may_change_but_its_work_may_not() {
 fn an_id_of_another_plan_refuses_the_whole_apply() {
     let fixture = Fixture::with(&["q.mine"]);
     fixture.apply("tasks: [{id: a}, {id: q.a}]");
-    let other = taskpawl_model::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
+    let other = taskpawl_model::plan::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
     insta::assert_snapshot!(fixture.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
     the plan `q` cannot be applied: `q.a` belongs to the plan `p`; `q.mine` was not made by a plan
       hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to start over or `--as NAME` for a separate instance
@@ -214,7 +214,7 @@ fn a_plan_may_recreate_its_own_deleted_task() {
         error_text(&fixture.try_create("a").unwrap_err()).lines().next().unwrap(),
         "id `a` is taken by a deleted task: ids are not used again"
     );
-    let plan = taskpawl_model::parse_plan("tasks: [{id: a}]").unwrap();
+    let plan = taskpawl_model::plan::parse_plan("tasks: [{id: a}]").unwrap();
     let report = fixture.accept(fixture.manager.apply(plan, "q", ApplyOptions::default()));
     assert_eq!(report.created, ["q.a".into()], "the id belongs to the other plan");
     let report = fixture.apply("tasks: [{id: a}, {id: b}]");

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
-use taskpawl_model::{
-    EventKind, Origin, PolicyDecision, PolicyHook, ProposedCall, RunId, Status, parse_plan,
-};
+use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::{Origin, Status};
+use taskpawl_model::value::RunId;
+use taskpawl_model::view::EventKind;
 use taskpawl_testkit::Random;
 
 use crate::support::{Fixture, error_text, fields, ids};
@@ -253,7 +255,7 @@ fn an_emitted_task_keeps_an_approval_added_by_a_person() {
     );
     let emit = |call: &str| {
         let tasks = json!({"tasks": [{"id": "x", "toolCalls": [{"toolName": "t"}]}]});
-        fixture.try_report("a", call, taskpawl_model::CallEnd::Succeeded(tasks), true)
+        fixture.try_report("a", call, taskpawl_model::command::CallEnd::Succeeded(tasks), true)
     };
     fixture.start(&["a"]);
     fixture.accept(emit("c"));

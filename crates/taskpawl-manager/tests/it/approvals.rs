@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Manager};
-use taskpawl_model::{
-    Answer, ApprovalRequest, BlockedReason, Cause, Command, EventKind, Origin, RunId, Timestamp, parse_plan,
-    recovery,
-};
+use taskpawl_model::command::{Answer, Command};
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::run::recovery;
+use taskpawl_model::task::{ApprovalRequest, BlockedReason, Cause, Origin, Timestamp};
+use taskpawl_model::value::RunId;
+use taskpawl_model::view::EventKind;
 use taskpawl_store::{Location, open};
 
 use crate::support::{Fixture, error_text, fields, ids, refusal};
@@ -43,7 +45,7 @@ fn approve(
     manager: &Manager,
     id: &str,
     answer: Option<&str>,
-) -> Result<Vec<taskpawl_model::TaskId>, taskpawl_manager::Error> {
+) -> Result<Vec<taskpawl_model::value::TaskId>, taskpawl_manager::Error> {
     let answer = answer.map(|answer| json!(answer));
     manager.approve(&ids(&[id]), Approving { answer, ..Approving::default() })
 }
@@ -120,7 +122,7 @@ fn an_approval_with_an_outdated_hash_is_refused() {
     };
     for stale in ["", "1234567", &hash[..7], &hash[1..]] {
         let error = fixture.manager.approve(&ids(&["paint"]), with(stale)).unwrap_err();
-        assert!(matches!(refusal(error), taskpawl_model::Refusal::StaleHash { .. }), "{stale}");
+        assert!(matches!(refusal(error), taskpawl_model::command::Refusal::StaleHash { .. }), "{stale}");
     }
     fixture.accept(fixture.manager.approve(&ids(&["paint"]), with(&hash[..8])));
 }
@@ -544,7 +546,7 @@ tasks:
         Ok(recovery::Plan::new(view, None, &|_| true, &|_| true, now)?)
     });
     let plan = plan.unwrap();
-    assert_eq!(plan.summary().undecided, [taskpawl_model::TaskId::from("a")]);
+    assert_eq!(plan.summary().undecided, [taskpawl_model::value::TaskId::from("a")]);
     for (_, command) in plan.commands() {
         fixture.accept(fixture.manager.command(command));
     }
@@ -614,7 +616,11 @@ fn a_value_without_quotes_in_a_command_line_asks() {
     );
     let tools = std::sync::Arc::new(["shell".to_owned()].into());
     let claims = vec![fixture.key("a")];
-    fixture.round(taskpawl_model::Round { claims, tools, ..taskpawl_model::Round::default() });
+    fixture.round(taskpawl_model::command::Round {
+        claims,
+        tools,
+        ..taskpawl_model::command::Round::default()
+    });
     let reason = fixture.task("a").blocked_reason;
     assert!(matches!(reason, Some(BlockedReason::Approval { call: Some(_), .. })), "{reason:?}");
 }
@@ -625,7 +631,7 @@ fn concurrent_approvals_start_each_task_once() {
     let manager = Manager::new(open(&Location::Sqlite(directory.path().join("tasks.db"))), "ann");
     let task = |n: i32| format!("- {{id: t{n}, calls: [{{id: c, toolName: t, approval: required}}]}}\n");
     let plan: Vec<String> = (0..100).map(task).collect();
-    let plan = taskpawl_model::parse_plan(&format!("tasks:\n{}", plan.concat())).unwrap();
+    let plan = taskpawl_model::plan::parse_plan(&format!("tasks:\n{}", plan.concat())).unwrap();
     manager.apply(plan, "p", taskpawl_manager::ApplyOptions::default()).unwrap();
     let claims = manager
         .store()
@@ -633,7 +639,11 @@ fn concurrent_approvals_start_each_task_once() {
         .unwrap();
     let claims: Vec<_> = claims.into_iter().flatten().collect();
     let tools = std::sync::Arc::new(["t".to_owned()].into());
-    let round = taskpawl_model::Round { claims: claims.clone(), tools, ..taskpawl_model::Round::default() };
+    let round = taskpawl_model::command::Round {
+        claims: claims.clone(),
+        tools,
+        ..taskpawl_model::command::Round::default()
+    };
     let run = manager.clone().with_run(RunId::from("r1"));
     run.command(Command::Round(Box::new(round.clone()))).unwrap();
 
@@ -658,17 +668,17 @@ fn a_json_store_keeps_questions_and_decisions() {
     let at = |plan: Option<&str>| {
         let manager = Manager::new(open(&Location::Json(path.clone())), "ann");
         if let Some(plan) = plan {
-            let plan = taskpawl_model::parse_plan(plan).unwrap();
+            let plan = taskpawl_model::plan::parse_plan(plan).unwrap();
             manager.apply(plan, "p", taskpawl_manager::ApplyOptions::default()).unwrap();
         }
         manager
     };
     let manager = at(Some(&COLOUR.replace("ON", "green")));
     let claims = vec![manager.store().view(|view| view.key("paint")).unwrap().unwrap()];
-    let round = taskpawl_model::Round {
+    let round = taskpawl_model::command::Round {
         claims,
         tools: std::sync::Arc::new(["t".to_owned()].into()),
-        ..taskpawl_model::Round::default()
+        ..taskpawl_model::command::Round::default()
     };
     manager.clone().with_run(RunId::from("r1")).command(Command::Round(Box::new(round))).unwrap();
     let (task, question) = (manager.get("paint").unwrap(), manager.approval_request("paint").unwrap());

@@ -31,7 +31,7 @@ fn changed_work_below_an_approved_task_needs_approval() {
     let fixture = fixture();
     approve(&fixture, "release");
     assert_eq!(fixture.ready(), ids(&["publish", "twice"]));
-    let call = taskpawl_model::call_from_json(&json!({"id": "d", "t": {"to": "production"}})).unwrap();
+    let call = taskpawl_model::plan::call_from_json(&json!({"id": "d", "t": {"to": "production"}})).unwrap();
     fixture.accept(fixture.manager.add_tool_call("publish", call));
     assert_eq!(fixture.task("release").status.as_str(), "blocked");
     assert_eq!(fixture.ready(), ids(&["twice"]));

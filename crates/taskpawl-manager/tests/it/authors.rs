@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::{NewTask, Selector, parse_call};
+use taskpawl_model::command::{NewTask, Selector};
+use taskpawl_model::plan::parse_call;
 
 use crate::support::{Fixture, LEASE, fields, ids, new_task, refusal};
 
@@ -10,7 +11,7 @@ fn update(
     manager: &Manager,
     id: &str,
     value: Value,
-) -> Result<taskpawl_model::TaskId, taskpawl_manager::Error> {
+) -> Result<taskpawl_model::value::TaskId, taskpawl_manager::Error> {
     manager.update(id, fields(value), None)
 }
 
@@ -68,8 +69,8 @@ fn meaningless_values_are_refused_as_in_plan_files() {
     }
     let call = parse_call("{exec: {argv: [make]}}").unwrap();
     let retry = serde_json::from_value(json!({"attempts": 2, "retryOn": ["foo"]})).unwrap();
-    let spec = taskpawl_model::CallSpec { retry, ..call.spec.into_inner() };
-    let call = taskpawl_model::NewCall { id: call.id, spec: spec.into() };
+    let spec = taskpawl_model::task::CallSpec { retry, ..call.spec.into_inner() };
+    let call = taskpawl_model::task::NewCall { id: call.id, spec: spec.into() };
     let refused = fixture.manager.add_tool_call("a", call).unwrap_err().to_string();
     assert!(refused.contains("unknown class of errors `foo`"), "{refused}");
     assert_eq!(fixture.revision(), revision);

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use taskpawl_manager::Approving;
-use taskpawl_model::{
-    Answer, BlockedReason, Command, ForecastOptions, Means, Origin, PolicyDecision, PolicyHook, ProposedCall,
-    approval_request, recovery,
-};
+use taskpawl_model::command::{Answer, Command, PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::insight::ForecastOptions;
+use taskpawl_model::rules::{Means, approval_request};
+use taskpawl_model::run::recovery;
+use taskpawl_model::task::{BlockedReason, Origin};
 
 use crate::support::{Fixture, fields, ids};
 
@@ -72,8 +73,9 @@ fn approve(fixture: &Fixture, id: &str) {
 }
 
 fn started(answer: &Answer) -> Vec<String> {
-    let call =
-        |call: &taskpawl_model::StartedCall| format!("{} {}", call.task, Value::Object(call.args.clone()));
+    let call = |call: &taskpawl_model::command::StartedCall| {
+        format!("{} {}", call.task, Value::Object(call.args.clone()))
+    };
     answer.started.iter().map(call).collect()
 }
 
@@ -161,7 +163,7 @@ fn a_list_is_approved_once_for_all_elements() {
     fixture.accept(fixture.try_report(
         "each.1",
         "c1",
-        taskpawl_model::CallEnd::Succeeded(json!("ask")),
+        taskpawl_model::command::CallEnd::Succeeded(json!("ask")),
         true,
     ));
     assert_eq!(why(&fixture, "each.1").as_deref(), Some("rule 1 asks"));
@@ -235,7 +237,12 @@ fn arguments_unknown_in_the_list_approval_ask_when_known_under_a_changed_policy(
     );
     let later = fixture.judged_by(Arc::new(Words("v2")));
     later.start(&["each.0"]);
-    later.accept(later.try_report("each.0", "c1", taskpawl_model::CallEnd::Succeeded(json!("ask")), true));
+    later.accept(later.try_report(
+        "each.0",
+        "c1",
+        taskpawl_model::command::CallEnd::Succeeded(json!("ask")),
+        true,
+    ));
     assert_eq!(later.states(), "each=todo each.0=blocked{approval} each.1=todo");
 }
 
@@ -345,7 +352,7 @@ fn emitted_tasks_have_origin_agent() {
     let fixture = fixture("tasks: [{id: a, calls: [{toolName: t, emit: true}]}]");
     fixture.start(&["a"]);
     let result = json!({"tasks": [{"id": "new", "calls": [{"toolName": "t"}]}]});
-    fixture.accept(fixture.try_report("a", "c1", taskpawl_model::CallEnd::Succeeded(result), true));
+    fixture.accept(fixture.try_report("a", "c1", taskpawl_model::command::CallEnd::Succeeded(result), true));
     assert!(started(&fixture.start(&["new"])).is_empty());
     assert_eq!(why(&fixture, "new").as_deref(), Some("rule 1 asks"));
     let key = fixture.key("new");

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use taskpawl_manager::{Ending, Error, Manager};
-use taskpawl_model::{Command, Event, EventKind, Key, Means, TaskId, resolve};
+use taskpawl_model::command::Command;
+use taskpawl_model::rules::{Means, resolve};
+use taskpawl_model::value::{Key, TaskId};
+use taskpawl_model::view::{Event, EventKind};
 
 use crate::support::{Fixture, LEASE, ids};
 

@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
-use taskpawl_model::{
-    Actor, CallRecord, Changes, Command, Decision, Event, EventQuery, FindTasks, Grant, Key, KeySpace, Node,
-    PlanRecord, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, Report, RequestRecord, Round, RunId,
-    RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp, UndoSnapshot, Undoable, View, ViewResult,
-    decide,
+use taskpawl_model::command::{Command, Decision, Grant, Report, RequestRecord, Round, RunRules};
+use taskpawl_model::rules::decide;
+use taskpawl_model::task::{
+    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Timestamp,
+};
+use taskpawl_model::value::{Key, RunId, TaskId};
+use taskpawl_model::view::{
+    Changes, Event, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot,
+    Undoable, View, ViewResult,
 };
 
 use crate::flow::with_plan;

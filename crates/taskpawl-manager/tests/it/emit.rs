@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_manager::ApplyOptions;
-use taskpawl_model::{CallEnd, Grant, Origin, Round, Status};
+use taskpawl_model::command::{CallEnd, Grant, Round};
+use taskpawl_model::task::{Origin, Status};
 
 use crate::flow::{started, succeed, with_plan};
 use crate::support::{Fixture, ids};
@@ -124,7 +125,7 @@ fn apply_fresh_emits_the_tasks_of_a_call_once() {
     }
     let fresh = ApplyOptions { fresh: true, ..ApplyOptions::default() };
     fixture.accept(fixture.manager.claim("n1.c1.0", crate::support::LEASE));
-    let refused = fixture.refuse(|m| m.apply(taskpawl_model::parse_plan(plan).unwrap(), "p", fresh));
+    let refused = fixture.refuse(|m| m.apply(taskpawl_model::plan::parse_plan(plan).unwrap(), "p", fresh));
     assert!(refused.contains("`n1.c1.0`"), "{refused}");
     fixture.done("n1.c1.0");
     fixture.accept(fixture.try_apply(plan, fresh));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taskpawl_manager::{ApplyOptions, Error, Liveness, Manager};
-use taskpawl_model::{Command, Key, Round, RunId};
+use taskpawl_model::command::{Command, Round};
+use taskpawl_model::value::{Key, RunId};
 
 use crate::recovery::{recover, start_run};
 use crate::support::{Fixture, ids};

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use taskpawl_manager::{Error, Liveness, Manager};
-use taskpawl_model::{Explanation, Grant, Key, Means, Round, RunId, RunRules, Selector};
+use taskpawl_model::command::{Grant, Round, RunRules, Selector};
+use taskpawl_model::insight::Explanation;
+use taskpawl_model::rules::Means;
+use taskpawl_model::value::{Key, RunId};
 
 use crate::support::{Fixture, error_text, ids};
 
@@ -306,7 +309,7 @@ fn ready_tasks_are_listed_in_run_order_with_the_reason() {
         "hand-low priority=low",
     ]);
     let list = fixture.manager.explain_ready(&[], 0, &Means::default()).unwrap();
-    let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
+    let line = |task: &taskpawl_model::insight::ReadyTask| format!("{}: {}", task.task, task.because);
     let lines: Vec<String> = list.for_runs.iter().chain(&list.by_hand).map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     urgent: nothing comes before it
@@ -334,7 +337,7 @@ fn with_known_durations_the_order_is_that_of_a_simulated_schedule() {
     ]);
     let listed = |jobs| {
         let list = fixture.manager.explain_ready(&[], 0, &Means { jobs, ..Means::default() }).unwrap();
-        let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
+        let line = |task: &taskpawl_model::insight::ReadyTask| format!("{}: {}", task.task, task.because);
         list.for_runs.iter().map(line).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(listed(Some(2)), @r"
@@ -348,7 +351,10 @@ fn with_known_durations_the_order_is_that_of_a_simulated_schedule() {
     short: as urgent, but with a shorter way to the end
     ");
     let forecast = |jobs| {
-        let options = taskpawl_model::ForecastOptions { jobs, ..taskpawl_model::ForecastOptions::default() };
+        let options = taskpawl_model::insight::ForecastOptions {
+            jobs,
+            ..taskpawl_model::insight::ForecastOptions::default()
+        };
         fixture.manager.forecast(&options).unwrap().duration.unwrap().to_string()
     };
     assert_eq!([forecast(1), forecast(2)], ["13s", "7s"]);

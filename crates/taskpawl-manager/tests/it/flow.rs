@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use taskpawl_manager::ApplyOptions;
-use taskpawl_model::{Answer, CallEnd, Status};
+use taskpawl_model::command::{Answer, CallEnd};
+use taskpawl_model::task::Status;
 
 use crate::support::{Fixture, ids};
 
@@ -22,7 +23,7 @@ pub(crate) fn succeed(fixture: &Fixture, id: &str, call: &str, result: Value) ->
 
 /// Returns the started calls of an answer, with their arguments.
 pub(crate) fn started(answer: &Answer) -> Vec<String> {
-    let line = |call: &taskpawl_model::StartedCall| {
+    let line = |call: &taskpawl_model::command::StartedCall| {
         format!("{}.{} {}", call.task, call.call.id, Value::Object(call.args.clone()))
     };
     answer.started.iter().map(line).collect()

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use taskpawl_manager::ApplyOptions;
-use taskpawl_model::{Map, PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::task::Map;
 
 use crate::support::{Fixture, LEASE, ids};
 
@@ -112,7 +113,7 @@ fn read_only_calls_may_run_again() {
     let fixture = Fixture::new().judged_by(Arc::new(Reads));
     fixture.apply("tasks: [{id: a, calls: [{r: {}}, {t: {}}]}]");
     let (claims, tools) = (vec![fixture.key("a")], Arc::new(["t".to_owned(), "r".to_owned()].into()));
-    fixture.round(taskpawl_model::Round { claims, tools, ..Default::default() });
+    fixture.round(taskpawl_model::command::Round { claims, tools, ..Default::default() });
     fixture.report("a", "c1", "ok");
     fixture.report("a", "c2", "bad");
     fixture.apply("tasks: [{id: a, when: 'true', calls: [{r: {}}, {t: {}}]}]");

@@ -1,7 +1,8 @@
 //! Forecasts: known expressions are evaluated, unknown ones are reported as open, and every failure has a
 //! reason.
 
-use taskpawl_model::{Forecast, ForecastOptions, Means};
+use taskpawl_model::insight::{Forecast, ForecastOptions};
+use taskpawl_model::rules::Means;
 
 use crate::support::Fixture;
 

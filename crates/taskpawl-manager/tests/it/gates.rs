@@ -178,7 +178,7 @@ fn a_ready_task_is_announced_once_and_again_when_its_kind_of_work_changes() {
     fixture.done("a");
     assert_eq!(ready(before), [fixture.key("b").0]);
     let before = fixture.revision();
-    let call = taskpawl_model::parse_call(r#"{"toolName": "t"}"#).unwrap();
+    let call = taskpawl_model::plan::parse_call(r#"{"toolName": "t"}"#).unwrap();
     fixture.accept(fixture.manager.add_tool_call("b", call));
     assert_eq!(ready(before), [fixture.key("b").0], "now a run can take it");
 }

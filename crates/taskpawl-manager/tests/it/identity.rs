@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use taskpawl_manager::{Ending, Error, Manager};
-use taskpawl_model::{Actor, ActorKind, Claim, EventKind, Map, NewTask, Query, Refusal, Status, TaskSpec};
+use taskpawl_model::command::{NewTask, Refusal};
+use taskpawl_model::task::{Actor, ActorKind, Claim, Map, Status, TaskSpec};
+use taskpawl_model::view::{EventKind, Query};
 use taskpawl_store::{Location, open};
 
 use crate::support::{LEASE, ids};

@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 use taskpawl_manager::{Ending, Error};
-use taskpawl_model::{Cause, EventKind, Import, ImportMode, ImportReport, Refusal, Status, Task, TaskId};
+use taskpawl_model::command::{Import, ImportMode, ImportReport, Refusal};
+use taskpawl_model::task::{Cause, Status, Task};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::view::EventKind;
 
 use crate::support::Fixture;
 

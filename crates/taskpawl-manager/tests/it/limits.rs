@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use taskpawl_manager::{Ending, Error};
-use taskpawl_model::{CallEnd, Command, Map, Refusal, Report, Round, RunId, Selector, Status};
+use taskpawl_model::command::{CallEnd, Command, Refusal, Report, Round, Selector};
+use taskpawl_model::task::{Map, Status};
+use taskpawl_model::value::RunId;
 
 use crate::support::Fixture;
 

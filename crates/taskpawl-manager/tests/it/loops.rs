@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use taskpawl_manager::{ApplyOptions, Ending};
-use taskpawl_model::{Command, Round, RunId, Status};
+use taskpawl_model::command::{Command, Round};
+use taskpawl_model::task::Status;
+use taskpawl_model::value::RunId;
 
 use crate::flow::{started, succeed, with_plan};
 use crate::support::{Fixture, fields, ids};
@@ -266,7 +268,7 @@ const ROUNDS: &str = "
         calls: [{id: c1, toolName: t}, {id: c2, toolName: t, args: {was: '${{ context.c1 }}'}}]
 ";
 
-fn resume(fixture: &Fixture, id: &str) -> taskpawl_model::Answer {
+fn resume(fixture: &Fixture, id: &str) -> taskpawl_model::command::Answer {
     let resumes = vec![(fixture.key(id), fixture.task(id).attempt)];
     fixture.round(Round { resumes, ..Round::default() })
 }

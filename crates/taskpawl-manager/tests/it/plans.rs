@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use taskpawl_manager::{ApplyOptions, Error};
-use taskpawl_model::{ApplyReport, ForecastOptions, PlanSource, Selector, parse_plan, select};
+use taskpawl_model::command::{ApplyReport, Selector, select};
+use taskpawl_model::insight::ForecastOptions;
+use taskpawl_model::plan::{PlanSource, parse_plan};
 
 use crate::flow::succeed;
 use crate::support::{Fixture, error_text, ids};
@@ -84,10 +86,12 @@ fn selectors_of_a_prefixed_plan_use_the_ids_of_the_file() {
     file(&fixture, "b", "b.yaml", TWO);
     for id in ["test", "b.test"] {
         let mut part = serde_json::json!({"tasks": [{"id": id, "priority": "high"}]});
-        let complete = |view: &dyn taskpawl_model::View| taskpawl_model::complete_part(view, "b", &mut part);
+        let complete = |view: &dyn taskpawl_model::view::View| {
+            taskpawl_model::rules::complete_part(view, "b", &mut part)
+        };
         let around = fixture.manager.store().view(complete).unwrap();
         assert_eq!(around, 1, "the dependency is added");
-        let plan = taskpawl_model::plan_from_json(&part).unwrap();
+        let plan = taskpawl_model::plan::plan_from_json(&part).unwrap();
         let report = fixture.accept(fixture.manager.apply(plan, "b", ApplyOptions::default()));
         assert!(report.created.is_empty(), "{report:?}");
     }

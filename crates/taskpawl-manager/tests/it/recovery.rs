@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use taskpawl_manager::{Ending, Error, Liveness, Manager, RunFilter, RunState};
-use taskpawl_model::recovery::Plan;
-use taskpawl_model::{
-    Answer, CallEnd, Command, Key, Map, Query, Report, Round, RunId, RunRecord, StartedCall, Status, Work,
-};
+use taskpawl_model::command::{Answer, CallEnd, Command, Report, Round, StartedCall};
+use taskpawl_model::run::recovery::Plan;
+use taskpawl_model::task::{Map, RunRecord, Status, Work};
+use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::view::Query;
 use taskpawl_store::{Location, open};
 
 use crate::support::{Fixture, LEASE, end, ids};
@@ -191,8 +192,8 @@ fn a_thousand_interrupted_tasks_are_one_commit() {
     let directory = tempfile::tempdir().unwrap();
     let manager = Manager::new(open(&Location::Sqlite(directory.path().join("tasks.db"))), "ann");
     let tasks = (0..1000).map(|n| format!("- {{id: t{n}, metadata: {{toolCalls: [{{toolName: t}}]}}}}"));
-    let plan =
-        taskpawl_model::parse_plan(&format!("tasks:\n{}", tasks.collect::<Vec<_>>().join("\n"))).unwrap();
+    let plan = taskpawl_model::plan::parse_plan(&format!("tasks:\n{}", tasks.collect::<Vec<_>>().join("\n")))
+        .unwrap();
     manager.apply(plan, "p", taskpawl_manager::ApplyOptions::default()).unwrap();
     let run = manager.clone().with_run(RunId::from("r1"));
     let tools = Arc::new(["t".to_owned()].into());
@@ -328,7 +329,7 @@ fn resolve_interrupted(fixture: &Fixture, starts: &Starts) {
             })
         };
     while let Some(task) = blocked() {
-        let Some(taskpawl_model::BlockedReason::Interrupted { call }) = &task.blocked_reason else {
+        let Some(taskpawl_model::task::BlockedReason::Interrupted { call }) = &task.blocked_reason else {
             continue;
         };
         let at = (task.id.to_string(), call.to_string());

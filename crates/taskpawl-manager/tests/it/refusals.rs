@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Command, RunId};
+use taskpawl_model::command::Command;
+use taskpawl_model::value::RunId;
 
 use crate::support::{Fixture, error_text};
 

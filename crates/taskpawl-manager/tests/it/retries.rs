@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Answer, CallEnd, CallError, Retry, Round, RunRules, Status, Timestamp};
+use taskpawl_model::command::{Answer, CallEnd, Round, RunRules};
+use taskpawl_model::task::{CallError, Retry, Status, Timestamp};
 
 use crate::flow::{started, succeed, with_plan};
 use crate::support::{Fixture, ids};
@@ -113,7 +114,7 @@ fn the_retry_policy_of_a_call_overrides_that_of_its_task_and_run() {
 }
 
 fn report_of(fixture: &Fixture, end: CallEnd) -> Round {
-    let report = taskpawl_model::Report {
+    let report = taskpawl_model::command::Report {
         task: fixture.key("a"),
         attempt: fixture.task("a").attempt,
         call: "c1".into(),

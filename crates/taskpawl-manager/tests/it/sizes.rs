@@ -1,7 +1,11 @@
 //! Large graphs: no recursion, and only changed rows are written.
 
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::{Command, Means, Plan, PlanTask, Status, TaskId, TaskSpec};
+use taskpawl_model::command::Command;
+use taskpawl_model::plan::{Plan, PlanTask};
+use taskpawl_model::rules::Means;
+use taskpawl_model::task::{Status, TaskSpec};
+use taskpawl_model::value::TaskId;
 use taskpawl_store::{Location, open};
 
 use crate::support::ids;

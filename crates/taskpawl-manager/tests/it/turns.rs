@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use taskpawl_model::{Answer, CallEnd, Grant, Needs, Report, Round};
+use taskpawl_model::command::{Answer, CallEnd, Grant, Needs, Report, Round};
 
 use crate::support::Fixture;
 

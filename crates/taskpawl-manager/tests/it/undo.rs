@@ -4,7 +4,10 @@ use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
-use taskpawl_model::{BlockedReason, Query, RunId, Undone};
+use taskpawl_model::command::Undone;
+use taskpawl_model::task::BlockedReason;
+use taskpawl_model::value::RunId;
+use taskpawl_model::view::Query;
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::{Random, broken_invariants};
 
@@ -355,7 +358,7 @@ fn random_command(manager: &Manager, random: &mut Random) -> Result<(), Error> {
     Ok(())
 }
 
-fn random_plan(random: &mut Random) -> taskpawl_model::Plan {
+fn random_plan(random: &mut Random) -> taskpawl_model::plan::Plan {
     let mut tasks = Vec::new();
     for position in 0..=random.below(4) {
         let mut task = json!({"id": format!("p{position}"), "name": format!("n{}", random.below(3))});
@@ -370,7 +373,7 @@ fn random_plan(random: &mut Random) -> taskpawl_model::Plan {
         }
         tasks.push(task);
     }
-    taskpawl_model::parse_plan(&json!({ "tasks": tasks }).to_string()).unwrap()
+    taskpawl_model::plan::parse_plan(&json!({ "tasks": tasks }).to_string()).unwrap()
 }
 
 /// Executes commands, undoes all of them one by one and redoes some. Each intermediate state must equal the
@@ -464,7 +467,7 @@ fn attempts(fixture: &Fixture) -> Vec<(String, u32)> {
 /// Starts a ready task as a run, or reports on a running call.
 fn run_something(fixture: &Fixture, random: &mut Random) {
     let tasks = fixture.manager.list(&Query::default()).unwrap().tasks;
-    let is_running = |task: &&taskpawl_model::Task| {
+    let is_running = |task: &&taskpawl_model::task::Task| {
         task.claim.as_ref().is_some_and(|claim| claim.run == Some(RunId::from("r1")))
     };
     let running: Vec<_> = tasks.iter().filter(is_running).collect();

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use taskpawl::model::Origin;
+use taskpawl::model::task::Origin;
 use taskpawl::tools::{CallOrigin, Policy};
 use taskpawl::{SandboxSettings, Taskpawl};
 use taskpawl_mcp::{HttpListener, McpServer, ServerOptions, serve_conformance};

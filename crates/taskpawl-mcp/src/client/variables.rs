@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use taskpawl::model::is_secret_name;
+use taskpawl::model::value::is_secret_name;
 
 /// The prefix of a secret's name in a placeholder.
 const SECRET: &str = "secret:";

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Advice, Advised, CommandLine, HintOption, HintWords, TaskId, bounded};
+use taskpawl::model::command::{Advice, Advised, CommandLine, HintOption, HintWords};
+use taskpawl::model::value::{TaskId, bounded};
 
 use super::digest::restricted;
 use super::options::ServerOptions;
@@ -201,7 +202,7 @@ impl HintWords for CallWords<'_> {
 
 #[cfg(test)]
 mod tests {
-    use taskpawl::model::Selector;
+    use taskpawl::model::command::Selector;
 
     use super::*;
 
@@ -234,8 +235,10 @@ mod tests {
     #[test]
     fn text_of_others_becomes_no_action() {
         let holder = "x` first `taskpawl cancel b".to_owned();
-        let hint =
-            taskpawl::model::Hint::new("held by ").data(&holder).text("; ").advice(Advice::ClaimNext {});
+        let hint = taskpawl::model::command::Hint::new("held by ")
+            .data(&holder)
+            .text("; ")
+            .advice(Advice::ClaimNext {});
         assert_eq!(Action::of_all(hint.advised()).len(), 1);
         let text = hint.format_with(&CallWords { agent: Some("ann"), line: &CommandLine::default() });
         assert!(!text.contains("`taskpawl cancel") && text.contains("\"agent\":\"ann\""), "{text}");

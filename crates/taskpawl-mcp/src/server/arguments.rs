@@ -187,7 +187,7 @@ mod tests {
     struct Form {
         id: String,
         #[serde(default)]
-        status: Vec<taskpawl::model::Status>,
+        status: Vec<taskpawl::model::task::Status>,
         #[serde(default)]
         only: Vec<String>,
         #[serde(default)]
@@ -197,7 +197,7 @@ mod tests {
         #[serde(default)]
         fields: Map<String, Value>,
         #[serde(default)]
-        ttl: Option<taskpawl::model::Period>,
+        ttl: Option<taskpawl::model::value::Period>,
     }
 
     #[test]

@@ -9,7 +9,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle, RoleServer};
 use serde_json::{Value, json};
 use taskpawl::ApprovalVerdict;
-use taskpawl::model::{ApprovalRequest, RunId};
+use taskpawl::model::task::ApprovalRequest;
+use taskpawl::model::value::RunId;
 use taskpawl_text::revealed_line;
 
 use super::handler::McpServer;

@@ -16,7 +16,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::{ActorKind, Means, RunId, all_offered};
+use taskpawl::model::command::all_offered;
+use taskpawl::model::rules::Means;
+use taskpawl::model::task::ActorKind;
+use taskpawl::model::value::RunId;
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 use taskpawl_text::error_chain;
 use tokio::time::Instant;
@@ -74,7 +77,7 @@ struct Inner {
 
 impl McpServer {
     /// Returns a server of a plan. Values from its clients have the origin of `plans`, which should be
-    /// [`Origin::Mcp`](taskpawl::model::Origin::Mcp). The clients act as agents, regardless of the actor kind of
+    /// [`Origin::Mcp`](taskpawl::model::task::Origin::Mcp). The clients act as agents, regardless of the actor kind of
     /// `plans` and of the names they give.
     ///
     /// # Errors

@@ -2,9 +2,9 @@
 //! as being for people.
 
 use serde_json::{Value, json};
-use taskpawl::model::{
-    Advice, BlockedReason, CommandLine, Conflict, Hint, Refusal, Selector, Status, TaskId, allowed_by_hand,
-};
+use taskpawl::model::command::{Advice, CommandLine, Conflict, Hint, Refusal, Selector};
+use taskpawl::model::task::{BlockedReason, Status, allowed_by_hand};
+use taskpawl::model::value::TaskId;
 
 use super::actions::{Action, CallWords};
 use super::options::ServerOptions;
@@ -91,7 +91,7 @@ fn what_a_state_allows_is_said_in_actions_and_the_rest_to_be_for_people() {
             to: Status::Done,
             by: "done",
             allowed,
-            since: taskpawl::model::ChangesSince::default(),
+            since: taskpawl::model::command::ChangesSince::default(),
         });
         let hint = answer["error"]["hint"].as_str().unwrap_or_default();
         for verb in hint

@@ -3,7 +3,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::{AbsentTools, CommandLine, Means, PlanAccess};
+use taskpawl::model::command::CommandLine;
+use taskpawl::model::rules::{AbsentTools, Means};
+use taskpawl::model::task::PlanAccess;
 use taskpawl::tools::Tool;
 use taskpawl::{RunOptions, Taskpawl};
 

@@ -1,11 +1,11 @@
 //! Failed calls as a model reads them: the error, the reason, and the calls that help.
 
 use serde_json::json;
-use taskpawl::model::bounded::Group;
-use taskpawl::model::{
-    Advice, BlockedReason, CommandLine, HeldBy, Hint, PlanError, PlanErrors, Position, Refusal, Status,
-    TaskId, bounded,
-};
+use taskpawl::model::command::{Advice, CommandLine, HeldBy, Hint, Refusal};
+use taskpawl::model::plan::{PlanError, PlanErrors, Position};
+use taskpawl::model::task::{BlockedReason, Status};
+use taskpawl::model::value::bounded::Group;
+use taskpawl::model::value::{TaskId, bounded};
 use taskpawl::{Error, RunError};
 use taskpawl_text::error_chain;
 

@@ -2,7 +2,10 @@
 
 use rmcp::model::{ErrorData, ListResourcesResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
-use taskpawl::model::{Means, Query, Refusal, RunId};
+use taskpawl::model::command::Refusal;
+use taskpawl::model::rules::Means;
+use taskpawl::model::value::RunId;
+use taskpawl::model::view::Query;
 use taskpawl::{Error, Manager};
 use taskpawl_text::error_chain;
 

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use taskpawl::model::{ApprovalRequest, RunId};
+use taskpawl::model::task::ApprovalRequest;
+use taskpawl::model::value::RunId;
 use taskpawl::{ApprovalVerdict, Approver, Observer, RunControl, RunError, RunEvent, RunOptions, Taskpawl};
 use taskpawl_text::error_chain;
 use tokio::sync::{oneshot, watch};

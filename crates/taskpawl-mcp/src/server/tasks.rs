@@ -7,7 +7,8 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
-use taskpawl::model::{RunId, RunRecord, format_time};
+use taskpawl::model::task::{RunRecord, format_time};
+use taskpawl::model::value::RunId;
 use taskpawl::{Manager, RunState};
 use taskpawl_text::error_chain;
 

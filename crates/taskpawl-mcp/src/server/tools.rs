@@ -11,7 +11,8 @@ pub(super) mod task_update;
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
-use taskpawl::model::{PlanAccess, Refusal};
+use taskpawl::model::command::Refusal;
+use taskpawl::model::task::PlanAccess;
 
 use super::answer::Answer;
 use super::caller::Caller;

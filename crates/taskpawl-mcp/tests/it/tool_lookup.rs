@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallSpec, NewCall, NewTask, TaskId, TaskSpec};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::{CallSpec, NewCall, TaskSpec};
+use taskpawl::model::value::TaskId;
 use taskpawl::tools::{CallContext, SandboxSettings, Tool, ToolError, ToolSpec};
 use taskpawl::{RunOptions, Taskpawl, async_trait};
 

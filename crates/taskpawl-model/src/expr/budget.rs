@@ -33,7 +33,7 @@ impl Budget {
     /// Returns the budget for an evaluation with this many bytes of results kept with `keep`.
     pub(super) fn with_kept(bytes: u64) -> Self {
         // The bonus is capped, or many large results together would lift the limit.
-        let most = PER_KEPT_BYTE * crate::ByteSize::MAX_KEEP.0;
+        let most = PER_KEPT_BYTE * crate::value::ByteSize::MAX_KEEP.0;
         Self { left: MAX_COST + bytes.saturating_mul(PER_KEPT_BYTE).min(most) }
     }
 

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::ast::{Name, TaskField};
 use super::provenance::{Provenance, Provenances};
-use crate::Status;
-use crate::spec::{Map, Origin};
-use crate::trust::{Origins, UntrustedValue};
+use crate::task::Status;
+use crate::task::spec::{Map, Origin};
+use crate::task::trust::{Origins, UntrustedValue};
 
 /// The data that expressions are evaluated with.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::FailureClass;
-use crate::secret::SecretFault;
+use crate::task::FailureClass;
+use crate::value::secret::SecretFault;
 
 /// A parse error in an expression.
 #[derive(Debug, Clone, PartialEq)]

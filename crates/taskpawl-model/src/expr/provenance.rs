@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::spec::Origin;
+use crate::task::spec::Origin;
 
 /// Facts about a stored value that the value itself does not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -15,9 +15,11 @@ use super::say::described;
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
 use super::shell_place::{Part, data_words};
-use crate::secret::{SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted};
-use crate::spec::Map;
-use crate::trust::{UntrustedValue, add_values};
+use crate::task::spec::Map;
+use crate::task::trust::{UntrustedValue, add_values};
+use crate::value::secret::{
+    SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted,
+};
 
 /// A name in a value, with its location.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,10 +5,11 @@ use std::fmt;
 use taskpawl_json::JsonProblem;
 
 use super::Position;
-use crate::bounded::{self, Group};
+use crate::command::hint::Hint;
 use crate::expr::ExprFault;
-use crate::hint::Hint;
-use crate::{ByteSizeError, IdError, PeriodError, ValueFault};
+use crate::task::ValueFault;
+use crate::value::bounded::{self, Group};
+use crate::value::{ByteSizeError, IdError, PeriodError};
 
 /// All errors of a plan, in the order of the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -391,7 +392,7 @@ fn several(tools: &[String]) -> String {
 }
 
 /// The maximum number of names of a cycle in a message. The rest is counted.
-const MAX_SHOWN: usize = crate::bounded::MAX_ITEMS;
+const MAX_SHOWN: usize = crate::value::bounded::MAX_ITEMS;
 
 fn arrows(cycle: &[String]) -> String {
     let Some((last, names)) = cycle.split_last().filter(|_| cycle.len() > MAX_SHOWN) else {

@@ -4,10 +4,11 @@ use serde_json::{Map as JsonMap, Value, json};
 
 use super::task::into_map;
 use super::{Plan, PlanTask};
-use crate::{Map, NewCall, TaskId, TaskSpec};
+use crate::task::{Map, NewCall, TaskSpec};
+use crate::value::TaskId;
 
 /// Returns the long form of a plan: short forms are expanded, defaults are merged into the tasks, and subtasks are
-/// lists of ids. [`parse_plan`](crate::parse_plan) reads the same plan from it. Tasks without ids are referred to by
+/// lists of ids. [`parse_plan`](crate::plan::parse_plan) reads the same plan from it. Tasks without ids are referred to by
 /// name.
 pub fn expand_plan(plan: &Plan) -> Value {
     let mut fields = plan.extra.clone();

@@ -10,9 +10,9 @@ use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::sites::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask, Position};
+use crate::command::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
-use crate::hint::Hint;
-use crate::{Approval, CallSpec, Mode, NewCall};
+use crate::task::{Approval, CallSpec, Mode, NewCall};
 
 /// For each draft, the drafts to which the names in its expressions refer.
 pub(super) type Names = Vec<BTreeMap<String, usize>>;
@@ -279,7 +279,7 @@ impl<'t> Scope<'t> {
                 "it holds what `context` says and the results of earlier calls, by `saveAs` or `id`"
                     .to_owned()
             }
-            None => format!("known here are {}", crate::bounded::list(known, ", ")),
+            None => format!("known here are {}", crate::value::bounded::list(known, ", ")),
         };
         (problem, Some(hint))
     }
@@ -328,7 +328,7 @@ fn asks_itself(task: &PlanTask, stage: Stage) -> bool {
 /// Returns the names of the calls' results, in order. Missing ids are generated as in the store.
 fn call_names(calls: &[NewCall]) -> Vec<String> {
     let taken: BTreeSet<&str> =
-        calls.iter().filter_map(|call| call.id.as_ref()).map(crate::CallId::as_str).collect();
+        calls.iter().filter_map(|call| call.id.as_ref()).map(crate::value::CallId::as_str).collect();
     let mut number = 0;
     let mut next = || {
         loop {

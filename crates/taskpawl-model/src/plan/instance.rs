@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Plan;
-use crate::TaskId;
+use crate::value::TaskId;
 
 impl Plan {
     /// Returns the plan as an instance called `name`.
@@ -42,7 +42,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use crate::parse_plan;
+    use crate::plan::parse_plan;
 
     #[test]
     fn an_instance_has_its_own_ids() {

@@ -8,8 +8,8 @@ use taskpawl_text::nearest;
 use super::reader::{Reader, push_index, push_key};
 use super::task::{Draft, Place, Reference, Subtask};
 use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
-use crate::hint::Hint;
-use crate::{TaskId, check_id};
+use crate::command::hint::Hint;
+use crate::value::{TaskId, check_id};
 
 /// Resolves the references of the drafts and returns the tasks, each after its parent.
 pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {

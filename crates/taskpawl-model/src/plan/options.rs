@@ -6,8 +6,8 @@ use super::PlanProblem;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::sites::Stage;
-use crate::fault;
-use crate::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
+use crate::task::fault;
+use crate::task::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
 
 const LINKS: Shape = Shape {
     what: "`links`",

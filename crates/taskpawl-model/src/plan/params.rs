@@ -8,8 +8,8 @@ use taskpawl_json::JsonError;
 use super::expressions::near_param;
 use super::node::shortened;
 use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, Position};
-use crate::hint::Hint;
-use crate::spec::Map;
+use crate::command::hint::Hint;
+use crate::task::spec::Map;
 
 impl Plan {
     /// Sets parameters from texts, which are converted to the declared types. Lists and objects are given as JSON.
@@ -125,7 +125,7 @@ fn wrong(name: &str, param: &Param, text: &str) -> PlanError {
 
 #[cfg(test)]
 mod tests {
-    use crate::parse_plan;
+    use crate::plan::parse_plan;
 
     #[test]
     fn params_report_bad_json_like_plan_files() {

@@ -12,7 +12,8 @@ use super::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, expressions,
     link, scalar, text,
 };
-use crate::{Map, NewCall, TaskId, TaskSpec, check_id};
+use crate::task::{Map, NewCall, TaskSpec};
+use crate::value::{TaskId, check_id};
 
 /// The supported version of the format.
 const VERSION: u32 = 1;

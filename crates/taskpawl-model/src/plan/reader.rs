@@ -11,9 +11,10 @@ use super::sites::Site;
 use super::task::{Defaults, Draft};
 use super::vocabulary::{self, Vocabulary};
 use super::{PlanError, PlanProblem, Position};
-use crate::fault::check_keep;
-use crate::hint::Hint;
-use crate::{ByteSize, ByteSizeError, Map, Period, TaskId, Timestamp, ValueFault, check_id};
+use crate::command::hint::Hint;
+use crate::task::fault::check_keep;
+use crate::task::{Map, Timestamp, ValueFault};
+use crate::value::{ByteSize, ByteSizeError, Period, TaskId, check_id};
 
 /// The state of reading: the current path, known facts about the plan, and the errors so far.
 #[derive(Debug, Default)]
@@ -159,7 +160,7 @@ impl<'n> Reader<'n> {
     }
 
     pub(super) fn check_identifier(&mut self, text: &str, at: Position) {
-        if !crate::fault::is_identifier(text) {
+        if !crate::task::fault::is_identifier(text) {
             self.report(at, PlanProblem::Identifier { text: shortened(text) });
         }
     }
@@ -220,7 +221,7 @@ impl<'n> Reader<'n> {
             self.wrong_type(node, "a duration such as `30s` or `5m`");
             return None;
         };
-        text.parse().map_err(|error: crate::PeriodError| self.report(node.at, error.into())).ok()
+        text.parse().map_err(|error: crate::value::PeriodError| self.report(node.at, error.into())).ok()
     }
 
     /// Reads a duration greater than zero.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::types::{Plan, PlanTask};
 use crate::expr::{self, ExprError, Mention, Name};
-use crate::spec::CallSpec;
+use crate::task::spec::CallSpec;
 
 /// A task whose calls depend on the report of a manual task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ fn deciding_tasks(task: &PlanTask) -> BTreeSet<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::parse_plan;
+    use crate::plan::parse_plan;
 
     #[test]
     fn calls_that_act_on_a_report_are_listed() {

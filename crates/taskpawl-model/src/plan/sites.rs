@@ -3,7 +3,7 @@
 use super::node::{Content, Node};
 use super::reader::Reader;
 use crate::expr::OPEN;
-use crate::secret::mentions_secret;
+use crate::value::secret::mentions_secret;
 
 /// A value that may contain expressions.
 #[derive(Debug)]

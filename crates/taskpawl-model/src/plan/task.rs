@@ -6,8 +6,9 @@ use super::node::{Entry, Node};
 use super::reader::{Reader, Segment};
 use super::vocabulary::{TASK, refused_metadata_field};
 use super::{PlanProblem, PlanTask, Position};
-use crate::fault;
-use crate::{CallSpec, Map, Mode, NewCall, Priority, TaskId, TaskSpec, Trigger};
+use crate::task::fault;
+use crate::task::{CallSpec, Map, Mode, NewCall, Priority, TaskSpec, Trigger};
+use crate::value::TaskId;
 
 /// The maximum nesting of task objects.
 const MAX_NESTED: usize = 64;

@@ -14,8 +14,8 @@ use taskpawl_json::JsonProblem;
 
 use super::node::{Content, Entry, MAX_DEPTH, Node};
 use super::{PlanError, PlanProblem, Position, scalar};
+use crate::command::hint::Hint;
 use crate::expr::OPEN;
-use crate::hint::Hint;
 
 /// Returns whether JSON allows a character unescaped in texts, while YAML does not.
 fn is_only_in_json(character: char) -> bool {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use taskpawl_json::Position;
 
 use super::{PlanError, PlanErrors};
-use crate::spec::{Map, NewCall, TaskSpec, word_enum};
-use crate::{Period, Shared, TaskId};
+use crate::task::spec::{Map, NewCall, TaskSpec, word_enum};
+use crate::value::{Period, Shared, TaskId};
 
 /// A checked plan. Every id is valid and unique. Every reference is to a task of the plan or to a valid id, which the
 /// store must know. There are no cycles within the plan.
@@ -40,7 +40,7 @@ pub struct Plan {
     /// Fields of the author's own, and fields unknown to this version.
     pub extra: Map,
     /// Unknown fields of the plan and its defaults. They are refused unless the store has them; see
-    /// [`read_plan`](crate::read_plan).
+    /// [`read_plan`](crate::plan::read_plan).
     pub unknown: Vec<PlanError>,
     /// The file it was read from; `None` if it is known only by its name.
     pub source: Option<PlanSource>,
@@ -90,7 +90,7 @@ pub struct PlanTask {
     /// The parent, as a position in [`Plan::tasks`] before its own.
     pub parent: Option<usize>,
     /// Unknown fields of the task and its calls. They are refused unless the store has them; see
-    /// [`read_plan`](crate::read_plan).
+    /// [`read_plan`](crate::plan::read_plan).
     pub unknown: Vec<PlanError>,
     /// The position in the file.
     pub at: Position,

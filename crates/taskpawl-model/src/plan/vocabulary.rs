@@ -328,7 +328,7 @@ fn bare(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{CALL, PLAN, TASK, nearest};
-    use crate::spec::{CALL_FIELDS, TASK_FIELDS};
+    use crate::task::spec::{CALL_FIELDS, TASK_FIELDS};
 
     #[test]
     fn plan_files_know_every_field_of_a_specification() {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::command::RequestRecord;
-use crate::event::EventKind;
-use crate::key_space::KeySpace;
-use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
-use crate::undo::UndoSnapshot;
-use crate::{Key, KeyMap, RunId, SharedText, TaskId, Timestamp};
+use crate::task::Timestamp;
+use crate::task::key_space::KeySpace;
+use crate::task::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
+use crate::value::{Key, KeyMap, RunId, SharedText, TaskId};
+use crate::view::event::EventKind;
+use crate::view::undo::UndoSnapshot;
 
 /// All writes of one command. The store applies all of them or none.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +105,7 @@ pub struct NewEvent {
     /// The actor.
     pub actor: SharedText,
     /// The kind of the actor, as the event records it.
-    pub actor_kind: crate::ActorKind,
+    pub actor_kind: crate::task::ActorKind,
     /// The run, if a run caused it.
     pub run: Option<RunId>,
     /// The task, if it concerns one.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Query, ReadGraph, ReadTasks, ViewResult};
-use crate::durations::DurationSource;
-use crate::record::{StatusKind, TaskRecord, Work};
-use crate::status::{CallStatus, Status};
-use crate::{Key, Period};
+use crate::task::durations::DurationSource;
+use crate::task::record::{StatusKind, TaskRecord, Work};
+use crate::task::status::{CallStatus, Status};
+use crate::value::{Key, Period};
 
 /// Searches over all tasks of a snapshot.
 ///

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::ViewResult;
-use crate::Key;
-use crate::record::Node;
-use crate::status::Status;
+use crate::task::record::Node;
+use crate::task::status::Status;
+use crate::value::Key;
 
 /// The nodes and edges of a snapshot.
 pub trait ReadGraph {

@@ -1,9 +1,10 @@
 //! Reading runs.
 
 use super::ViewResult;
-use crate::key_space::KeySpace;
-use crate::record::RunRecord;
-use crate::{RunId, Timestamp};
+use crate::task::Timestamp;
+use crate::task::key_space::KeySpace;
+use crate::task::record::RunRecord;
+use crate::value::RunId;
 
 /// The runs of a snapshot.
 pub trait ReadRuns {

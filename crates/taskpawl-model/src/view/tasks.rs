@@ -1,8 +1,8 @@
 //! Reading tasks, their calls and the plans that they belong to.
 
 use super::ViewResult;
-use crate::record::{CallRecord, PlanRecord, TaskRecord};
-use crate::{Key, TaskId};
+use crate::task::record::{CallRecord, PlanRecord, TaskRecord};
+use crate::value::{Key, TaskId};
 
 /// The tasks, calls and plans of a snapshot.
 pub trait ReadTasks {

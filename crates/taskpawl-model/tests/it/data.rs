@@ -1,8 +1,8 @@
 //! Data that the expressions in the tests read.
 
 use serde_json::{Value, json};
-use taskpawl_model::Status;
 use taskpawl_model::expr::{Data, TaskData};
+use taskpawl_model::task::Status;
 
 /// Returns the data used by the examples of the language reference.
 pub(crate) fn data() -> Data {

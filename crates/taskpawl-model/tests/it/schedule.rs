@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use taskpawl_model::schedule::{Action, Event, Limits, State, Written, step};
-use taskpawl_model::{
-    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, KeyMap, Node, Origin, Priority, Report,
-    StartedCall, TaskId, TaskSpec, Trigger, Work,
-};
+use taskpawl_model::command::{CallEnd, Report, StartedCall};
+use taskpawl_model::run::schedule::{Action, Event, Limits, State, Written, step};
+use taskpawl_model::task::{CallBody, CallRecord, CallSpec, Node, Origin, Priority, TaskSpec, Trigger, Work};
+use taskpawl_model::value::{CallId, Key, KeyMap, TaskId};
 
 /// A run under test, and the transcript so far.
 struct Script {
@@ -79,7 +78,7 @@ fn started(key: u32, call: &str) -> StartedCall {
         generation: 0,
         round: 0,
         call: record,
-        args: taskpawl_model::Map::new(),
+        args: taskpawl_model::task::Map::new(),
         deadline: None,
         plan: None,
         spec: TaskSpec::default().into(),
@@ -320,8 +319,13 @@ fn first_tool_with_capacity_resumes_a_task_once() {
         call
     };
     let both = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
-    let paused =
-        vec![taskpawl_model::Paused { key: Key(1), attempt: 1, plan: None, until: None, tools: both }];
+    let paused = vec![taskpawl_model::command::Paused {
+        key: Key(1),
+        attempt: 1,
+        plan: None,
+        until: None,
+        tools: both,
+    }];
     let full = Written { started: vec![of_tool(8, "one"), of_tool(9, "two")], paused, ..Written::default() };
     step(&mut state, Event::Committed(Box::new(full)));
     let resumed = |state: &mut State, key: u32| {
@@ -344,9 +348,14 @@ fn revoked_pause_does_not_keep_the_run_open() {
     let mut state = State::new(4, KeyMap::default());
     step(&mut state, Event::Ready(vec![node(1)]));
     step(&mut state, Event::Settled);
-    let until = taskpawl_model::Timestamp::from_timestamp(4_000_000_000, 0);
-    let paused =
-        vec![taskpawl_model::Paused { key: Key(1), attempt: 1, plan: None, until, tools: BTreeSet::new() }];
+    let until = taskpawl_model::task::Timestamp::from_timestamp(4_000_000_000, 0);
+    let paused = vec![taskpawl_model::command::Paused {
+        key: Key(1),
+        attempt: 1,
+        plan: None,
+        until,
+        tools: BTreeSet::new(),
+    }];
     step(&mut state, Event::Committed(Box::new(Written { paused, ..Written::default() })));
     assert_eq!(step(&mut state, Event::Settled), []);
     step(&mut state, Event::Revoked(Key(1)));

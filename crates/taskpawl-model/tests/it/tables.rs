@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::{
-    BlockedReason, CallId, Cause, DependencyCounts, Entry, Gate, GateState, Status, SubtaskCounts, Trigger,
+use taskpawl_model::task::{
+    BlockedReason, Cause, DependencyCounts, Entry, Gate, GateState, Status, SubtaskCounts, Trigger,
     check_transition,
 };
+use taskpawl_model::value::CallId;
 
 fn reasons() -> Vec<BlockedReason> {
     let call = CallId::from("c1");

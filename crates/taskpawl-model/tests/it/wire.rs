@@ -1,7 +1,7 @@
 //! Round trips between the flat form of a task and its parts.
 
 use serde_json::{Value, json};
-use taskpawl_model::{Task, TaskParts};
+use taskpawl_model::task::{Task, TaskParts};
 
 /// Returns a finished task with this result and one call with the result 1.
 fn ended(result: &Value) -> Task {

@@ -10,7 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
-use taskpawl_model::{Answer, Changes, PlanAccess, Refusal, Request, View, ViewResult};
+use taskpawl_model::command::{Answer, Refusal, Request};
+use taskpawl_model::task::PlanAccess;
+use taskpawl_model::view::{Changes, View, ViewResult};
 
 use super::channel::{Channel, Patience};
 use super::mutation::MutationRequest;

@@ -8,9 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use taskpawl_model::{
-    Apply, Command, NewCall, NewTask, Plan, PlanMutation, Refusal, TaskRef, expand_plan, plan_from_json,
-};
+use taskpawl_model::command::{Apply, Command, NewTask, PlanMutation, Refusal, TaskRef};
+use taskpawl_model::plan::{Plan, expand_plan, plan_from_json};
+use taskpawl_model::task::NewCall;
 
 /// One addition to a plan. It names neither the actor nor the call: the run that serves the request knows
 /// both.

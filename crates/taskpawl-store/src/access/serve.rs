@@ -8,7 +8,8 @@
 use std::io;
 
 use serde::Serialize;
-use taskpawl_model::{Actor, DurationSource, EventQuery, View, ViewError, ViewResult};
+use taskpawl_model::task::{Actor, DurationSource};
+use taskpawl_model::view::{EventQuery, View, ViewError, ViewResult};
 
 use super::channel::{Channel, Patience};
 use super::wire::{AccessRequest, Kind, MAX_REQUEST_BYTES, PART, ViewRequest, frame};

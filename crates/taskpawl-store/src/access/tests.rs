@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chrono::DateTime;
-use taskpawl_model::{
-    Actor, ActorKind, Command, Context, EventQuery, Key, NewTask, Origin, PlanAccess, Query, Refusal,
-    Request, RunId, TaskSpec, View, ViewResult,
-};
+use taskpawl_model::command::{Command, Context, NewTask, Refusal, Request};
+use taskpawl_model::task::{Actor, ActorKind, Origin, PlanAccess, TaskSpec};
+use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::view::{EventQuery, Query, View, ViewResult};
 
 use super::*;
 use crate::{Location, Store, StoreError, open};

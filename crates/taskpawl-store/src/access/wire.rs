@@ -1,9 +1,10 @@
 //! The messages of the protocol.
 
 use serde::{Deserialize, Serialize};
-use taskpawl_model::{
-    ActorKind, Answer, ApplyReport, CallId, EventQuery, Hint, Key, PlanAccess, Query, Refusal, RunId, TaskId,
-};
+use taskpawl_model::command::{Answer, ApplyReport, Hint, Refusal};
+use taskpawl_model::task::{ActorKind, PlanAccess};
+use taskpawl_model::value::{CallId, Key, RunId, TaskId};
+use taskpawl_model::view::{EventQuery, Query};
 
 use super::mutation::MutationRequest;
 
@@ -40,7 +41,7 @@ pub enum AccessRequest {
     Add(MutationRequest),
 }
 
-/// The queries of a [`View`](taskpawl_model::View), by their names there. Undo snapshots cannot be queried.
+/// The queries of a [`View`](taskpawl_model::view::View), by their names there. Undo snapshots cannot be queried.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "each is a method of `View`, which has the documentation")]

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use serde::Serialize;
-use taskpawl_model::{Command, Context, Request};
+use taskpawl_model::command::{Command, Context, Request};
 
 use crate::committer::Committer;
 use crate::file_system::FileSystemKind;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{
-    GateState, Graph, Key, Node, Status, StatusKind, TaskId, View, ViewResult, Work, rebuild_nodes,
-};
+use taskpawl_model::run::{Graph, rebuild_nodes};
+use taskpawl_model::task::{GateState, Node, Status, StatusKind, Work};
+use taskpawl_model::value::{Key, TaskId};
+use taskpawl_model::view::{View, ViewResult};
 
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::derived::node_of;

@@ -1,6 +1,8 @@
 //! Checks that every stored row can be parsed.
 
-use taskpawl_model::{CallRecord, Key, TaskRecord, View, ViewResult};
+use taskpawl_model::task::{CallRecord, TaskRecord};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::{View, ViewResult};
 
 use super::{Diagnostic, Diagnostics, Severity};
 use crate::StoreError;

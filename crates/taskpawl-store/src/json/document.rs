@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use taskpawl_model::{
-    Event, Key, KeySpace, PlanRecord, RequestRecord, RunId, RunRecord, Task, TaskId, Timestamp, ViewResult,
-    read_task,
-};
+use taskpawl_model::command::RequestRecord;
+use taskpawl_model::task::{KeySpace, PlanRecord, RunRecord, Task, Timestamp, read_task};
+use taskpawl_model::value::{Key, RunId, TaskId};
+use taskpawl_model::view::{Event, ViewResult};
 
 use crate::memory::{State, UndoEntry};
 

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{
-    ActorKind, Command, Context, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Origin, Task, TaskId,
-    TaskParts, Timestamp, decide, rebuild_nodes,
-};
+use taskpawl_model::command::{Command, Context};
+use taskpawl_model::rules::decide;
+use taskpawl_model::run::{Graph, rebuild_nodes};
+use taskpawl_model::task::{ActorKind, Node, Origin, Task, TaskParts, Timestamp};
+use taskpawl_model::value::{Key, TaskId};
+use taskpawl_model::view::{EdgeChange, EventKind, NewEvent};
 
 use super::document::{Document, seal};
 use crate::derived::node_of;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use taskpawl_model::{
-    ActorKind, Command, Context, Event, EventKind, NewTask, Origin, Request, Status, TaskId, TaskSpec,
-};
+use taskpawl_model::command::{Command, Context, NewTask, Request};
+use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::view::{Event, EventKind};
 
 use crate::{Location, Store, StoreError, open};
 

@@ -1,6 +1,7 @@
 //! Task queries on the maps of a state.
 
-use taskpawl_model::{Key, Query};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::Query;
 
 use super::state::{State, pairs_of};
 use super::view::or_all;

@@ -8,7 +8,7 @@ mod view;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use taskpawl_model::{Changes, View, ViewResult};
+use taskpawl_model::view::{Changes, View, ViewResult};
 
 pub(crate) use state::{Entry, State, UndoEntry};
 

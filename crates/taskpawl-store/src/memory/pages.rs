@@ -1,6 +1,6 @@
 //! A sparse table by key. Keys are dense and increasing, so a lookup is index arithmetic instead of a search.
 
-use taskpawl_model::Key;
+use taskpawl_model::value::Key;
 
 /// Slots per page. A page is freed when its last slot becomes empty.
 const SLOTS: u32 = 64;
@@ -113,7 +113,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use taskpawl_model::Key;
+    use taskpawl_model::value::Key;
 
     use super::Pages;
 

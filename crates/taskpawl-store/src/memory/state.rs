@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use taskpawl_model::{
-    ActorKind, CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Key, KeySpace, NewEvent, Node,
-    PlanRecord, Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId,
-    TaskRecord, Timestamp, UndoSnapshot, Undoable, Work,
+use taskpawl_model::command::RequestRecord;
+use taskpawl_model::task::{
+    ActorKind, CallRecord, CallStatus, KeySpace, Node, PlanRecord, Priority, RunRecord, Status, TaskRecord,
+    Timestamp, Work,
+};
+use taskpawl_model::value::{Key, RunId, SharedText, TaskId};
+use taskpawl_model::view::{
+    CallChange, Changes, EdgeChange, Event, NewEvent, TaskChange, UndoSnapshot, Undoable,
 };
 
 use super::pages::Pages;

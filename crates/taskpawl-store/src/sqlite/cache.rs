@@ -3,7 +3,8 @@
 //! `PRAGMA data_version` of SQLite changes if another connection commits ([`DATA_VERSION`]). The cache is
 //! reused only if it has not changed, and therefore always matches the file.
 
-use taskpawl_model::{CallRecord, Key, KeyMap, Node, TaskRecord, TaskStatus};
+use taskpawl_model::task::{CallRecord, Node, TaskRecord, TaskStatus};
+use taskpawl_model::value::{Key, KeyMap};
 
 /// Returns a number that changes with every commit of another connection, but not with commits of this one.
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use taskpawl_model::ReadHistory;
-use taskpawl_model::ReadTasks;
+use taskpawl_model::view::ReadHistory;
+use taskpawl_model::view::ReadTasks;
 
-use taskpawl_model::{EventKind, Key, Node, PlanRecord, RunRecord, ViewResult};
+use taskpawl_model::task::{Node, PlanRecord, RunRecord};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::{EventKind, ViewResult};
 
 use super::cache::TransactionCache;
 use super::open::{self, ReadOnly, Setup};

@@ -6,7 +6,8 @@
 use rusqlite::types::Value;
 use rusqlite::{params_from_iter, types::ValueRef};
 use serde::de::DeserializeOwned;
-use taskpawl_model::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec, ViewResult};
+use taskpawl_model::task::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec};
+use taskpawl_model::view::ViewResult;
 
 use super::rows;
 use super::session::Session;

@@ -2,7 +2,9 @@
 
 use rusqlite::types::Value;
 use serde::Deserialize;
-use taskpawl_model::{Key, Query, SearchText, StatusKind, ViewResult, Work};
+use taskpawl_model::task::{StatusKind, Work};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::{Query, SearchText, ViewResult};
 
 use super::rows;
 use super::session::Session;

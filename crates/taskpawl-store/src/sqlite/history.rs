@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use serde_json::Value as Json;
-use taskpawl_model::EventQuery;
+use taskpawl_model::view::EventQuery;
 
 use super::find::Statement;
 

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use taskpawl_model::{Changes, View, ViewResult};
+use taskpawl_model::view::{Changes, View, ViewResult};
 
 use self::cache::{DATA_VERSION, TransactionCache};
 pub(crate) use self::examine::{examine, repair};

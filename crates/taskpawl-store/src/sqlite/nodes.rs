@@ -1,8 +1,9 @@
 //! Writes nodes, and of an existing node only the changed columns.
 
 use rusqlite::params;
-use taskpawl_model::ReadGraph;
-use taskpawl_model::{Changes, Gate, Node};
+use taskpawl_model::task::{Gate, Node};
+use taskpawl_model::view::Changes;
+use taskpawl_model::view::ReadGraph;
 
 use super::cache::MAX_NODES;
 use super::insert::{Values, one};
@@ -228,7 +229,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use taskpawl_model::{Entry, Gate, GateState, Key, Node, Priority, StatusKind, Trigger, Work};
+    use taskpawl_model::task::{Entry, Gate, GateState, Node, Priority, StatusKind, Trigger, Work};
+    use taskpawl_model::value::Key;
 
     use super::Part;
 

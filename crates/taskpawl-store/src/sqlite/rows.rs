@@ -4,10 +4,11 @@ use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, types::ToSqlOutput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use taskpawl_model::{
-    ActorKind, CallRecord, DependencyCounts, Event, Gate, Key, Node, Origin, RunId, SubtaskCounts, TaskId,
-    TaskRecord, Timestamp, Undoable,
+use taskpawl_model::task::{
+    ActorKind, CallRecord, DependencyCounts, Gate, Node, Origin, SubtaskCounts, TaskRecord, Timestamp,
 };
+use taskpawl_model::value::{Key, RunId, TaskId};
+use taskpawl_model::view::{Event, Undoable};
 
 use super::session::Counters;
 use crate::words::Code;
@@ -146,7 +147,7 @@ impl ToSql for Time {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
         Ok(match self.0.timestamp_nanos_opt() {
             Some(nanos) => ToSqlOutput::from(nanos),
-            None => ToSqlOutput::from(taskpawl_model::format_time(self.0)),
+            None => ToSqlOutput::from(taskpawl_model::task::format_time(self.0)),
         })
     }
 }

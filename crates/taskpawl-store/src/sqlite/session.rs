@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
-use taskpawl_model::{Status, ViewResult};
+use taskpawl_model::task::Status;
+use taskpawl_model::view::ViewResult;
 
 use super::cache::TransactionCache;
 use crate::StoreError;

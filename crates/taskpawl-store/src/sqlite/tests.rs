@@ -1,14 +1,16 @@
 //! Tests with internal access: query plans, a full disk, schema versions.
 
 use std::path::PathBuf;
-use taskpawl_model::ReadGraph;
+use taskpawl_model::view::ReadGraph;
 
 use rusqlite::Connection;
-use taskpawl_model::{
-    ActorKind, Changes, Command, Context, DependencyCounts, EdgeChange, Entry, EventKind, EventQuery,
-    GateState, Key, NewEvent, Node, Origin, Priority, Query, Request, Status, StatusKind, SubtaskCounts,
-    TaskChange, TaskId, TaskRecord, Trigger, View, Work,
+use taskpawl_model::command::{Command, Context, Request};
+use taskpawl_model::task::{
+    ActorKind, DependencyCounts, Entry, GateState, Node, Origin, Priority, Status, StatusKind, SubtaskCounts,
+    TaskRecord, Trigger, Work,
 };
+use taskpawl_model::value::{Key, TaskId};
+use taskpawl_model::view::{Changes, EdgeChange, EventKind, EventQuery, NewEvent, Query, TaskChange, View};
 
 use super::cache::MAX_NODES;
 use super::find::statements;
@@ -50,12 +52,12 @@ impl Scene {
 fn new_task(key: u32, text: &str) -> Changes {
     let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
     let id = TaskId::from(format!("t{key}"));
-    let mut spec = taskpawl_model::TaskSpec { name: text.to_owned(), ..Default::default() };
+    let mut spec = taskpawl_model::task::TaskSpec { name: text.to_owned(), ..Default::default() };
     spec.labels.push("label".to_owned());
     let record = TaskRecord {
         id: id.clone(),
         spec: spec.into(),
-        body: taskpawl_model::Shared::default(),
+        body: taskpawl_model::value::Shared::default(),
         plan: None,
         created_at: now,
         updated_at: now,
@@ -365,7 +367,8 @@ fn every_changed_column_of_a_node_is_written() {
 }
 
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
-    use taskpawl_model::{Command, Context, NewTask, Origin, Request, TaskSpec, Timestamp};
+    use taskpawl_model::command::{Command, Context, NewTask, Request};
+    use taskpawl_model::task::{Origin, TaskSpec, Timestamp};
     let context = Context {
         now: Timestamp::UNIX_EPOCH,
         actor: "a".into(),
@@ -482,7 +485,7 @@ fn a_read_after_a_write_uses_the_cache() {
         reads += u32::from(looked_at(&mut scene.backend) == Some(77));
     }
     assert_eq!(reads, 0);
-    let failed = scene.backend.read(&mut |_| Err(taskpawl_model::ViewError("no".into())));
+    let failed = scene.backend.read(&mut |_| Err(taskpawl_model::view::ViewError("no".into())));
     assert!(failed.is_err());
     assert_eq!(looked_at(&mut scene.backend), Some(77), "an error clears the cache");
 }
@@ -639,27 +642,27 @@ fn unchanged_indexes_are_not_written() {
     assert_eq!(pages_of_update(|record| record.spec.labels.clear()), 7, "plus labels and their index");
 }
 
-fn leased() -> taskpawl_model::TaskStatus {
+fn leased() -> taskpawl_model::task::TaskStatus {
     let lease_until = chrono::DateTime::from_timestamp(60, 0);
-    let claim = taskpawl_model::Claim {
+    let claim = taskpawl_model::task::Claim {
         run: None,
         actor: "ann".into(),
         kind: ActorKind::Program,
         lease_until,
         lease: None,
     };
-    taskpawl_model::TaskStatus::InProgress { claim }
+    taskpawl_model::task::TaskStatus::InProgress { claim }
 }
 
-fn held() -> taskpawl_model::TaskStatus {
-    let claim = taskpawl_model::Claim {
+fn held() -> taskpawl_model::task::TaskStatus {
+    let claim = taskpawl_model::task::Claim {
         run: None,
         actor: "ann".into(),
         kind: ActorKind::Program,
         lease_until: None,
         lease: None,
     };
-    taskpawl_model::TaskStatus::InProgress { claim }
+    taskpawl_model::task::TaskStatus::InProgress { claim }
 }
 
 /// Returns one change that creates the tasks with these keys.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use taskpawl_model::{ActorKind, Command, Context, NewTask, Origin, Request, Status, TaskSpec, Timestamp};
+use taskpawl_model::command::{Command, Context, NewTask, Request};
+use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec, Timestamp};
 
 use super::open::Setup;
 use super::open_with;

@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rusqlite::params;
-use taskpawl_model::{
-    Actor, CallRecord, DurationSource, Event, EventQuery, FindTasks, Key, KeySpace, Node, Period, PlanRecord,
-    Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, RequestRecord, RunId, RunRecord, Status, TaskId,
-    TaskRecord, Timestamp, UndoSnapshot, Undoable, ViewResult, Work,
+use taskpawl_model::command::RequestRecord;
+use taskpawl_model::task::{
+    Actor, CallRecord, DurationSource, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Timestamp,
+    Work,
+};
+use taskpawl_model::value::{Key, Period, RunId, TaskId};
+use taskpawl_model::view::{
+    Event, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
+    ViewResult,
 };
 
 use super::cache::TransactionCache;

@@ -1,11 +1,10 @@
 //! Writes the changes of a command.
 
 use rusqlite::params;
-use taskpawl_model::ReadGraph;
-use taskpawl_model::{
-    ActorKind, CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, PlanRecord, RunRecord, Shared,
-    TaskChange, TaskId, TaskRecord,
-};
+use taskpawl_model::task::{ActorKind, CallRecord, PlanRecord, RunRecord, TaskRecord};
+use taskpawl_model::value::{Key, KeyMap, Shared, TaskId};
+use taskpawl_model::view::ReadGraph;
+use taskpawl_model::view::{Changes, EdgeChange, NewEvent, TaskChange};
 
 use super::cache::MAX_TASKS;
 use super::excerpt::{self, OfBody};
@@ -295,7 +294,7 @@ impl Session {
             let revision = integer(self.live().counters.get().revision);
             let ready = if event.ready.is_empty() { None } else { Some(self.json(&event.ready)?) };
             let data = self.json(&event.kind)?;
-            let run = event.run.as_ref().map(taskpawl_model::RunId::as_str);
+            let run = event.run.as_ref().map(taskpawl_model::value::RunId::as_str);
             let (key, id) = event.task.as_ref().map(|(key, id)| (key.0, id.as_str())).unzip();
             let kind = Some(event.actor_kind).filter(|kind| *kind != ActorKind::Unknown).map(Code::code);
             let (at, actor) = (Time(event.at), event.actor.as_str());

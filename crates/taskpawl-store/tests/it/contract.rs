@@ -5,12 +5,14 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl_model::{
-    ActorKind, Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind,
-    EventQuery, IdempotentRequest, Key, KeyRequest, NewCall, NewTask, Priority, Prune, Query, Refusal,
-    Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskStatus, View, ViewError, ViewResult,
-    Work, parse_plan,
+use taskpawl_model::command::{Apply, Command, IdempotentRequest, NewTask, Prune, Refusal, Request, Round};
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::{
+    ActorKind, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, KeyRequest, NewCall, Priority,
+    RunRecord, Status, TaskSpec, TaskStatus, Work,
 };
+use taskpawl_model::value::{Key, RunId, TaskId};
+use taskpawl_model::view::{EventKind, EventQuery, Query, View, ViewError, ViewResult};
 use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
 use crate::support::{accept, after, at, content, create, done, one, request, task, task_with_call};
@@ -190,7 +192,7 @@ fn open_runs_are_distinguished_from_ended_ones(open: Open<'_>) {
         let run = RunRecord {
             id: id(n),
             scope: Vec::new(),
-            params: taskpawl_model::Map::new(),
+            params: taskpawl_model::task::Map::new(),
             actor: "ann".to_owned(),
             host: "host".to_owned(),
             started_at: at(n),

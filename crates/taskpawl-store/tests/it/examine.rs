@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use taskpawl_model::{ActorKind, Command, Context, NewTask, Origin, TaskId};
+use taskpawl_model::command::{Command, Context, NewTask};
+use taskpawl_model::task::{ActorKind, Origin};
+use taskpawl_model::value::TaskId;
 use taskpawl_store::{Diagnostic, Location, Severity, StoreError, examine, open};
 
 use crate::support::{accept, after, at, create, request, task, task_with_call};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use taskpawl_model::Status;
+use taskpawl_model::task::Status;
 use taskpawl_store::{Location, Store, StoreError, open};
 
 use crate::support::{accept, create, done, task};

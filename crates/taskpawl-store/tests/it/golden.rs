@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use taskpawl_model::Status;
+use taskpawl_model::task::Status;
 use taskpawl_store::{Location, Store, examine, open};
 
 use crate::support::{accept, content, create, done, task};

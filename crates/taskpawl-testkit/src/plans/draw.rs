@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Priority, Trigger};
+use taskpawl_model::task::{Priority, Trigger};
 
 use super::expr::Template;
 use super::plan::{Decision, RandomCall, RandomPlan, RandomRetry, RandomTask, Script, Verdict};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::Status;
+use taskpawl_model::task::Status;
 
 use super::plan::RandomPlan;
 

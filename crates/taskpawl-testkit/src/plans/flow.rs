@@ -1,7 +1,7 @@
 //! Random plans: data flow between tasks, and constructs that depend on it.
 
 use serde_json::{Value, json};
-use taskpawl_model::{Status, Trigger};
+use taskpawl_model::task::{Status, Trigger};
 
 use super::draw::given;
 use super::expr::{Expr, Template};

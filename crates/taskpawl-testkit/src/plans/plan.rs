@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Priority, TaskId, Trigger};
+use taskpawl_model::task::{Priority, Trigger};
+use taskpawl_model::value::TaskId;
 
 use super::expr::{Expr, Template};
 

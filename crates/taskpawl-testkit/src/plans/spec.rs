@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl_model::{
-    Approval, ApprovalWord, Cache, CallId, CallSpec, ForEach, Mode, NewCall, Param, ParamType, Period, Plan,
-    PlanTask, Question, Repeat, Retry, TaskSpec, Timestamp,
+use taskpawl_model::plan::{Param, ParamType, Plan, PlanTask};
+use taskpawl_model::task::{
+    Approval, ApprovalWord, Cache, CallSpec, ForEach, Mode, NewCall, Question, Repeat, Retry, TaskSpec,
+    Timestamp,
 };
+use taskpawl_model::value::{CallId, Period};
 
 use super::expr::{Expr, Template};
 use super::plan::{Decision, RandomCall, RandomPlan, RandomRetry, RandomTask, Script, Verdict};

@@ -1,7 +1,9 @@
 //! Reference: commands of plan authors about tasks, calls, dependencies and parents.
 
 use serde_json::Value;
-use taskpawl_model::{CallStatus, Command, Map, Mode, NewCall, NewTask, Priority, Trigger, check_id};
+use taskpawl_model::command::{Command, NewTask};
+use taskpawl_model::task::{CallStatus, Map, Mode, NewCall, Priority, Trigger};
+use taskpawl_model::value::check_id;
 
 use super::items::{Call, Item, Reference, Stand, Taken, require};
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl_model::{
-    ActorKind, CallEnd, CallError, CallId, CallSpec, CallStatus, Command, Context, Key, Map, Mode, NewCall,
-    NewTask, Origin, Priority, Report, Request, Round, RunId, RunRecord, TaskId, TaskSpec, Timestamp,
-    Trigger,
+use taskpawl_model::command::{CallEnd, Command, Context, NewTask, Report, Request, Round};
+use taskpawl_model::task::{
+    ActorKind, CallError, CallSpec, CallStatus, Map, Mode, NewCall, Origin, Priority, RunRecord, TaskSpec,
+    Timestamp, Trigger,
 };
+use taskpawl_model::value::{CallId, Key, RunId, TaskId};
 
 use super::items::{Holder, Reference, Stand, Work};
 use crate::random::Random;

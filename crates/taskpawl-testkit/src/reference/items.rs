@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{CallStatus, Command, Context, Priority, Status, Trigger};
+use taskpawl_model::command::{Command, Context};
+use taskpawl_model::task::{CallStatus, Priority, Status, Trigger};
 
 /// A deliberate fault in a rule of the reference, to prove that the comparison notices it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use taskpawl_model::{
-    ActorKind, Advice, Command, Context, DecideError, Facts, Means, Query, Refusal, Request, Status, View,
-    ViewResult, asker, command_of_advice, decide, explain, explain_ready, preview,
+use taskpawl_model::command::{
+    Advice, Command, Context, DecideError, Refusal, Request, asker, command_of_advice,
 };
+use taskpawl_model::insight::{Facts, explain, explain_ready};
+use taskpawl_model::rules::{Means, decide, preview};
+use taskpawl_model::task::{ActorKind, Status};
+use taskpawl_model::view::{Query, View, ViewResult};
 
 use super::draw::Draw;
 use super::play::Pair;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use taskpawl_model::{CallStatus, Command, Context};
+use taskpawl_model::command::{Command, Context};
+use taskpawl_model::task::CallStatus;
 
 use super::items::{Flaw, Holder, Reference, Stand, Taken, Work, require};
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{
-    BlockedReason, Command, EventKind, Key, Query, Request, Status, TaskStatus, View, ViewResult,
-    Work as Ends,
-};
+use taskpawl_model::command::{Command, Request};
+use taskpawl_model::task::{BlockedReason, Status, TaskStatus, Work as Ends};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::{EventKind, Query, View, ViewResult};
 use taskpawl_store::{Committer, Location};
 
 use super::draw::Draw;
@@ -189,8 +189,9 @@ fn ending(view: &dyn View) -> ViewResult<BTreeSet<(String, u32, u32, String)>> {
     for run in view.open_runs()? {
         for (task, taken) in &run.ending {
             let key = view.key(task.as_str())?.map_or(u32::MAX, |key| key.0);
-            let call =
-                |call: &taskpawl_model::CallId| (run.id.to_string(), key, taken.attempt, call.to_string());
+            let call = |call: &taskpawl_model::value::CallId| {
+                (run.id.to_string(), key, taken.attempt, call.to_string())
+            };
             ending.extend(taken.calls.iter().map(call));
         }
     }
@@ -208,7 +209,7 @@ fn ends(work: Ends) -> Work {
 /// Returns a task of the store in the form of the reference.
 fn item(view: &dyn View, key: Key) -> ViewResult<Option<Item>> {
     let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
-    let call = |call: taskpawl_model::CallRecord| super::items::Call {
+    let call = |call: taskpawl_model::task::CallRecord| super::items::Call {
         id: call.id.to_string(),
         tool: call.spec.tool_name.clone(),
         status: call.body.status,
@@ -219,7 +220,7 @@ fn item(view: &dyn View, key: Key) -> ViewResult<Option<Item>> {
         above: node.parent.map(|key| key.0),
         trigger: task.spec.trigger(),
         is_milestone: task.spec.milestone,
-        is_parallel: task.spec.mode() == taskpawl_model::Mode::Parallel,
+        is_parallel: task.spec.mode() == taskpawl_model::task::Mode::Parallel,
         priority: task.spec.priority,
         calls: view.calls(key)?.into_iter().map(call).collect(),
         attempt: task.body.attempt,

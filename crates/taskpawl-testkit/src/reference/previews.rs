@@ -2,7 +2,11 @@
 
 use std::fmt::Debug;
 
-use taskpawl_model::{DecideError, Key, Query, Request, Status, View, ViewError, ViewResult, Work, preview};
+use taskpawl_model::command::{DecideError, Request};
+use taskpawl_model::rules::preview;
+use taskpawl_model::task::{Status, Work};
+use taskpawl_model::value::Key;
+use taskpawl_model::view::{Query, View, ViewError, ViewResult};
 
 use super::draw::Draw;
 use super::play::Pair;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use taskpawl_model::{CallEnd, CallStatus, Command, Context, Report, Round};
+use taskpawl_model::command::{CallEnd, Command, Context, Report, Round};
+use taskpawl_model::task::CallStatus;
 
 use super::items::{Flaw, Holder, Reference, Stand, Taken, Verdict, Work, require};
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Graph, Key, KeyMap};
+use taskpawl_model::run::Graph;
+use taskpawl_model::value::{Key, KeyMap};
 
 use crate::Random;
 

@@ -1,7 +1,7 @@
 //! Quality of the order in which a run starts ready tasks: makespans in simulated time, compared with lower bounds and
 //! with first come, first served.
 //!
-//! The runs use the real schedule, [`schedule::step`](taskpawl_model::schedule::step). The store is replaced by one
+//! The runs use the real schedule, [`schedule::step`](taskpawl_model::run::schedule::step). The store is replaced by one
 //! that answers immediately.
 
 mod bounds;

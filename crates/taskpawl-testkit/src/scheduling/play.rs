@@ -2,11 +2,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use taskpawl_model::schedule::{Action, Commit, Event, State, Written, step};
-use taskpawl_model::{
-    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, KeyMap, Map, Needs, Node, Origin, Report,
-    StartedCall, TaskId, TaskSpec, Trigger, Work,
-};
+use taskpawl_model::command::{CallEnd, Needs, Report, StartedCall};
+use taskpawl_model::run::schedule::{Action, Commit, Event, State, Written, step};
+use taskpawl_model::task::{CallBody, CallRecord, CallSpec, Map, Node, Origin, TaskSpec, Trigger, Work};
+use taskpawl_model::value::{CallId, Key, KeyMap, TaskId};
 
 use super::instance::{Instance, key};
 

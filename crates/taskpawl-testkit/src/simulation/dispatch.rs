@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use taskpawl_model::run_loop::{Host, Input, Output, RunLoop};
-use taskpawl_model::{
-    Answer, CallEnd, Command, DecideError, Grant, Inquiry, Key, Refusal, Report, Request, ResolvedWrites,
-    Round, RunId, RunRules, Timestamp, View, decide,
+use taskpawl_model::command::{
+    Answer, CallEnd, Command, DecideError, Grant, Inquiry, Refusal, Report, Request, ResolvedWrites, Round,
+    RunRules,
 };
+use taskpawl_model::rules::decide;
+use taskpawl_model::run::run_loop::{Host, Input, Output, RunLoop};
+use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::view::View;
 use taskpawl_store::Committer;
 
 use super::event::SimulatedEvent;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Answer, Command, Key, Report, Round, RunId, TaskId};
+use taskpawl_model::command::{Answer, Command, Report, Round};
+use taskpawl_model::value::{Key, RunId, TaskId};
 
 /// Something that happens at a point in simulated time. Runs and tools are referred to by number.
 #[derive(Debug)]

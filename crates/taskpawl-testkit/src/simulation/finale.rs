@@ -1,6 +1,8 @@
 //! End of a simulation: all actors have stopped, and undisturbed runs complete the plan.
 
-use taskpawl_model::{CallId, CallStatus, Query, Status, StatusKind, TaskId, View, ViewResult, Work};
+use taskpawl_model::task::{CallStatus, Status, StatusKind, Work};
+use taskpawl_model::value::{CallId, TaskId};
+use taskpawl_model::view::{Query, View, ViewResult};
 
 use super::tools::is_repeatable;
 use super::world::World;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::{
-    CallId, CallStatus, Cause, Event, EventKind, Key, Report, StartedCall, Status, TaskId, Timestamp, View,
-    ViewResult, Work, read_task,
-};
+use taskpawl_model::command::{Report, StartedCall};
+use taskpawl_model::task::{CallStatus, Cause, Status, Timestamp, Work, read_task};
+use taskpawl_model::value::{CallId, Key, TaskId};
+use taskpawl_model::view::{Event, EventKind, View, ViewResult};
 
 use super::tools::{Living, is_repeatable};
 use super::world::World;
@@ -270,7 +270,8 @@ impl World {
         // An agent holds a place among the items of a list, say: the run does not wait for agents.
         let unmet: Vec<Key> = self.runs[run].driven.held_up_by_others().map(|(key, _)| key).collect();
         let (held, ready) = self.look(|view| {
-            let query = |ready| taskpawl_model::Query { ready, ..taskpawl_model::Query::default() };
+            let query =
+                |ready| taskpawl_model::view::Query { ready, ..taskpawl_model::view::Query::default() };
             let mut held = Vec::new();
             for key in view.find(&query(None))? {
                 let task = view.task(key)?;

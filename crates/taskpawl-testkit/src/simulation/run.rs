@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use taskpawl_model::recovery::Plan;
-use taskpawl_model::run_loop::{Input, LoopOptions, RunLimits, RunLoop};
-use taskpawl_model::schedule::Stop;
-use taskpawl_model::{
-    Answer, Budget, Command, Map, Period, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskStatus,
-};
+use taskpawl_model::command::{Answer, Command, Request, Selector};
+use taskpawl_model::plan::Budget;
+use taskpawl_model::run::recovery::Plan;
+use taskpawl_model::run::run_loop::{Input, LoopOptions, RunLimits, RunLoop};
+use taskpawl_model::run::schedule::Stop;
+use taskpawl_model::task::{Map, RunRecord, TaskRecord, TaskStatus};
+use taskpawl_model::value::{Period, RunId, TaskId};
 
 use super::event::SimulatedEvent;
 use super::report::Fault;

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_model::run_loop::{EndedCall, Input};
-use taskpawl_model::{CallEnd, CallError, CallRecord, Key, Report, StartedCall};
+use taskpawl_model::command::{CallEnd, Report, StartedCall};
+use taskpawl_model::run::run_loop::{EndedCall, Input};
+use taskpawl_model::task::{CallError, CallRecord};
+use taskpawl_model::value::Key;
 
 use super::event::SimulatedEvent;
 use super::report::Fault;

@@ -1,9 +1,10 @@
 //! The simulated world: the store, the clock, and all future happenings.
 
-use taskpawl_model::{
-    ActorKind, Answer, Apply, Command, Context, Origin, Plan, Refusal, Request, RunId, Timestamp, View,
-    ViewResult,
-};
+use taskpawl_model::command::{Answer, Apply, Command, Context, Refusal, Request};
+use taskpawl_model::plan::Plan;
+use taskpawl_model::task::{ActorKind, Origin, Timestamp};
+use taskpawl_model::value::RunId;
+use taskpawl_model::view::{View, ViewResult};
 use taskpawl_store::{Committer, Location};
 
 use super::event::{Agenda, SimulatedEvent};

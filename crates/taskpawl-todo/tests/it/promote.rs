@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::{Query, Status, parse_plan};
+use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::Status;
+use taskpawl_model::view::Query;
 use taskpawl_todo::{Dialect, Item, Promoted, Promotion, ScopeRule, choose};
 use taskpawl_tools::{CallContext, Registry, Tool, call_guarded};
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl::Taskpawl;
-use taskpawl::model::{
-    Approval, CallSpec, ForEach, Map, NewCall, NewTask, Period, Question, Repeat, Retry, TaskSpec,
-};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::{Approval, CallSpec, ForEach, Map, NewCall, Question, Repeat, Retry, TaskSpec};
+use taskpawl::model::value::Period;
 
 fn plans() -> Taskpawl {
     Taskpawl::builder(":memory:").open().unwrap()

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use taskpawl::digest::Action;
-use taskpawl::model::{Means, Status};
+use taskpawl::model::rules::Means;
+use taskpawl::model::task::Status;
 use taskpawl::{Digest, Ending, RunOptions, SandboxSettings, Supervision, Taskpawl};
 
 use crate::support::{Count, block_on, memory, with_plan};

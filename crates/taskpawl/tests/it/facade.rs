@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::{
-    CallSpec, EventKind, Map, NewCall, NewTask, Priority, Query, Status, TaskId, TaskSpec,
-};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::{CallSpec, Map, NewCall, Priority, Status, TaskSpec};
+use taskpawl::model::value::TaskId;
+use taskpawl::model::view::{EventKind, Query};
 use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
 use taskpawl::{ApplyOptions, Ending, Error, RunOptions, StatusChange, Taskpawl};
 
@@ -155,7 +156,7 @@ fn plans_are_applied_as_text_and_as_data() {
     assert_eq!((report.plan.as_str(), report.created.len()), ("two", 2));
     assert_eq!(plans.apply_text(text, "unused").unwrap().unchanged, 2);
 
-    let plan = taskpawl::model::parse_plan("tasks: [{id: c}]").unwrap();
+    let plan = taskpawl::model::plan::parse_plan("tasks: [{id: c}]").unwrap();
     let report = plans.apply(plan, "one", ApplyOptions::default()).unwrap();
     assert_eq!((report.plan.as_str(), report.created.len()), ("one", 1));
     assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taskpawl::model::Status;
+use taskpawl::model::task::Status;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{Observer, RunEvent, RunOptions, SandboxSettings, Supervision, Taskpawl, async_trait};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use taskpawl::model::Status;
+use taskpawl::model::task::Status;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{Observer, RunEvent, RunOptions, Taskpawl, async_trait};
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Command, NewTask, Prune, TaskSpec, Timestamp};
+use taskpawl::model::command::{Command, NewTask, Prune};
+use taskpawl::model::task::{TaskSpec, Timestamp};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{
     ApplyOptions, PruneOptions, PruneReport, RunFilter, RunOptions, RunSummary, Source, Taskpawl, async_trait,
@@ -166,7 +167,9 @@ fn old_runs_go_with_their_output_and_the_history_stays() {
 fn pruned_commands_cannot_be_undone() {
     let scene = Scene::new();
     let manager = scene.plans.manager();
-    manager.apply(taskpawl::model::parse_plan("tasks: [m]").unwrap(), "p", ApplyOptions::default()).unwrap();
+    manager
+        .apply(taskpawl::model::plan::parse_plan("tasks: [m]").unwrap(), "p", ApplyOptions::default())
+        .unwrap();
     scene.run(&["a"], "{}");
     scene.pass(40 * DAY);
     scene.prune_older(DAY);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::Status;
+use taskpawl::model::task::Status;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec, in_scope};
 use taskpawl::{Observer, RunEvent, RunOptions, Taskpawl, async_trait};
 use tokio::sync::Notify;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::ActorKind;
+use taskpawl::model::task::ActorKind;
 use taskpawl::{Ending, Error, Manager, Taskpawl};
 
 use crate::support::{Home, McpClient, Random};

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallSpec, NewCall, NewTask, TaskSpec};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::{CallSpec, NewCall, TaskSpec};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{RunOptions, SandboxSettings, Supervision, Taskpawl, async_trait};
 
@@ -208,7 +209,7 @@ fn typed_task(id: &str, row: &Row, calls: Vec<NewCall>) -> Result<NewTask, Strin
         // The type has only dates with a time.
         date.push_str(if date.len() == "2026-05-31".len() { "T00:00:00Z" } else { "" });
     }
-    let extra = unknown_of(&mut fields, taskpawl::model::plan_fields().task);
+    let extra = unknown_of(&mut fields, taskpawl::model::plan::plan_fields().task);
     let spec: TaskSpec = serde_json::from_value(fields.into()).map_err(|error| error.to_string())?;
     Ok(NewTask { id: id.into(), spec: TaskSpec { extra, ..spec }, calls, ..NewTask::default() })
 }
@@ -216,7 +217,7 @@ fn typed_task(id: &str, row: &Row, calls: Vec<NewCall>) -> Result<NewTask, Strin
 fn typed_call(call: &Value) -> Result<NewCall, String> {
     let mut fields = call.as_object().unwrap().clone();
     let id = fields.remove("id").map(|id| id.as_str().unwrap().into());
-    let extra = unknown_of(&mut fields, taskpawl::model::plan_fields().call);
+    let extra = unknown_of(&mut fields, taskpawl::model::plan::plan_fields().call);
     let spec: CallSpec = serde_json::from_value(fields.into()).map_err(|error| error.to_string())?;
     Ok(NewCall { id, spec: CallSpec { extra, ..spec }.into() })
 }

@@ -13,7 +13,7 @@ mod tables;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl::model::{ActorKind, Claim, Status};
+use taskpawl::model::task::{ActorKind, Claim, Status};
 
 use self::actors::{Actor, Outcome, VERBS, Verb, Way, World};
 use self::offers::Spoilt;

@@ -6,7 +6,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use taskpawl::Manager;
-use taskpawl::model::{NewTask, TaskId, TaskSpec};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::TaskSpec;
+use taskpawl::model::value::TaskId;
 use taskpawl::store::{Location, open};
 use taskpawl_testkit::broken_invariants;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use taskpawl::Manager;
-use taskpawl::model::{Status, Task};
+use taskpawl::model::task::{Status, Task};
 
 use super::home::Home;
 

@@ -7,7 +7,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ErrorData, GetTaskResult, TaskPayload,
 };
 use serde_json::{Value, json};
-use taskpawl::model::RunId;
+use taskpawl::model::value::RunId;
 use taskpawl::{Observer, RunEvent, RunOptions};
 use taskpawl_text::error_chain;
 use tokio::sync::oneshot;

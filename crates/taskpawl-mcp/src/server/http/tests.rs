@@ -1,7 +1,9 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
-use taskpawl::model::{NewTask, TaskId, TaskSpec};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::TaskSpec;
+use taskpawl::model::value::TaskId;
 use taskpawl::{SandboxSettings, Taskpawl};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;

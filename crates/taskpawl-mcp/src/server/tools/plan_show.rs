@@ -1,6 +1,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Query, Refusal, Status};
+use taskpawl::model::command::Refusal;
+use taskpawl::model::task::Status;
+use taskpawl::model::view::Query;
 
 use super::{Definition, READS, answers, number, schema, text, texts};
 use crate::server::actions::Action;

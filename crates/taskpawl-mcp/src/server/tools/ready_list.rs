@@ -1,6 +1,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Advice, Hint, Means, Refusal, Selector, TaskId};
+use taskpawl::model::command::{Advice, Hint, Refusal, Selector};
+use taskpawl::model::rules::Means;
+use taskpawl::model::value::TaskId;
 use taskpawl::{Error, Manager};
 
 use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};

@@ -8,7 +8,9 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
-use taskpawl::model::{Advice, ApprovalRequest, Hint, RunId, RunRecord, Selector, TaskId};
+use taskpawl::model::command::{Advice, Hint, Selector};
+use taskpawl::model::task::{ApprovalRequest, RunRecord};
+use taskpawl::model::value::{RunId, TaskId};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
 
@@ -128,7 +130,9 @@ async fn is_there(caller: &Caller, id: RunId, only: Vec<Selector>) -> Result<boo
                 return Ok(true);
             }
             let request = "this request_id".to_owned();
-            return Err(taskpawl::model::Refusal::RequestReused { request, at: run.started_at }.into());
+            return Err(
+                taskpawl::model::command::Refusal::RequestReused { request, at: run.started_at }.into()
+            );
         }
         manager.select(&only, &[])?;
         Ok(false)

@@ -1,5 +1,6 @@
 use serde_json::{Map, Value, json};
-use taskpawl::model::{NewTask, PlanTask, task_from_json};
+use taskpawl::model::command::NewTask;
+use taskpawl::model::plan::{PlanTask, task_from_json};
 
 use super::plan_write::{check_calls, warnings_of_task};
 use super::{Definition, WRITES, answers, schema, text, texts};

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Advice, Advised, BlockedReason, CallId, CallStatus, Hint, Status, Task, TaskId};
+use taskpawl::model::command::{Advice, Advised, Hint};
+use taskpawl::model::task::{BlockedReason, CallStatus, Status, Task};
+use taskpawl::model::value::{CallId, TaskId};
 
 use super::{Definition, READS, answers, number, schema, text};
 use crate::server::actions::Action;

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Period, Status, Task};
+use taskpawl::model::task::{Status, Task};
+use taskpawl::model::value::Period;
 use taskpawl::{Ending, Manager};
 
 use super::{Definition, WRITES, answers, number, schema, switch, text};

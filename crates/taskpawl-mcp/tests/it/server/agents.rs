@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use taskpawl::model::Status;
+use taskpawl::model::task::Status;
 use tokio::task::JoinSet;
 
 use super::support::{ERAS, Scene, connect};

@@ -11,7 +11,7 @@ async fn twice(scene: &Scene, tool: &str, arguments: &Value) -> (Value, Value) {
 }
 
 fn tasks(scene: &Scene) -> usize {
-    scene.plans().list_tasks(&taskpawl::model::Query::default()).unwrap().len()
+    scene.plans().list_tasks(&taskpawl::model::view::Query::default()).unwrap().len()
 }
 
 #[tokio::test]

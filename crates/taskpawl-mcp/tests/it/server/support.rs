@@ -8,7 +8,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RoleClient, RunningService};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt};
 use serde_json::{Value, json};
-use taskpawl::model::Origin;
+use taskpawl::model::task::Origin;
 use taskpawl::tools::{CallOrigin, Policy};
 use taskpawl::{SandboxSettings, Taskpawl};
 use taskpawl_mcp::{McpServer, ServerOptions};

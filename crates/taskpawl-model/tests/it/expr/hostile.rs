@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use taskpawl_model::expr::{
     Data, evaluate, evaluate_args, evaluate_condition, evaluate_expression, references,
 };
-use taskpawl_model::parse_plan;
+use taskpawl_model::plan::parse_plan;
 
 use super::data;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_model::expr::{Data, args_mentions, evaluate_args, with_secret_variables};
-use taskpawl_model::secret_names;
+use taskpawl_model::value::secret_names;
 
 fn evaluated(tool: &str, args: Value) -> Value {
     let map = |value: Value| value.as_object().cloned().unwrap();

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 use taskpawl_model::expr::{
     condition_references, evaluate, evaluate_args, evaluate_condition, mentions, references,
 };
-use taskpawl_model::{
-    Period, SecretPiece, Task, call_from_json, expand_plan, is_secret_name, parse_plan, secret_pieces,
-    task_from_json,
-};
+use taskpawl_model::plan::{call_from_json, expand_plan, parse_plan, task_from_json};
+use taskpawl_model::task::Task;
+use taskpawl_model::value::{Period, SecretPiece, is_secret_name, secret_pieces};
 
 use crate::data::data;
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use taskpawl_model::{
-    ERROR_CLASSES, TaskSpec, call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json,
-};
+use taskpawl_model::plan::{call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json};
+use taskpawl_model::task::{ERROR_CLASSES, TaskSpec};
 
 use super::errors;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use taskpawl_model::{PlanError, Position, parse_plan};
+use taskpawl_model::plan::{PlanError, Position, parse_plan};
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faulty");

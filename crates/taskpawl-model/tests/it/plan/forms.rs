@@ -1,10 +1,12 @@
 //! Short forms, defaults, and equality of JSON and YAML plans.
 
 use serde_json::json;
-use taskpawl_model::{
-    Origin, Plan, Priority, TaskId, TaskSpec, Trigger, call_from_json, change_spec, expand_plan, parse_call,
-    parse_plan, parse_task, read_plan, task_from_json,
+use taskpawl_model::plan::{
+    Plan, call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, read_plan,
+    task_from_json,
 };
+use taskpawl_model::task::{Origin, Priority, TaskSpec, Trigger};
+use taskpawl_model::value::TaskId;
 
 use super::{plan, without_positions};
 
@@ -85,7 +87,7 @@ fn subtasks_are_nested_or_listed_and_follow_their_parent() {
 - {id: b, needs: [c, elsewhere, in place]}
 ",
     );
-    let line = |task: &taskpawl_model::PlanTask| {
+    let line = |task: &taskpawl_model::plan::PlanTask| {
         format!(
             "{} parent {:?} needs {:?} outside {:?}",
             task.spec.name, task.parent, task.needs, task.needs_outside
@@ -213,7 +215,7 @@ fn read_plan_keeps_unknown_fields_and_records_their_positions() {
     let plan = read_plan(text).unwrap();
     assert_eq!((&plan.extra["owner"], &plan.tasks[1].spec.extra["ticket"]), (&json!("x"), &json!(1)));
     assert_eq!(plan.tasks[2].calls[0].spec.extra["shard"], 2);
-    let places = |errors: &[taskpawl_model::PlanError]| {
+    let places = |errors: &[taskpawl_model::plan::PlanError]| {
         errors.iter().map(|error| format!("{} {}", error.at, error.path)).collect::<Vec<_>>().join("; ")
     };
     let noted: Vec<String> = plan.tasks.iter().map(|task| places(&task.unknown)).collect();
@@ -240,7 +242,7 @@ fn single_tasks_and_calls_parse() {
     let task = parse_task("id: a\nneeds: [b, c, b]\nrun: make\n").unwrap();
     assert_eq!(task.needs_outside, [TaskId::from("b"), TaskId::from("c")]);
     let same = task_from_json(&json!({"id": "a", "dependencies": ["b", "c"], "run": "make"})).unwrap();
-    assert_eq!(taskpawl_model::PlanTask { at: same.at, ..task }, same);
+    assert_eq!(taskpawl_model::plan::PlanTask { at: same.at, ..task }, same);
 
     let call = parse_call("{run: make, timeout: 5s}").unwrap();
     assert_eq!(

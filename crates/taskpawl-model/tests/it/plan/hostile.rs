@@ -1,7 +1,7 @@
 //! Every text gives a plan or an error, never a panic.
 
 use proptest::prelude::*;
-use taskpawl_model::{parse_call, parse_plan, parse_task};
+use taskpawl_model::plan::{parse_call, parse_plan, parse_task};
 
 use super::errors;
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use taskpawl_model::expand_plan;
+use taskpawl_model::plan::expand_plan;
 
 use super::plan;
 

@@ -7,7 +7,7 @@ mod hostile;
 mod long_form;
 mod sizes;
 
-use taskpawl_model::{Plan, Position, parse_plan};
+use taskpawl_model::plan::{Plan, Position, parse_plan};
 
 /// Parses a plan and removes the positions of its tasks.
 #[track_caller]

@@ -43,7 +43,7 @@ fn five_thousand_nested_subtasks() {
     };
     let plan = plan(&chain("[]"));
     assert_eq!(plan.tasks[4_999].parent, Some(4_998));
-    assert_eq!(plan.tasks[0].id.as_ref().map(taskpawl_model::TaskId::as_str), Some("t4999"));
+    assert_eq!(plan.tasks[0].id.as_ref().map(taskpawl_model::value::TaskId::as_str), Some("t4999"));
     assert!(errors(&chain("[t4999]")).contains("tasks wait for each other"));
 }
 

@@ -1,0 +1,433 @@
+//! Every command, and the records that some of them carry.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{IdempotentRequest, Report, ResolvedWrites, Round, RunStart};
+use crate::command::import::Import;
+use crate::plan::Plan;
+use crate::task::checklist::ChecklistItem;
+use crate::task::key_space::KeyRequest;
+use crate::task::record::RunRecord;
+use crate::task::spec::{Map, NewCall, TaskSpec, Timestamp};
+use crate::value::{CallId, Key, RunId, TaskId};
+
+/// Task reference as the caller writes it: an id or a unique prefix of one. An exact id always wins.
+pub type TaskRef = String;
+
+/// Everything that can be asked of a plan. A command over several tasks applies to all of them or to none.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Command {
+    /// Creates a task.
+    Create(Box<NewTask>),
+    /// Changes fields of a task.
+    Update {
+        /// Reference to the task.
+        id: TaskRef,
+        /// New values by their JSON names; `null` removes the field. `metadata` and `context` are merged.
+        fields: Map,
+        /// Version that the task must have; the command is refused otherwise.
+        if_version: Option<u64>,
+    },
+    /// Deletes tasks. Refused if other tasks depend on them or are below them.
+    Delete {
+        /// The tasks; they may depend on each other.
+        ids: Vec<TaskRef>,
+    },
+    /// Claims a ready manual task, or renews the lease if the caller already holds it.
+    Claim {
+        /// The task; `None` for the first ready one.
+        id: Option<TaskRef>,
+        /// Length of the lease.
+        lease: Duration,
+        /// Capacities of resources. They override those declared by plans.
+        capacities: BTreeMap<String, u32>,
+        /// Paths that ready tasks write, with symbolic links resolved.
+        writes: BTreeMap<Key, ResolvedWrites>,
+    },
+    /// Renews the lease of a claimed task.
+    Renew {
+        /// Reference to the task.
+        id: TaskRef,
+        /// Length of the lease from now.
+        lease: Duration,
+    },
+    /// Releases claimed tasks.
+    Release {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+    },
+    /// Marks manual tasks as done, or interrupted calls as succeeded.
+    Done {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Result to record.
+        result: Option<Value>,
+        /// Note to add.
+        note: Option<String>,
+        /// Attempt that the report belongs to; refused if the task has a newer one.
+        attempt: Option<u32>,
+    },
+    /// Marks manual tasks or interrupted calls as failed.
+    Fail {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Result to record.
+        result: Option<Value>,
+        /// Reason of the failure.
+        note: Option<String>,
+        /// Attempt that the report belongs to; refused if the task has a newer one.
+        attempt: Option<u32>,
+    },
+    /// Skips tasks and their subtasks; dependents may start.
+    Skip {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// The reason.
+        reason: Option<String>,
+    },
+    /// Blocks tasks, so that they do not start.
+    Block {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// The reason.
+        reason: String,
+    },
+    /// Unblocks tasks that a command or an interrupted call blocked.
+    Unblock {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+    },
+    /// Puts finished tasks back to `todo`; successful calls keep their results.
+    Retry {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Also restart the dependents that already ran.
+        cascade: bool,
+    },
+    /// Puts finished tasks back to `todo` and clears all their results.
+    Reopen {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Also restart the dependents that already ran.
+        cascade: bool,
+    },
+    /// Cancels tasks and their subtasks; dependents are blocked.
+    Cancel {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// The reason.
+        reason: Option<String>,
+    },
+    /// Adds a tool call to a task.
+    AddCall {
+        /// Reference to the task.
+        id: TaskRef,
+        /// The call.
+        call: Box<NewCall>,
+    },
+    /// Adds a dependency.
+    AddDependency {
+        /// Reference to the dependent task.
+        id: TaskRef,
+        /// Reference to the dependency.
+        on: TaskRef,
+    },
+    /// Removes a dependency.
+    RemoveDependency {
+        /// Reference to the dependent task.
+        id: TaskRef,
+        /// Reference to the dependency.
+        on: TaskRef,
+    },
+    /// Moves a task under a parent, or to the top level.
+    Move {
+        /// Reference to the task.
+        id: TaskRef,
+        /// The new parent; `None` for the top level.
+        parent: Option<TaskRef>,
+    },
+    /// Adds a note to a task.
+    Note {
+        /// Reference to the task.
+        id: TaskRef,
+        /// The text.
+        text: String,
+    },
+    /// Applies a plan to the store.
+    Apply(Arc<Apply>),
+    /// Renames a plan; its tasks keep their ids.
+    RenamePlan {
+        /// The current name.
+        from: String,
+        /// The new name.
+        to: String,
+    },
+    /// Reverts a command of a person or an agent by a new event. Refused if a conflicting change touched its tasks
+    /// later.
+    Undo {
+        /// Revision of one of the command's events; `None` for this actor's last command that is not undone.
+        revision: Option<u64>,
+    },
+    /// Records the start of a run.
+    StartRun(Box<RunStart>),
+    /// Records the prefix of idempotency keys without starting a run.
+    SettleKeys(Box<KeyRequest>),
+    /// Records the end of a run.
+    FinishRun {
+        /// Id of the run.
+        id: RunId,
+        /// Exit code of the run.
+        exit: u8,
+        /// Number of tasks that the run ended, by status.
+        counts: std::collections::BTreeMap<String, u64>,
+    },
+    /// Deletes the records of finished runs and old undo snapshots. Events stay; files are the caller's responsibility.
+    Prune(Box<Prune>),
+    /// Everything that a run writes in one commit: results of calls, tasks that become ready, and the next claims.
+    Round(Box<Round>),
+    /// Records the end of one call of a run, and starts the next call of the task.
+    Report(Box<Report>),
+    /// Prepares one task to run alone; blocks it if its dependencies are unfinished.
+    RunOne {
+        /// Reference to the task.
+        id: TaskRef,
+        /// First tool of its calls that this process does not have.
+        missing_tool: Option<String>,
+    },
+    /// Applies every gate again. Used after another program edited the file of a store.
+    Settle,
+    /// Closes a run that was killed or whose machine stopped. Does nothing if the run is already closed.
+    CloseRun {
+        /// Id of the run.
+        id: RunId,
+    },
+    /// Releases those of the tasks whose leases have expired.
+    ReturnExpired {
+        /// Candidates; the command checks each lease itself.
+        tasks: Vec<Key>,
+    },
+    /// Approves tasks or calls that wait for a decision.
+    Approve {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Answer to the question.
+        answer: Option<Value>,
+        /// Arguments to run with instead of the proposed ones.
+        args: Option<Map>,
+        /// Hash of the proposal that the approver saw. Refused if the proposal changed since.
+        hash: Option<String>,
+    },
+    /// Rejects and cancels tasks that wait for a decision.
+    Reject {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// The reason.
+        reason: Option<String>,
+    },
+    /// Applies the plan's default to those of the tasks whose time to decide has ended.
+    ExpireApprovals {
+        /// Candidates; the command checks each time itself.
+        tasks: Vec<Key>,
+    },
+    /// Unblocks tasks that wait for a tool which this process has.
+    ToolsKnown {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
+    /// Applies the current policy to tasks that wait for a decision: asks again, or withdraws the question.
+    PolicyKnown {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
+    /// Lets a running call add to its plan, within its plan access.
+    Mutate(Box<CallMutation>),
+    /// Publishes the checklist that a model keeps beside its work.
+    Checklist {
+        /// Owner of the checklist.
+        scope: String,
+        /// All items; they replace the previous ones.
+        items: Vec<ChecklistItem>,
+        /// True if another process asks the owner to empty the list, which it does before its next answer.
+        cleared: bool,
+        /// Liveness lock that the owner's process holds while it is alive; `None` if it has none.
+        liveness_lock: Option<String>,
+        /// True if the list stays visible for review after its process ends.
+        kept: bool,
+    },
+    /// Imports tasks from another program, with their statuses.
+    Import(Box<Import>),
+    /// Gives a command at most once per request name of an actor.
+    ///
+    /// A repeated request changes nothing and returns the earlier answer.
+    Idempotent(Box<IdempotentRequest>),
+}
+
+impl Command {
+    /// Returns the command that records the start of a run and leaves idempotency keys unchanged.
+    pub fn start_run(run: RunRecord) -> Self {
+        Self::StartRun(Box::new(RunStart { run, keys: None }))
+    }
+
+    /// Returns the task references in the command, as the caller wrote them.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Update { id, .. }
+            | Self::Claim { id: Some(id), .. }
+            | Self::Renew { id, .. }
+            | Self::AddCall { id, .. }
+            | Self::AddDependency { id, .. }
+            | Self::RemoveDependency { id, .. }
+            | Self::Note { id, .. }
+            | Self::RunOne { id, .. } => vec![id],
+            Self::Move { id, parent } => parent.iter().chain([id]).map(String::as_str).collect(),
+            Self::Create(task) => task.parent.iter().map(String::as_str).collect(),
+            Self::Delete { ids }
+            | Self::Release { ids }
+            | Self::Done { ids, .. }
+            | Self::Fail { ids, .. }
+            | Self::Skip { ids, .. }
+            | Self::Block { ids, .. }
+            | Self::Unblock { ids }
+            | Self::Retry { ids, .. }
+            | Self::Reopen { ids, .. }
+            | Self::Cancel { ids, .. }
+            | Self::Approve { ids, .. }
+            | Self::Reject { ids, .. } => ids.iter().map(String::as_str).collect(),
+            Self::Claim { id: None, .. }
+            | Self::Apply(_)
+            | Self::RenamePlan { .. }
+            | Self::Undo { .. }
+            | Self::Prune(_)
+            | Self::StartRun(_)
+            | Self::SettleKeys(_)
+            | Self::FinishRun { .. }
+            | Self::CloseRun { .. }
+            | Self::Round(_)
+            | Self::Report(_)
+            | Self::Settle
+            | Self::ReturnExpired { .. }
+            | Self::ExpireApprovals { .. }
+            | Self::ToolsKnown { .. }
+            | Self::PolicyKnown { .. }
+            | Self::Checklist { .. }
+            | Self::Mutate(_)
+            | Self::Import(_) => Vec::new(),
+            Self::Idempotent(once) => once.command.names(),
+        }
+    }
+
+    /// Returns whether an agent or a person gives this command. The others come from runs or from recovery.
+    pub(crate) fn is_by_actor(&self) -> bool {
+        !self.names().is_empty()
+            || matches!(
+                self,
+                Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. } | Self::Import(_)
+            )
+    }
+}
+
+/// Records to delete. Runs that are active or unknown are ignored.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prune {
+    /// Runs whose records are deleted.
+    pub runs: Vec<RunId>,
+    /// Runs whose output files alone were deleted.
+    pub outputs: Vec<RunId>,
+    /// Delete undo snapshots of commands up to this revision.
+    pub commands: Option<u64>,
+    /// Latest time of those commands, for the event. Completed requests from before it are deleted, too.
+    pub before: Option<Timestamp>,
+    /// Number of files that the caller deletes, for the event.
+    pub files: u64,
+    /// Their total size in bytes, for the event.
+    pub bytes: u64,
+}
+
+/// A task to create.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NewTask {
+    /// The id.
+    pub id: TaskId,
+    /// Specification as the author wrote it.
+    pub spec: TaskSpec,
+    /// Initial context values.
+    pub context: Map,
+    /// Its calls.
+    pub calls: Vec<NewCall>,
+    /// Its dependencies.
+    pub dependencies: Vec<TaskRef>,
+    /// Its parent.
+    pub parent: Option<TaskRef>,
+    /// The plan to join; without one, the plan of the parent.
+    pub plan: Option<String>,
+}
+
+/// A plan mutation: an addition by a running call to the plan of its own task.
+#[derive(Debug, Clone)]
+pub struct CallMutation {
+    /// The task that owns the call.
+    pub task: Key,
+    /// Attempt of the task.
+    pub attempt: u32,
+    /// Id of the call.
+    pub call: CallId,
+    /// Number of the start of this call. An earlier start has lost its access.
+    pub start: u32,
+    /// The addition.
+    pub mutation: PlanMutation,
+}
+
+/// Additions that a call may make to its plan: new tasks, and changes to these alone.
+#[derive(Debug, Clone)]
+pub enum PlanMutation {
+    /// A task, at the top level or under one that the same task added.
+    Create(Box<NewTask>),
+    /// Tasks in plan form. Tasks that the same task added earlier are updated, unless they were started.
+    Join(Box<Plan>),
+    /// A tool call for a task added by the same task.
+    AddCall {
+        /// Reference to the task.
+        id: TaskRef,
+        /// The call.
+        call: Box<NewCall>,
+    },
+    /// A dependency of a task added by the same task. A task of the plan that was not started may also depend on an
+    /// added one.
+    AddDependency {
+        /// Reference to the dependent task.
+        id: TaskRef,
+        /// Reference to the dependency.
+        on: TaskRef,
+    },
+    /// A note on a task of the plan.
+    Note {
+        /// Reference to the task.
+        id: TaskRef,
+        /// The text.
+        text: String,
+    },
+}
+
+/// A plan to apply to the store.
+#[derive(Debug, Clone, Default)]
+pub struct Apply {
+    /// The parsed plan.
+    pub plan: Plan,
+    /// Name of the plan.
+    pub name: String,
+    /// One id for each task of the plan, by position, used if the task needs a new one. The rules draw no random ids.
+    pub fresh_ids: Vec<TaskId>,
+    /// Cancel unstarted tasks that are gone from the file.
+    pub prune: bool,
+    /// Reopen every task of the plan.
+    pub fresh: bool,
+    /// Refuse to remove or change an approval. Set for programs started by a run, which must not remove their own
+    /// checks.
+    pub keeps_approvals: bool,
+}

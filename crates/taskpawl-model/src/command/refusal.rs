@@ -1,0 +1,883 @@
+//! Refusals: commands that the rules do not allow. A refused command changes nothing, and its hint suggests another
+//! one.
+
+use crate::command::Context;
+use crate::command::advice::Advice;
+use crate::command::hint::{Hint, HintOption};
+use crate::command::offer::{all_offered, offered};
+use crate::plan::PlanErrors;
+use crate::task::ActorKind;
+use crate::task::spec::{PlanAccess, Timestamp};
+use crate::task::status::{BlockedReason, Status};
+use crate::value::bounded;
+use crate::value::id::IdError;
+use crate::value::{RunId, TaskId};
+use crate::view::event::Event;
+use crate::view::{View, ViewResult};
+
+/// Reason why a command was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No task has this id or an id with this prefix.
+    #[error("no task `{id}`")]
+    UnknownTask {
+        /// Reference that the caller gave.
+        id: String,
+        /// Similar ids.
+        similar: Vec<TaskId>,
+    },
+    /// A forecast was asked to assume two different ends of the same task.
+    #[error("`{first}` and `{second}` contradict each other")]
+    Contradiction {
+        /// The first assumption.
+        first: String,
+        /// The assumption that contradicts it.
+        second: String,
+    },
+    /// Several ids begin with this prefix.
+    #[error("`{id}` is not unique: it begins {}", quoted(.candidates))]
+    AmbiguousId {
+        /// Reference that the caller gave.
+        id: String,
+        /// Some of the matching tasks.
+        candidates: Vec<TaskId>,
+    },
+    /// A selector, such as a plan or a label, matches no task.
+    #[error("`{selector}` selects no task")]
+    NothingSelected {
+        /// The selector.
+        selector: String,
+    },
+    /// No run has this id.
+    #[error("no run `{id}`")]
+    UnknownRun {
+        /// Id that the caller gave.
+        id: String,
+    },
+    /// The id has an invalid form.
+    #[error(transparent)]
+    InvalidId(#[from] IdError),
+    /// The id is taken.
+    #[error("id `{id}` is taken{}", if *.deleted { " by a deleted task: ids are not used again" } else { "" })]
+    DuplicateId {
+        /// The id.
+        id: TaskId,
+        /// True if the task with this id was deleted.
+        deleted: bool,
+    },
+    /// The transition table does not allow the change of status.
+    #[error("task `{id}` is `{from}`{} and cannot become `{to}` by `{by}`", because(.reason.as_ref()))]
+    Transition {
+        /// Id of the task.
+        id: TaskId,
+        /// Its status.
+        from: Status,
+        /// Reason, if it is blocked.
+        reason: Option<BlockedReason>,
+        /// Requested status.
+        to: Status,
+        /// The refused command.
+        by: &'static str,
+        /// Commands that are allowed instead.
+        allowed: Vec<&'static str>,
+        /// Status changes since the caller last held the task, or since the attempt that a report is about.
+        since: ChangesSince,
+    },
+    /// The task is not ready.
+    #[error("task `{id}` is not ready: {}{}", waits_for(.open, .failed), hangs_at(.cause.as_ref(), .open, .failed))]
+    NotReady {
+        /// Id of the task.
+        id: TaskId,
+        /// Some of the unfinished tasks before it.
+        open: Vec<TaskId>,
+        /// Some of the failed tasks before it.
+        failed: Vec<TaskId>,
+        /// The task that is the first cause, and its explanation.
+        cause: Option<(TaskId, String)>,
+    },
+    /// Other tasks hold resources or paths that the task needs.
+    #[error("task `{id}` needs what {} {}", names(.by), if .by.len() == 1 { "holds" } else { "hold" })]
+    Occupied {
+        /// Id of the task.
+        id: TaskId,
+        /// Some of the holders.
+        by: Vec<TaskId>,
+    },
+    /// No ready task is left for an agent or a person.
+    #[error("no manual task is ready")]
+    NothingReady,
+    /// The command does not fit the kind of the task: one with tool calls, a manual one, or one that finishes by itself.
+    #[error("task `{id}` {what}, so `{by}` is not for it")]
+    NotManual {
+        /// Id of the task.
+        id: TaskId,
+        /// Property of the task that excludes the command, such as having tool calls.
+        what: &'static str,
+        /// The refused command.
+        by: &'static str,
+        /// Commands that would end the task and that the rules accept from this caller.
+        ends: Vec<Advice>,
+    },
+    /// Another actor holds the task.
+    #[error("task `{id}` is held by {holder}{}", until(*.lease_until))]
+    HeldByOther {
+        /// Id of the task.
+        id: TaskId,
+        /// Its holder.
+        holder: HeldBy,
+        /// Time at which the lease ends.
+        lease_until: Option<Timestamp>,
+        /// Status changes since the caller last held the task, or since the attempt that a report is about.
+        since: ChangesSince,
+    },
+    /// The report belongs to an attempt that is over.
+    #[error(
+        "the report is about attempt {reported} of task `{id}`, which is at attempt {current} and `{status}`"
+    )]
+    StaleAttempt {
+        /// Id of the task.
+        id: TaskId,
+        /// Attempt in the report.
+        reported: u32,
+        /// Current attempt.
+        current: u32,
+        /// Current status.
+        status: Status,
+        /// Status changes since the reported attempt began.
+        since: ChangesSince,
+    },
+    /// The report belongs to an attempt of another actor.
+    #[error("attempt {attempt} of task `{id}` was not made by who reports")]
+    ForeignAttempt {
+        /// Id of the task.
+        id: TaskId,
+        /// Attempt in the report.
+        attempt: u32,
+        /// Status changes since that attempt began.
+        since: ChangesSince,
+    },
+    /// The call is not running.
+    #[error("call `{call}` of task `{id}` is `{status}`, not `running`")]
+    CallNotRunning {
+        /// Id of the task.
+        id: TaskId,
+        /// Id of the call.
+        call: String,
+        /// Status of the call, or `deleted` or `over`.
+        status: String,
+    },
+    /// The task changed since the caller read it.
+    #[error("task `{id}` has version {current}, not {expected}")]
+    VersionMismatch {
+        /// Id of the task.
+        id: TaskId,
+        /// Version that the caller requires.
+        expected: u64,
+        /// Current version.
+        current: u64,
+    },
+    /// The dependency or parent would close a cycle.
+    #[error("this would close a cycle: {}", way(.path))]
+    Cycle {
+        /// Tasks on the cycle, in order; the last equals the first.
+        path: Vec<TaskId>,
+    },
+    /// The dependency already exists, or does not exist.
+    #[error("task `{id}` {} on `{on}`", if *.exists { "already depends" } else { "does not depend" })]
+    Dependency {
+        /// Id of the dependent task.
+        id: TaskId,
+        /// Id of the dependency.
+        on: TaskId,
+        /// True if the dependency exists.
+        exists: bool,
+    },
+    /// The work of a task cannot change in its current status.
+    #[error("task `{id}` is `{status}`: {what} cannot change any more")]
+    WorkStarted {
+        /// Id of the task.
+        id: TaskId,
+        /// Its status.
+        status: Status,
+        /// The part that the command would change.
+        what: &'static str,
+        /// Command that puts the task back to `todo`, if the rules accept it from this caller.
+        reopen: Option<Advice>,
+    },
+    /// Dependents already ran.
+    #[error("{} ran after `{id}`", quoted(.dependents))]
+    DependentsRan {
+        /// Id of the task.
+        id: TaskId,
+        /// The refused command.
+        by: &'static str,
+        /// Some of the dependents that ran.
+        dependents: Vec<TaskId>,
+    },
+    /// A subtask or a dependent is in progress.
+    #[error("{} {} in progress", quoted(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    InProgress {
+        /// Some of the tasks in progress.
+        tasks: Vec<TaskId>,
+    },
+    /// The task was cancelled, and its calls have not ended yet.
+    #[error("run `{run}` still ends a call of task `{id}`, which was cancelled")]
+    StillEnding {
+        /// Id of the task.
+        id: TaskId,
+        /// Run that ends the calls.
+        run: RunId,
+    },
+    /// Other tasks depend on the task or are below it.
+    #[error("task `{id}` is still needed by {}", quoted(.by))]
+    StillNeeded {
+        /// Id of the task.
+        id: TaskId,
+        /// Some of its dependents and subtasks.
+        by: Vec<TaskId>,
+    },
+    /// A field has an invalid value.
+    #[error("field `{field}`: {problem}")]
+    InvalidField {
+        /// Name of the field.
+        field: String,
+        /// Description of the problem.
+        problem: String,
+    },
+    /// Fields of a plan or a task have an invalid form.
+    #[error(transparent)]
+    Invalid {
+        /// All errors, each with its position.
+        #[from]
+        errors: PlanErrors,
+    },
+    /// The trigger needs dependencies, and the task has none.
+    #[error("task `{id}` has the trigger `{trigger}` and no dependency that could fire it")]
+    TriggerWithoutDependencies {
+        /// Id of the task.
+        id: TaskId,
+        /// The trigger.
+        trigger: &'static str,
+    },
+    /// No command of this actor is left to undo.
+    #[error("`{actor}` has done nothing that could be undone")]
+    NothingToUndo {
+        /// The actor.
+        actor: String,
+    },
+    /// The revision does not belong to a command that can be undone.
+    #[error("revision {revision} cannot be undone: {why}")]
+    NotUndoable {
+        /// The revision.
+        revision: u64,
+        /// The reason.
+        why: &'static str,
+    },
+    /// The command was undone before.
+    #[error("revision {revision} was undone in revision {by}")]
+    AlreadyUndone {
+        /// Revision of the command.
+        revision: u64,
+        /// Revision of the undo.
+        by: u64,
+    },
+    /// The tasks of the command to undo changed since.
+    #[error("revision {revision} cannot be undone: {}", some_words(.touches))]
+    TouchedSince {
+        /// Revision of the command.
+        revision: u64,
+        /// Last conflicting change of each task.
+        touches: Vec<ConflictingChange>,
+    },
+    /// The task does not wait for a decision.
+    #[error("task `{id}` does not wait for a decision: it is `{status}`{}", decided(.by.as_ref()))]
+    NotAsked {
+        /// Id of the task.
+        id: TaskId,
+        /// Its status.
+        status: Status,
+        /// Last approver, and the time of the approval.
+        by: Option<(String, Timestamp)>,
+    },
+    /// The time to decide has ended.
+    #[error("the time to decide about task `{id}` ended at {}", crate::task::format_time(*.at))]
+    QuestionOver {
+        /// Id of the task.
+        id: TaskId,
+        /// Time at which it ended.
+        at: Timestamp,
+        /// True if the plan's default lets the task continue.
+        goes_on: bool,
+    },
+    /// The proposal changed since the approver saw it.
+    #[error("what task `{id}` waits for has the hash `{current}`, not `{given}`")]
+    StaleHash {
+        /// Id of the task.
+        id: TaskId,
+        /// Hash that the approver gave.
+        given: String,
+        /// Hash of the current proposal.
+        current: String,
+    },
+    /// The answer is not one of the options of the question.
+    #[error("{} the question of task `{id}`", answer_problem(.answer.as_ref()))]
+    WrongAnswer {
+        /// Id of the task.
+        id: TaskId,
+        /// Answer that was given.
+        answer: Option<String>,
+        /// Options of the question.
+        options: Vec<String>,
+    },
+    /// Arguments were given, but the question is about several calls.
+    #[error("task `{id}` asks about {calls} calls, and arguments can be given for one")]
+    ManyCalls {
+        /// Id of the task.
+        id: TaskId,
+        /// Number of calls in the question.
+        calls: usize,
+    },
+    /// A run may not approve or reject tasks.
+    #[error("a run cannot decide about tasks: `{by}` is for people and approvers")]
+    RunDecides {
+        /// The refused command.
+        by: &'static str,
+    },
+    /// The task is assigned to `person`, and another kind of actor would end or reassign it.
+    #[error("only a person may `{by}` task `{id}`: its assignee is `person`")]
+    PersonOnly {
+        /// Id of the task.
+        id: TaskId,
+        /// The refused command.
+        by: &'static str,
+    },
+    /// The command would remove or change an approval, and its caller may not decide.
+    #[error(
+        "the approval that task `{id}` waits for would go or change, and that is for people and approvers to decide"
+    )]
+    TakesApproval {
+        /// Id of the task.
+        id: TaskId,
+    },
+    /// The command would let a task start without an approval that is still pending, and its caller may not decide.
+    #[error(
+        "task `{id}` would no longer wait for the approval of task `{on}`, and that is for people and approvers to decide"
+    )]
+    StartsWithout {
+        /// Task that would start.
+        id: TaskId,
+        /// Task with the pending approval.
+        on: TaskId,
+    },
+    /// An expression can never be evaluated.
+    #[error("task `{id}`: {field}: {problem}")]
+    Expression {
+        /// Id of the task.
+        id: TaskId,
+        /// Field that contains the expression.
+        field: String,
+        /// The error.
+        problem: Box<crate::plan::PlanProblem>,
+        /// Suggested next step.
+        hint: Option<Hint>,
+    },
+    /// Parameters of a plan have no value.
+    #[error("the plan `{plan}` needs a value for {}", names(.params))]
+    MissingParams {
+        /// Name of the plan.
+        plan: String,
+        /// Names of the parameters.
+        params: Vec<String>,
+    },
+    /// A call needs more plan access than it has.
+    #[error("{}: {what}", may_only(*.access))]
+    BeyondAccess {
+        /// Access of the call; `None` if unknown here.
+        access: Option<PlanAccess>,
+        /// Explanation, which follows a colon in the message.
+        what: String,
+    },
+    /// The call reached the limit of additions to its plan.
+    #[error("this call has added all that one call may: {most} {what}")]
+    AddedEnough {
+        /// The limit.
+        most: u64,
+        /// Unit of the limit.
+        what: &'static str,
+    },
+    /// Refusal from another process that owns the plan.
+    #[error("{message}")]
+    Relayed {
+        /// Its message.
+        message: String,
+        /// Its hint.
+        hint: Option<Hint>,
+        /// True if it is about an unknown or ambiguous id.
+        is_about_ids: bool,
+    },
+    /// Tasks of another program cannot be imported.
+    #[error("{} cannot be imported: {}", .source_name, Conflict::list(.conflicts))]
+    ImportConflict {
+        /// Name of the source.
+        source_name: String,
+        /// Conflicts, one for each task.
+        conflicts: Vec<Conflict>,
+    },
+    /// The request name was used before with other arguments.
+    #[error("the request `{request}` was made before, with other arguments, at {}", crate::task::format_time(*.at))]
+    RequestReused {
+        /// The request name.
+        request: String,
+        /// Time of the earlier request.
+        at: Timestamp,
+    },
+    /// The plan was applied from another file.
+    #[error("the plan `{plan}` is that of `{path}`, not of `{given}`")]
+    PlanElsewhere {
+        /// Name of the plan.
+        plan: String,
+        /// Its recorded file.
+        path: String,
+        /// File that was given.
+        given: String,
+    },
+    /// The file of a plan now contains another plan name.
+    #[error("`{path}` is the file of the plan `{from}`, and now says `{to}`")]
+    PlanRenamed {
+        /// Recorded name.
+        from: String,
+        /// Name in the file.
+        to: String,
+        /// Path of the file.
+        path: String,
+    },
+    /// The plan cannot be applied.
+    #[error("the plan `{plan}` cannot be applied: {}", Conflict::list(.conflicts))]
+    PlanConflict {
+        /// Name of the plan.
+        plan: String,
+        /// Conflicts, one for each task.
+        conflicts: Vec<Conflict>,
+    },
+}
+
+/// A conflict between a task in a file and the same task in the store.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// Id of the task.
+    pub task: TaskId,
+    /// Explanation, which follows the id in the message.
+    pub why: String,
+}
+
+impl Conflict {
+    pub(crate) fn new(task: &TaskId, why: impl Into<String>) -> Self {
+        Self { task: task.clone(), why: why.into() }
+    }
+
+    /// Groups equal conflicts: the first task, and the number of others.
+    fn list(all: &[Self]) -> String {
+        let text = |group: &bounded::Group<&Self>| match group.count - 1 {
+            0 => group.first.to_string(),
+            1 => format!("{}, the same for 1 more task", group.first),
+            more => format!("{}, the same for {more} more tasks", group.first),
+        };
+        bounded::kinds(all, |conflict| conflict.why.as_str(), text, "; ")
+    }
+}
+
+impl std::fmt::Display for Conflict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` {}", self.task, self.why)
+    }
+}
+
+/// Formats a cycle. A long one is cut in the middle, so that both ends stay readable.
+fn way(path: &[TaskId]) -> String {
+    let named = |ids: &[TaskId]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" → ");
+    let hidden = path.len().saturating_sub(2 * bounded::MAX_ITEMS);
+    if hidden == 0 {
+        return named(path);
+    }
+    let (first, last) = (&path[..bounded::MAX_ITEMS], &path[path.len() - bounded::MAX_ITEMS..]);
+    format!("{} → … {hidden} more … → {}", named(first), named(last))
+}
+
+fn names(names: &[impl std::fmt::Display]) -> String {
+    bounded::names(names)
+}
+
+/// Holder of a task, as shown to a caller that may not report on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A run.
+    Run(RunId),
+    /// An agent, a person or a program.
+    Actor {
+        /// Name of the actor.
+        name: String,
+        /// Kind of the actor, given only if the caller has the same name.
+        kind: Option<ActorKind>,
+    },
+}
+
+impl std::fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run `{run}`"),
+            Self::Actor { name, kind: Some(kind) } => write!(f, "the {kind} {}", bounded::data(name)),
+            Self::Actor { name, kind: None } => f.write_str(&bounded::data(name)),
+        }
+    }
+}
+
+/// A conflicting change of a task after the command to undo.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ConflictingChange {
+    /// Id of the task.
+    pub task: TaskId,
+    /// Revision of the change, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Name of the actor, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Description of the change.
+    pub what: String,
+}
+
+impl std::fmt::Display for ConflictingChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` {}", self.task, self.what)?;
+        match (&self.actor, self.revision) {
+            (Some(actor), Some(revision)) => write!(f, " ({actor}, revision {revision})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Status changes of a task since an attempt.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct ChangesSince {
+    /// The last ones, oldest first.
+    pub events: Vec<Event>,
+    /// Number of earlier ones that were left out.
+    pub earlier: usize,
+}
+
+impl ChangesSince {
+    /// Most events that a refusal carries.
+    const KEPT: usize = 20;
+
+    pub(crate) fn new(mut events: Vec<Event>) -> Self {
+        let earlier = events.len().saturating_sub(Self::KEPT);
+        Self { events: events.split_off(earlier), earlier }
+    }
+}
+
+impl Refusal {
+    /// Returns a suggestion as a short sentence. It never advises a destructive command.
+    #[expect(clippy::too_many_lines, reason = "a table: one arm for each refusal")]
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::UnknownTask { similar, .. } if similar.is_empty() => {
+                Hint::from(Advice::List { status: Vec::new() }).text(" shows the ids")
+            }
+            Self::UnknownTask { similar, .. } => Hint::new("did you mean ").list(similar).text("?"),
+            Self::AmbiguousId { .. } => "give more characters of the id".into(),
+            Self::Contradiction { .. } => "give one of them at a time".into(),
+            Self::UnknownRun { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
+            // Their messages already contain a hint for each error.
+            Self::InvalidId(_)
+            | Self::Dependency { .. }
+            | Self::InvalidField { .. }
+            | Self::Invalid { .. } => return None,
+            Self::DuplicateId { .. } => "choose another id, or leave it out to get a new one".into(),
+            Self::Transition { id, from, allowed, reason, .. } => {
+                transition_hint(id, *from, reason.as_ref(), allowed)
+            }
+            Self::NotReady { id, .. } => Hint::from(Advice::explain(id))
+                .text(" shows the chain of causes and the commands that clear it"),
+            Self::Occupied { id, .. } => {
+                Hint::from(Advice::explain(id)).text(" says what that is; claim it when they have ended")
+            }
+            Self::NothingReady => Hint::from(Advice::List { status: vec![Status::Todo, Status::Blocked] })
+                .text(" shows what is left"),
+            Self::NotManual { id, by: "run", ends, .. } => ends_hint(id, ends),
+            Self::NotManual { .. } => Hint::from(Advice::run_ready(&[]))
+                .text(" does what is left of it, if anything, and it ends by itself"),
+            Self::HeldByOther { id, lease_until, holder, .. } => {
+                held_hint(id, lease_until.is_some(), holder)
+            }
+            Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => Hint::from(Advice::history(id))
+                .text(" shows what happened since; the report was not recorded"),
+            Self::CallNotRunning { id, .. } => Hint::from(Advice::show(id)).text(" shows its calls"),
+            Self::VersionMismatch { id, .. } => {
+                Hint::new("read it again with ").advice(Advice::show(id)).text(", then decide again")
+            }
+            Self::Cycle { .. } => "a task cannot wait for itself, directly or through others".into(),
+            Self::WorkStarted { reopen: Some(reopen), .. } => {
+                Hint::from(reopen.clone()).text(" puts it back to `todo` first")
+            }
+            Self::WorkStarted { id, status, .. } if status.is_finished() => {
+                Hint::from(Advice::explain(id)).text(" shows why it stays so")
+            }
+            Self::WorkStarted { id, .. } => {
+                Hint::new("wait until it has ended, then ").later(Advice::reopen(id))
+            }
+            Self::DependentsRan { .. } => {
+                Hint::new("add ").option(HintOption::Cascade).text(" to start those again, too")
+            }
+            Self::InProgress { tasks } => match tasks.first() {
+                Some(task) => Hint::new("wait until it has ended; if it is not needed, ")
+                    .later(Advice::Cancel { id: task.clone() })
+                    .text(" first"),
+                None => "wait until it has ended".into(),
+            },
+            Self::StillEnding { .. } => "ask again in a moment".into(),
+            Self::StillNeeded { id, .. } => Hint::new(
+                "remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with ",
+            )
+            .later(Advice::Cancel { id: id.clone() }),
+            Self::TriggerWithoutDependencies { .. } => {
+                Hint::new("give it a dependency with ").option(HintOption::Needs).text(", or another trigger")
+            }
+            Self::PlanElsewhere { .. } => Hint::new("use ")
+                .option(HintOption::Instance)
+                .text(" for a plan of its own, or ")
+                .option(HintOption::Moved)
+                .text(" where the file has moved"),
+            Self::PlanRenamed { from, to, .. } => {
+                Hint::from(Advice::RenamePlan { from: from.clone(), to: to.clone() })
+                    .text(" gives the plan that name; ")
+                    .option(HintOption::Instance)
+                    .text(" makes one of its own")
+            }
+            Self::PlanConflict { .. } => Hint::new("give those tasks other ids in the file, `reopen` those that ran, or use ")
+                .option(HintOption::Fresh)
+                .text(" to start over or ")
+                .option(HintOption::Instance)
+                .text(" for a separate instance"),
+            Self::ImportConflict { .. } => Hint::default()
+                .option(HintOption::Prefix)
+                .text(" gives them ids of their own; ")
+                .option(HintOption::Adopt)
+                .text(" takes them for the same tasks, and what the file says counts"),
+            Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
+                "a call that adds tasks says `planAccess: add` in the plan".into()
+            }
+            Self::BeyondAccess { .. } => "leave that to the run, or to whoever runs it".into(),
+            Self::AddedEnough { .. } => "a task that it has added may add more when it runs".into(),
+            Self::Relayed { hint, .. } | Self::Expression { hint, .. } => return hint.clone(),
+            Self::MissingParams { params, .. } => {
+                let name = params.first().map_or("NAME", String::as_str).to_owned();
+                Hint::new("give it with ").option(HintOption::Param { name }).text(", or declare a `default`")
+            }
+            Self::NotAsked { id, .. } => Hint::from(Advice::show(id)).text(" shows how it stands"),
+            Self::QuestionOver { id, goes_on: false, .. } => Hint::new("that counts as a rejection; ")
+                .advice(Advice::retry(id))
+                .text(" lets it ask again"),
+            Self::QuestionOver { .. } => {
+                Hint::new("its plan lets it go on by that: ").advice(Advice::run_ready(&[]))
+            }
+            Self::StaleHash { given, current, .. } if current.starts_with(given.as_str()) => {
+                "it takes the first 8 characters or more".into()
+            }
+            Self::StaleHash { id, .. } => Hint::from(Advice::show(id)).text(" shows what it asks about now"),
+            Self::WrongAnswer { id, answer, options } => answer_hint(id, answer.as_deref(), options),
+            Self::ManyCalls { .. } => {
+                "leave the arguments out, or change the calls in the plan and apply it".into()
+            }
+            Self::RunDecides { .. } | Self::PersonOnly { .. } => "ask a person".into(),
+            Self::TakesApproval { .. } => {
+                "leave every `approval` as it is, or ask a person to make the change".into()
+            }
+            Self::StartsWithout { on, .. } => Hint::new("wait until somebody has decided about ")
+                .data(on)
+                .text(", or ask a person to make the change"),
+            Self::NothingToUndo { .. } => Hint::from(Advice::History { id: None })
+                .text(" shows what others did; ")
+                .advice(Advice::Undo { revision: None })
+                .text(" undoes that"),
+            Self::NotUndoable { .. } => {
+                Hint::from(Advice::History { id: None }).text(" shows what there is, with its revisions")
+            }
+            Self::AlreadyUndone { by, .. } => {
+                Hint::from(Advice::Undo { revision: Some(*by) }).text(" brings it back")
+            }
+            Self::TouchedSince { touches, .. } => Hint::from(Advice::history(&touches.first()?.task)).text(
+                " shows what happened since; undo that first where no run did it, or change the tasks by hand",
+            ),
+            Self::RequestReused { .. } => "give each request a name of its own".into(),
+            Self::NothingSelected { .. } => {
+                Hint::from(Advice::ListSelectors {}).text(" shows what there is to select by")
+            }
+        })
+    }
+
+    /// Adds advice that the rules accept from the actor of `context`.
+    pub(crate) fn with_offers(mut self, view: &dyn View, context: &Context) -> ViewResult<Self> {
+        if let Self::WorkStarted { id, status, reopen, .. } = &mut self
+            && status.is_finished()
+        {
+            // Only a finished task can be reopened, so the check is not made for one in progress.
+            *reopen = offered(view, Advice::reopen(id), context)?;
+        }
+        if let Self::NotManual { id, by: "run", ends, .. } = &mut self {
+            *ends = all_offered(view, vec![Advice::done(id), Advice::fail(id)], context)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the changes that other actors made in the meantime, if any.
+    pub fn since(&self) -> Option<&ChangesSince> {
+        let (Self::Transition { since, .. }
+        | Self::HeldByOther { since, .. }
+        | Self::StaleAttempt { since, .. }
+        | Self::ForeignAttempt { since, .. }) = self
+        else {
+            return None;
+        };
+        Some(since).filter(|since| !since.events.is_empty())
+    }
+
+    pub(crate) fn with_since(mut self, changes: ChangesSince) -> Self {
+        if let Self::Transition { since, .. } = &mut self {
+            *since = changes;
+        }
+        self
+    }
+
+    /// Returns whether an id was unknown or ambiguous.
+    pub fn is_about_ids(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownTask { .. }
+                | Self::AmbiguousId { .. }
+                | Self::UnknownRun { .. }
+                | Self::NothingSelected { .. }
+                | Self::Relayed { is_about_ids: true, .. }
+        )
+    }
+}
+
+/// Returns the hint for a task that another actor holds.
+fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
+    match holder {
+        HeldBy::Run(_) => Hint::new("it ends with that run; if the run was killed, ")
+            .advice(Advice::run_ready(&[]))
+            .text(" takes its tasks back"),
+        HeldBy::Actor { .. } if has_lease => Hint::from(Advice::ExplainReady {})
+            .text(" shows other tasks to take; or ask the holder to release ")
+            .data(id),
+        HeldBy::Actor { name, .. } => Hint::new("it was imported so; ")
+            .advice(Advice::Release { id: id.clone(), holder: Some(name.clone()) })
+            .text(" gives it back in the name of its holder"),
+    }
+}
+
+fn ends_hint(id: &TaskId, ends: &[Advice]) -> Hint {
+    match ends {
+        [done, fail] => {
+            Hint::new("an agent or a person ends it: ").advice(done.clone()).text(" or ").advice(fail.clone())
+        }
+        _ => Hint::new("an agent or a person ends it, which is not possible now: ")
+            .advice(Advice::explain(id))
+            .text(" shows the cause"),
+    }
+}
+
+fn transition_hint(
+    id: &TaskId,
+    from: Status,
+    reason: Option<&BlockedReason>,
+    allowed: &[&'static str],
+) -> Hint {
+    match reason {
+        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => Hint::new("it opens by itself when ")
+            .list(ids)
+            .text(" can go on: `retry` what failed, or `skip` what is not needed"),
+        Some(BlockedReason::Waiting { .. }) => "it opens by itself when what it waits for is finished".into(),
+        _ if allowed.is_empty() => {
+            Hint::from(Advice::history(id)).text(" shows how it came to be ").data(from)
+        }
+        _ => Hint::new("from ").data(from).text(format!(" it allows: {}", allowed.join(", "))),
+    }
+}
+
+fn may_only(access: Option<PlanAccess>) -> &'static str {
+    match access {
+        Some(PlanAccess::Read) => "a call with `planAccess: read` may only look at the plan",
+        Some(PlanAccess::Add) => {
+            "a call with `planAccess: add` may only look at the plan and add tasks to it"
+        }
+        None => {
+            "from within a call one may only look at the plan and, with `planAccess: add`, add tasks to it"
+        }
+    }
+}
+
+fn quoted(ids: &[TaskId]) -> String {
+    bounded::names(ids)
+}
+
+fn some_words(all: &[impl std::fmt::Display]) -> String {
+    bounded::list(all, "; ")
+}
+
+fn because(reason: Option<&BlockedReason>) -> String {
+    reason.map_or_else(String::new, |reason| format!(" ({})", reason.kind()))
+}
+
+fn until(lease_until: Option<Timestamp>) -> String {
+    lease_until.map_or_else(String::new, |end| format!(" until {}", crate::task::format_time(end)))
+}
+
+fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
+    match (open.is_empty(), failed.is_empty()) {
+        (true, true) => "the task above it has not opened".to_owned(),
+        (false, true) => format!("it waits for {}", quoted(open)),
+        (_, false) => format!("it cannot start because of {}", quoted(failed)),
+    }
+}
+
+fn decided(by: Option<&(String, Timestamp)>) -> String {
+    by.map_or_else(String::new, |(by, at)| {
+        format!(" (approved by {by} at {})", crate::task::format_time(*at))
+    })
+}
+
+fn answer_problem(answer: Option<&String>) -> String {
+    answer.map_or_else(
+        || "an answer is needed to".to_owned(),
+        |answer| format!("`{answer}` is none of the answers to"),
+    )
+}
+
+fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
+    if options.is_empty() {
+        let yes = Advice::Approve { id: id.clone(), answer: None };
+        return Hint::from(yes)
+            .text(" says yes, ")
+            .advice(Advice::Reject { id: id.clone() })
+            .text(" says no");
+    }
+    let meant = |answer: &str| taskpawl_text::nearest(answer, options.iter().map(String::as_str));
+    match answer.and_then(meant) {
+        Some(nearest) => Hint::new("did you mean ").data(nearest).text("? The answers are ").list(options),
+        None => Hint::new("the answers are ")
+            .list(options)
+            .text(": ")
+            .advice(Advice::Approve { id: id.clone(), answer: Some("ANSWER".to_owned()) }),
+    }
+}
+
+/// Formats the first cause. Its id is left out if the message already names this task alone.
+fn hangs_at(cause: Option<&(TaskId, String)>, open: &[TaskId], failed: &[TaskId]) -> String {
+    match cause {
+        Some((id, why)) if open.iter().chain(failed).eq([id]) => format!(": {why}"),
+        Some((id, why)) => format!("; the first cause is `{id}`: {why}"),
+        None => String::new(),
+    }
+}

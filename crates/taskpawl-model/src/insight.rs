@@ -1,0 +1,14 @@
+//! Explanations, forecasts and the critical path.
+
+pub(crate) mod explain;
+pub(crate) mod forecast;
+
+pub use explain::{
+    Explanation, Facts, Link, ReadyList, ReadyPart, ReadyTask, Reason, Role, UnrunnableTask, explain,
+    explain_ready, ready_part, unrunnable_task,
+};
+pub use forecast::{
+    Approach, Assumed, CallAuthorization, CriticalPath, Effects, Forecast, ForecastApproval, ForecastOptions,
+    Foreseen, Hypothesis, HypothesisError, NearCritical, OpenQuestion, PathTask, Planned, UnfinishedTask,
+    Wave, call_authorizations, critical_path, forecast,
+};

@@ -1,0 +1,521 @@
+//! `import`: copies tasks of another program into the store, with their statuses.
+//!
+//! The last values of each source are stored with each task. The next import takes over changes of the source, and
+//! leaves fields alone that changed in the store.
+
+mod baseline;
+mod states;
+
+use crate::view::ReadGraph;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::merge::{self, STATE, is_equal, list, said};
+use crate::command::import::{DivergingField, Import, ImportMode, ImportReport, PreservedField};
+use crate::command::refusal::{Conflict, Refusal};
+use crate::rules::draft::{Decided, Draft};
+use crate::run::Graph;
+use crate::task::record::{CallRecord, Note};
+use crate::task::spec::{Map, NewCall, Origin};
+use crate::task::status::TaskStatus;
+use crate::task::wire::{Task, TaskParts};
+use crate::value::{Key, TaskId, check_id};
+use crate::view::Query;
+use crate::view::event::EventKind;
+
+use baseline::Before;
+pub(super) use baseline::write_applied;
+
+/// Fields that are imported only when the task is created.
+const ONCE: &[&str] = &["createdAt", "updatedAt"];
+
+impl Draft<'_> {
+    pub(super) fn import(&mut self, import: &Import) -> Decided<()> {
+        // The importing person did not write the file, so its values count as written by an agent.
+        self.write_as(Origin::Agent);
+        let mut work = Importing::new(import);
+        work.find_tasks(self)?;
+        if import.mode != ImportMode::Record {
+            let search = work.may_have_circle(self)?;
+            work.make_new(self, search)?;
+            work.change_present(self)?;
+            work.set_states(self)?;
+            work.list_gone(self)?;
+        }
+        work.list_apart(self)?;
+        work.note_said(self)?;
+        self.answer.tasks.extend(work.report.created.iter().chain(&work.report.changed).cloned());
+        self.answer.imported = Some(work.report);
+        Ok(())
+    }
+}
+
+/// A task of the source.
+struct ImportMatch<'i> {
+    task: &'i Task,
+    /// Key of the task in the store; `None` until it is created.
+    key: Option<Key>,
+    is_new: bool,
+    /// Values of the source at the last import.
+    before: Option<BTreeMap<String, Value>>,
+    /// Fields in which the store deliberately differed before.
+    apart_before: BTreeSet<String>,
+    /// Fields in which the store deliberately differs now.
+    apart: BTreeSet<String>,
+    /// Current values of the source.
+    now: BTreeMap<String, Value>,
+    /// Status to set.
+    state: Option<TaskStatus>,
+}
+
+impl<'i> ImportMatch<'i> {
+    fn new(task: &'i Task, key: Option<Key>, now: BTreeMap<String, Value>, before: Before) -> Self {
+        let Before { said, apart } = before;
+        Self {
+            task,
+            key,
+            is_new: key.is_none(),
+            before: said,
+            apart_before: apart.clone(),
+            apart,
+            now,
+            state: None,
+        }
+    }
+
+    /// Returns whether a field must be compared: its value in the source changed, or the source `counts` and was not
+    /// followed.
+    fn has_news(&self, field: &str, counts: bool) -> bool {
+        let is_news = self.before.as_ref().is_none_or(|before| before.get(field) != self.now.get(field));
+        is_news || (counts && self.apart_before.contains(field))
+    }
+}
+
+/// An import in progress.
+struct Importing<'i> {
+    import: &'i Import,
+    found: Vec<ImportMatch<'i>>,
+    report: ImportReport,
+    conflicts: Vec<Conflict>,
+    /// Tasks of the source that were deleted in the store. References to them are dropped.
+    deleted: BTreeSet<&'i TaskId>,
+}
+
+impl<'i> Importing<'i> {
+    fn new(import: &'i Import) -> Self {
+        let report = ImportReport { source: import.source.clone(), ..ImportReport::default() };
+        Self { import, found: Vec::new(), report, conflicts: Vec::new(), deleted: BTreeSet::new() }
+    }
+
+    /// Finds the existing tasks; refuses a task of the source if the store has an unrelated task with its id.
+    fn find_tasks(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let mut seen = BTreeSet::new();
+        for task in &self.import.tasks {
+            check_id(task.id.as_str()).map_err(Refusal::from)?;
+            if !seen.insert(&task.id) {
+                self.conflicts.push(Conflict::new(&task.id, "is there twice"));
+                continue;
+            }
+            let key = draft.find_id(task.id.as_str())?;
+            let now = said(task, &self.import.fields);
+            let Some(known) = key else {
+                if !self.is_deleted(draft, &task.id)? {
+                    self.found.push(ImportMatch::new(task, key, now, Before::default()));
+                }
+                continue;
+            };
+            let before = baseline::of(draft, known, &self.import.source)?;
+            if before.said.is_none()
+                && self.import.mode == ImportMode::Merge
+                && !self.is_same(draft, known, &now)?
+            {
+                self.conflicts.push(Conflict::new(&task.id, "is here and was not imported from there"));
+                continue;
+            }
+            self.found.push(ImportMatch::new(task, key, now, before));
+        }
+        if self.import.mode == ImportMode::Record {
+            self.found.retain(|found| !found.is_new);
+        }
+        self.refuse_conflicts()
+    }
+
+    /// A task that was deleted in the store stays deleted.
+    fn is_deleted(&mut self, draft: &Draft<'_>, id: &'i TaskId) -> Decided<bool> {
+        let is_deleted = draft.view.deleted_id(id.as_str())?.is_some();
+        if is_deleted {
+            self.deleted.insert(id);
+            self.keep(id, "id", "it was deleted here, and ids are not used again");
+        }
+        Ok(is_deleted)
+    }
+
+    /// Returns whether a task already equals that of the source.
+    fn is_same(&self, draft: &mut Draft<'_>, key: Key, now: &BTreeMap<String, Value>) -> Decided<bool> {
+        let here = said(&draft.flat_task(key)?, &self.import.fields);
+        let compared = now.iter().filter(|(field, _)| !ONCE.contains(&field.as_str()) && *field != "notes");
+        Ok(compared.into_iter().all(|(field, value)| is_equal(field, here.get(field), value)))
+    }
+
+    fn refuse_conflicts(&self) -> Decided<()> {
+        if self.conflicts.is_empty() {
+            return Ok(());
+        }
+        let (source_name, conflicts) = (self.import.source.clone(), self.conflicts.clone());
+        Err(Refusal::ImportConflict { source_name, conflicts }.into())
+    }
+
+    /// Returns whether new edges may close a cycle. Only then each edge is checked when it is added, so that the error
+    /// can name the cycle.
+    fn may_have_circle(&self, draft: &Draft<'_>) -> Decided<bool> {
+        let keys: BTreeMap<&TaskId, Key> =
+            (0..).map(Key).zip(&self.found).map(|(key, found)| (&found.task.id, key)).collect();
+        let mut graph = Graph::default();
+        for key in keys.values() {
+            graph.add_task(*key);
+        }
+        for found in &self.found {
+            let key = keys[&found.task.id];
+            for on in &found.task.dependencies {
+                match keys.get(on) {
+                    Some(on) => graph.add_dependency(key, *on),
+                    None => self.refuse_unknown(draft, found.task, on)?,
+                }
+            }
+            match found.task.parent.as_ref().map(|parent| (parent, keys.get(parent))) {
+                Some((_, Some(parent))) => graph.add_subtask(key, *parent),
+                Some((parent, None)) => self.refuse_unknown(draft, found.task, parent)?,
+                None => {}
+            }
+        }
+        Ok(graph.find_cycle().is_some() || self.found.iter().any(|found| !found.is_new))
+    }
+
+    fn refuse_unknown(&self, draft: &Draft<'_>, task: &Task, other: &TaskId) -> Decided<()> {
+        if self.deleted.contains(other) || draft.find_id(other.as_str())?.is_some() {
+            return Ok(());
+        }
+        let problem = format!("`{}` refers to `{other}`, which is neither there nor here", task.id);
+        Err(super::author::invalid("dependencies", problem).into())
+    }
+
+    fn make_new(&mut self, draft: &mut Draft<'_>, search: bool) -> Decided<()> {
+        for position in self.positions(true) {
+            let parts = self.parts(position)?;
+            let (spec, context) = (&parts.record.spec, &parts.record.body.context);
+            let calls = new_calls(&parts.calls);
+            let key = draft.insert_new(&parts.record.id, None, spec, context, &calls)?;
+            self.found[position].key = Some(key);
+        }
+        for position in self.positions(true) {
+            self.attach(draft, position, search)?;
+        }
+        for position in self.positions(true) {
+            let key = self.key(position);
+            draft.check_references(key)?;
+            let (parent, dependencies) = (draft.node(key)?.parent, draft.dependencies(key)?);
+            let spec = draft.task(key)?.spec;
+            super::author::check_trigger(&self.found[position].task.id, &spec, !dependencies.is_empty())?;
+            super::author::check_milestone(&spec, !draft.calls(key)?.is_empty())?;
+            draft.emit_created(key, parent, &dependencies)?;
+            self.report.created.push(self.found[position].task.id.clone());
+        }
+        Ok(())
+    }
+
+    fn attach(&self, draft: &mut Draft<'_>, position: usize, search: bool) -> Decided<()> {
+        let (task, key) = (self.found[position].task, self.key(position));
+        if let Some(parent) = task.parent.as_ref().filter(|parent| !self.deleted.contains(parent)) {
+            let parent = draft.resolve(parent.as_str())?;
+            if search {
+                draft.refuse_cycle(crate::rules::cycle::Edge::Subtask { task: key, parent })?;
+            }
+            draft.put_below(key, parent)?;
+        }
+        for on in task.dependencies.iter().filter(|on| !self.deleted.contains(on)) {
+            let on = draft.resolve(on.as_str())?;
+            draft.link(key, on, search)?;
+        }
+        Ok(())
+    }
+
+    fn change_present(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        for position in self.positions(false) {
+            let key = self.key(position);
+            let here = said(&draft.flat_task(key)?, &self.import.fields);
+            let (found, counts) = (&self.found[position], self.import.mode == ImportMode::Adopt);
+            let mut wanted = Vec::new();
+            for (field, value) in &found.now {
+                if found.has_news(field, counts)
+                    && !ONCE.contains(&field.as_str())
+                    && !is_equal(field, here.get(field), value)
+                {
+                    wanted.push((field.clone(), value.clone()));
+                }
+            }
+            let is_changed = self.change_one(draft, position, &here, wanted)?;
+            if is_changed {
+                let id = self.found[position].task.id.clone();
+                self.report.changed.push(id);
+            } else {
+                self.report.unchanged += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Imports changed fields; returns whether anything changed.
+    fn change_one(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        here: &BTreeMap<String, Value>,
+        wanted: Vec<(String, Value)>,
+    ) -> Decided<bool> {
+        let key = self.key(position);
+        let id = self.found[position].task.id.clone();
+        let (record, mut changed, mut is_changed) = (draft.task(key)?, BTreeMap::new(), false);
+        let mut after = record.clone();
+        for (field, value) in wanted {
+            if self.is_changed_here(position, &field, here) {
+                self.keep_back(position, &field, &merge::why(here.get(&field), &value));
+                continue;
+            }
+            let outcome = match field.as_str() {
+                "status" => {
+                    is_changed |= self.take_state(draft, position, here)?;
+                    continue;
+                }
+                _ if STATE.contains(&field.as_str()) => continue,
+                "notes" => {
+                    is_changed |= self.take_notes(draft, position)?;
+                    continue;
+                }
+                "dependencies" => {
+                    let ids =
+                        list(&value).into_iter().filter(|id| !self.deleted.contains(&TaskId::from(*id)));
+                    draft.replace_dependencies(key, &ids.collect(), &mut changed)
+                }
+                "parent" => {
+                    let parent = value.as_str().map(str::to_owned);
+                    is_changed = true;
+                    draft.move_task(id.as_str(), parent.as_ref())
+                }
+                "metadata.toolCalls" => self.take_calls(draft, position).map(|()| is_changed = true),
+                _ => change_member(&mut after, &field, &value, &mut changed),
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(crate::command::DecideError::Refused(refusal))
+                    if matches!(*refusal, Refusal::WorkStarted { .. }) =>
+                {
+                    self.keep_back(position, &field, &refusal.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        after.note_writer(Some(&record), &Map::new(), draft.writer);
+        if after != record {
+            draft.update_spec(key, |now| {
+                now.spec = after.spec;
+                now.body.context.clone_from(&after.body.context);
+                now.body.origins.clone_from(&after.body.origins);
+            })?;
+        }
+        if changed.contains_key("dependencies") {
+            draft.update_task(key, |_| ())?;
+            draft.check_references_behind(&[key])?;
+        }
+        if !changed.is_empty() {
+            is_changed = true;
+            draft.emit(Some(key), EventKind::Updated { fields: changed })?;
+        }
+        Ok(is_changed)
+    }
+
+    /// Returns whether a field changed in the store since the last import.
+    fn is_changed_here(&self, position: usize, field: &str, here: &BTreeMap<String, Value>) -> bool {
+        let before = self.found[position].before.as_ref().and_then(|before| before.get(field));
+        // With `adopt` the source always wins.
+        let before = before.filter(|_| self.import.mode != ImportMode::Adopt);
+        let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
+        before.is_some_and(|before| !merge::is_as_said(field, here.get(field), before, is_deleted))
+    }
+
+    fn take_calls(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+        let key = self.key(position);
+        let record = draft.task(key)?;
+        let status = record.body.state.status();
+        if super::author::is_work_fixed(status) || record.body.started_at.is_some() {
+            return Err(
+                Refusal::WorkStarted { id: record.id, status, what: "its tool calls", reopen: None }.into()
+            );
+        }
+        let calls = draft.new_calls(&[], &new_calls(&self.parts(position)?.calls))?;
+        draft.replace_calls(key, calls)?;
+        draft.update_task(key, |_| ())?;
+        draft.check_references(key)?;
+        draft.emit(Some(key), EventKind::Updated { fields: BTreeMap::new() })
+    }
+
+    /// Adds the notes that the store does not have.
+    fn take_notes(&self, draft: &mut Draft<'_>, position: usize) -> Decided<bool> {
+        let key = self.key(position);
+        let present = draft.task(key)?.body.notes.clone();
+        // Some programs store times with a precision of one minute.
+        let is_near = |one: &Note, other: &Note| (one.at - other.at).num_seconds().abs() < 60;
+        let is_new =
+            |note: &&Note| !present.iter().any(|other| other.text == note.text && is_near(other, note));
+        let new: Vec<Note> = self.found[position].task.notes.iter().filter(is_new).cloned().collect();
+        for note in &new {
+            draft.emit(Some(key), EventKind::Noted { text: note.text.clone() })?;
+        }
+        if !new.is_empty() {
+            draft.update_task(key, |record| record.body.notes.extend(new.iter().cloned()))?;
+        }
+        Ok(!new.is_empty())
+    }
+
+    /// Lists tasks of earlier imports that are gone from the source.
+    fn list_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let present: BTreeSet<Key> = self.found.iter().filter_map(|found| found.key).collect();
+        for key in draft.view.find(&Query::default())? {
+            if present.contains(&key) {
+                continue;
+            }
+            let Some(before) = baseline::of(draft, key, &self.import.source)?.said else { continue };
+            let id = draft.id(key)?;
+            if self.is_changed_since(draft, key, &before)? {
+                self.report.gone_changed.push(id.clone());
+            }
+            self.report.gone.push(id);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a task in the store differs from the last values of its source.
+    fn is_changed_since(
+        &self,
+        draft: &mut Draft<'_>,
+        key: Key,
+        before: &BTreeMap<String, Value>,
+    ) -> Decided<bool> {
+        let fields: Vec<String> = before.keys().cloned().collect();
+        let here = said(&draft.flat_task(key)?, &fields);
+        let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
+        for (field, before) in before {
+            let now = here.get(field);
+            let is_same = match field.as_str() {
+                "status" => Self::is_state_as_said(draft, key, now, before)?,
+                "notes" => {
+                    now.and_then(Value::as_array).map_or(0, Vec::len) == before.as_array().map_or(0, Vec::len)
+                }
+                "metadata.toolCalls" => is_equal(field, now, before),
+                _ => merge::is_as_said(field, now, before, is_deleted),
+            };
+            if !is_same {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lists the fields in which store and source differ; fields that are equal again are removed.
+    fn list_apart(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        for position in 0..self.found.len() {
+            if self.found[position].apart.is_empty() {
+                continue;
+            }
+            let here = said(&draft.flat_task(self.key(position))?, &self.import.fields);
+            let found = &mut self.found[position];
+            let null = Value::Null;
+            found.apart.retain(|field| {
+                let (here, there) = (here.get(field), found.now.get(field).unwrap_or(&null));
+                let is_apart = !is_equal(field, here, there);
+                if is_apart {
+                    let (here, there) = (here.cloned().unwrap_or_default(), there.clone());
+                    self.report.apart.push(DivergingField {
+                        task: found.task.id.clone(),
+                        field: field.clone(),
+                        here,
+                        there,
+                    });
+                }
+                is_apart
+            });
+        }
+        Ok(())
+    }
+
+    /// Stores the current values of the source. After writing to the source, every field is equal by definition.
+    fn note_said(&self, draft: &mut Draft<'_>) -> Decided<()> {
+        for (position, found) in self.found.iter().enumerate() {
+            let is_written = self.import.mode == ImportMode::Record;
+            let mut apart = found.apart.clone();
+            if is_written {
+                // A derived status is an exception: the source keeps its own word for it.
+                apart.retain(|field| field == "status");
+            }
+            if found.before.as_ref() != Some(&found.now) || found.apart_before != apart {
+                baseline::note(draft, self.key(position), &self.import.source, found.now.clone(), apart)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports that a field is not imported, and remembers it until both sides are equal.
+    fn keep_back(&mut self, position: usize, field: &str, why: &str) {
+        self.found[position].apart.insert(field.to_owned());
+        let task = self.found[position].task;
+        self.keep(&task.id, field, why);
+    }
+
+    fn keep(&mut self, task: &TaskId, field: &str, why: &str) {
+        self.report.kept.push(PreservedField {
+            task: task.clone(),
+            field: field.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+
+    fn positions(&self, is_new: bool) -> Vec<usize> {
+        let found = self.found.iter().enumerate().filter(|(_, found)| found.is_new == is_new);
+        found.map(|(position, _)| position).collect()
+    }
+
+    fn key(&self, position: usize) -> Key {
+        self.found[position].key.expect("BUG: every task has a key once the new ones are made")
+    }
+
+    fn parts(&self, position: usize) -> Decided<TaskParts> {
+        let task = self.found[position].task.clone();
+        let id = task.id.clone();
+        let parts = task.into_parts();
+        Ok(parts.map_err(|error| super::author::invalid("tasks", format!("`{id}`: {error}")))?)
+    }
+}
+
+fn new_calls(calls: &[CallRecord]) -> Vec<NewCall> {
+    calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: call.spec.clone() }).collect()
+}
+
+/// Changes a field, or one member of the metadata.
+fn change_member(
+    record: &mut crate::task::TaskRecord,
+    field: &str,
+    value: &Value,
+    changed: &mut BTreeMap<String, crate::view::Change>,
+) -> Decided<()> {
+    match field.strip_prefix("metadata.") {
+        Some("context") => {
+            // An update merges into the context. Explicit `null`s remove the entries that the source does not have.
+            let gone = record.body.context.keys().map(|name| (name.clone(), Value::Null));
+            let mut wanted: crate::task::Map = gone.collect();
+            wanted.extend(value.as_object().cloned().unwrap_or_default());
+            super::author::change_field(record, "metadata", &json!({ "context": wanted }), changed)
+        }
+        Some(member) => super::author::change_field(record, "metadata", &json!({ member: value }), changed),
+        None => super::author::change_field(record, field, value, changed),
+    }
+}

@@ -1,0 +1,154 @@
+//! Facts derived on reading: the tasks that a task waits for, and those that block it.
+
+use std::collections::BTreeMap;
+
+use crate::command::refusal::Refusal;
+use crate::command::{DecideError, UNKNOWN_END};
+use crate::task::gate::{Entry, Gate, GateState, Outcome};
+use crate::task::record::Node;
+use crate::task::spec::Trigger;
+use crate::task::status::BlockedReason;
+use crate::value::{CallId, Key, RunId, TaskId};
+use crate::view::{ReadGraph, ReadTasks, View, ViewError, ViewResult};
+
+pub(crate) fn missing(key: Key) -> ViewError {
+    ViewError(format!("the store has no task {key}, though something refers to it").into())
+}
+
+pub(crate) fn known_node(view: &(impl ReadGraph + ?Sized), key: Key) -> ViewResult<Node> {
+    view.node(key)?.ok_or_else(|| missing(key))
+}
+
+fn known_id(view: &(impl ReadTasks + ?Sized), key: Key) -> ViewResult<TaskId> {
+    view.id(key)?.ok_or_else(|| missing(key))
+}
+
+/// Returns the reason for being blocked, completed with the ids that the store does not keep: those of `dependency` and
+/// `waiting`.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn blocked_reason(view: &dyn View, key: Key, kept: &BlockedReason) -> Result<BlockedReason, ViewError> {
+    full_reason(view, key, kept)
+}
+
+/// Returns the details of an interruption of a call, if any are known.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn why_interrupted(view: &dyn View, key: Key, call: &CallId) -> Result<Option<String>, ViewError> {
+    let calls = view.calls(key)?;
+    let error = calls.iter().find(|other| other.id == *call).and_then(|call| call.body.error.as_ref());
+    Ok(error.filter(|error| error.message != UNKNOWN_END).map(|error| error.message.clone()))
+}
+
+pub(crate) fn full_reason(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+    kept: &BlockedReason,
+) -> ViewResult<BlockedReason> {
+    Ok(match kept {
+        BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: failed_before(view, key)? },
+        BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: waiting_for(view, key)? },
+        BlockedReason::Approval { .. }
+        | BlockedReason::MissingTool { .. }
+        | BlockedReason::Interrupted { .. }
+        | BlockedReason::Manual { .. } => kept.clone(),
+    })
+}
+
+/// Returns the direct dependencies, the subtasks and the parent that keep the gate from ever opening.
+pub(crate) fn failed_before(
+    view: &(impl ReadTasks + ReadGraph + ?Sized),
+    key: Key,
+) -> ViewResult<Vec<TaskId>> {
+    let node = known_node(view, key)?;
+    let above = node.parent.filter(|_| node.gate.entry == Entry::Shut);
+    let mut ids = Vec::new();
+    let own = Gate { entry: Entry::Open, undecided: false, ..node.gate };
+    let is_shut = own.before_subtasks() == GateState::Block;
+    // If one dependency has to be done, skipped ones are in the way as well.
+    let is_in_the_way = |outcome| match outcome {
+        Outcome::Failed => is_shut,
+        Outcome::Skipped => is_shut && own.trigger == Trigger::AnyDone,
+        Outcome::Open | Outcome::Done => false,
+    };
+    for other in above.into_iter().chain(view.dependencies(key)?) {
+        if Some(other) == above || is_in_the_way(known_node(view, other)?.status_kind.outcome()) {
+            ids.push(known_id(view, other)?);
+        }
+    }
+    for subtask in view.subtasks(key)? {
+        if known_node(view, subtask)?.status_kind.outcome_above() == Outcome::Failed {
+            ids.push(known_id(view, subtask)?);
+        }
+    }
+    Ok(ids)
+}
+
+/// Returns the direct dependencies, the subtasks and the parent that are not finished.
+pub(crate) fn waiting_for(view: &(impl ReadTasks + ReadGraph + ?Sized), key: Key) -> ViewResult<Vec<TaskId>> {
+    let node = known_node(view, key)?;
+    let above = node.parent.filter(|_| node.gate.entry == Entry::Waiting);
+    let mut ids = Vec::new();
+    for other in above.into_iter().chain(view.dependencies(key)?).chain(view.subtasks(key)?) {
+        if known_node(view, other)?.status_kind.outcome_above() == Outcome::Open {
+            ids.push(known_id(view, other)?);
+        }
+    }
+    Ok(ids)
+}
+
+/// Finds a task by its exact id, or by a unique prefix of it.
+///
+/// # Errors
+/// No task matches, several do, or the view cannot be read.
+pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
+    if let Some(key) = view.key(text)? {
+        return Ok(key);
+    }
+    let candidates = if text.is_empty() { Vec::new() } else { view.ids_with_prefix(text, 5)? };
+    match candidates.as_slice() {
+        [id] => Ok(view.key(id.as_str())?.ok_or_else(|| missing(Key(0)))?),
+        [] => Err(Refusal::UnknownTask { id: text.to_owned(), similar: similar_ids(view, text)? }.into()),
+        _ => Err(Refusal::AmbiguousId { id: text.to_owned(), candidates }.into()),
+    }
+}
+
+/// Finds a task by id, first by the ids in the files of `plans`, whose tasks may have a prefix in the store.
+///
+/// # Errors
+/// As for [`resolve`].
+pub(crate) fn resolve_within<'p>(
+    view: &dyn View,
+    plans: impl IntoIterator<Item = &'p str>,
+    text: &str,
+) -> Result<Key, DecideError> {
+    for plan in plans {
+        let Some(record) = view.plan(plan)? else { continue };
+        if let Some(key) = view.key(record.stored_id(&TaskId::from(text)).as_str())? {
+            return Ok(key);
+        }
+    }
+    resolve(view, text)
+}
+
+fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
+    const LOOKED_AT: usize = 500;
+    let first: String = text.chars().take(1).collect();
+    let ids = view.ids_with_prefix(&first, LOOKED_AT)?;
+    Ok(taskpawl_text::near(text, ids.iter().map(TaskId::as_str))
+        .into_iter()
+        .take(3)
+        .map(TaskId::from)
+        .collect())
+}
+
+/// Returns the cancelled tasks with calls that have not ended, and the runs that end them.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn ending(view: &dyn View) -> ViewResult<BTreeMap<TaskId, RunId>> {
+    let runs = view.open_runs()?.into_iter();
+    Ok(runs.flat_map(|run| run.ending.into_keys().map(move |task| (task, run.id.clone()))).collect())
+}

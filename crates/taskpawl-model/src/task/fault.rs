@@ -1,0 +1,348 @@
+//! Checks of values that are well-formed but invalid, shared by plan files and commands.
+
+use globset::GlobBuilder;
+use serde_json::Value;
+
+use crate::plan::{shortened, word_hint};
+use crate::task::spec::{
+    Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec,
+};
+use crate::value::paths;
+use crate::value::{ByteSize, IdError, Period, check_id};
+
+/// The error classes of failed calls, as allowed in `retryOn`.
+pub const ERROR_CLASSES: &[&str] = &[
+    "exit_code",
+    "timeout",
+    "output_limit",
+    "invalid_json",
+    "spawn",
+    "io",
+    "outside_root",
+    "protected",
+    "blocked_address",
+    "secret",
+    "denied",
+    "http",
+    "http_status",
+    "tool_error",
+    "server",
+    "expression",
+    "truncated",
+    "invalid_args",
+    "missing_tool",
+    "emit",
+    "cancelled",
+    "interrupted",
+    "lost",
+    "failed",
+    "panic",
+    "reported",
+];
+
+/// An invalid value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueFault {
+    /// A path outside the project.
+    #[error("`{path}` is no path beneath the project")]
+    Outside {
+        /// The path.
+        path: String,
+    },
+    /// A path with alternatives in braces, some of which may lead out of the project.
+    #[error("`{path}` has alternatives that may lead out of the project")]
+    Alternatives {
+        /// The path.
+        path: String,
+    },
+    /// An invalid glob.
+    #[error("`{pattern}` is no pattern of paths: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A number that is no exit code of a failed program.
+    #[error("must be an exit code from 1 to 255, is `{code}`")]
+    ExitCode {
+        /// The number.
+        code: String,
+    },
+    /// A `keep` outside its range.
+    #[error("must be from 1B to {}, is `{keep}`", ByteSize::MAX_KEEP)]
+    Keep {
+        /// The size.
+        keep: ByteSize,
+    },
+    /// An unknown error class.
+    #[error("unknown class of errors `{word}`")]
+    Class {
+        /// The word.
+        word: String,
+    },
+    /// A number or a duration outside its range.
+    #[error("must be {rule}, is `{found}`")]
+    Range {
+        /// The range in words.
+        rule: &'static str,
+        /// The value.
+        found: String,
+    },
+    /// An empty text.
+    #[error("must not be empty")]
+    Blank,
+    /// An answer that the question does not offer.
+    #[error("unknown answer `{word}`")]
+    Answer {
+        /// The word.
+        word: String,
+        /// The possible answers.
+        known: Vec<String>,
+    },
+    /// A text that is no identifier.
+    #[error("`{text}` is no name: it must begin with a letter or `_` and have only letters, digits and `_`")]
+    Identifier {
+        /// The text.
+        text: String,
+    },
+    /// An invalid id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// A value of a wrong type.
+    #[error("expected {expected}")]
+    Type {
+        /// The expected type, in words.
+        expected: &'static str,
+    },
+}
+
+impl ValueFault {
+    /// Returns the hint; empty if the error text says enough.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Outside { path } if path.starts_with('~') => {
+                "`~` is not expanded; write the path from the directory of the project".to_owned()
+            }
+            Self::Outside { path } if path.starts_with('/') => {
+                "write it from the directory of the project, without the `/` at its beginning; what lies elsewhere \
+                 cannot be named here"
+                    .to_owned()
+            }
+            Self::Outside { .. } => {
+                "write it from the directory of the project; what lies above cannot be named here".to_owned()
+            }
+            Self::Alternatives { .. } => "write each path on its own".to_owned(),
+            Self::Pattern { .. } => {
+                "patterns have `*`, `**`, `?`, `[abc]` and `{a,b}`; a `[` that is part of a name is `[[]`"
+                    .to_owned()
+            }
+            Self::Keep { .. } => "let the program write what is larger to a file, and hand on its path".to_owned(),
+            Self::Range { .. }
+            | Self::Blank
+            | Self::Identifier { .. }
+            | Self::Id(_)
+            | Self::Type { .. } => String::new(),
+            Self::Answer { word, known } => word_hint(word, known),
+            Self::ExitCode { .. } => "0 is success, and no program ends with more than 255".to_owned(),
+            Self::Class { word } if word.parse::<u8>().is_ok() => {
+                format!("an exit code is a number: write `{word}` without quotes")
+            }
+            Self::Class { word } => {
+                let known: Vec<String> = ERROR_CLASSES.iter().map(|&class| class.to_owned()).collect();
+                format!("{}, and exit codes as numbers", word_hint(word, &known))
+            }
+        }
+    }
+}
+
+/// Checks a path in `writes`.
+pub(crate) fn check_path(path: &str) -> Result<(), ValueFault> {
+    if has_unclear_alternatives(path) {
+        return Err(ValueFault::Alternatives { path: shortened(path) });
+    }
+    match paths::beneath(path) {
+        Some(_) => Ok(()),
+        None => Err(ValueFault::Outside { path: shortened(path) }),
+    }
+}
+
+/// Checks a glob in the `inputs` of a `cache`.
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), ValueFault> {
+    check_path(pattern)?;
+    let built = GlobBuilder::new(pattern).literal_separator(true).build();
+    built.map(drop).map_err(|error| ValueFault::Pattern {
+        pattern: shortened(pattern),
+        reason: error.kind().to_string().replace('\'', "`"),
+    })
+}
+
+/// Checks the `keep` of a call.
+pub(crate) fn check_keep(keep: ByteSize) -> Result<(), ValueFault> {
+    if keep.is_keep() { Ok(()) } else { Err(ValueFault::Keep { keep }) }
+}
+
+/// Checks an entry of `retryOn`: an exit code or an error class.
+pub(crate) fn check_failure(failure: &Value) -> Result<(), ValueFault> {
+    if let Value::String(word) = failure {
+        let is_known = ERROR_CLASSES.contains(&word.as_str());
+        return if is_known { Ok(()) } else { Err(ValueFault::Class { word: shortened(word) }) };
+    }
+    let is_code = failure.as_u64().is_some_and(|code| (1..=255).contains(&code));
+    if is_code { Ok(()) } else { Err(ValueFault::ExitCode { code: shortened(&failure.to_string()) }) }
+}
+
+/// The name of a field with the result of its check.
+type FieldCheck = (&'static str, Result<(), ValueFault>);
+
+fn first_fault(checks: impl IntoIterator<Item = FieldCheck>) -> Option<(&'static str, ValueFault)> {
+    checks.into_iter().find_map(|(field, checked)| Some((field, checked.err()?)))
+}
+
+/// Returns the first invalid value of a task, with its field.
+pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
+    let cache = spec.cache.as_ref();
+    let inputs = cache.iter().flat_map(|cache| &cache.inputs);
+    first_fault([
+        ("when", check_texts(&spec.when)),
+        ("forEach", spec.for_each.as_ref().map_or(Ok(()), check_for_each)),
+        ("repeat", spec.repeat.as_ref().map_or(Ok(()), check_repeat)),
+        ("retry", check_retry(spec.retry.as_ref())),
+        ("timeout", check_period(spec.timeout)),
+        ("estimate", check_period(spec.estimate)),
+        ("resources", spec.resources.values().try_for_each(|count| check_count(*count))),
+        ("writes", spec.writes.iter().try_for_each(|path| check_path(path))),
+        ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
+        ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),
+        ("sandbox", check_sandbox(spec.sandbox.as_ref())),
+        ("trustInputs", check_texts(&spec.trust_inputs)),
+        ("approval", check_approval(spec.approval.as_ref())),
+    ])
+}
+
+/// Returns the first empty text or invalid id of a task, with its field. Imported tasks may have them; authors get an
+/// error.
+pub(crate) fn blank_in_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
+    first_fault([
+        ("name", check_text(&spec.name)),
+        ("assignee", check_texts(&spec.assignee)),
+        ("labels", check_texts(&spec.labels)),
+        ("writes", check_texts(&spec.writes)),
+        ("links", spec.links.as_ref().map_or(Ok(()), check_links)),
+    ])
+}
+
+/// Returns the first invalid value of a tool call, with its field.
+pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
+    first_fault([
+        ("toolName", check_text(&spec.tool_name)),
+        ("when", check_texts(&spec.when)),
+        ("saveAs", spec.save_as.as_deref().map_or(Ok(()), check_identifier)),
+        ("retry", check_retry(spec.retry.as_ref())),
+        ("timeout", check_period(spec.timeout)),
+        ("keep", spec.keep.map_or(Ok(()), check_keep)),
+        ("sandbox", check_sandbox(spec.sandbox.as_ref())),
+        ("trustInputs", check_texts(&spec.trust_inputs)),
+        ("approval", check_approval(spec.approval.as_ref())),
+    ])
+}
+
+/// Checks the ids of links. Their length is not checked: generated ids are longer than authors may write.
+fn check_links(links: &Links) -> Result<(), ValueFault> {
+    let mut ids = links.relates_to.iter().chain(&links.discovered_from).chain(&links.duplicates);
+    ids.try_for_each(|id| match check_id(id.as_str()) {
+        Ok(()) | Err(IdError::TooLong { .. }) => Ok(()),
+        Err(error @ (IdError::Empty | IdError::Character { .. })) => Err(error.into()),
+    })
+}
+
+fn check_text(text: &str) -> Result<(), ValueFault> {
+    if text.trim().is_empty() { Err(ValueFault::Blank) } else { Ok(()) }
+}
+
+fn check_texts<'t>(texts: impl IntoIterator<Item = &'t String>) -> Result<(), ValueFault> {
+    texts.into_iter().try_for_each(|text| check_text(text))
+}
+
+fn check_count(count: u32) -> Result<(), ValueFault> {
+    if count > 0 { Ok(()) } else { Err(range("at least 1", count)) }
+}
+
+fn check_period(period: Option<Period>) -> Result<(), ValueFault> {
+    match period.filter(|period| period.0.is_zero()) {
+        Some(period) => Err(range("longer than zero", period)),
+        None => Ok(()),
+    }
+}
+
+fn range(rule: &'static str, found: impl std::fmt::Display) -> ValueFault {
+    ValueFault::Range { rule, found: found.to_string() }
+}
+
+/// Returns whether a text is an identifier of the expression language.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn check_identifier(text: &str) -> Result<(), ValueFault> {
+    if is_identifier(text) { Ok(()) } else { Err(ValueFault::Identifier { text: shortened(text) }) }
+}
+
+fn check_for_each(for_each: &ForEach) -> Result<(), ValueFault> {
+    if !(for_each.list.is_string() || for_each.list.is_array()) {
+        return Err(ValueFault::Type { expected: "a list, or text with an expression that gives one" });
+    }
+    for_each.concurrency.map_or(Ok(()), check_count)
+}
+
+fn check_repeat(repeat: &Repeat) -> Result<(), ValueFault> {
+    check_text(&repeat.until)?;
+    check_count(repeat.max)
+}
+
+fn check_retry(retry: Option<&Retry>) -> Result<(), ValueFault> {
+    let Some(retry) = retry else { return Ok(()) };
+    check_count(retry.attempts)?;
+    if let Some(factor) = retry.factor.filter(|factor| !factor.is_finite() || *factor < 1.0) {
+        return Err(range("at least 1", factor));
+    }
+    unknown_failure(Some(retry)).map_or(Ok(()), Err)
+}
+
+fn check_sandbox(sandbox: Option<&SandboxRequest>) -> Result<(), ValueFault> {
+    check_texts(sandbox.iter().flat_map(|sandbox| sandbox.read.iter().chain(&sandbox.write)))
+}
+
+fn check_approval(approval: Option<&Approval>) -> Result<(), ValueFault> {
+    let Some(question) = approval.and_then(Approval::question) else { return Ok(()) };
+    check_text(&question.ask)?;
+    check_texts(&question.options)?;
+    check_period(question.expires)?;
+    question.on_expiry.as_deref().map_or(Ok(()), |word| check_answer(word, question))
+}
+
+/// Checks the answer that applies after the question has expired.
+pub(crate) fn check_answer(word: &str, question: &Question) -> Result<(), ValueFault> {
+    let mut known = vec!["reject".to_owned()];
+    // A question with options needs one of them: `approve` would not answer it.
+    known.extend(question.options.is_empty().then(|| "approve".to_owned()));
+    known.extend(question.options.iter().cloned());
+    if known.iter().any(|known| known == word) {
+        return Ok(());
+    }
+    Err(ValueFault::Answer { word: shortened(word), known })
+}
+
+/// Returns the first invalid entry of `retryOn`.
+pub fn unknown_failure(retry: Option<&Retry>) -> Option<ValueFault> {
+    retry?.retry_on.iter().find_map(|failure| check_failure(failure).err())
+}
+
+/// Returns whether some alternatives in braces may lead to another directory than the others.
+fn has_unclear_alternatives(path: &str) -> bool {
+    let Some(begin) = path.find('{') else { return false };
+    let climbs = path[begin..].split(['/', '{', ',', '}']).any(|part| part == "..");
+    climbs || (begin == 0 && ["{/", ",/"].iter().any(|absolute| path.contains(absolute)))
+}

@@ -1,0 +1,162 @@
+//! Approval requests: the calls that would run, their arguments as far as they are known, and the hash of both.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::rules::flow::KnownArgs;
+use crate::task::spec::{Map, Origin, SandboxRequest, Timestamp};
+use crate::task::trust::UntrustedValue;
+use crate::value::{CallId, TaskId};
+
+/// A request to approve a task or a call before it starts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalRequest {
+    /// The task.
+    pub task: TaskId,
+    /// The name of the task.
+    pub name: String,
+    /// The plan that created the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// The call; absent if the request is for the whole task with its subtasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The question of the author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<String>,
+    /// The reason, if the author did not ask for an approval: the rule and its location.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The possible answers; empty for yes or no.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The time at which the question expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The answer after that time: `reject`, `approve`, or one of the options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<String>,
+    /// The SHA-256, in hexadecimal, of the calls. An approval is valid for this hash only.
+    pub hash: String,
+    /// The calls that would run.
+    pub calls: Vec<AskedCall>,
+    /// The elements of the list, if the calls would run for each of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<Value>>,
+}
+
+/// A call that would run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedCall {
+    /// The task.
+    pub task: TaskId,
+    /// The call.
+    pub call: CallId,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments, evaluated.
+    pub args: Map,
+    /// The arguments whose values depend on calls that have not run yet. They keep the text of the author.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// Permissions that it requests from the sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRequest>,
+    /// The kind of author that added it.
+    pub origin: Origin,
+    /// Values from models that its condition and its arguments read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<UntrustedValue>,
+    /// The inputs that the call trusts from then on if it is approved, even if their values change.
+    #[serde(rename = "trustInputs", skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<String>,
+}
+
+impl AskedCall {
+    pub(crate) fn known(self) -> KnownArgs {
+        let Self { args, unknown, untrusted, .. } = self;
+        KnownArgs { args, unknown, untrusted }
+    }
+}
+
+/// The work that an approval covers.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// The calls; those of a list without evaluated items.
+    pub(crate) calls: Vec<AskedCall>,
+    /// The elements of the list.
+    pub(crate) items: Option<Vec<Value>>,
+    /// The arguments of the calls for each element.
+    pub(crate) args_of_items: Vec<Map>,
+}
+
+impl ApprovalRequest {
+    /// Returns whether the request has expired at `now`.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// Returns the hash of the calls under a version of the policy.
+pub(crate) fn hash(task: &TaskId, subject: &Subject, policy: Option<&str>) -> String {
+    let calls: Vec<Value> = subject.calls.iter().map(call_to_hash).collect();
+    let mut whole = json!({"task": task, "calls": calls, "items": subject.items});
+    // Absent parts are left out of the hash, so that hashes of earlier versions stay valid.
+    if !subject.args_of_items.is_empty() {
+        whole["argsOfItems"] = json!(subject.args_of_items);
+    }
+    if let Some(policy) = policy {
+        whole["policy"] = policy.into();
+    }
+    let mut text = String::new();
+    canonical(&whole, &mut text);
+    hex(&Sha256::digest(text))
+}
+
+fn call_to_hash(call: &AskedCall) -> Value {
+    let mut hashed = json!({"task": call.task, "call": call.call, "tool": call.tool, "args": call.args});
+    if let Some(sandbox) = &call.sandbox {
+        hashed["sandbox"] = json!(sandbox);
+    }
+    hashed
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// Writes a value in a canonical form, so that equal values have equal texts: objects are sorted by key.
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, value) in entries {
+                canonical(&Value::from(key.as_str()), text);
+                text.push(':');
+                canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&value.to_string());
+        }
+    }
+}
