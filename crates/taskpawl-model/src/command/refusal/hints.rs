@@ -1,0 +1,210 @@
+//! The hint of each refusal.
+
+use super::{HeldBy, Refusal};
+use crate::command::advice::Advice;
+use crate::command::hint::{Hint, HintOption};
+use crate::task::spec::PlanAccess;
+use crate::task::status::{BlockedReason, Status};
+use crate::value::TaskId;
+
+impl Refusal {
+    /// Returns a suggestion as a short sentence. It never advises a destructive command.
+    #[expect(clippy::too_many_lines, reason = "a table: one arm for each refusal")]
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::UnknownTask { similar, .. } if similar.is_empty() => {
+                Hint::from(Advice::List { status: Vec::new() }).text(" shows the ids")
+            }
+            Self::UnknownTask { similar, .. } => Hint::new("did you mean ").list(similar).text("?"),
+            Self::AmbiguousId { .. } => "give more characters of the id".into(),
+            Self::Contradiction { .. } => "give one of them at a time".into(),
+            Self::UnknownRun { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
+            // Their messages already contain a hint for each error.
+            Self::InvalidId(_)
+            | Self::Dependency { .. }
+            | Self::InvalidField { .. }
+            | Self::Invalid { .. } => return None,
+            Self::DuplicateId { .. } => "choose another id, or leave it out to get a new one".into(),
+            Self::Transition { id, from, allowed, reason, .. } => {
+                transition_hint(id, *from, reason.as_ref(), allowed)
+            }
+            Self::NotReady { id, .. } => Hint::from(Advice::explain(id))
+                .text(" shows the chain of causes and the commands that clear it"),
+            Self::Occupied { id, .. } => {
+                Hint::from(Advice::explain(id)).text(" says what that is; claim it when they have ended")
+            }
+            Self::NothingReady => Hint::from(Advice::List { status: vec![Status::Todo, Status::Blocked] })
+                .text(" shows what is left"),
+            Self::NotManual { id, by: "run", ends, .. } => ends_hint(id, ends),
+            Self::NotManual { .. } => Hint::from(Advice::run_ready(&[]))
+                .text(" does what is left of it, if anything, and it ends by itself"),
+            Self::HeldByOther { id, lease_until, holder, .. } => {
+                held_hint(id, lease_until.is_some(), holder)
+            }
+            Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => Hint::from(Advice::history(id))
+                .text(" shows what happened since; the report was not recorded"),
+            Self::CallNotRunning { id, .. } => Hint::from(Advice::show(id)).text(" shows its calls"),
+            Self::VersionMismatch { id, .. } => {
+                Hint::new("read it again with ").advice(Advice::show(id)).text(", then decide again")
+            }
+            Self::Cycle { .. } => "a task cannot wait for itself, directly or through others".into(),
+            Self::WorkStarted { reopen: Some(reopen), .. } => {
+                Hint::from(reopen.clone()).text(" puts it back to `todo` first")
+            }
+            Self::WorkStarted { id, status, .. } if status.is_finished() => {
+                Hint::from(Advice::explain(id)).text(" shows why it stays so")
+            }
+            Self::WorkStarted { id, .. } => {
+                Hint::new("wait until it has ended, then ").later(Advice::reopen(id))
+            }
+            Self::DependentsRan { .. } => {
+                Hint::new("add ").option(HintOption::Cascade).text(" to start those again, too")
+            }
+            Self::InProgress { tasks } => match tasks.first() {
+                Some(task) => Hint::new("wait until it has ended; if it is not needed, ")
+                    .later(Advice::Cancel { id: task.clone() })
+                    .text(" first"),
+                None => "wait until it has ended".into(),
+            },
+            Self::StillEnding { .. } => "ask again in a moment".into(),
+            Self::StillNeeded { id, .. } => Hint::new(
+                "remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with ",
+            )
+            .later(Advice::Cancel { id: id.clone() }),
+            Self::TriggerWithoutDependencies { .. } => {
+                Hint::new("give it a dependency with ").option(HintOption::Needs).text(", or another trigger")
+            }
+            Self::PlanElsewhere { .. } => Hint::new("use ")
+                .option(HintOption::Instance)
+                .text(" for a plan of its own, or ")
+                .option(HintOption::Moved)
+                .text(" where the file has moved"),
+            Self::PlanRenamed { from, to, .. } => {
+                Hint::from(Advice::RenamePlan { from: from.clone(), to: to.clone() })
+                    .text(" gives the plan that name; ")
+                    .option(HintOption::Instance)
+                    .text(" makes one of its own")
+            }
+            Self::PlanConflict { .. } => Hint::new("give those tasks other ids in the file, `reopen` those that ran, or use ")
+                .option(HintOption::Fresh)
+                .text(" to start over or ")
+                .option(HintOption::Instance)
+                .text(" for a separate instance"),
+            Self::ImportConflict { .. } => Hint::default()
+                .option(HintOption::Prefix)
+                .text(" gives them ids of their own; ")
+                .option(HintOption::Adopt)
+                .text(" takes them for the same tasks, and what the file says counts"),
+            Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
+                "a call that adds tasks says `planAccess: add` in the plan".into()
+            }
+            Self::BeyondAccess { .. } => "leave that to the run, or to whoever runs it".into(),
+            Self::AddedEnough { .. } => "a task that it has added may add more when it runs".into(),
+            Self::Relayed { hint, .. } | Self::Expression { hint, .. } => return hint.clone(),
+            Self::MissingParams { params, .. } => {
+                let name = params.first().map_or("NAME", String::as_str).to_owned();
+                Hint::new("give it with ").option(HintOption::Param { name }).text(", or declare a `default`")
+            }
+            Self::NotAsked { id, .. } => Hint::from(Advice::show(id)).text(" shows how it stands"),
+            Self::QuestionOver { id, goes_on: false, .. } => Hint::new("that counts as a rejection; ")
+                .advice(Advice::retry(id))
+                .text(" lets it ask again"),
+            Self::QuestionOver { .. } => {
+                Hint::new("its plan lets it go on by that: ").advice(Advice::run_ready(&[]))
+            }
+            Self::StaleHash { given, current, .. } if current.starts_with(given.as_str()) => {
+                "it takes the first 8 characters or more".into()
+            }
+            Self::StaleHash { id, .. } => Hint::from(Advice::show(id)).text(" shows what it asks about now"),
+            Self::WrongAnswer { id, answer, options } => answer_hint(id, answer.as_deref(), options),
+            Self::ManyCalls { .. } => {
+                "leave the arguments out, or change the calls in the plan and apply it".into()
+            }
+            Self::RunDecides { .. } | Self::PersonOnly { .. } => "ask a person".into(),
+            Self::TakesApproval { .. } => {
+                "leave every `approval` as it is, or ask a person to make the change".into()
+            }
+            Self::StartsWithout { on, .. } => Hint::new("wait until somebody has decided about ")
+                .data(on)
+                .text(", or ask a person to make the change"),
+            Self::NothingToUndo { .. } => Hint::from(Advice::History { id: None })
+                .text(" shows what others did; ")
+                .advice(Advice::Undo { revision: None })
+                .text(" undoes that"),
+            Self::NotUndoable { .. } => {
+                Hint::from(Advice::History { id: None }).text(" shows what there is, with its revisions")
+            }
+            Self::AlreadyUndone { by, .. } => {
+                Hint::from(Advice::Undo { revision: Some(*by) }).text(" brings it back")
+            }
+            Self::TouchedSince { touches, .. } => Hint::from(Advice::history(&touches.first()?.task)).text(
+                " shows what happened since; undo that first where no run did it, or change the tasks by hand",
+            ),
+            Self::RequestReused { .. } => "give each request a name of its own".into(),
+            Self::NothingSelected { .. } => {
+                Hint::from(Advice::ListSelectors {}).text(" shows what there is to select by")
+            }
+        })
+    }
+}
+
+fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
+    match holder {
+        HeldBy::Run(_) => Hint::new("it ends with that run; if the run was killed, ")
+            .advice(Advice::run_ready(&[]))
+            .text(" takes its tasks back"),
+        HeldBy::Actor { .. } if has_lease => Hint::from(Advice::ExplainReady {})
+            .text(" shows other tasks to take; or ask the holder to release ")
+            .data(id),
+        HeldBy::Actor { name, .. } => Hint::new("it was imported so; ")
+            .advice(Advice::Release { id: id.clone(), holder: Some(name.clone()) })
+            .text(" gives it back in the name of its holder"),
+    }
+}
+
+fn ends_hint(id: &TaskId, ends: &[Advice]) -> Hint {
+    match ends {
+        [done, fail] => {
+            Hint::new("an agent or a person ends it: ").advice(done.clone()).text(" or ").advice(fail.clone())
+        }
+        _ => Hint::new("an agent or a person ends it, which is not possible now: ")
+            .advice(Advice::explain(id))
+            .text(" shows the cause"),
+    }
+}
+
+fn transition_hint(
+    id: &TaskId,
+    from: Status,
+    reason: Option<&BlockedReason>,
+    allowed: &[&'static str],
+) -> Hint {
+    match reason {
+        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => Hint::new("it opens by itself when ")
+            .list(ids)
+            .text(" can go on: `retry` what failed, or `skip` what is not needed"),
+        Some(BlockedReason::Waiting { .. }) => "it opens by itself when what it waits for is finished".into(),
+        _ if allowed.is_empty() => {
+            Hint::from(Advice::history(id)).text(" shows how it came to be ").data(from)
+        }
+        _ => Hint::new("from ").data(from).text(format!(" it allows: {}", allowed.join(", "))),
+    }
+}
+
+fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
+    if options.is_empty() {
+        let yes = Advice::Approve { id: id.clone(), answer: None };
+        return Hint::from(yes)
+            .text(" says yes, ")
+            .advice(Advice::Reject { id: id.clone() })
+            .text(" says no");
+    }
+    let meant = |answer: &str| taskpawl_text::nearest(answer, options.iter().map(String::as_str));
+    match answer.and_then(meant) {
+        Some(nearest) => Hint::new("did you mean ").data(nearest).text("? The answers are ").list(options),
+        None => Hint::new("the answers are ")
+            .list(options)
+            .text(": ")
+            .advice(Advice::Approve { id: id.clone(), answer: Some("ANSWER".to_owned()) }),
+    }
+}
