@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use taskpawl::model::command::Selector;
 use taskpawl::model::task::Status;
+use taskpawl::model::value::Selector;
 use taskpawl::tools::{CallContext, Hints, Tool, ToolError, ToolSpec};
 use taskpawl::{RunOptions, Taskpawl, async_trait};
 use tokio::sync::Notify;

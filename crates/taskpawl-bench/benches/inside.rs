@@ -8,9 +8,9 @@ use divan::Bencher;
 use serde_json::json;
 use taskpawl::model::expr::{Data, evaluate_expression};
 use taskpawl::model::plan::{Plan, parse_plan};
-use taskpawl::model::run::Graph;
-use taskpawl::model::task::Map;
+use taskpawl::model::rules::Graph;
 use taskpawl::model::value::Key;
+use taskpawl::model::value::Map;
 use taskpawl::model::view::Query;
 use taskpawl::{ApplyOptions, Taskpawl};
 

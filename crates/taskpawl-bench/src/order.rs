@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use taskpawl::model::run::Graph;
+use taskpawl::model::rules::Graph;
 use taskpawl::model::value::Key;
 
 use crate::Failure;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use taskpawl::model::plan::{Plan, PlanTask};
-use taskpawl::model::task::{Map, TaskSpec};
+use taskpawl::model::task::TaskSpec;
+use taskpawl::model::value::Map;
 use taskpawl::{ApplyOptions, Taskpawl};
 
 use crate::Failure;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use taskpawl::model::command::{Advised, CommandLine};
+use taskpawl::model::advice::{Advised, CommandLine};
 use taskpawl::model::rules::AbsentTools;
-use taskpawl::model::task::{Origin, Timestamp};
+use taskpawl::model::task::Origin;
+use taskpawl::model::value::Timestamp;
 use taskpawl::store::{self, Location, PlanSocket, StoreError, StorePlacement};
 use taskpawl::tools::{
     CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,

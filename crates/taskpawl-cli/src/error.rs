@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
-use taskpawl::model::command::{ChangesSince, Conflict, ConflictingChange, Hint, Refusal};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::command::{ChangesSince, Conflict, ConflictingChange, Refusal};
 use taskpawl::model::plan::{PlanErrors, Position};
 use taskpawl::model::value::bounded::{self, Group};
 use taskpawl::store::{PlacementError, StoreError};

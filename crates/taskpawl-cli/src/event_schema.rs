@@ -265,8 +265,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use taskpawl::model::task::BlockedReason;
+    use taskpawl::model::task::{Change, ChecklistChanged, EventKind, PlanApplied, TaskCreated};
     use taskpawl::model::value::{CallId, TaskId};
-    use taskpawl::model::view::{Change, ChecklistChanged, EventKind, PlanApplied, TaskCreated};
 
     use super::*;
 

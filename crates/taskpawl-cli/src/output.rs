@@ -17,7 +17,7 @@ use taskpawl::Page;
 use taskpawl::model::insight::UnrunnableTask;
 use taskpawl::model::value::is_deceptive;
 
-use taskpawl::model::command::{CommandLine, Hint};
+use taskpawl::model::advice::{CommandLine, Hint};
 
 use crate::error::CliError;
 use crate::shown::{Shown, shown};

@@ -14,8 +14,8 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use serde::{Deserialize, Serialize};
-use taskpawl::model::command::Hint;
-use taskpawl::model::task::{Timestamp, format_time};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::value::{Timestamp, format_time};
 use taskpawl::tools::read_if_there;
 use taskpawl::{Source as _, SystemSource};
 

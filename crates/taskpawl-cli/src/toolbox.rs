@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::tools::{CommandTool, Registry, Tool};
 

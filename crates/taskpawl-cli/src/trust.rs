@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use taskpawl::model::command::{Advice, Hint};
-use taskpawl::model::task::Timestamp;
+use taskpawl::model::advice::{Advice, Hint};
+use taskpawl::model::value::Timestamp;
 use taskpawl::tools::{content_hash, make_private_directories};
 
 use crate::app::App;

@@ -2,7 +2,8 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use taskpawl_model::task::{ApprovalRequest, Map};
+use taskpawl_model::task::ApprovalRequest;
+use taskpawl_model::value::Map;
 
 /// Decides about tasks of a run that wait for an approval, instead of a person who runs `approve` or `reject`.
 ///

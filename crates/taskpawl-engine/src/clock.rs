@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use taskpawl_manager::{Source, SystemSource};
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 
 /// System clock and random ids. While a test pauses the tokio clock, this clock is ahead by the skipped time.
 ///

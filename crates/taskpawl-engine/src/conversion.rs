@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use taskpawl_model::expr::lone_expression;
-use taskpawl_model::task::Map;
+use taskpawl_model::value::Map;
 use taskpawl_tools::ToolError;
 
 /// Returns the hint for an argument that consists of one expression and whose type the tool refuses.

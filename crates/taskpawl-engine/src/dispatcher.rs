@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::command::{Command, DecideError, Grant, Inquiry, Report, Round, Selector, StartedCall};
+use taskpawl_model::command::{Command, Grant, Inquiry, Report, Round, StartedCall};
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::run::run_loop::{
     Deadline, EndedCall, Host, Input, LoopOptions, Output, RunLimits, RunLoop,
 };
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Selector;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId};
 use taskpawl_model::view::View;
 use taskpawl_store::{Outcome, StoreError};

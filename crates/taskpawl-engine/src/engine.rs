@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use taskpawl_manager::Manager;
-use taskpawl_model::command::{Command, DecideError, RunRules, Selector, resolve_among};
+use taskpawl_model::command::{Command, RunRules};
 use taskpawl_model::plan::Budget;
 use taskpawl_model::rules::resolve;
+use taskpawl_model::rules::{DecideError, resolve_among};
 use taskpawl_model::run::recovery::questions_of_policy;
-use taskpawl_model::task::{ActorKind, Map, Retry, RunRecord, Task};
+use taskpawl_model::task::{ActorKind, Retry, RunRecord, Task};
+use taskpawl_model::value::Map;
+use taskpawl_model::value::Selector;
 use taskpawl_model::value::{Period, RunId};
 use taskpawl_model::view::{Query, View};
 use taskpawl_tools::{

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::run_loop::Deadline;
-use taskpawl_model::task::{
-    ActorKind, CallError, CallIdentity, CallSpec, KeySpace, Origin, SandboxRequest, Timestamp,
-};
-use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost, is_too_deep};
+use taskpawl_model::task::is_too_deep;
+use taskpawl_model::task::{ActorKind, CallError, CallIdentity, CallSpec, KeySpace, Origin, SandboxRequest};
+use taskpawl_model::value::Timestamp;
+use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink,

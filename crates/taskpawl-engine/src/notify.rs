@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::command::PolicyDecision;
-use taskpawl_model::task::{ApprovalRequest, Origin, PlanNotify, PlanRecord, format_time};
+use taskpawl_model::task::PolicyDecision;
+use taskpawl_model::task::{ApprovalRequest, Origin, PlanNotify, PlanRecord};
 use taskpawl_model::value::RunId;
+use taskpawl_model::value::format_time;
 use taskpawl_tools::{
     BeforeCall, CallContext, ClosedPlaces, Confinement, End, Environment, Limits, Outcome, OutputFiles,
     Program, Programs, Progress, Sandbox, ScanBounds, SearchPath, Widening,

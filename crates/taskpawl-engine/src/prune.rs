@@ -8,9 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use taskpawl_model::command::{Command, Prune};
-use taskpawl_model::task::{CallRecord, RunRecord, StatusKind, Timestamp};
+use taskpawl_model::task::EventKind;
+use taskpawl_model::task::{CallRecord, RunRecord, StatusKind};
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
-use taskpawl_model::view::{EventKind, EventQuery, UndoSnapshot, View, ViewResult};
+use taskpawl_model::view::{EventQuery, UndoSnapshot, View, ViewResult};
 
 use crate::engine::Engine;
 use crate::error::RunError;

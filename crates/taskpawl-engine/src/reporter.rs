@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use taskpawl_manager::Manager;
 use taskpawl_model::command::{CallEnd, StartedCall};
-use taskpawl_model::rules::{approval_request, blocked_reason};
+use taskpawl_model::rules::approval_request;
 use taskpawl_model::run::run_loop::EndedTask;
 use taskpawl_model::task::{CallStatus, Status, TaskStatus};
 use taskpawl_model::value::{CallId, Key, TaskId};
+use taskpawl_model::view::blocked_reason;
 use taskpawl_model::view::{View, ViewResult};
 
 use crate::changes::Changed;

@@ -3,15 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use taskpawl_model::command::{Advice, Advised, Context, Needs, Selector, all_offered};
+use taskpawl_model::advice::{Advice, Advised};
+use taskpawl_model::command::{Context, Needs};
 use taskpawl_model::insight::{Explanation, Facts, explain};
-use taskpawl_model::rules::{Means, why_interrupted};
+use taskpawl_model::rules::Means;
+use taskpawl_model::rules::all_offered;
 use taskpawl_model::run::run_loop::{EndedEarly, RunReport, RunUsage};
 use taskpawl_model::run::schedule::Stop;
 use taskpawl_model::task::{
-    BlockedReason, CallStatus, FailureClass, Status, StatusKind, Task, TaskStatus, Work, read_task,
+    BlockedReason, CallStatus, FailureClass, Status, StatusKind, Task, TaskStatus, Work,
 };
+use taskpawl_model::value::Selector;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
+use taskpawl_model::view::read_task;
+use taskpawl_model::view::why_interrupted;
 use taskpawl_model::view::{Query, View, ViewResult};
 
 /// Number of waiting tasks for which a command is suggested if several wait.

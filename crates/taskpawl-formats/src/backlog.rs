@@ -6,8 +6,9 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Priority, Status, Task, format_time};
+use taskpawl_model::task::{Priority, Status, Task};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
 use crate::files::Files;

@@ -6,7 +6,8 @@ mod write;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Note, Priority, Status, Task, Timestamp, format_time};
+use taskpawl_model::task::{Note, Priority, Status, Task};
+use taskpawl_model::value::{Map, Timestamp, format_time};
 use taskpawl_model::value::{Period, TaskId};
 
 use crate::error::Position;

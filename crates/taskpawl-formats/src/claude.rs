@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Priority, Status, Task};
+use taskpawl_model::task::{Priority, Status, Task};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
 use crate::error::Position;

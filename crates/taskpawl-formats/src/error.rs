@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use taskpawl_json::{JsonError, JsonFault};
-use taskpawl_model::command::Hint;
+use taskpawl_model::advice::Hint;
 
 /// An error in a file, with its position and a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl_model::task::{Map, Task};
+use taskpawl_model::task::Task;
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
 use crate::files::Files;

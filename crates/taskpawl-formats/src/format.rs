@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use taskpawl_model::task::{Task, Timestamp};
+use taskpawl_model::task::Task;
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::Timestamp;
 
 use crate::error::FormatError;
 use crate::existing_document::ExistingDocument;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use taskpawl_model::plan::{PlanProblem, yaml_value};
-use taskpawl_model::task::Map;
+use taskpawl_model::value::Map;
 
 use crate::error::Position;
 use crate::record::Read;

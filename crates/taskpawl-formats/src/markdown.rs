@@ -5,7 +5,8 @@ mod layout;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Status, Task};
+use taskpawl_model::task::{Status, Task};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
 use crate::existing_document::ExistingDocument;

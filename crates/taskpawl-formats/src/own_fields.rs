@@ -2,7 +2,8 @@
 //! status or priority that the format cannot express.
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Priority, Status, Task};
+use taskpawl_model::task::{Priority, Status, Task};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
 /// The name of the member with this text.

@@ -1,7 +1,8 @@
 //! Fields of a record that a task cannot express. They are preserved with the task and written back.
 
 use serde_json::Value;
-use taskpawl_model::task::{Map, Status, Task};
+use taskpawl_model::task::{Status, Task};
+use taskpawl_model::value::Map;
 
 /// Stores the remaining fields of a record in `metadata.<name>`.
 pub(crate) fn keep(task: &mut Task, name: &str, kept: Map) {

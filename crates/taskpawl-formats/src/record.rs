@@ -1,8 +1,10 @@
 //! A record of a file. Readers take its fields one by one; the rest is preserved.
 
 use serde_json::Value;
-use taskpawl_model::task::{Map, Metadata, Priority, Status, Task, Timestamp, format_time};
-use taskpawl_model::value::{MAX_DEPTH, TaskId};
+use taskpawl_model::task::MAX_DEPTH;
+use taskpawl_model::task::{Metadata, Priority, Status, Task};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, Timestamp, format_time};
 
 use crate::error::{FormatError, Position, Short};
 use crate::preserved::keep_if_other;

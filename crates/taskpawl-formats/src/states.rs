@@ -1,6 +1,7 @@
 //! Statuses as other programs see them.
 
-use taskpawl_model::task::{ActorKind, BlockedReason, Claim, Status, Task, Timestamp, format_time};
+use taskpawl_model::task::{ActorKind, BlockedReason, Claim, Status, Task};
+use taskpawl_model::value::{Timestamp, format_time};
 
 /// The reason of a blocked task whose file has no reason.
 pub(crate) const IMPORTED: &str = "imported";

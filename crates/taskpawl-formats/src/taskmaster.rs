@@ -3,8 +3,10 @@
 mod write;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Priority, Status, Task, format_time};
-use taskpawl_model::value::{MAX_DEPTH, TaskId};
+use taskpawl_model::task::MAX_DEPTH;
+use taskpawl_model::task::{Priority, Status, Task};
+use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
 use crate::existing_document::text_of;

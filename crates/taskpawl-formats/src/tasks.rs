@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::command::Hint;
-use taskpawl_model::task::{Map, Status, Task, format_time};
+use taskpawl_model::advice::Hint;
+use taskpawl_model::task::{Status, Task};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds, text_of};

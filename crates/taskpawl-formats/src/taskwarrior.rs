@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Note, Priority, Status, Task, Timestamp};
+use taskpawl_model::task::{Note, Priority, Status, Task};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, Timestamp};
 
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};

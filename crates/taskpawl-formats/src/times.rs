@@ -1,7 +1,7 @@
 //! Time formats of other programs.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SubsecRound, Utc};
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 
 /// Parses a time with an offset, or a date, which means midnight in UTC.
 pub(crate) fn rfc3339(text: &str) -> Option<Timestamp> {

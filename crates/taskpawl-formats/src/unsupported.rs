@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl_model::task::{BlockedReason, Map, Task};
+use taskpawl_model::task::{BlockedReason, Task};
+use taskpawl_model::value::Map;
 
 use crate::format::LeftOut;
 use crate::states::IMPORTED;

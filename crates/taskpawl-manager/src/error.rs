@@ -1,5 +1,7 @@
-use taskpawl_model::command::{DecideError, Hint, Refusal};
+use taskpawl_model::advice::Hint;
+use taskpawl_model::command::Refusal;
 use taskpawl_model::plan::PlanErrors;
+use taskpawl_model::rules::DecideError;
 use taskpawl_store::StoreError;
 
 /// The failure of a command.

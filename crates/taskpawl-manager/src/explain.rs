@@ -1,12 +1,13 @@
 //! Reads that explain the current status and predict runs.
 
-use taskpawl_model::command::{Refusal, Selector};
+use taskpawl_model::command::Refusal;
 use taskpawl_model::insight::{
     CriticalPath, Explanation, Facts, Forecast, ForecastOptions, ReadyList, critical_path, explain,
     explain_ready, forecast,
 };
 use taskpawl_model::plan::Plan;
 use taskpawl_model::rules::{Means, preview, resolve};
+use taskpawl_model::value::Selector;
 
 use crate::error::Error;
 use crate::manager::{ApplyOptions, Manager};

@@ -1,9 +1,11 @@
 use serde::Serialize;
-use taskpawl_model::command::{DecideError, Refusal};
+use taskpawl_model::command::Refusal;
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::resolve;
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::task::Event;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{RunId, TaskId};
-use taskpawl_model::view::{Event, EventQuery, Undoable, View, ViewResult};
+use taskpawl_model::view::{EventQuery, Undoable, View, ViewResult};
 
 use crate::error::Error;
 use crate::manager::Manager;

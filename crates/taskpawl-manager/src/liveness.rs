@@ -77,7 +77,7 @@ impl Manager {
         for task in tasks.into_iter().filter(|task| task.status == Status::Cancelled) {
             let ending = match &mut ending {
                 Some(ending) => ending,
-                None => ending.insert(self.store().view(taskpawl_model::rules::ending)?),
+                None => ending.insert(self.store().view(taskpawl_model::view::ending)?),
             };
             task.ended_by = ending.get(&task.id).filter(|run| self.is_alive(run)).cloned();
         }
@@ -127,7 +127,7 @@ fn affected_tasks(view: &dyn View, command: &Command, refusal: &Refusal) -> View
 
 /// Returns the tasks that a run holds, or whose calls it is still ending.
 fn held_by_runs(view: &dyn View, keys: &BTreeSet<Key>) -> ViewResult<Vec<(Key, RunId)>> {
-    let (mut held, ending) = (Vec::new(), taskpawl_model::rules::ending(view)?);
+    let (mut held, ending) = (Vec::new(), taskpawl_model::view::ending(view)?);
     for key in keys {
         let Some(task) = view.task(*key)? else { continue };
         held.extend(ending.get(&task.id).map(|run| (*key, run.clone())));

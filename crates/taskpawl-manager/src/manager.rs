@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::command::{
-    Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport, NewTask,
-    PolicyHook, Refusal, Request, ResolvedWrites, Undone,
+    Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport, NewTask, Refusal,
+    Request, ResolvedWrites, Undone,
 };
 use taskpawl_model::plan::Plan;
-use taskpawl_model::task::{Actor, ActorKind, Map, NewCall, Origin, Task, Work, read_task};
+use taskpawl_model::task::PolicyHook;
+use taskpawl_model::task::{Actor, ActorKind, NewCall, Origin, Task, Work};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::{Key, RunId, SharedText, TaskId};
+use taskpawl_model::view::read_task;
 use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_store::{Outcome, Store};
 

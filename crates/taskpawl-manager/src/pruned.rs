@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use taskpawl_model::rules::resolve;
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::task::EventKind;
 use taskpawl_model::value::RunId;
-use taskpawl_model::view::{EventKind, View, ViewResult};
+use taskpawl_model::value::Timestamp;
+use taskpawl_model::view::{View, ViewResult};
 
 use crate::error::Error;
 use crate::manager::Manager;

@@ -1,15 +1,19 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::command::{DecideError, Refusal, Selector, select};
+use taskpawl_model::command::Refusal;
 use taskpawl_model::insight::{CallAuthorization, UnrunnableTask, call_authorizations, ready_part};
+use taskpawl_model::rules::{DecideError, select};
 use taskpawl_model::rules::{Means, approval_request, resolve};
 use taskpawl_model::run::recovery::open_questions;
+use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    ApprovalRequest, GateState, Node, Priority, RunRecord, Status, Task, TaskStatus, Timestamp, Work,
-    read_task,
+    ApprovalRequest, GateState, Node, Priority, RunRecord, Status, Task, TaskStatus, Work,
 };
+use taskpawl_model::value::Selector;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId};
-use taskpawl_model::view::{Event, Query, View, ViewResult};
+use taskpawl_model::view::read_task;
+use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_store::StoreError;
 
 use crate::error::Error;

@@ -2,7 +2,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::DateTime;
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 
 /// The source of time and new ids. Injected, so that tests produce stable values.
 pub trait Source: Send + Sync + Debug {

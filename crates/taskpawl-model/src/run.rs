@@ -1,7 +1,6 @@
 //! Runs: the run loop, its schedule, and recovery.
 
 pub(crate) mod allocator;
-pub(crate) mod graph;
 pub(crate) mod ranks;
 pub mod recovery;
 pub mod run_loop;
@@ -10,5 +9,4 @@ pub mod schedule;
 pub(crate) mod simulated_schedule;
 pub(crate) mod waiting_set;
 
-pub use graph::{Graph, Reach, rebuild_nodes};
 pub use simulated_schedule::Turn;

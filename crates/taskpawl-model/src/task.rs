@@ -1,12 +1,13 @@
-//! Tasks and their calls: specification, status, record and wire form.
+//! Tasks and their calls: specification, status, record, wire form and events.
 
 pub(crate) mod actor;
 pub(crate) mod checklist;
-pub(crate) mod durations;
-pub(crate) mod failure;
+pub(crate) mod event;
 pub(crate) mod fault;
 pub(crate) mod gate;
 pub(crate) mod key_space;
+pub(crate) mod limits;
+pub(crate) mod policy_hook;
 pub(crate) mod question;
 pub(crate) mod record;
 pub(crate) mod spec;
@@ -16,22 +17,25 @@ pub(crate) mod wire;
 
 pub use actor::{Actor, ActorKind};
 pub use checklist::{ChecklistItem, ChecklistStatus};
-pub use durations::{DurationSource, Durations};
+pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use key_space::{CallIdentity, KeyRequest, KeySpace};
+pub use limits::{MAX_DEPTH, is_too_deep};
+pub use policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
 pub use question::{ApprovalRequest, AskedCall};
+pub(crate) use record::UNKNOWN_END;
 pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, PlanNotify, PlanRecord, Progress,
     RevokedAttempt, RunRecord, StatusKind, TaskBody, TaskRecord, Work,
 };
 pub use spec::{
-    Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
-    Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Timestamp, Trigger, format_time,
+    Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Mode, NewCall, Origin, PlanAccess, Priority,
+    Question, Repeat, Retry, SandboxRequest, TaskSpec, Trigger,
 };
 pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskStatus, TransitionError,
     allowed_by_hand, check_transition,
 };
 pub use trust::{Origins, UntrustedValue, ValueOrigins};
-pub use wire::{Metadata, Task, TaskParts, ToolCall, read_task};
+pub use wire::{Metadata, Task, TaskParts, ToolCall};

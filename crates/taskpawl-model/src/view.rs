@@ -1,21 +1,23 @@
 //! Reading a store ([`View`]) and writing to it ([`Changes`]), as the rules see it; its events and undo snapshots.
 
 mod changes;
-pub(crate) mod event;
+pub(crate) mod durations;
 mod find;
 mod graph;
 mod history;
 mod query;
+pub(crate) mod read;
 mod runs;
 mod tasks;
 pub(crate) mod undo;
 
 pub use changes::{CallChange, Changes, EdgeChange, NewEvent, TaskChange};
-pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
+pub use durations::{DurationSource, Durations};
 pub use find::FindTasks;
 pub use graph::ReadGraph;
 pub use history::ReadHistory;
 pub use query::{EventQuery, Query, SearchText};
+pub use read::{blocked_reason, ending, read_task, why_interrupted};
 pub use runs::ReadRuns;
 pub use tasks::ReadTasks;
 pub use undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable};

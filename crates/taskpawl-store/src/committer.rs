@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_model::command::{DecideError, Refusal, Request};
+use taskpawl_model::command::{Refusal, Request};
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::decide;
 use taskpawl_model::view::{Changes, View, ViewResult};
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_model::command::Hint;
+use taskpawl_model::advice::Hint;
 use taskpawl_model::view::ViewError;
 
 /// A failure to read or write a store.

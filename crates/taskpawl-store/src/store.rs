@@ -4,9 +4,11 @@ use std::fmt::Debug;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use taskpawl_model::command::{Answer, DecideError, Decision, Refusal, Request};
+use taskpawl_model::command::{Answer, Refusal, Request};
 use taskpawl_model::rules::decide;
-use taskpawl_model::view::{Event, View, ViewResult};
+use taskpawl_model::rules::{DecideError, Decision};
+use taskpawl_model::task::Event;
+use taskpawl_model::view::{View, ViewResult};
 
 use crate::StoreError;
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::run::rebuild_nodes;
+use taskpawl_model::rules::rebuild_nodes;
 use taskpawl_model::task::{CallStatus, Node, Status, StatusKind, TaskStatus};
 use taskpawl_model::value::Key;
 use taskpawl_model::view::{View, ViewResult};

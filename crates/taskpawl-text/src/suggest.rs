@@ -17,6 +17,15 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     ranked(name, candidates).into_iter().min().map(|(_, candidate)| candidate)
 }
 
+/// Returns the hint for a word that is not among the known ones.
+pub fn word_hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let all = known.clone().into_iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    match nearest(word, known) {
+        Some(nearest) => format!("did you mean `{nearest}`? known are {all}"),
+        None => format!("known are {all}"),
+    }
+}
+
 /// Returns all candidates that `name` may be a misspelling of, the nearest first.
 pub fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut ranked = ranked(name, candidates);

@@ -6,8 +6,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::command::Command;
-use taskpawl_model::task::{ChecklistItem, Timestamp};
-use taskpawl_model::view::{ChecklistChanged, Event, EventKind, EventQuery};
+use taskpawl_model::task::ChecklistItem;
+use taskpawl_model::task::{ChecklistChanged, Event, EventKind};
+use taskpawl_model::value::Timestamp;
+use taskpawl_model::view::EventQuery;
 
 use crate::liveness_lock::{LivenessLock, is_gone};
 

@@ -6,8 +6,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::command::{Command, NewTask, Refusal};
-use taskpawl_model::task::{Map, Priority, Task, TaskSpec, read_task};
+use taskpawl_model::task::{Priority, Task, TaskSpec};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
+use taskpawl_model::view::read_task;
 use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_tools::content_hash;
 

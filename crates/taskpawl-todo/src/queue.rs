@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use taskpawl_model::task::Timestamp;
 use taskpawl_model::value::Period;
+use taskpawl_model::value::Timestamp;
 use taskpawl_tools::CallContext;
 
 use crate::answer::{Answer, text};

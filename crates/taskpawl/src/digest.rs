@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
-use taskpawl_model::command::{Advice, Advised, Context, DecideError, offered};
+use taskpawl_model::advice::{Advice, Advised};
+use taskpawl_model::command::Context;
 use taskpawl_model::insight::{ReadyPart, UnrunnableTask, ready_part};
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::Means;
+use taskpawl_model::rules::offered;
 use taskpawl_model::task::{
-    BlockedReason, CallRecord, CallStatus, FailureClass, RunRecord, Status, TaskRecord, TaskStatus,
-    Timestamp, Work,
+    BlockedReason, CallRecord, CallStatus, FailureClass, RunRecord, Status, TaskRecord, TaskStatus, Work,
 };
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
 use taskpawl_model::view::{Query, View, ViewResult};
 

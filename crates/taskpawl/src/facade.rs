@@ -9,9 +9,11 @@ use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::command::{ApplyReport, Command, NewTask};
 use taskpawl_model::plan::{Plan, expand_plan, parse_plan, read_plan};
 use taskpawl_model::rules::Means;
-use taskpawl_model::task::{ActorKind, Map, Status, Task};
+use taskpawl_model::task::Event;
+use taskpawl_model::task::{ActorKind, Status, Task};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
-use taskpawl_model::view::{Event, Query};
+use taskpawl_model::view::Query;
 use taskpawl_store::{Diagnostic, Location, PlanSocket, Severity};
 use taskpawl_tools::{CallContext, inherited};
 

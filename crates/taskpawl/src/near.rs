@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use taskpawl_manager::{Error, HistoryFilter, Manager};
-use taskpawl_model::task::{BlockedReason, Cause, Map, ToolCall};
+use taskpawl_model::task::EventKind;
+use taskpawl_model::task::{BlockedReason, Cause, ToolCall};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::{CallId, TaskId};
-use taskpawl_model::view::EventKind;
 use taskpawl_tools::{NearRule, Policy, PolicyCall};
 
 use crate::policy_adapter;

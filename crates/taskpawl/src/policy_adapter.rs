@@ -2,8 +2,9 @@
 //!
 //! The two crates do not know each other, so the conversions between their types are here.
 
-use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
-use taskpawl_model::task::{Map, Origin, SandboxRequest};
+use taskpawl_model::task::{Origin, SandboxRequest};
+use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::value::Map;
 use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, SandboxNeed};
 
 /// Decides about calls by a policy before they start.

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use taskpawl::model::insight::unrunnable_task;
-use taskpawl::model::rules::{Means, blocked_reason};
-use taskpawl::model::task::{
-    BlockedReason, CallRecord, CallStatus, Claim, Map, Status, TaskStatus, Timestamp, Work, format_time,
-};
+use taskpawl::model::rules::Means;
+use taskpawl::model::task::EventKind;
+use taskpawl::model::task::{BlockedReason, CallRecord, CallStatus, Claim, Status, TaskStatus, Work};
 use taskpawl::model::value::{Key, RunId, TaskId};
-use taskpawl::model::view::{EventKind, Query, View, ViewResult};
+use taskpawl::model::value::{Map, Timestamp, format_time};
+use taskpawl::model::view::blocked_reason;
+use taskpawl::model::view::{Query, View, ViewResult};
 use taskpawl::{Error, Manager, RunState};
 
 use super::{Checklist, Item, Mark};

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::model::plan::call_from_json;
-use taskpawl::model::task::Map;
+use taskpawl::model::value::Map;
 
 use crate::app::App;
 use crate::commands::{calls, parse, print};

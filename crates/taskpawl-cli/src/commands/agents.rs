@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::command::Hint;
+use taskpawl::model::advice::Hint;
 
 use crate::agents::{Agent, Change, Changes, Wish};
 use crate::app::App;

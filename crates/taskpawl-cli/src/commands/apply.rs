@@ -3,7 +3,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use taskpawl::model::command::{Advice, ApplyReport, Hint, Refusal};
+use taskpawl::model::advice::{Advice, Hint};
+use taskpawl::model::command::{ApplyReport, Refusal};
 use taskpawl::model::plan::{Plan, PlanSource, PlanTask, expand_plan, read_plan};
 use taskpawl::model::rules::resolve;
 use taskpawl::model::task::Origin;

@@ -1,8 +1,9 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::command::Selector;
-use taskpawl::model::task::{ApprovalRequest, CallSpec, Map, NewCall};
+use taskpawl::model::task::{ApprovalRequest, CallSpec, NewCall};
+use taskpawl::model::value::Map;
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::{Approving, Manager};
 

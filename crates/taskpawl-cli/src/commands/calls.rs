@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::plan::{Plan, PlanTask, Position};
-use taskpawl::model::task::{CallSpec, Map, NewCall};
+use taskpawl::model::task::{CallSpec, NewCall};
+use taskpawl::model::value::Map;
 use taskpawl::model::value::{TaskId, bounded};
 use taskpawl::tools::ToolError;
 

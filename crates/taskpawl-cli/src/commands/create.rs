@@ -1,7 +1,8 @@
 use std::io::BufRead;
 use std::process::ExitCode;
 
-use taskpawl::model::command::{Hint, NewTask};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::command::NewTask;
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;

@@ -2,8 +2,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use taskpawl::RunOptions;
-use taskpawl::model::command::Selector;
 use taskpawl::model::insight::{CriticalPath, PathTask};
+use taskpawl::model::value::Selector;
 
 use crate::app::App;
 use crate::commands::explain::next;

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::value::TaskId;
 use taskpawl::store::{Diagnostic, Location, PlacementError, Severity};
 use taskpawl::tools::{Enforcement, Level, NearRule, NetworkWall, SpawnError};

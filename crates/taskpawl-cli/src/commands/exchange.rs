@@ -9,7 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use taskpawl::model::command::{DivergingField, Hint};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::command::DivergingField;
 use taskpawl::model::value::TaskId;
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 

@@ -1,9 +1,10 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use taskpawl::model::command::{Advised, Selector};
+use taskpawl::model::advice::Advised;
 use taskpawl::model::insight::{Explanation, Link, ReadyList, ReadyTask, Reason};
-use taskpawl::model::task::format_time;
+use taskpawl::model::value::Selector;
+use taskpawl::model::value::format_time;
 
 use crate::app::App;
 use crate::commands::{parse, print, running};

@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::Manager;
-use taskpawl::model::command::{DivergingField, Hint, ImportMode, ImportReport, PreservedField, Selector};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::command::{DivergingField, ImportMode, ImportReport, PreservedField};
 use taskpawl::model::task::Task;
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::model::view::Query;
 use taskpawl_formats::{

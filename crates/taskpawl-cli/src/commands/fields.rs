@@ -4,7 +4,7 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use taskpawl::model::command::NewTask;
 use taskpawl::model::plan::{PlanTask, task_from_json};
-use taskpawl::model::task::Map;
+use taskpawl::model::value::Map;
 
 use crate::app::App;
 use crate::commands::{calls, parse};

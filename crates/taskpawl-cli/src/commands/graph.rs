@@ -3,8 +3,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::command::{DecideError, Selector, select};
+use taskpawl::model::rules::{DecideError, select};
 use taskpawl::model::task::Status;
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::{Key, TaskId};
 use taskpawl::model::view::View;
 

@@ -1,11 +1,10 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::task::{
-    ActorKind, BlockedReason, ChecklistItem, ChecklistStatus, Status, Timestamp, format_time,
-};
+use taskpawl::model::task::{ActorKind, BlockedReason, ChecklistItem, ChecklistStatus, Status};
+use taskpawl::model::task::{ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 use taskpawl::model::value::TaskId;
-use taskpawl::model::view::{ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
+use taskpawl::model::value::{Timestamp, format_time};
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
 use crate::app::App;
@@ -206,7 +205,7 @@ fn what(kind: &EventKind) -> String {
             format!("created{parent}{plan}: {name}")
         }
         EventKind::Updated { fields } => {
-            let change = |(field, change): (&String, &taskpawl::model::view::Change)| {
+            let change = |(field, change): (&String, &taskpawl::model::task::Change)| {
                 format!("{field} {} → {}", short(&change.from), short(&change.to))
             };
             format!("changed {}", fields.iter().map(change).collect::<Vec<_>>().join(", "))

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use taskpawl::Manager;
-use taskpawl::model::command::{DivergingField, Hint, Import, ImportMode, ImportReport};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::command::{DivergingField, Import, ImportMode, ImportReport};
 use taskpawl::model::value::{TaskId, check_id};
 use taskpawl_formats::{Format, FormatError, Options, Reading, detect, read};
 

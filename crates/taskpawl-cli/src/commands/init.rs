@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::model::command::Hint;
+use taskpawl::model::advice::Hint;
 use taskpawl::store::{CopyChoice, PlacementError, Rule, StorePlacement, initialize, locate, resolve_copy};
 
 use crate::app::App;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Taskpawl;
-use taskpawl::model::command::{Advice, Hint};
-use taskpawl::model::task::{CallStatus, Status, Task, ToolCall, format_time};
+use taskpawl::model::advice::{Advice, Hint};
+use taskpawl::model::task::{CallStatus, Status, Task, ToolCall};
+use taskpawl::model::value::format_time;
 use taskpawl::model::value::{TaskId, secret_names};
 use taskpawl::tools::{RedactorStream, Vault};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use taskpawl::Manager;
-use taskpawl::model::command::PolicyDecision;
+use taskpawl::model::task::PolicyDecision;
 use taskpawl::model::task::{Origin, PlanNotify, PlanRecord};
 use taskpawl::model::value::TaskId;
 

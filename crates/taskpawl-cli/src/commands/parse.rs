@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
-use taskpawl::model::command::Selector;
 use taskpawl::model::plan::Budget;
-use taskpawl::model::task::{Map, Mode, Priority, Status, Trigger};
+use taskpawl::model::task::{Mode, Priority, Status, Trigger};
+use taskpawl::model::value::Map;
 use taskpawl::model::value::Period;
+use taskpawl::model::value::Selector;
 use taskpawl_json::JsonError;
 
 use crate::error::CliError;

@@ -6,9 +6,9 @@ use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::PolicyDecision;
 use taskpawl::model::insight::CallAuthorization;
 use taskpawl::model::rules::asks_by_itself;
+use taskpawl::model::task::PolicyDecision;
 use taskpawl::model::task::{CallSpec, Origin, UntrustedValue};
 use taskpawl::model::value::CallId;
 use taskpawl::tools::{

@@ -1,9 +1,10 @@
 use std::process::ExitCode;
 
 use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
-use taskpawl::model::command::{Advice, Advised, CommandLine};
+use taskpawl::model::advice::{Advice, Advised, CommandLine};
 use taskpawl::model::insight::UnrunnableTask;
-use taskpawl::model::task::{Status, format_time};
+use taskpawl::model::task::Status;
+use taskpawl::model::value::format_time;
 use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 

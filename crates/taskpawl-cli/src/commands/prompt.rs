@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use taskpawl::model::command::Hint;
+use taskpawl::model::advice::Hint;
 use taskpawl::model::task::ApprovalRequest;
 use taskpawl::{ApprovalVerdict, Approver};
 use tokio::sync::{Mutex, mpsc};

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::model::command::{Advice, Advised, Refusal};
-use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin, SandboxRequest, format_time};
+use taskpawl::model::advice::{Advice, Advised};
+use taskpawl::model::command::Refusal;
+use taskpawl::model::task::{ApprovalRequest, AskedCall, Origin, SandboxRequest};
+use taskpawl::model::value::format_time;
 use taskpawl::model::value::{TaskId, revealed};
 use taskpawl::{Error, Manager};
 use taskpawl_text::revealed_line;

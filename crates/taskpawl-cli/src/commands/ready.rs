@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::model::command::{Advice, Hint};
+use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::insight::UnrunnableTask;
 use taskpawl::model::task::{BlockedReason, Status};
 use taskpawl::{Manager, ReadyPage};

@@ -1,9 +1,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl::model::command::{Advice, Selector};
+use taskpawl::model::advice::Advice;
 use taskpawl::model::insight::{ForecastOptions, Hypothesis};
 use taskpawl::model::task::Origin;
+use taskpawl::model::value::Selector;
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::{ApplyOptions, Taskpawl};
 

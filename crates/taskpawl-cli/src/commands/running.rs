@@ -4,11 +4,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::command::{Hint, Selector};
+use taskpawl::model::advice::Hint;
 use taskpawl::model::plan::Budget;
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Period;
+use taskpawl::model::value::Selector;
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,8 +1,9 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::command::{Advice, Hint};
-use taskpawl::model::task::{RunRecord, format_time};
+use taskpawl::model::advice::{Advice, Hint};
+use taskpawl::model::task::RunRecord;
+use taskpawl::model::value::format_time;
 use taskpawl::{Manager, RunFilter, RunState};
 
 use crate::app::App;

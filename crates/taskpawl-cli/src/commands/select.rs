@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use taskpawl::Manager;
-use taskpawl::model::command::Selector;
 use taskpawl::model::rules::resolve;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Key;
+use taskpawl::model::value::Selector;
 use taskpawl::model::view::{View, ViewResult};
 
 use crate::app::App;

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Output as CallOutput;
-use taskpawl::model::command::Advice;
+use taskpawl::model::advice::Advice;
 use taskpawl::model::task::{
-    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, Timestamp, ToolCall,
-    format_time,
+    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Progress, Task, ToolCall,
 };
 use taskpawl::model::value::TaskId;
+use taskpawl::model::value::{Map, Timestamp, format_time};
 
 use crate::app::App;
 use crate::commands::notify_programs::NotifyProgram;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl::model::command::Hint;
+use taskpawl::model::advice::Hint;
 use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, Promotion, choose};
 
 use crate::app::App;

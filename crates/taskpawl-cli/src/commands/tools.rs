@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::model::command::{Hint, NewTask};
-use taskpawl::model::task::{CallSpec, Map, NewCall, Status, TaskSpec, ToolCall};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::command::NewTask;
+use taskpawl::model::task::{CallSpec, NewCall, Status, TaskSpec, ToolCall};
+use taskpawl::model::value::Map;
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CommandTool, Hints, ToolSpec};
 use taskpawl::{Observer, RunControl, RunEvent, RunOptions, Taskpawl};

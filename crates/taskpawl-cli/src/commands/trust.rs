@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::task::format_time;
+use taskpawl::model::value::format_time;
 use taskpawl::model::value::revealed;
 use toml::de::{DeTable, DeValue};
 

@@ -2,8 +2,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::StatusChange;
-use taskpawl::model::command::Hint;
-use taskpawl::model::task::{Map, Status};
+use taskpawl::model::advice::Hint;
+use taskpawl::model::task::Status;
+use taskpawl::model::value::Map;
 use taskpawl::model::value::TaskId;
 
 use crate::app::App;

@@ -14,8 +14,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use taskpawl::model::task::{Status, Timestamp};
+use taskpawl::model::task::Status;
 use taskpawl::model::value::TaskId;
+use taskpawl::model::value::Timestamp;
 use taskpawl::{Observer, RunEvent, RunSummary, Source};
 
 use crate::output::{to_text, write_err, write_out};
@@ -217,7 +218,7 @@ struct Stamped<'a> {
 }
 
 fn json_line(event: &RunEvent, at: Timestamp) -> Shown {
-    let stamped = Stamped { at: taskpawl::model::task::format_time(at), event };
+    let stamped = Stamped { at: taskpawl::model::value::format_time(at), event };
     (to_text(&stamped, false).expect("BUG: an event is always valid JSON") + "\n").into()
 }
 

@@ -11,9 +11,10 @@ use taskpawl_engine::{
     ApprovalVerdict, Approver, Engine, KeySource, Observer, Project, RunEvent, RunOptions, RunSummary,
 };
 use taskpawl_manager::{ApplyOptions, Approving, Manager, Source};
-use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::plan::parse_plan;
-use taskpawl_model::task::{ApprovalRequest, Map, Origin, PlanRecord, Timestamp};
+use taskpawl_model::task::{ApprovalRequest, Origin, PlanRecord};
+use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::value::{Map, Timestamp};
 use taskpawl_store::{Location, open};
 use taskpawl_tools::{Registry, Supervision};
 use tokio::join;

@@ -314,7 +314,7 @@ async fn results_of_items_and_cached_results_stay_marked_as_cut() {
     assert!(lab.manager.history(Some("cached"), 0, 0).unwrap().iter().any(|event| {
         matches!(
             &event.kind,
-            taskpawl_model::view::EventKind::Status { cause: taskpawl_model::task::Cause::Cached, .. }
+            taskpawl_model::task::EventKind::Status { cause: taskpawl_model::task::Cause::Cached, .. }
         )
     }));
     assert_eq!(lab.task("code").status, Status::Done);

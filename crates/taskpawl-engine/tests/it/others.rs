@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use taskpawl_engine::RunOptions;
-use taskpawl_model::command::{NewTask, Selector};
+use taskpawl_model::command::NewTask;
 use taskpawl_model::plan::parse_call;
 use taskpawl_model::task::TaskSpec;
+use taskpawl_model::value::Selector;
 use taskpawl_model::value::TaskId;
 use tokio::join;
 

@@ -15,8 +15,9 @@ use taskpawl_engine::{Engine, KeySource, Project, RunOptions};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager, Source};
 use taskpawl_model::command::Request;
 use taskpawl_model::insight::{Assumed, ForecastOptions, Hypothesis};
-use taskpawl_model::task::{BlockedReason, CallStatus, Status, Timestamp, Work};
+use taskpawl_model::task::{BlockedReason, CallStatus, Status, Work};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_store::{Location, Outcome, Reply, Store, StoreError, open};
 use taskpawl_testkit::{

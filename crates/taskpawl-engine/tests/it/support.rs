@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunControl, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::command::{PolicyHook, Selector};
 use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::PolicyHook;
 use taskpawl_model::task::Task;
+use taskpawl_model::value::Selector;
 use taskpawl_model::view::Query;
 use taskpawl_store::{Location, Store, open};
 use taskpawl_tools::{

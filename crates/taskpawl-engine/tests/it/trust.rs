@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager};
-use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall, Refusal};
+use taskpawl_model::command::Refusal;
 use taskpawl_model::plan::parse_plan;
 use taskpawl_model::rules::Means;
-use taskpawl_model::task::{ActorKind, Map, NewCall, Origin, Status};
+use taskpawl_model::task::{ActorKind, NewCall, Origin, Status};
+use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::value::Map;
 
 use crate::support::Lab;
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::task::{Note, Task, Timestamp};
+use taskpawl_model::task::{Note, Task};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::Timestamp;
 
 use crate::lines::one_line;
 use crate::own_fields::{COMMENT, OwnFields, comment};

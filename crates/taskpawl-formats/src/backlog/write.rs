@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Priority, Task};
+use taskpawl_model::task::{Priority, Task};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
 use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};

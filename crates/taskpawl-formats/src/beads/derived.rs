@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::task::Map;
+use taskpawl_model::value::Map;
 
 /// The change of each count, and the new parents of issues that moved.
 pub(super) struct Recount<'i> {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Note, Status, Task, Timestamp, format_time};
+use taskpawl_model::task::{Note, Status, Task};
+use taskpawl_model::value::{Map, Timestamp, format_time};
 use taskpawl_model::value::{Period, TaskId};
 
 use super::derived::Recount;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::task::{Map, Priority, Task, format_time};
+use taskpawl_model::task::{Priority, Task};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, format_time};
 
 use super::{
     FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, number_of_link, whole, whole_below, word_of,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
-use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{Origin, Status};
+use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
 use taskpawl_model::value::RunId;
-use taskpawl_model::view::EventKind;
 use taskpawl_testkit::Random;
 
 use crate::support::{Fixture, error_text, fields, ids};

@@ -5,9 +5,10 @@ use taskpawl_manager::{ApplyOptions, Approving, Manager};
 use taskpawl_model::command::{Answer, Command};
 use taskpawl_model::plan::parse_plan;
 use taskpawl_model::run::recovery;
-use taskpawl_model::task::{ApprovalRequest, BlockedReason, Cause, Origin, Timestamp};
+use taskpawl_model::task::EventKind;
+use taskpawl_model::task::{ApprovalRequest, BlockedReason, Cause, Origin};
 use taskpawl_model::value::RunId;
-use taskpawl_model::view::EventKind;
+use taskpawl_model::value::Timestamp;
 use taskpawl_store::{Location, open};
 
 use crate::support::{Fixture, error_text, fields, ids, refusal};

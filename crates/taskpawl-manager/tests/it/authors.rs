@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::command::{NewTask, Selector};
+use taskpawl_model::command::NewTask;
 use taskpawl_model::plan::parse_call;
+use taskpawl_model::value::Selector;
 
 use crate::support::{Fixture, LEASE, fields, ids, new_task, refusal};
 

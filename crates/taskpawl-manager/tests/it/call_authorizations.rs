@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use taskpawl_manager::Approving;
-use taskpawl_model::command::{Answer, Command, PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::command::{Answer, Command};
 use taskpawl_model::insight::ForecastOptions;
 use taskpawl_model::rules::{Means, approval_request};
 use taskpawl_model::run::recovery;
 use taskpawl_model::task::{BlockedReason, Origin};
+use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
 
 use crate::support::{Fixture, fields, ids};
 

@@ -6,8 +6,8 @@ use serde_json::json;
 use taskpawl_manager::{Ending, Error, Manager};
 use taskpawl_model::command::Command;
 use taskpawl_model::rules::{Means, resolve};
+use taskpawl_model::task::{Event, EventKind};
 use taskpawl_model::value::{Key, TaskId};
-use taskpawl_model::view::{Event, EventKind};
 
 use crate::support::{Fixture, LEASE, ids};
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
-use taskpawl_model::command::{Command, Decision, Grant, Report, RequestRecord, Round, RunRules};
+use taskpawl_model::command::{Command, Grant, Report, RequestRecord, Round, RunRules};
+use taskpawl_model::rules::Decision;
 use taskpawl_model::rules::decide;
-use taskpawl_model::task::{
-    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Timestamp,
-};
+use taskpawl_model::task::Event;
+use taskpawl_model::task::{Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord};
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, TaskId};
 use taskpawl_model::view::{
-    Changes, Event, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot,
+    Changes, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot,
     Undoable, View, ViewResult,
 };
 

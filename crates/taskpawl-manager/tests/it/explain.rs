@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use taskpawl_manager::{Error, Liveness, Manager};
-use taskpawl_model::command::{Grant, Round, RunRules, Selector};
+use taskpawl_model::command::{Grant, Round, RunRules};
 use taskpawl_model::insight::Explanation;
 use taskpawl_model::rules::Means;
+use taskpawl_model::value::Selector;
 use taskpawl_model::value::{Key, RunId};
 
 use crate::support::{Fixture, error_text, ids};

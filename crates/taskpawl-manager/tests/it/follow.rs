@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use taskpawl_manager::ApplyOptions;
-use taskpawl_model::command::{PolicyDecision, PolicyHook, ProposedCall};
-use taskpawl_model::task::Map;
+use taskpawl_model::task::{PolicyDecision, PolicyHook, ProposedCall};
+use taskpawl_model::value::Map;
 
 use crate::support::{Fixture, LEASE, ids};
 

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use taskpawl_manager::{Ending, Error, Manager};
 use taskpawl_model::command::{NewTask, Refusal};
-use taskpawl_model::task::{Actor, ActorKind, Claim, Map, Status, TaskSpec};
-use taskpawl_model::view::{EventKind, Query};
+use taskpawl_model::task::EventKind;
+use taskpawl_model::task::{Actor, ActorKind, Claim, Status, TaskSpec};
+use taskpawl_model::value::Map;
+use taskpawl_model::view::Query;
 use taskpawl_store::{Location, open};
 
 use crate::support::{LEASE, ids};

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 use taskpawl_manager::{Ending, Error};
 use taskpawl_model::command::{Import, ImportMode, ImportReport, Refusal};
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{Cause, Status, Task};
 use taskpawl_model::value::TaskId;
-use taskpawl_model::view::EventKind;
 
 use crate::support::Fixture;
 

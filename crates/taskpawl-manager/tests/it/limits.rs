@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 use taskpawl_manager::{Ending, Error};
-use taskpawl_model::command::{CallEnd, Command, Refusal, Report, Round, Selector};
-use taskpawl_model::task::{Map, Status};
+use taskpawl_model::command::{CallEnd, Command, Refusal, Report, Round};
+use taskpawl_model::task::Status;
+use taskpawl_model::value::Map;
 use taskpawl_model::value::RunId;
+use taskpawl_model::value::Selector;
 
 use crate::support::Fixture;
 

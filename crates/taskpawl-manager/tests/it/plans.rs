@@ -2,9 +2,11 @@
 
 use serde_json::json;
 use taskpawl_manager::{ApplyOptions, Error};
-use taskpawl_model::command::{ApplyReport, Selector, select};
+use taskpawl_model::command::ApplyReport;
 use taskpawl_model::insight::ForecastOptions;
 use taskpawl_model::plan::{PlanSource, parse_plan};
+use taskpawl_model::rules::select;
+use taskpawl_model::value::Selector;
 
 use crate::flow::succeed;
 use crate::support::{Fixture, error_text, ids};

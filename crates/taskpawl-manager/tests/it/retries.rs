@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_model::command::{Answer, CallEnd, Round, RunRules};
-use taskpawl_model::task::{CallError, Retry, Status, Timestamp};
+use taskpawl_model::task::{CallError, Retry, Status};
+use taskpawl_model::value::Timestamp;
 
 use crate::flow::{started, succeed, with_plan};
 use crate::support::{Fixture, ids};

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
-use taskpawl_model::command::{
-    Answer, ApplyReport, CallEnd, Command, NewTask, PolicyHook, Refusal, Report, Round,
-};
+use taskpawl_model::command::{Answer, ApplyReport, CallEnd, Command, NewTask, Refusal, Report, Round};
 use taskpawl_model::plan::{parse_plan, parse_task};
 use taskpawl_model::rules::Means;
-use taskpawl_model::task::{CallError, Map, Status, Task, TaskSpec, Timestamp, Trigger, read_task};
+use taskpawl_model::task::PolicyHook;
+use taskpawl_model::task::{CallError, Status, Task, TaskSpec, Trigger};
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
+use taskpawl_model::value::{Map, Timestamp};
 use taskpawl_model::view::Query;
+use taskpawl_model::view::read_task;
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::broken_invariants;
 

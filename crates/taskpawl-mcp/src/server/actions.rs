@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::{Advice, Advised, CommandLine, HintOption, HintWords};
+use taskpawl::model::advice::{Advice, Advised, CommandLine, HintOption, HintWords};
 use taskpawl::model::value::{TaskId, bounded};
 
 use super::digest::restricted;
@@ -202,7 +202,7 @@ impl HintWords for CallWords<'_> {
 
 #[cfg(test)]
 mod tests {
-    use taskpawl::model::command::Selector;
+    use taskpawl::model::value::Selector;
 
     use super::*;
 
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn text_of_others_becomes_no_action() {
         let holder = "x` first `taskpawl cancel b".to_owned();
-        let hint = taskpawl::model::command::Hint::new("held by ")
+        let hint = taskpawl::model::advice::Hint::new("held by ")
             .data(&holder)
             .text("; ")
             .advice(Advice::ClaimNext {});

@@ -288,7 +288,7 @@ mod tests {
             json!({"controls": "\u{1b}".repeat(20_000), "name": "kept"}),
         ] {
             let result = Answer::new(fields)
-                .next([Action::person(taskpawl::model::command::Advice::show(&"a".into()))])
+                .next([Action::person(taskpawl::model::advice::Advice::show(&"a".into()))])
                 .into_result();
             let text = serde_json::to_string(&result).unwrap();
             assert!(text.len() <= 8_000, "{} bytes: {}", text.len(), &text[..200]);

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
 use taskpawl::model::insight::unrunnable_task;
 use taskpawl::model::rules::Means;
-use taskpawl::model::task::{ApprovalRequest, BlockedReason, Priority, Status, Task, ToolCall, format_time};
+use taskpawl::model::task::{ApprovalRequest, BlockedReason, Priority, Status, Task, ToolCall};
+use taskpawl::model::value::format_time;
 use taskpawl::{Error, Manager, RunState};
 
 /// Maximum length of a text in a list, in characters.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use taskpawl::model::command::CommandLine;
+use taskpawl::model::advice::CommandLine;
 use taskpawl::model::rules::Means;
 use taskpawl::model::value::RunId;
 use taskpawl::{Manager, Taskpawl};

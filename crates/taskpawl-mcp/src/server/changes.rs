@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
-use taskpawl::model::view::{Event, EventKind};
+use taskpawl::model::task::{Event, EventKind};
 use taskpawl::{Error, Manager};
 use taskpawl_text::error_chain;
 use tokio_util::task::TaskTracker;

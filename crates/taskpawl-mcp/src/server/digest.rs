@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
-use taskpawl::model::command::Selector;
 use taskpawl::model::insight::{ReadyList, UnrunnableTask, unrunnable_task};
 use taskpawl::model::rules::Means;
-use taskpawl::model::task::{BlockedReason, Node, Status, Task, TaskStatus, Work, format_time};
+use taskpawl::model::task::{BlockedReason, Node, Status, Task, TaskStatus, Work};
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
+use taskpawl::model::value::format_time;
 use taskpawl::model::view::Query;
 use taskpawl::{Error, Manager, RunState, Taskpawl};
 

@@ -16,8 +16,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::command::all_offered;
 use taskpawl::model::rules::Means;
+use taskpawl::model::rules::all_offered;
 use taskpawl::model::task::ActorKind;
 use taskpawl::model::value::RunId;
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};

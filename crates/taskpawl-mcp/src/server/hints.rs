@@ -2,8 +2,10 @@
 //! as being for people.
 
 use serde_json::{Value, json};
-use taskpawl::model::command::{Advice, CommandLine, Conflict, Hint, Refusal, Selector};
+use taskpawl::model::advice::{Advice, CommandLine, Hint};
+use taskpawl::model::command::{Conflict, Refusal};
 use taskpawl::model::task::{BlockedReason, Status, allowed_by_hand};
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 
 use super::actions::{Action, CallWords};

@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::command::CommandLine;
+use taskpawl::model::advice::CommandLine;
 use taskpawl::model::rules::{AbsentTools, Means};
 use taskpawl::model::task::PlanAccess;
 use taskpawl::tools::Tool;

@@ -1,7 +1,8 @@
 //! Failed calls as a model reads them: the error, the reason, and the calls that help.
 
 use serde_json::json;
-use taskpawl::model::command::{Advice, CommandLine, HeldBy, Hint, Refusal};
+use taskpawl::model::advice::{Advice, CommandLine, Hint};
+use taskpawl::model::command::{HeldBy, Refusal};
 use taskpawl::model::plan::{PlanError, PlanErrors, Position};
 use taskpawl::model::task::{BlockedReason, Status};
 use taskpawl::model::value::bounded::Group;

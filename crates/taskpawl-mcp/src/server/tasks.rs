@@ -7,8 +7,9 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
-use taskpawl::model::task::{RunRecord, format_time};
+use taskpawl::model::task::RunRecord;
 use taskpawl::model::value::RunId;
+use taskpawl::model::value::format_time;
 use taskpawl::{Manager, RunState};
 use taskpawl_text::error_chain;
 

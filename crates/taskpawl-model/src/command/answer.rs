@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Needs, Paused, StartedCall};
 use crate::command::import::ImportReport;
-use crate::command::refusal::Refusal;
 use crate::task::record::Node;
 use crate::task::status::Status;
 use crate::value::{Key, TaskId};
-use crate::view::{Changes, ViewError};
 
 /// Answer to a command.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -87,31 +85,4 @@ pub struct ApplyReport {
     /// Ids of the file that were taken. Each of these tasks got the plan's name and a dot in front of its id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefixed: Vec<TaskId>,
-}
-
-/// Result of deciding a command: the changes to write, and the answer to give once they are durable.
-#[derive(Debug, Default)]
-pub struct Decision {
-    /// Changes to write.
-    pub changes: Changes,
-    /// Answer to give after the write.
-    pub answer: Answer,
-}
-
-/// The command failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DecideError {
-    /// The rules refuse the command: the caller may fix it and retry.
-    #[error(transparent)]
-    Refused(#[from] Box<Refusal>),
-    /// The store could not be read.
-    #[error("failed to read the store")]
-    View(#[from] ViewError),
-}
-
-impl From<Refusal> for DecideError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(Box::new(refusal))
-    }
 }

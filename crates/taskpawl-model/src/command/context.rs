@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::{ApplyReport, Command};
-use crate::command::policy_hook::PolicyHook;
-use crate::task::spec::{Origin, Timestamp};
+use crate::task::policy_hook::PolicyHook;
+use crate::task::spec::Origin;
 use crate::task::{Actor, ActorKind};
+use crate::value::Timestamp;
 use crate::value::{RunId, SharedText, TaskId};
 
 /// Actor, time and authority of a command. The rules read no clock, so the time comes from here.

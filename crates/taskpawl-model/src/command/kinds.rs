@@ -12,8 +12,9 @@ use crate::plan::Plan;
 use crate::task::checklist::ChecklistItem;
 use crate::task::key_space::KeyRequest;
 use crate::task::record::RunRecord;
-use crate::task::spec::{Map, NewCall, TaskSpec, Timestamp};
+use crate::task::spec::{NewCall, TaskSpec};
 use crate::value::{CallId, Key, RunId, TaskId};
+use crate::value::{Map, Timestamp};
 
 /// Task reference as the caller writes it: an id or a unique prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -268,6 +269,53 @@ pub enum Command {
 }
 
 impl Command {
+    /// Returns whether people and agents give this command. Commands of runs cannot be undone.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        match self {
+            Self::Create(_)
+            | Self::Update { .. }
+            | Self::Delete { .. }
+            | Self::Claim { .. }
+            | Self::Release { .. }
+            | Self::Done { .. }
+            | Self::Fail { .. }
+            | Self::Skip { .. }
+            | Self::Block { .. }
+            | Self::Unblock { .. }
+            | Self::Retry { .. }
+            | Self::Reopen { .. }
+            | Self::Cancel { .. }
+            | Self::Approve { .. }
+            | Self::Reject { .. }
+            | Self::AddCall { .. }
+            | Self::AddDependency { .. }
+            | Self::RemoveDependency { .. }
+            | Self::Move { .. }
+            | Self::Note { .. }
+            | Self::Apply(_)
+            | Self::Import(_)
+            | Self::RenamePlan { .. }
+            | Self::Undo { .. } => true,
+            Self::Renew { .. }
+            | Self::Prune(_)
+            | Self::StartRun(_)
+            | Self::SettleKeys(_)
+            | Self::FinishRun { .. }
+            | Self::CloseRun { .. }
+            | Self::Round(_)
+            | Self::Report(_)
+            | Self::RunOne { .. }
+            | Self::Settle
+            | Self::ReturnExpired { .. }
+            | Self::ExpireApprovals { .. }
+            | Self::ToolsKnown { .. }
+            | Self::PolicyKnown { .. }
+            | Self::Checklist { .. }
+            | Self::Mutate(_) => false,
+            Self::Idempotent(once) => once.command.is_by_hand(),
+        }
+    }
+
     /// Returns the command that records the start of a run and leaves idempotency keys unchanged.
     pub fn start_run(run: RunRecord) -> Self {
         Self::StartRun(Box::new(RunStart { run, keys: None }))

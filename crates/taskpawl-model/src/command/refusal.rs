@@ -3,19 +3,17 @@
 
 mod hints;
 
-use crate::command::Context;
-use crate::command::advice::Advice;
-use crate::command::hint::Hint;
-use crate::command::offer::{all_offered, offered};
+use crate::advice::Advice;
+use crate::advice::hint::Hint;
 use crate::plan::PlanErrors;
 use crate::task::ActorKind;
-use crate::task::spec::{PlanAccess, Timestamp};
+use crate::task::event::Event;
+use crate::task::spec::PlanAccess;
 use crate::task::status::{BlockedReason, Status};
+use crate::value::Timestamp;
 use crate::value::bounded;
 use crate::value::id::IdError;
 use crate::value::{RunId, TaskId};
-use crate::view::event::Event;
-use crate::view::{View, ViewResult};
 
 /// Reason why a command was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -303,7 +301,7 @@ pub enum Refusal {
         by: Option<(String, Timestamp)>,
     },
     /// The time to decide has ended.
-    #[error("the time to decide about task `{id}` ended at {}", crate::task::format_time(*.at))]
+    #[error("the time to decide about task `{id}` ended at {}", crate::value::format_time(*.at))]
     QuestionOver {
         /// Id of the task.
         id: TaskId,
@@ -427,7 +425,7 @@ pub enum Refusal {
         conflicts: Vec<Conflict>,
     },
     /// The request name was used before with other arguments.
-    #[error("the request `{request}` was made before, with other arguments, at {}", crate::task::format_time(*.at))]
+    #[error("the request `{request}` was made before, with other arguments, at {}", crate::value::format_time(*.at))]
     RequestReused {
         /// The request name.
         request: String,
@@ -579,20 +577,6 @@ impl ChangesSince {
 }
 
 impl Refusal {
-    /// Adds advice that the rules accept from the actor of `context`.
-    pub(crate) fn with_offers(mut self, view: &dyn View, context: &Context) -> ViewResult<Self> {
-        if let Self::WorkStarted { id, status, reopen, .. } = &mut self
-            && status.is_finished()
-        {
-            // Only a finished task can be reopened, so the check is not made for one in progress.
-            *reopen = offered(view, Advice::reopen(id), context)?;
-        }
-        if let Self::NotManual { id, by: "run", ends, .. } = &mut self {
-            *ends = all_offered(view, vec![Advice::done(id), Advice::fail(id)], context)?;
-        }
-        Ok(self)
-    }
-
     /// Returns the changes that other actors made in the meantime, if any.
     pub fn since(&self) -> Option<&ChangesSince> {
         let (Self::Transition { since, .. }
@@ -650,7 +634,7 @@ fn because(reason: Option<&BlockedReason>) -> String {
 }
 
 fn until(lease_until: Option<Timestamp>) -> String {
-    lease_until.map_or_else(String::new, |end| format!(" until {}", crate::task::format_time(end)))
+    lease_until.map_or_else(String::new, |end| format!(" until {}", crate::value::format_time(end)))
 }
 
 fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
@@ -663,7 +647,7 @@ fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
 
 fn decided(by: Option<&(String, Timestamp)>) -> String {
     by.map_or_else(String::new, |(by, at)| {
-        format!(" (approved by {by} at {})", crate::task::format_time(*at))
+        format!(" (approved by {by} at {})", crate::value::format_time(*at))
     })
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::task::key_space::KeyRequest;
 use crate::task::record::{CallError, CallRecord, RunRecord};
-use crate::task::spec::{Map, Retry, SandboxRequest, TaskSpec, Timestamp};
+use crate::task::spec::{Retry, SandboxRequest, TaskSpec};
 use crate::value::{CallId, Key, KeyMap, Period, Shared, SharedText, TaskId, paths};
+use crate::value::{Map, Timestamp};
 
 /// The start of a run.
 #[derive(Debug, Clone)]
@@ -195,9 +196,6 @@ pub struct Paused {
     /// Tools without free capacity. Capacity for any one of them also lets the task continue.
     pub tools: BTreeSet<String>,
 }
-
-/// Error text of an interrupted call about which nothing else is known.
-pub(crate) const UNKNOWN_END: &str = "it was stopped while it ran, and nobody knows how far it came";
 
 /// End of a call.
 #[derive(Debug, Clone, PartialEq)]

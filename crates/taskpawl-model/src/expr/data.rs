@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::ast::{Name, TaskField};
 use super::provenance::{Provenance, Provenances};
 use crate::task::Status;
-use crate::task::spec::{Map, Origin};
+use crate::task::spec::Origin;
 use crate::task::trust::{Origins, UntrustedValue};
+use crate::value::Map;
 
 /// The data that expressions are evaluated with.
 #[derive(Debug, Clone, Default, PartialEq)]

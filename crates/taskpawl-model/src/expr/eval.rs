@@ -14,8 +14,8 @@ use super::number::{Num, apply};
 use super::parser::shortened;
 use super::provenance::Seen;
 use super::say::{described, fields, items, kind, near};
-use crate::task::spec::Map;
 use crate::task::trust::{UntrustedValue, add_values};
+use crate::value::Map;
 
 /// The value of a part of an expression.
 #[derive(Debug, Clone)]

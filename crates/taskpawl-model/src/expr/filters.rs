@@ -160,7 +160,7 @@ impl<'d> Filter<'_, 'd, '_> {
         Num::of(value).ok_or_else(|| self.wrong("a number", value))
     }
 
-    fn object<'v>(&self, value: &'v Value) -> Eval<&'v crate::task::spec::Map> {
+    fn object<'v>(&self, value: &'v Value) -> Eval<&'v crate::value::Map> {
         value.as_object().ok_or_else(|| self.wrong("an object", value))
     }
 

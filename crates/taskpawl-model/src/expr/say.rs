@@ -3,7 +3,7 @@
 use serde_json::Value;
 use taskpawl_text::nearest;
 
-use crate::task::spec::Map;
+use crate::value::Map;
 
 /// Returns the type of a value in words.
 pub(super) fn kind(value: &Value) -> &'static str {

@@ -15,8 +15,8 @@ use super::say::described;
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
 use super::shell_place::{Part, data_words};
-use crate::task::spec::Map;
 use crate::task::trust::{UntrustedValue, add_values};
+use crate::value::Map;
 use crate::value::secret::{
     SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted,
 };

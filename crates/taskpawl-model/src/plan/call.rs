@@ -12,7 +12,8 @@ use super::reader::{Reader, Segment};
 use super::sites::Stage;
 use super::vocabulary::{CALL, is_own_field};
 use super::{PlanProblem, Position};
-use crate::task::{CallSpec, Map, NewCall, PlanAccess};
+use crate::task::{CallSpec, NewCall, PlanAccess};
+use crate::value::Map;
 use crate::value::{CallId, Shared};
 
 const EXPECTED: &str = "a tool call such as `{run: \"cargo test\"}` or `{TOOL: args}`";

@@ -5,7 +5,7 @@ use std::fmt;
 use taskpawl_json::JsonProblem;
 
 use super::Position;
-use crate::command::hint::Hint;
+use crate::advice::hint::Hint;
 use crate::expr::ExprFault;
 use crate::task::ValueFault;
 use crate::value::bounded::{self, Group};

@@ -2,9 +2,10 @@
 
 use serde_json::{Map as JsonMap, Value, json};
 
-use super::task::into_map;
+use super::node::into_map;
 use super::{Plan, PlanTask};
-use crate::task::{Map, NewCall, TaskSpec};
+use crate::task::{NewCall, TaskSpec};
+use crate::value::Map;
 use crate::value::TaskId;
 
 /// Returns the long form of a plan: short forms are expanded, defaults are merged into the tasks, and subtasks are

@@ -10,7 +10,7 @@ use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::sites::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask, Position};
-use crate::command::hint::Hint;
+use crate::advice::hint::Hint;
 use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, text_mentions};
 use crate::task::{Approval, CallSpec, Mode, NewCall};
 

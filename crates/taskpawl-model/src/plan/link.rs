@@ -5,10 +5,10 @@ use std::mem;
 
 use taskpawl_text::nearest;
 
+use super::draft::{Draft, Place, Reference, Subtask};
 use super::reader::{Reader, push_index, push_key};
-use super::task::{Draft, Place, Reference, Subtask};
 use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
-use crate::command::hint::Hint;
+use crate::advice::hint::Hint;
 use crate::value::{TaskId, check_id};
 
 /// Resolves the references of the drafts and returns the tasks, each after its parent.

@@ -2,6 +2,7 @@
 
 mod call;
 mod cycle;
+mod draft;
 mod error;
 mod expand;
 mod expressions;
@@ -26,11 +27,12 @@ pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use sites::Stage;
 pub(crate) use vocabulary::{
-    refused_call_field, refused_metadata_field, refused_plan_field, refused_task_field, word_hint,
+    refused_call_field, refused_metadata_field, refused_plan_field, refused_task_field,
 };
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
+pub use options::plan_fields;
 pub use parse::{
     call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value, read_plan,
     read_plan_up_to, task_from_json, yaml_value,
@@ -38,4 +40,4 @@ pub use parse::{
 pub use reliance::Reliance;
 pub use taskpawl_json::Position;
 pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask};
-pub use vocabulary::{PlanFields, is_own_field, plan_fields};
+pub use vocabulary::{PlanFields, is_own_field};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Number, Value};
 
 use super::Position;
-use crate::task::Map;
+use crate::value::Map;
 
 /// The maximum nesting of lists and objects in a text. Recursive code cannot exhaust the stack below it.
 pub(super) const MAX_DEPTH: usize = 256;
@@ -123,3 +123,11 @@ impl<'a> Node<'a> {
 }
 
 pub(crate) use taskpawl_json::shortened;
+
+/// Returns the object in a value; an empty one for other types.
+pub(super) fn into_map(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}

@@ -6,8 +6,23 @@ use super::PlanProblem;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::sites::Stage;
+use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
 use crate::task::fault;
 use crate::task::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
+
+pub(super) const PARAM: Shape = Shape {
+    what: "a parameter",
+    expected: "an object such as `{type: string}`",
+    fields: &["type", "default"],
+    required: &[("type", "`type`")],
+};
+
+pub(super) const BUDGET: Shape = Shape {
+    what: "`budget`",
+    expected: "an object with `calls`, `duration` or `cost`",
+    fields: &["calls", "duration", "cost"],
+    required: &[],
+};
 
 const LINKS: Shape = Shape {
     what: "`links`",
@@ -67,8 +82,8 @@ pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("sandbox", SANDBOX.fields),
     ("approval", QUESTION.fields),
     ("cache", CACHE.fields),
-    ("budget", super::parse::BUDGET.fields),
-    ("params", super::parse::PARAM.fields),
+    ("budget", BUDGET.fields),
+    ("params", PARAM.fields),
 ];
 
 impl<'n> Reader<'n> {
@@ -235,4 +250,9 @@ impl<'n> Reader<'n> {
             }
         }
     }
+}
+
+/// Returns the fields allowed in plan files, for their JSON schema.
+pub fn plan_fields() -> PlanFields {
+    PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known, objects: OBJECTS }
 }

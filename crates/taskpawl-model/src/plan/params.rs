@@ -8,8 +8,8 @@ use taskpawl_json::JsonError;
 use super::expressions::near_param;
 use super::node::shortened;
 use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, Position};
-use crate::command::hint::Hint;
-use crate::task::spec::Map;
+use crate::advice::hint::Hint;
+use crate::value::Map;
 
 impl Plan {
     /// Sets parameters from texts, which are converted to the declared types. Lists and objects are given as JSON.

@@ -3,34 +3,23 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::draft::Place;
 use super::node::{Content, Entry, MAX_DEPTH, Node, shortened};
-use super::reader::{Reader, Segment, Shape};
-use super::task::{Place, STRUCTURE};
+use super::options::{BUDGET, PARAM};
+use super::reader::{Reader, Segment};
+use super::task::STRUCTURE;
 use super::text::Rules;
 use super::vocabulary::PLAN;
 use super::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, expressions,
     link, scalar, text,
 };
-use crate::task::{Map, NewCall, TaskSpec};
+use crate::task::{NewCall, TaskSpec};
+use crate::value::Map;
 use crate::value::{TaskId, check_id};
 
 /// The supported version of the format.
 const VERSION: u32 = 1;
-
-pub(super) const PARAM: Shape = Shape {
-    what: "a parameter",
-    expected: "an object such as `{type: string}`",
-    fields: &["type", "default"],
-    required: &[("type", "`type`")],
-};
-
-pub(super) const BUDGET: Shape = Shape {
-    what: "`budget`",
-    expected: "an object with `calls`, `duration` or `cost`",
-    fields: &["calls", "duration", "cost"],
-    required: &[],
-};
 
 /// Parses a plan from JSON or YAML.
 ///

@@ -6,15 +6,16 @@ use std::fmt::Display;
 use serde_json::Value;
 pub(super) use taskpawl_json::{push_index, push_key};
 
+use super::draft::{Defaults, Draft};
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
 use super::sites::Site;
-use super::task::{Defaults, Draft};
-use super::vocabulary::{self, Vocabulary};
+use super::vocabulary::Vocabulary;
 use super::{PlanError, PlanProblem, Position};
-use crate::command::hint::Hint;
+use crate::advice::hint::Hint;
+use crate::task::ValueFault;
 use crate::task::fault::check_keep;
-use crate::task::{Map, Timestamp, ValueFault};
 use crate::value::{ByteSize, ByteSizeError, Period, TaskId, check_id};
+use crate::value::{Map, Timestamp};
 
 /// The state of reading: the current path, known facts about the plan, and the errors so far.
 #[derive(Debug, Default)]
@@ -273,7 +274,7 @@ impl<'n> Reader<'n> {
         let value = from(word);
         if value.is_none() {
             let words: Vec<String> = all.iter().map(ToString::to_string).collect();
-            let hint = vocabulary::word_hint(word, &words);
+            let hint = taskpawl_text::word_hint(word, words.iter().map(String::as_str));
             self.report_with(node.at, PlanProblem::UnknownWord { what, word: shortened(word) }, hint);
         }
         value
@@ -363,7 +364,7 @@ impl<'n> Reader<'n> {
         for Entry { key, key_at, value } in entries {
             if !shape.fields.contains(&&**key) {
                 let problem = PlanProblem::UnknownField { field: shortened(key), of: shape.what };
-                let hint = vocabulary::field_hint(key, shape.fields);
+                let hint = taskpawl_text::word_hint(key, shape.fields.iter().copied());
                 self.within(Segment::Key(key), |reader| reader.report_with(*key_at, problem, hint));
             } else if !value.is_null() {
                 self.within(Segment::Key(key), |reader| read(reader, key, value));

@@ -1,79 +1,17 @@
 //! Tasks of a plan before their references are resolved.
 
-use serde_json::Value;
-
+use super::draft::{Draft, Marks, Place, Reference, Subtask};
 use super::node::{Entry, Node};
 use super::reader::{Reader, Segment};
 use super::vocabulary::{TASK, refused_metadata_field};
 use super::{PlanProblem, PlanTask, Position};
 use crate::task::fault;
-use crate::task::{CallSpec, Map, Mode, NewCall, Priority, TaskSpec, Trigger};
+use crate::task::{CallSpec, Mode, NewCall, Priority, TaskSpec, Trigger};
+use crate::value::Map;
 use crate::value::TaskId;
 
 /// The maximum nesting of task objects.
 const MAX_NESTED: usize = 64;
-
-/// A task with unresolved references.
-#[derive(Debug)]
-pub(super) struct Draft<'n> {
-    pub(super) task: PlanTask,
-    pub(super) place: Place,
-    pub(super) needs: Vec<Reference<'n>>,
-    pub(super) subtasks: Vec<Subtask<'n>>,
-    marks: Marks<'n>,
-}
-
-/// The location of a task in the plan.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
-    /// A single task, outside a plan.
-    Alone,
-    /// An element of the list of tasks.
-    Top(usize),
-    /// An element of the subtasks of the draft `parent`.
-    Nested { parent: usize, index: usize },
-}
-
-/// A reference to a task by id or name, with its position.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reference<'n> {
-    pub(super) text: &'n str,
-    pub(super) at: Position,
-    pub(super) field: &'n str,
-    /// The index, if it is in a list.
-    pub(super) index: Option<usize>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Subtask<'n> {
-    /// A task object in place, as the index of its draft.
-    Nested(usize),
-    Named(Reference<'n>),
-}
-
-/// Facts about the fields of a task that its checks need.
-#[derive(Debug, Default)]
-struct Marks<'n> {
-    /// True if an id or a name is given, valid or not.
-    named: bool,
-    /// The fields that gave the dependencies, the calls and the context.
-    needs: Option<&'n str>,
-    calls: Option<&'n str>,
-    context: Option<&'n str>,
-    milestone: Option<Position>,
-    trigger: Option<Position>,
-    resources: Option<Position>,
-    /// The position of the subtasks.
-    subtasks: Option<Position>,
-}
-
-/// Default fields of the tasks of a plan.
-#[derive(Debug, Default)]
-pub(super) struct Defaults {
-    pub(super) spec: TaskSpec,
-    /// The given fields, as the author wrote them.
-    pub(super) given: Map,
-}
 
 impl<'n> Reader<'n> {
     /// Reads the list of tasks of a plan.
@@ -446,13 +384,5 @@ impl Draft<'_> {
     /// Returns the id, or the name without one, for messages.
     pub(super) fn label(&self) -> &str {
         self.task.id.as_ref().map_or(&self.task.spec.name, TaskId::as_str)
-    }
-}
-
-/// Returns the object in a value; an empty one for other types.
-pub(super) fn into_map(value: Value) -> Map {
-    match value {
-        Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     }
 }

@@ -14,7 +14,7 @@ use taskpawl_json::JsonProblem;
 
 use super::node::{Content, Entry, MAX_DEPTH, Node};
 use super::{PlanError, PlanProblem, Position, scalar};
-use crate::command::hint::Hint;
+use crate::advice::hint::Hint;
 use crate::expr::OPEN;
 
 /// Returns whether JSON allows a character unescaped in texts, while YAML does not.

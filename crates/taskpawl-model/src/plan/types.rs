@@ -8,7 +8,8 @@ use serde_json::Value;
 use taskpawl_json::Position;
 
 use super::{PlanError, PlanErrors};
-use crate::task::spec::{Map, NewCall, TaskSpec, word_enum};
+use crate::task::spec::{NewCall, TaskSpec, word_enum};
+use crate::value::Map;
 use crate::value::{Period, Shared, TaskId};
 
 /// A checked plan. Every id is valid and unique. Every reference is to a task of the plan or to a valid id, which the

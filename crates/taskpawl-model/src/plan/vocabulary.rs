@@ -16,7 +16,7 @@ const OWN: &str = "x-";
 pub(super) struct Vocabulary {
     /// The object in words, with an article.
     what: &'static str,
-    known: &'static [&'static str],
+    pub(super) known: &'static [&'static str],
     /// Fields that only execution sets.
     state: &'static [&'static str],
     /// Names of fields in other programs, with the hint for each group.
@@ -209,11 +209,6 @@ pub struct PlanFields {
     pub objects: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// Returns the fields allowed in plan files, for their JSON schema.
-pub fn plan_fields() -> PlanFields {
-    PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known, objects: super::options::OBJECTS }
-}
-
 /// Returns the problem with an unknown field of a plan and the hint; `None` for allowed fields.
 pub(crate) fn refused_plan_field(field: &str) -> Option<(PlanProblem, String)> {
     if PLAN.is_known(field) { None } else { PLAN.refuse(field) }
@@ -296,28 +291,6 @@ impl Vocabulary {
 /// Returns whether a field is one of the author's own, which taskpawl preserves and never reads.
 pub fn is_own_field(field: &str) -> bool {
     field.len() > OWN.len() && field.starts_with(OWN)
-}
-
-/// Returns the hint for a word that is not among `words`.
-pub(crate) fn word_hint(word: &str, words: &[String]) -> String {
-    let all = quoted(words.iter().map(String::as_str));
-    match nearest(word, words.iter().map(String::as_str)) {
-        Some(nearest) => format!("did you mean `{nearest}`? known are {all}"),
-        None => format!("known are {all}"),
-    }
-}
-
-/// Returns the hint for an unknown field of an object with a closed set of fields.
-pub(super) fn field_hint(field: &str, fields: &[&str]) -> String {
-    let all = quoted(fields.iter().copied());
-    match nearest(field, fields.iter().copied()) {
-        Some(nearest) => format!("did you mean `{nearest}`? known are {all}"),
-        None => format!("known are {all}"),
-    }
-}
-
-fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a name in lower case without separators, so that `due_date`, `due-date` and `dueDate` are equal.

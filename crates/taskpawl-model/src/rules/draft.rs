@@ -13,14 +13,15 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::command::{Answer, Context, DecideError, Decision};
+use crate::command::{Answer, Context};
 use crate::rules::decide::Holder;
 use crate::rules::settle::Board;
-use crate::task::Timestamp;
+use crate::rules::{DecideError, Decision};
+use crate::task::event::EventKind;
 use crate::task::record::{CallBody, CallRecord, Node, TaskBody, Work};
 use crate::task::spec::Origin;
+use crate::value::Timestamp;
 use crate::value::{Key, KeyMap, RunId, Shared, TaskId, key_map};
-use crate::view::event::EventKind;
 use crate::view::undo;
 use crate::view::{Changes, NewEvent, View};
 

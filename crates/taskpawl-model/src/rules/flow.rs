@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use crate::expr::{
     self, Budget, CutParts, Data, Evaluated, Provenance, Provenances, References, TaskData, TaskUse,
 };
-use crate::task::failure::Problem;
+use crate::rules::failure::Problem;
+use crate::task::AskedCall;
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{ForEach, Map, Origin};
+use crate::task::spec::{ForEach, Origin};
 use crate::task::status::{CallStatus, Status, TaskStatus};
 use crate::task::trust::{UntrustedValue, add_values, trusted_inputs};
+use crate::value::Map;
 use crate::value::{CallId, Key, TaskId};
 use crate::view::{ReadGraph, ReadTasks, View, ViewResult};
 
@@ -294,8 +296,8 @@ fn elements(list: Value) -> Result<Vec<Value>, String> {
         Value::Array(items) if items.len() > MAX_ITEMS => {
             return Err(format!("the list has {} elements; at most {MAX_ITEMS} are possible", items.len()));
         }
-        Value::Array(items) if items.iter().any(crate::value::is_too_deep) => {
-            return Err(format!("an element is nested deeper than {}", crate::value::MAX_DEPTH));
+        Value::Array(items) if items.iter().any(crate::task::is_too_deep) => {
+            return Err(format!("an element is nested deeper than {}", crate::task::MAX_DEPTH));
         }
         Value::Array(items) => return Ok(items),
         Value::Null => "none: what it takes the list from has no result; `| default([])` stands for no items",
@@ -332,8 +334,8 @@ pub(crate) fn args(
 
 /// Refuses arguments that are nested too deeply for a store to read back.
 fn flat_enough(args: Map) -> Result<Map, String> {
-    if args.values().any(crate::value::is_too_deep) {
-        return Err(format!("the arguments are nested deeper than {}", crate::value::MAX_DEPTH));
+    if args.values().any(crate::task::is_too_deep) {
+        return Err(format!("the arguments are nested deeper than {}", crate::task::MAX_DEPTH));
     }
     Ok(args)
 }
@@ -383,6 +385,13 @@ pub(crate) struct KnownArgs {
     pub(crate) unknown: Vec<String>,
     /// Values from models that the condition of the call and its known arguments read.
     pub(crate) untrusted: Vec<UntrustedValue>,
+}
+
+impl AskedCall {
+    pub(crate) fn known(self) -> KnownArgs {
+        let Self { args, unknown, untrusted, .. } = self;
+        KnownArgs { args, unknown, untrusted }
+    }
 }
 
 /// Returns the arguments of a call as far as they are known now. They are evaluated with attempt 0, so that an approval

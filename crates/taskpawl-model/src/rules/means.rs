@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::advice::hint::Hint;
 use crate::command::Amount;
-use crate::command::hint::Hint;
 use crate::task::record::CallRecord;
 use crate::task::spec::TaskSpec;
 use crate::view::{View, ViewResult};

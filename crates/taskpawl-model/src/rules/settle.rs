@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use crate::rules::draft::{Decided, Draft};
-use crate::rules::read::known_node;
 use crate::task::gate::{Entry, GateState, Outcome};
 use crate::task::record::{Node, StatusKind, Work};
 use crate::task::status::{BlockedReason, Cause, TaskStatus};
 use crate::value::Key;
+use crate::view::read::known_node;
 use crate::view::{ReadGraph, ViewError};
 
 /// The nodes that settling works on: those of a draft, or those that a forecast simulates. They differ in the way in
@@ -136,7 +136,7 @@ pub(crate) fn subtask_count(node: &mut Node, status_kind: StatusKind) -> &mut u3
 }
 
 impl Board for Draft<'_> {
-    type Error = crate::command::DecideError;
+    type Error = crate::rules::DecideError;
 
     fn gates(&mut self) -> &mut VecDeque<Key> {
         &mut self.pending.gates

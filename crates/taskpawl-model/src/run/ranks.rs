@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::run::Graph;
+use crate::rules::Graph;
 use crate::run::simulated_schedule::Turn;
-use crate::task::durations::Durations;
 use crate::task::record::{Node, Work};
 use crate::value::{Key, KeyMap};
+use crate::view::durations::Durations;
 use crate::view::{View, ViewResult};
 
 /// The run that takes ready tasks.
@@ -148,6 +148,6 @@ impl Ranks {
     fn weight(&self, view: &dyn View, key: Key) -> ViewResult<u64> {
         let task = view.task(key)?;
         let known = task.and_then(|task| task.body.progress.took.or(task.spec.estimate));
-        Ok(known.map_or(self.typical, crate::task::durations::millis))
+        Ok(known.map_or(self.typical, crate::view::durations::millis))
     }
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::command::{CallEnd, Command, Report, Round};
-use crate::task::Timestamp;
 use crate::task::record::{CallRecord, TaskRecord};
 use crate::task::status::{BlockedReason, CallStatus, Claim, Status, TaskStatus};
+use crate::value::Timestamp;
 use crate::value::{CallId, Key, RunId, TaskId};
 use crate::view::{Query, View, ViewResult};
 

@@ -12,12 +12,14 @@ use std::time::Duration;
 
 pub use ledger::{EndedEarly, RunLimits, RunUsage, TaskUsage};
 
-use crate::command::scope::Selector;
-use crate::command::{Answer, DecideError, Grant, Inquiry, Needs, Report, Round, RunRules, StartedCall};
+use crate::command::{Answer, Grant, Inquiry, Needs, Report, Round, RunRules, StartedCall};
+use crate::rules::DecideError;
 use crate::run::run_view::RunView;
 use crate::run::schedule::{Action, Event, Limits, State, Stop, step};
-use crate::task::spec::{TaskSpec, Timestamp};
+use crate::task::spec::TaskSpec;
 use crate::task::status::Status;
+use crate::value::Selector;
+use crate::value::Timestamp;
 use crate::value::{Key, KeyMap, RunId, Shared, SharedText, TaskId};
 use crate::view::View;
 use ledger::Ledger;

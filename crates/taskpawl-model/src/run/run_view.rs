@@ -6,15 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::command::scope::{Selector, select};
-use crate::command::{Answer, DecideError, Needs, Round, RunRules, StartedCall};
+use crate::command::{Answer, Needs, Round, RunRules, StartedCall};
+use crate::rules::DecideError;
 use crate::rules::means;
+use crate::rules::scope::select;
 use crate::run::ranks::{Ranks, RunnerLimits};
 use crate::run::schedule::{Commit, Event, Written};
+use crate::task::event::EventKind;
 use crate::task::record::{Node, Work};
 use crate::task::status::{BlockedReason, Status, TaskStatus};
+use crate::value::Selector;
 use crate::value::{Key, KeyMap, RunId};
-use crate::view::event::EventKind;
 use crate::view::{Query, View, ViewResult};
 
 /// A run's knowledge of the store, apart from its schedule.
@@ -309,7 +311,7 @@ impl RunView {
     pub fn prospects_anywhere(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
         let mut prospects = self.prospects_of(view, wait_for_agents, &|_| true)?;
         // A cancelled task holds its resources until its calls have ended.
-        prospects.runs.extend(crate::rules::read::ending(view)?.into_values().filter(|run| *run != self.run));
+        prospects.runs.extend(crate::view::read::ending(view)?.into_values().filter(|run| *run != self.run));
         Ok(prospects)
     }
 

@@ -14,7 +14,8 @@ pub use crate::run::run_view::{InitialWork, Prospects, RunView};
 use crate::command::{Grant, Inquiry, Needs, Paused, Report, StartedCall};
 use crate::run::waiting_set::WaitingSet;
 use crate::task::record::Node;
-use crate::task::spec::{Priority, Timestamp};
+use crate::task::spec::Priority;
+use crate::value::Timestamp;
 use crate::value::{CallId, Key, KeyMap, SharedText};
 
 /// The scheduler's state: ready tasks, calls in flight, and results on their way to the store.

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::run::Graph;
+use crate::rules::Graph;
 use crate::task::spec::Priority;
 use crate::value::{Key, KeyMap};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::command::{Grant, Inquiry, Needs, Paused};
 use crate::run::allocator::ResourceAllocator;
 use crate::run::schedule::Order;
-use crate::task::spec::Timestamp;
 use crate::value::Key;
+use crate::value::Timestamp;
 
 /// Tasks that wait for something other than a slot.
 #[derive(Debug, Clone, Default)]

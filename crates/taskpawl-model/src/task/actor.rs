@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::Timestamp;
+use crate::task::event::Event;
 use crate::task::spec::{Origin, word_enum};
 use crate::task::status::Claim;
-use crate::view::event::Event;
+use crate::value::Timestamp;
 
 word_enum! {
     /// The kind of an actor. It follows from the interface in use, never from the name: a name does not prove an

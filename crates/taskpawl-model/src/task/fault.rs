@@ -3,12 +3,13 @@
 use globset::GlobBuilder;
 use serde_json::Value;
 
-use crate::plan::{shortened, word_hint};
 use crate::task::spec::{
     Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec,
 };
 use crate::value::paths;
 use crate::value::{ByteSize, IdError, Period, check_id};
+use taskpawl_json::shortened;
+use taskpawl_text::word_hint;
 
 /// The error classes of failed calls, as allowed in `retryOn`.
 pub const ERROR_CLASSES: &[&str] = &[
@@ -144,14 +145,14 @@ impl ValueFault {
             | Self::Identifier { .. }
             | Self::Id(_)
             | Self::Type { .. } => String::new(),
-            Self::Answer { word, known } => word_hint(word, known),
+            Self::Answer { word, known } => word_hint(word, known.iter().map(String::as_str)),
             Self::ExitCode { .. } => "0 is success, and no program ends with more than 255".to_owned(),
             Self::Class { word } if word.parse::<u8>().is_ok() => {
                 format!("an exit code is a number: write `{word}` without quotes")
             }
             Self::Class { word } => {
                 let known: Vec<String> = ERROR_CLASSES.iter().map(|&class| class.to_owned()).collect();
-                format!("{}, and exit codes as numbers", word_hint(word, &known))
+                format!("{}, and exit codes as numbers", word_hint(word, known.iter().map(String::as_str)))
             }
         }
     }

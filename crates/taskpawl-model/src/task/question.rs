@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::rules::flow::KnownArgs;
-use crate::task::spec::{Map, Origin, SandboxRequest, Timestamp};
+use crate::task::spec::{Origin, SandboxRequest};
 use crate::task::trust::UntrustedValue;
 use crate::value::{CallId, TaskId};
+use crate::value::{Map, Timestamp};
 
 /// A request to approve a task or a call before it starts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,13 +73,6 @@ pub struct AskedCall {
     /// The inputs that the call trusts from then on if it is approved, even if their values change.
     #[serde(rename = "trustInputs", skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<String>,
-}
-
-impl AskedCall {
-    pub(crate) fn known(self) -> KnownArgs {
-        let Self { args, unknown, untrusted, .. } = self;
-        KnownArgs { args, unknown, untrusted }
-    }
 }
 
 /// The work that an approval covers.

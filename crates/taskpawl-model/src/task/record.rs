@@ -7,13 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::command::policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
 use crate::task::gate::{Entry, Gate, GateState, Outcome};
-use crate::task::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
+use crate::task::limits::needs_opening;
+use crate::task::policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
+use crate::task::spec::{CallSpec, Origin, Priority, TaskSpec, Trigger, word_enum};
 use crate::task::status::{BlockedReason, CallStatus, Status, TaskStatus};
 use crate::task::trust::{Origins, UntrustedValue, ValueOrigins};
-use crate::value::limits::needs_opening;
 use crate::value::{CallId, Key, Period, RunId, Shared, SharedText, TaskId};
+use crate::value::{Map, Timestamp};
+
+/// Error text of an interrupted call about which nothing else is known.
+pub(crate) const UNKNOWN_END: &str = "it was stopped while it ran, and nobody knows how far it came";
 
 /// A task without its edges and calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

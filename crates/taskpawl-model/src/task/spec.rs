@@ -1,21 +1,11 @@
 //! Specifications: the fields of tasks and tool calls that authors write, without any status.
 
+use crate::value::{Map, Timestamp};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::value::{ByteSize, CallId, Period, Shared, TaskId};
-
-/// A point in time, in UTC.
-pub type Timestamp = chrono::DateTime<chrono::Utc>;
-
-/// Formats a time as RFC 3339 in UTC, with milliseconds if there are any.
-pub fn format_time(time: Timestamp) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
-}
-
-/// A JSON object.
-pub type Map = serde_json::Map<String, Value>;
 
 macro_rules! word_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {

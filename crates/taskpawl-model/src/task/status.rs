@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::task::ActorKind;
-use crate::task::spec::{Timestamp, word_enum};
+use crate::task::spec::word_enum;
+use crate::value::Timestamp;
 use crate::value::{CallId, Period, RunId, SharedText, TaskId};
 
 word_enum! {

@@ -11,12 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::command::policy_hook::{PolicyDecision, PolicyHook, ProposedCall, requested};
-use crate::rules::decide::asks_by_itself;
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{CallSpec, Map, Origin, TaskSpec};
-use crate::value::CallId;
+use crate::task::spec::{CallSpec, Origin, TaskSpec};
 use crate::value::secret::names_secrets;
+use crate::value::{CallId, Map};
 
 /// Origins of values by name. Only values from models are listed. All others are as trusted as the call that reads
 /// them.
@@ -218,62 +216,4 @@ impl CallRecord {
 /// Returns the names of the inputs that a call requests to trust, itself or through its task.
 pub(crate) fn trusted_inputs<'s>(task: &'s TaskSpec, call: &'s CallSpec) -> BTreeSet<&'s str> {
     task.trust_inputs.iter().chain(&call.trust_inputs).map(String::as_str).collect()
-}
-
-/// Returns the decision on a call by the policy, if there is one, and by the rules that no policy can lift.
-pub(crate) fn authorize_whole(
-    policy_hook: Option<&dyn PolicyHook>,
-    record: &TaskRecord,
-    call: &CallRecord,
-    args: &Map,
-    values: &[UntrustedValue],
-) -> PolicyDecision {
-    let decision =
-        policy_hook.map_or(PolicyDecision::Allow, |hook| authorize(hook, record, call, args, values));
-    if decision != PolicyDecision::Allow {
-        return decision;
-    }
-    match asks_by_itself(call.origin, &call.spec, values) {
-        Some(why) => PolicyDecision::Ask { why },
-        None => PolicyDecision::Allow,
-    }
-}
-
-/// Returns the decision on a call with these arguments, for its own origin and for that of each value that influences
-/// it.
-fn authorize(
-    policy_hook: &dyn PolicyHook,
-    record: &TaskRecord,
-    call: &CallRecord,
-    args: &Map,
-    values: &[UntrustedValue],
-) -> PolicyDecision {
-    let as_of = |origin| {
-        let sandbox = requested(&record.spec, &call.spec);
-        policy_hook.authorize(&ProposedCall { tool: &call.spec.tool_name, args, origin, sandbox })
-    };
-    let mut decision = as_of(call.origin);
-    for value in deciding(call, values) {
-        let other = match as_of(value.origin) {
-            PolicyDecision::Allow => continue,
-            PolicyDecision::Ask { why } => PolicyDecision::Ask { why: value.reason(&why) },
-            PolicyDecision::Deny { why } => PolicyDecision::Deny { why: value.reason(&why) },
-        };
-        if other.strictness() > decision.strictness() {
-            decision = other;
-        }
-    }
-    decision
-}
-
-/// Returns the values that a call is authorized with besides its own origin, one of each origin.
-fn deciding<'v>(
-    call: &CallRecord,
-    values: &'v [UntrustedValue],
-) -> impl Iterator<Item = &'v UntrustedValue> + use<'v> {
-    let is_less_trusted = !call.origin.is_of_model();
-    Origin::ALL.iter().filter_map(move |origin| {
-        let mut of_origin = values.iter().filter(|value| value.origin == *origin && !value.is_data);
-        of_origin.next().filter(|_| is_less_trusted)
-    })
 }

@@ -6,16 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::task::ActorKind;
-use crate::task::record::{
-    CallBody, CallError, CallRecord, Granted, Node, Note, Progress, TaskBody, TaskRecord,
-};
-use crate::task::spec::{
-    CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map,
-};
+use crate::task::record::{CallBody, CallError, CallRecord, Granted, Note, Progress, TaskBody, TaskRecord};
+use crate::task::spec::{CALL_FIELDS, CallSpec, Origin, Priority, TASK_FIELDS, TaskSpec, to_map};
 use crate::task::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskStatus};
 use crate::task::trust::{UntrustedValue, ValueOrigins};
-use crate::value::{CallId, Key, RunId, SharedText, TaskId};
-use crate::view::{View, ViewError};
+use crate::value::{CallId, RunId, SharedText, TaskId};
+use crate::value::{Map, Timestamp};
 
 /// A task as a flat object with camelCase names. `show --json` prints it, the library returns it, and JSON stores keep
 /// it.
@@ -445,31 +441,4 @@ impl TryFrom<ToolCall> for CallRecord {
         };
         Ok(Self { id: call.id, spec: spec.into(), origin: call.origin, body: body.into() })
     }
-}
-
-/// Reads a task in flat form; `None` if the view has no task with this key.
-///
-/// # Errors
-/// The view cannot be read.
-pub fn read_task(view: &dyn View, key: Key) -> Result<Option<Task>, ViewError> {
-    let (Some(record), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
-    let reason = record.body.state.blocked_reason();
-    let reason = reason.map(|reason| crate::rules::read::blocked_reason(view, key, reason)).transpose()?;
-    let parts = TaskParts {
-        calls: view.calls(key)?,
-        dependencies: ids(view, &view.dependencies(key)?)?,
-        subtasks: ids(view, &view.subtasks(key)?)?,
-        parent: parent_id(view, &node)?,
-        record,
-    };
-    Ok(Some(Task::from_parts(parts, reason)))
-}
-
-fn ids(view: &dyn View, keys: &[Key]) -> Result<Vec<TaskId>, ViewError> {
-    let ids = keys.iter().map(|key| view.id(*key)).collect::<Result<Vec<_>, _>>()?;
-    Ok(ids.into_iter().flatten().collect())
-}
-
-fn parent_id(view: &dyn View, node: &Node) -> Result<Option<TaskId>, ViewError> {
-    Ok(node.parent.map(|parent| view.id(parent)).transpose()?.flatten())
 }

@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::task::spec::{CallSpec, Map};
+use crate::task::spec::CallSpec;
+use crate::value::Map;
 
 /// The start of a reference.
 const OPEN: &str = "${secret:";

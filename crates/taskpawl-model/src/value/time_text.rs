@@ -1,9 +1,15 @@
-//! Formats times for fields that every run writes. The text equals chrono's, in a fifth of the time.
+//! Points in time, and their text for fields that every run writes: equal to chrono's, in a fifth of the time.
 
 use chrono::{Datelike, Timelike};
 use serde::{Serialize, Serializer};
 
-use crate::task::Timestamp;
+/// A point in time, in UTC.
+pub type Timestamp = chrono::DateTime<chrono::Utc>;
+
+/// Formats a time as RFC 3339 in UTC, with milliseconds if there are any.
+pub fn format_time(time: Timestamp) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+}
 
 /// The length of the longest text, such as `2026-01-02T03:04:05.123456789Z`.
 const MAX: usize = 30;
@@ -59,11 +65,10 @@ impl Text<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::Timestamp;
     use chrono::DateTime;
     use proptest::prelude::{ProptestConfig, proptest};
     use serde::Serialize;
-
-    use crate::task::Timestamp;
 
     #[derive(Serialize)]
     struct Quick(#[serde(serialize_with = "super::serialize")] Option<Timestamp>);

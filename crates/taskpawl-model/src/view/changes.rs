@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::command::RequestRecord;
-use crate::task::Timestamp;
+use crate::task::event::EventKind;
 use crate::task::key_space::KeySpace;
 use crate::task::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
+use crate::value::Timestamp;
 use crate::value::{Key, KeyMap, RunId, SharedText, TaskId};
-use crate::view::event::EventKind;
 use crate::view::undo::UndoSnapshot;
 
 /// All writes of one command. The store applies all of them or none.

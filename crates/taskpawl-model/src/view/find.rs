@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Query, ReadGraph, ReadTasks, ViewResult};
-use crate::task::durations::DurationSource;
 use crate::task::record::{StatusKind, TaskRecord, Work};
 use crate::task::status::{CallStatus, Status};
 use crate::value::{Key, Period};
+use crate::view::durations::DurationSource;
 
 /// Searches over all tasks of a snapshot.
 ///

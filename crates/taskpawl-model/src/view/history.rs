@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::{EventQuery, ViewResult};
 use crate::command::RequestRecord;
-use crate::task::{Actor, Timestamp};
+use crate::task::Actor;
+use crate::task::event::{Event, EventKind};
 use crate::value::Key;
-use crate::view::event::{Event, EventKind};
+use crate::value::Timestamp;
 use crate::view::undo::{UndoSnapshot, Undoable};
 
 /// The history of a store, up to a snapshot.

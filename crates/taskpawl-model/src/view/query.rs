@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::Timestamp;
+use crate::task::event::Event;
 use crate::task::record::{Node, TaskRecord, Work};
 use crate::task::spec::Priority;
 use crate::task::status::Status;
+use crate::value::Timestamp;
 use crate::value::{Key, RunId, TaskId};
-use crate::view::event::Event;
 
 /// Conditions on tasks. An empty field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

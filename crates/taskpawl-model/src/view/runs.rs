@@ -1,10 +1,10 @@
 //! Reading runs.
 
 use super::ViewResult;
-use crate::task::Timestamp;
 use crate::task::key_space::KeySpace;
 use crate::task::record::RunRecord;
 use crate::value::RunId;
+use crate::value::Timestamp;
 
 /// The runs of a snapshot.
 pub trait ReadRuns {

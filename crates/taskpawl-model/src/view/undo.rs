@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::Command;
+use crate::task::event::EventKind;
 use crate::task::record::{CallRecord, PlanRecord, TaskBody, TaskRecord};
 use crate::task::spec::TaskSpec;
 use crate::task::status::TaskStatus;
 use crate::value::{Key, SharedText, TaskId};
-use crate::view::event::EventKind;
 use crate::view::{Changes, View, ViewError, ViewResult};
 
 /// A command of a person or an agent that the store can undo, or could undo earlier.
@@ -270,53 +269,6 @@ fn expect_record<T>(record: Option<T>, key: Key) -> ViewResult<T> {
     record.ok_or_else(|| {
         ViewError(format!("the store has no task {key}, though something refers to it").into())
     })
-}
-
-/// Returns whether people and agents give this command. Commands of runs cannot be undone.
-pub(crate) fn is_by_hand(command: &Command) -> bool {
-    match command {
-        Command::Create(_)
-        | Command::Update { .. }
-        | Command::Delete { .. }
-        | Command::Claim { .. }
-        | Command::Release { .. }
-        | Command::Done { .. }
-        | Command::Fail { .. }
-        | Command::Skip { .. }
-        | Command::Block { .. }
-        | Command::Unblock { .. }
-        | Command::Retry { .. }
-        | Command::Reopen { .. }
-        | Command::Cancel { .. }
-        | Command::Approve { .. }
-        | Command::Reject { .. }
-        | Command::AddCall { .. }
-        | Command::AddDependency { .. }
-        | Command::RemoveDependency { .. }
-        | Command::Move { .. }
-        | Command::Note { .. }
-        | Command::Apply(_)
-        | Command::Import(_)
-        | Command::RenamePlan { .. }
-        | Command::Undo { .. } => true,
-        Command::Renew { .. }
-        | Command::Prune(_)
-        | Command::StartRun(_)
-        | Command::SettleKeys(_)
-        | Command::FinishRun { .. }
-        | Command::CloseRun { .. }
-        | Command::Round(_)
-        | Command::Report(_)
-        | Command::RunOne { .. }
-        | Command::Settle
-        | Command::ReturnExpired { .. }
-        | Command::ExpireApprovals { .. }
-        | Command::ToolsKnown { .. }
-        | Command::PolicyKnown { .. }
-        | Command::Checklist { .. }
-        | Command::Mutate(_) => false,
-        Command::Idempotent(once) => is_by_hand(&once.command),
-    }
 }
 
 /// Returns whether an event conflicts with undoing an earlier command on the same task.

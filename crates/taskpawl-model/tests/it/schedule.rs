@@ -78,7 +78,7 @@ fn started(key: u32, call: &str) -> StartedCall {
         generation: 0,
         round: 0,
         call: record,
-        args: taskpawl_model::task::Map::new(),
+        args: taskpawl_model::value::Map::new(),
         deadline: None,
         plan: None,
         spec: TaskSpec::default().into(),
@@ -348,7 +348,7 @@ fn revoked_pause_does_not_keep_the_run_open() {
     let mut state = State::new(4, KeyMap::default());
     step(&mut state, Event::Ready(vec![node(1)]));
     step(&mut state, Event::Settled);
-    let until = taskpawl_model::task::Timestamp::from_timestamp(4_000_000_000, 0);
+    let until = taskpawl_model::value::Timestamp::from_timestamp(4_000_000_000, 0);
     let paused = vec![taskpawl_model::command::Paused {
         key: Key(1),
         attempt: 1,

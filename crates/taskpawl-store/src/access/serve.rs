@@ -8,7 +8,8 @@
 use std::io;
 
 use serde::Serialize;
-use taskpawl_model::task::{Actor, DurationSource};
+use taskpawl_model::task::Actor;
+use taskpawl_model::view::DurationSource;
 use taskpawl_model::view::{EventQuery, View, ViewError, ViewResult};
 
 use super::channel::{Channel, Patience};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use taskpawl_model::command::RequestRecord;
-use taskpawl_model::task::{
-    Actor, CallRecord, DurationSource, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Timestamp,
-};
+use taskpawl_model::task::Event;
+use taskpawl_model::task::{Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord};
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, Period, RunId, TaskId};
+use taskpawl_model::view::DurationSource;
 use taskpawl_model::view::{
-    Event, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
+    EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
     ViewResult,
 };
 

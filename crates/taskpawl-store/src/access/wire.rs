@@ -1,7 +1,8 @@
 //! The messages of the protocol.
 
 use serde::{Deserialize, Serialize};
-use taskpawl_model::command::{Answer, ApplyReport, Hint, Refusal};
+use taskpawl_model::advice::Hint;
+use taskpawl_model::command::{Answer, ApplyReport, Refusal};
 use taskpawl_model::task::{ActorKind, PlanAccess};
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
 use taskpawl_model::view::{EventQuery, Query};

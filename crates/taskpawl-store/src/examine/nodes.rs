@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taskpawl_model::run::{Graph, rebuild_nodes};
+use taskpawl_model::rules::{Graph, rebuild_nodes};
 use taskpawl_model::task::{GateState, Node, Status, StatusKind, Work};
 use taskpawl_model::value::{Key, TaskId};
 use taskpawl_model::view::{View, ViewResult};

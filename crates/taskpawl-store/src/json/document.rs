@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use taskpawl_model::command::RequestRecord;
-use taskpawl_model::task::{KeySpace, PlanRecord, RunRecord, Task, Timestamp, read_task};
+use taskpawl_model::task::Event;
+use taskpawl_model::task::{KeySpace, PlanRecord, RunRecord, Task};
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, TaskId};
-use taskpawl_model::view::{Event, ViewResult};
+use taskpawl_model::view::ViewResult;
+use taskpawl_model::view::read_task;
 
 use crate::memory::{State, UndoEntry};
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 
 use super::document::Document;
 use super::load::state_of;

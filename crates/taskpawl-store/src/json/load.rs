@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::command::{Command, Context};
 use taskpawl_model::rules::decide;
-use taskpawl_model::run::{Graph, rebuild_nodes};
-use taskpawl_model::task::{ActorKind, Node, Origin, Task, TaskParts, Timestamp};
+use taskpawl_model::rules::{Graph, rebuild_nodes};
+use taskpawl_model::task::EventKind;
+use taskpawl_model::task::{ActorKind, Node, Origin, Task, TaskParts};
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, TaskId};
-use taskpawl_model::view::{EdgeChange, EventKind, NewEvent};
+use taskpawl_model::view::{EdgeChange, NewEvent};
 
 use super::document::{Document, seal};
 use crate::derived::node_of;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::view::{Changes, View, ViewResult};
 
 use self::document::Document;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use taskpawl_model::command::{Command, Context, NewTask, Request};
 use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec};
+use taskpawl_model::task::{Event, EventKind};
 use taskpawl_model::value::TaskId;
-use taskpawl_model::view::{Event, EventKind};
 
 use crate::{Location, Store, StoreError, open};
 

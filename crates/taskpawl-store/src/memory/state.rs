@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::command::RequestRecord;
+use taskpawl_model::task::Event;
 use taskpawl_model::task::{
     ActorKind, CallRecord, CallStatus, KeySpace, Node, PlanRecord, Priority, RunRecord, Status, TaskRecord,
-    Timestamp, Work,
+    Work,
 };
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, SharedText, TaskId};
-use taskpawl_model::view::{
-    CallChange, Changes, EdgeChange, Event, NewEvent, TaskChange, UndoSnapshot, Undoable,
-};
+use taskpawl_model::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, UndoSnapshot, Undoable};
 
 use super::pages::Pages;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use taskpawl_model::command::Hint;
+use taskpawl_model::advice::Hint;
 
 use crate::StoreError;
 

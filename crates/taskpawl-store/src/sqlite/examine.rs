@@ -5,9 +5,10 @@ use std::path::Path;
 use taskpawl_model::view::ReadHistory;
 use taskpawl_model::view::ReadTasks;
 
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{Node, PlanRecord, RunRecord};
 use taskpawl_model::value::Key;
-use taskpawl_model::view::{EventKind, ViewResult};
+use taskpawl_model::view::ViewResult;
 
 use super::cache::TransactionCache;
 use super::open::{self, ReadOnly, Setup};

@@ -4,11 +4,13 @@ use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, types::ToSqlOutput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    ActorKind, CallRecord, DependencyCounts, Gate, Node, Origin, SubtaskCounts, TaskRecord, Timestamp,
+    ActorKind, CallRecord, DependencyCounts, Gate, Node, Origin, SubtaskCounts, TaskRecord,
 };
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId, TaskId};
-use taskpawl_model::view::{Event, Undoable};
+use taskpawl_model::view::Undoable;
 
 use super::session::Counters;
 use crate::words::Code;
@@ -147,7 +149,7 @@ impl ToSql for Time {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
         Ok(match self.0.timestamp_nanos_opt() {
             Some(nanos) => ToSqlOutput::from(nanos),
-            None => ToSqlOutput::from(taskpawl_model::task::format_time(self.0)),
+            None => ToSqlOutput::from(taskpawl_model::value::format_time(self.0)),
         })
     }
 }

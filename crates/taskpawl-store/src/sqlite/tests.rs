@@ -5,12 +5,13 @@ use taskpawl_model::view::ReadGraph;
 
 use rusqlite::Connection;
 use taskpawl_model::command::{Command, Context, Request};
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{
     ActorKind, DependencyCounts, Entry, GateState, Node, Origin, Priority, Status, StatusKind, SubtaskCounts,
     TaskRecord, Trigger, Work,
 };
 use taskpawl_model::value::{Key, TaskId};
-use taskpawl_model::view::{Changes, EdgeChange, EventKind, EventQuery, NewEvent, Query, TaskChange, View};
+use taskpawl_model::view::{Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View};
 
 use super::cache::MAX_NODES;
 use super::find::statements;
@@ -368,7 +369,8 @@ fn every_changed_column_of_a_node_is_written() {
 
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     use taskpawl_model::command::{Command, Context, NewTask, Request};
-    use taskpawl_model::task::{Origin, TaskSpec, Timestamp};
+    use taskpawl_model::task::{Origin, TaskSpec};
+    use taskpawl_model::value::Timestamp;
     let context = Context {
         now: Timestamp::UNIX_EPOCH,
         actor: "a".into(),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use taskpawl_model::command::{Command, Context, NewTask, Request};
-use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec, Timestamp};
+use taskpawl_model::task::{ActorKind, Origin, Status, TaskSpec};
+use taskpawl_model::value::Timestamp;
 
 use super::open::Setup;
 use super::open_with;

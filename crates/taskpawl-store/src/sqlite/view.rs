@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::command::RequestRecord;
+use taskpawl_model::task::Event;
 use taskpawl_model::task::{
-    Actor, CallRecord, DurationSource, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Timestamp,
-    Work,
+    Actor, CallRecord, KeySpace, Node, PlanRecord, RunRecord, Status, TaskRecord, Work,
 };
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, Period, RunId, TaskId};
+use taskpawl_model::view::DurationSource;
 use taskpawl_model::view::{
-    Event, EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
+    EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, UndoSnapshot, Undoable,
     ViewResult,
 };
 

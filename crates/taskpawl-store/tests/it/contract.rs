@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::command::{Apply, Command, IdempotentRequest, NewTask, Prune, Refusal, Request, Round};
 use taskpawl_model::plan::parse_plan;
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{
     ActorKind, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, KeyRequest, NewCall, Priority,
     RunRecord, Status, TaskSpec, TaskStatus, Work,
 };
 use taskpawl_model::value::{Key, RunId, TaskId};
-use taskpawl_model::view::{EventKind, EventQuery, Query, View, ViewError, ViewResult};
+use taskpawl_model::view::{EventQuery, Query, View, ViewError, ViewResult};
 use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
 use crate::support::{accept, after, at, content, create, done, one, request, task, task_with_call};
@@ -192,7 +193,7 @@ fn open_runs_are_distinguished_from_ended_ones(open: Open<'_>) {
         let run = RunRecord {
             id: id(n),
             scope: Vec::new(),
-            params: taskpawl_model::task::Map::new(),
+            params: taskpawl_model::value::Map::new(),
             actor: "ann".to_owned(),
             host: "host".to_owned(),
             started_at: at(n),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_model::command::{Answer, Command, Context, NewTask, Refusal, Request};
-use taskpawl_model::task::{ActorKind, CallSpec, NewCall, Origin, TaskSpec, Timestamp, read_task};
+use taskpawl_model::task::{ActorKind, CallSpec, NewCall, Origin, TaskSpec};
 use taskpawl_model::value::TaskId;
+use taskpawl_model::value::Timestamp;
+use taskpawl_model::view::read_task;
 use taskpawl_store::Store;
 
 /// Returns second `n` of the test clock.

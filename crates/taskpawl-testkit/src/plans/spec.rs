@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use taskpawl_model::plan::{Param, ParamType, Plan, PlanTask};
 use taskpawl_model::task::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Mode, NewCall, Question, Repeat, Retry, TaskSpec,
-    Timestamp,
 };
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Period};
 
 use super::expr::{Expr, Template};

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use taskpawl_model::command::{Command, NewTask};
-use taskpawl_model::task::{CallStatus, Map, Mode, NewCall, Priority, Trigger};
+use taskpawl_model::task::{CallStatus, Mode, NewCall, Priority, Trigger};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::check_id;
 
 use super::items::{Call, Item, Reference, Stand, Taken, require};

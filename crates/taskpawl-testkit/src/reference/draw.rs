@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::command::{CallEnd, Command, Context, NewTask, Report, Request, Round};
 use taskpawl_model::task::{
-    ActorKind, CallError, CallSpec, CallStatus, Map, Mode, NewCall, Origin, Priority, RunRecord, TaskSpec,
-    Timestamp, Trigger,
+    ActorKind, CallError, CallSpec, CallStatus, Mode, NewCall, Origin, Priority, RunRecord, TaskSpec, Trigger,
 };
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
+use taskpawl_model::value::{Map, Timestamp};
 
 use super::items::{Holder, Reference, Stand, Work};
 use crate::random::Random;

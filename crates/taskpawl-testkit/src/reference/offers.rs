@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use taskpawl_model::command::{
-    Advice, Command, Context, DecideError, Refusal, Request, asker, command_of_advice,
-};
+use taskpawl_model::advice::Advice;
+use taskpawl_model::command::{Command, Context, Refusal, Request};
 use taskpawl_model::insight::{Facts, explain, explain_ready};
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::{Means, decide, preview};
+use taskpawl_model::rules::{asker, command_of_advice};
 use taskpawl_model::task::{ActorKind, Status};
 use taskpawl_model::view::{Query, View, ViewResult};
 

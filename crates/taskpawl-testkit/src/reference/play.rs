@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::command::{Command, Request};
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{BlockedReason, Status, TaskStatus, Work as Ends};
 use taskpawl_model::value::Key;
-use taskpawl_model::view::{EventKind, Query, View, ViewResult};
+use taskpawl_model::view::{Query, View, ViewResult};
 use taskpawl_store::{Committer, Location};
 
 use super::draw::Draw;

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use taskpawl_model::command::{DecideError, Request};
+use taskpawl_model::command::Request;
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::preview;
 use taskpawl_model::task::{Status, Work};
 use taskpawl_model::value::Key;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::run::Graph;
+use taskpawl_model::rules::Graph;
 use taskpawl_model::value::{Key, KeyMap};
 
 use crate::Random;

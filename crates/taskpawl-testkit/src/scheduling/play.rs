@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use taskpawl_model::command::{CallEnd, Needs, Report, StartedCall};
 use taskpawl_model::run::schedule::{Action, Commit, Event, State, Written, step};
-use taskpawl_model::task::{CallBody, CallRecord, CallSpec, Map, Node, Origin, TaskSpec, Trigger, Work};
+use taskpawl_model::task::{CallBody, CallRecord, CallSpec, Node, Origin, TaskSpec, Trigger, Work};
+use taskpawl_model::value::Map;
 use taskpawl_model::value::{CallId, Key, KeyMap, TaskId};
 
 use super::instance::{Instance, key};

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use taskpawl_model::command::{
-    Answer, CallEnd, Command, DecideError, Grant, Inquiry, Refusal, Report, Request, ResolvedWrites, Round,
-    RunRules,
+    Answer, CallEnd, Command, Grant, Inquiry, Refusal, Report, Request, ResolvedWrites, Round, RunRules,
 };
+use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::decide;
 use taskpawl_model::run::run_loop::{Host, Input, Output, RunLoop};
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId};
 use taskpawl_model::view::View;
 use taskpawl_store::Committer;

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::command::{Report, StartedCall};
-use taskpawl_model::task::{CallStatus, Cause, Status, Timestamp, Work, read_task};
+use taskpawl_model::task::{CallStatus, Cause, Status, Work};
+use taskpawl_model::task::{Event, EventKind};
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, TaskId};
-use taskpawl_model::view::{Event, EventKind, View, ViewResult};
+use taskpawl_model::view::read_task;
+use taskpawl_model::view::{View, ViewResult};
 
 use super::tools::{Living, is_repeatable};
 use super::world::World;

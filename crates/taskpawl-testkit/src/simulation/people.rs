@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::command::{Answer, Command, NewTask, Refusal, Round};
 use taskpawl_model::run::recovery::open_questions;
+use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{
-    BlockedReason, CallSpec, Cause, Map, NewCall, Status, StatusKind, TaskRecord, TaskSpec, TaskStatus, Work,
+    BlockedReason, CallSpec, Cause, NewCall, Status, StatusKind, TaskRecord, TaskSpec, TaskStatus, Work,
 };
+use taskpawl_model::value::Map;
 use taskpawl_model::value::{CallId, Key, TaskId};
-use taskpawl_model::view::{EventKind, Query, View, ViewResult};
+use taskpawl_model::view::{Query, View, ViewResult};
 
 use super::event::{Held, SimulatedEvent};
 use super::report::Fault;
@@ -380,7 +382,7 @@ fn actor(agent: usize) -> String {
     format!("agent{agent}")
 }
 
-fn is_expired(record: &TaskRecord, now: taskpawl_model::task::Timestamp) -> bool {
+fn is_expired(record: &TaskRecord, now: taskpawl_model::value::Timestamp) -> bool {
     matches!(&record.body.state, TaskStatus::InProgress { claim } if claim.is_expired(now))
 }
 

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use taskpawl_model::command::{Answer, Command, Request, Selector};
+use taskpawl_model::command::{Answer, Command, Request};
 use taskpawl_model::plan::Budget;
 use taskpawl_model::run::recovery::Plan;
 use taskpawl_model::run::run_loop::{Input, LoopOptions, RunLimits, RunLoop};
 use taskpawl_model::run::schedule::Stop;
-use taskpawl_model::task::{Map, RunRecord, TaskRecord, TaskStatus};
+use taskpawl_model::task::{RunRecord, TaskRecord, TaskStatus};
+use taskpawl_model::value::Map;
+use taskpawl_model::value::Selector;
 use taskpawl_model::value::{Period, RunId, TaskId};
 
 use super::event::SimulatedEvent;

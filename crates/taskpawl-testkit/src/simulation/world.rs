@@ -2,8 +2,9 @@
 
 use taskpawl_model::command::{Answer, Apply, Command, Context, Refusal, Request};
 use taskpawl_model::plan::Plan;
-use taskpawl_model::task::{ActorKind, Origin, Timestamp};
+use taskpawl_model::task::{ActorKind, Origin};
 use taskpawl_model::value::RunId;
+use taskpawl_model::value::Timestamp;
 use taskpawl_model::view::{View, ViewResult};
 use taskpawl_store::{Committer, Location};
 

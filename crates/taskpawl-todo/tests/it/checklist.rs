@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use taskpawl_model::task::ChecklistItem;
-use taskpawl_model::view::{ChecklistChanged, EventKind};
+use taskpawl_model::task::{ChecklistChanged, EventKind};
 use taskpawl_todo::{
     Dialect, MirroredLists, ScopeRule, clear_mirrored, mirrored_list, mirrored_lists, prompt_block,
 };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::Value;
 use taskpawl_manager::{Manager, Source, SystemSource};
-use taskpawl_model::task::Timestamp;
+use taskpawl_model::value::Timestamp;
 use taskpawl_store::Location;
 use taskpawl_todo::{Dialect, Lists, ListsBuilder};
 use taskpawl_tools::{CallContext, Tool, ToolError};

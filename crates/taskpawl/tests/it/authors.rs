@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl::Taskpawl;
 use taskpawl::model::command::NewTask;
-use taskpawl::model::task::{Approval, CallSpec, ForEach, Map, NewCall, Question, Repeat, Retry, TaskSpec};
+use taskpawl::model::task::{Approval, CallSpec, ForEach, NewCall, Question, Repeat, Retry, TaskSpec};
+use taskpawl::model::value::Map;
 use taskpawl::model::value::Period;
 
 fn plans() -> Taskpawl {

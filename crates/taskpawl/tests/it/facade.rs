@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl::model::command::NewTask;
-use taskpawl::model::task::{CallSpec, Map, NewCall, Priority, Status, TaskSpec};
+use taskpawl::model::task::EventKind;
+use taskpawl::model::task::{CallSpec, NewCall, Priority, Status, TaskSpec};
+use taskpawl::model::value::Map;
 use taskpawl::model::value::TaskId;
-use taskpawl::model::view::{EventKind, Query};
+use taskpawl::model::view::Query;
 use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
 use taskpawl::{ApplyOptions, Ending, Error, RunOptions, StatusChange, Taskpawl};
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl::model::command::{Command, NewTask, Prune};
-use taskpawl::model::task::{TaskSpec, Timestamp};
+use taskpawl::model::task::TaskSpec;
+use taskpawl::model::value::Timestamp;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{
     ApplyOptions, PruneOptions, PruneReport, RunFilter, RunOptions, RunSummary, Source, Taskpawl, async_trait,

@@ -3,12 +3,14 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::{PolicyDecision, Refusal, Selector};
+use taskpawl::model::command::Refusal;
 use taskpawl::model::plan::{
     Plan, PlanError, PlanErrors, PlanProblem, PlanTask, is_own_field, plan_value, read_plan_up_to,
 };
 use taskpawl::model::rules::complete_part;
+use taskpawl::model::task::PolicyDecision;
 use taskpawl::model::task::{CallSpec, NewCall, Origin, PlanNotify, PlanRecord, TaskSpec};
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};

@@ -1,7 +1,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::{Advice, Hint, Refusal, Selector};
+use taskpawl::model::advice::{Advice, Hint};
+use taskpawl::model::command::Refusal;
 use taskpawl::model::rules::Means;
+use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::{Error, Manager};
 

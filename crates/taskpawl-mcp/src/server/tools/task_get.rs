@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::{Advice, Advised, Hint};
+use taskpawl::model::advice::{Advice, Advised, Hint};
 use taskpawl::model::task::{BlockedReason, CallStatus, Status, Task};
 use taskpawl::model::value::{CallId, TaskId};
 

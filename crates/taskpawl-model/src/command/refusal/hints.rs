@@ -1,8 +1,8 @@
 //! The hint of each refusal.
 
 use super::{HeldBy, Refusal};
-use crate::command::advice::Advice;
-use crate::command::hint::{Hint, HintOption};
+use crate::advice::Advice;
+use crate::advice::hint::{Hint, HintOption};
 use crate::task::spec::PlanAccess;
 use crate::task::status::{BlockedReason, Status};
 use crate::value::TaskId;

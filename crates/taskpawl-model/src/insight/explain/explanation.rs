@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::reason::Reason;
 use super::search::{Search, Way, WayStep, id_of, missing};
+use crate::advice::{Advice, Advised};
 use crate::command::Context;
-use crate::command::advice::{Advice, Advised};
-use crate::command::offer::all_offered;
 use crate::rules::Means;
-use crate::task::spec::Timestamp;
+use crate::rules::offer::all_offered;
 use crate::task::status::Status;
+use crate::value::Timestamp;
 use crate::value::{Key, RunId, TaskId};
 use crate::view::{View, ViewResult};
 

@@ -8,16 +8,19 @@ use serde::Serialize;
 
 use super::reason::Reason;
 use super::state::lacking;
-use crate::command::advice::{Advice, Advised};
-use crate::command::offer::all_offered;
-use crate::command::scope::{Selector, select};
-use crate::command::{Context, DecideError};
+use crate::advice::{Advice, Advised};
+use crate::command::Context;
+use crate::rules::DecideError;
 use crate::rules::means::{Means, capacities};
+use crate::rules::offer::all_offered;
+use crate::rules::scope::select;
 use crate::run::ranks::{Lengths, RunnerLimits};
-use crate::task::durations::Durations;
 use crate::task::record::{Node, Work};
-use crate::task::spec::{Priority, Timestamp};
+use crate::task::spec::Priority;
+use crate::value::Selector;
+use crate::value::Timestamp;
 use crate::value::{Key, KeyMap, Period, TaskId};
+use crate::view::durations::Durations;
 use crate::view::{Query, View, ViewResult};
 
 /// Ready tasks.

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::advice::Advice;
 use crate::command::Amount;
-use crate::command::advice::Advice;
 use crate::rules::means::too_much_text;
-use crate::task::spec::{PERSON, Timestamp, format_time, word_enum};
+use crate::task::spec::{PERSON, word_enum};
 use crate::value::{CallId, Period, RunId, TaskId};
+use crate::value::{Timestamp, format_time};
 
 word_enum! {
     /// Relation of a task to the one that waits for it.

@@ -8,11 +8,11 @@ use super::search::missing;
 use crate::command::Amount;
 use crate::rules::decide::on_expiry_word;
 use crate::rules::means::{self, Means};
-use crate::rules::read::why_interrupted;
 use crate::task::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
 use crate::task::status::{BlockedReason, CallStatus, Claim, Status, TaskStatus};
 use crate::value::paths;
 use crate::value::{Key, RunId, TaskId};
+use crate::view::read::why_interrupted;
 use crate::view::{Query, View, ViewResult};
 
 /// Most tasks in progress that are compared with a ready task, and most holders that are listed.

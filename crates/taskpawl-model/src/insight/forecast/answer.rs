@@ -12,18 +12,19 @@ use super::hypothesis::{Assumed, Hypothesis};
 use super::opening::{OpenQuestion, TAKEN_TO_FAIL};
 use super::simulate::{SimulationRules, Turn};
 use super::tasks::ForecastTasks;
-use crate::command::DecideError;
+use crate::advice::{Advice, Advised};
 use crate::command::Refusal;
-use crate::command::advice::{Advice, Advised};
-use crate::command::policy_hook::PolicyHook;
-use crate::command::scope::{Selector, resolve_among, select};
+use crate::rules::DecideError;
 use crate::rules::Means;
 use crate::rules::means;
+use crate::rules::scope::{resolve_among, select};
 use crate::run::ranks::{Lengths, RunnerLimits};
-use crate::task::durations::{DurationSource, Durations};
+use crate::task::policy_hook::PolicyHook;
 use crate::task::record::{CallRecord, Node, StatusKind, TaskRecord, Work};
 use crate::task::status::{BlockedReason, TaskStatus};
+use crate::value::Selector;
 use crate::value::{CallId, Key, Period, TaskId};
+use crate::view::durations::{DurationSource, Durations};
 use crate::view::{View, ViewResult};
 
 /// Options of a forecast.

@@ -1,10 +1,10 @@
 //! Policy decisions about calls that have not started, as far as their arguments are known.
 
-use crate::command::policy_hook::{PolicyDecision, PolicyHook};
 use crate::rules::flow;
+use crate::task::policy_hook::{PolicyDecision, PolicyHook};
 use crate::task::record::{CallRecord, Node, TaskRecord, Work};
 use crate::task::spec::Origin;
-use crate::task::trust::{self, UntrustedValue, add_values};
+use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::{CallId, Key};
 use crate::view::{View, ViewResult};
 
@@ -96,7 +96,8 @@ fn authorize_call(
     let mut known = flow::known_args(view, record, calls, call)?;
     add_values(&mut known.untrusted, deciding.iter().cloned());
     let untrusted = flow::deciding_values(view, key, record, call, known.untrusted)?;
-    let decision = trust::authorize_whole(policy_hook, record, call, &known.args, &untrusted);
+    let decision =
+        crate::rules::authorization::authorize_whole(policy_hook, record, call, &known.args, &untrusted);
     let (tool, origin) = (call.spec.tool_name.clone(), call.origin);
     Ok(CallAuthorization { call: call.id.clone(), tool, origin, untrusted, decision })
 }

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::command::DecideError;
-use crate::command::advice::{Advice, Advised};
-use crate::command::scope::{Selector, select};
-use crate::run::Graph;
-use crate::task::durations::{DurationSource, Durations};
+use crate::advice::{Advice, Advised};
+use crate::rules::DecideError;
+use crate::rules::Graph;
+use crate::rules::scope::select;
 use crate::task::record::Node;
 use crate::task::status::Status;
+use crate::value::Selector;
 use crate::value::{Key, Period, TaskId};
 use crate::view::View;
+use crate::view::durations::{DurationSource, Durations};
 
 /// Most tasks beside the path that are listed.
 const NEAR: usize = 20;

@@ -9,7 +9,8 @@ use crate::task::record::{CallBody, StatusKind};
 use crate::task::status::{CallStatus, Cause, Status, TaskStatus};
 use crate::value::Key;
 
-use super::open::NOT_HELD;
+/// Prefix of the reason recorded for a task that was skipped by its condition.
+pub(super) const NOT_HELD: &str = "its condition does not hold";
 
 /// Results that a restarted task keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,12 +12,13 @@ use crate::command::{Apply, ApplyReport};
 use crate::plan::PlanTask;
 use crate::rules::cycle::Edge;
 use crate::rules::draft::{Decided, Draft};
+use crate::task::event::{Change, EventKind, PlanApplied};
 use crate::task::record::{PlanRecord, StatusKind, TaskRecord};
-use crate::task::spec::{CallSpec, Map, Origin, TaskSpec, to_map};
+use crate::task::spec::{CallSpec, Origin, TaskSpec, to_map};
 use crate::task::status::TaskStatus;
+use crate::value::Map;
 use crate::value::{CallId, Key, Shared, SharedText, TaskId, check_id};
 use crate::view::Query;
-use crate::view::event::{Change, EventKind, PlanApplied};
 
 use super::again::How;
 use super::follow::{Standing, WHOLE};
@@ -577,12 +578,12 @@ fn foreign(record: &TaskRecord) -> Conflict {
 fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<Refusal> {
     let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
     match draft.resolve(id.as_str()) {
-        Err(crate::command::DecideError::Refused(refusal))
+        Err(crate::rules::DecideError::Refused(refusal))
             if matches!(*refusal, Refusal::UnknownTask { .. }) =>
         {
             Ok(*refusal)
         }
-        Err(error @ crate::command::DecideError::View(_)) => Err(error),
+        Err(error @ crate::rules::DecideError::View(_)) => Err(error),
         _ => {
             let problem =
                 format!("`{name}` depends on `{id}`, which is no task of the plan nor an id in the store");

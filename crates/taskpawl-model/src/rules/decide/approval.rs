@@ -6,20 +6,23 @@
 use crate::view::ReadGraph;
 use serde_json::Value;
 
-use crate::command::policy_hook::requested;
+use crate::command::Context;
 use crate::command::refusal::Refusal;
-use crate::command::{Context, DecideError};
+use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::flow::{self, KnownArgs};
+use crate::task::ActorKind;
+use crate::task::event::{Change, EventKind};
+use crate::task::policy_hook::requested;
 use crate::task::question::{ApprovalRequest, AskedCall, Subject, hash};
 use crate::task::record::{CallRecord, Granted, StatusKind, TaskRecord};
-use crate::task::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
+use crate::task::spec::{Approval, Origin, Question};
 use crate::task::status::{BlockedReason, Cause, TaskStatus};
 use crate::task::trust::{note_origin, trusted_inputs};
-use crate::task::{ActorKind, format_time};
+use crate::value::format_time;
 use crate::value::{CallId, Key, SharedText};
+use crate::value::{Map, Timestamp};
 use crate::view::View;
-use crate::view::event::{Change, EventKind};
 
 use super::authorize::ON_EXPIRY;
 
@@ -609,12 +612,6 @@ fn on_expiry(question: Option<Question>) -> OnExpiry {
         "approve" if options.is_empty() => OnExpiry::Approve(None),
         _ => OnExpiry::Approve(Some(word)),
     }
-}
-
-/// Returns whether a value is inserted into a shell command without quotes, so that its effect cannot be predicted.
-pub(crate) fn is_raw(spec: &CallSpec) -> bool {
-    let command = spec.args.get("command").and_then(Value::as_str);
-    spec.tool_name == "shell" && command.is_some_and(crate::expr::inserts_raw)
 }
 
 fn asked(record: &TaskRecord, call: CallRecord, known: KnownArgs) -> AskedCall {

@@ -7,15 +7,16 @@
 use crate::view::ReadGraph;
 use std::collections::BTreeSet;
 
+use crate::command::Command;
 use crate::command::refusal::Refusal;
-use crate::command::{Command, DecideError};
+use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::ActorKind;
+use crate::task::event::EventKind;
 use crate::task::record::{CallRecord, Granted, Node, StatusKind, TaskRecord, Work};
 use crate::task::spec::{Approval, TaskSpec, Trigger};
 use crate::task::status::{BlockedReason, Cause, Status, TaskStatus};
 use crate::value::{Key, TaskId};
-use crate::view::event::EventKind;
 
 use super::approval::ANSWER;
 

@@ -10,13 +10,14 @@ use crate::command::refusal::Refusal;
 use crate::plan::{change_spec, refused_call_field, refused_metadata_field, refused_task_field, spec_fields};
 use crate::rules::cycle::{self, Edge};
 use crate::rules::draft::{Decided, Draft};
+use crate::task::event::{Change, EventKind, TaskCreated};
+use crate::task::limits::{MAX_DEPTH, is_too_deep};
 use crate::task::record::{CallRecord, Node, Note, StatusKind, TaskRecord, Work};
-use crate::task::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
+use crate::task::spec::{NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::task::status::Status;
 use crate::task::{ValueFault, fault};
-use crate::value::limits::{MAX_DEPTH, is_too_deep};
+use crate::value::Map;
 use crate::value::{CallId, Key, Shared, SharedText, TaskId, check_id};
-use crate::view::event::{Change, EventKind, TaskCreated};
 
 /// Most dependencies that the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;

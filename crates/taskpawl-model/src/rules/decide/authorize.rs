@@ -6,36 +6,21 @@
 
 use serde_json::Value;
 
-use super::approval::{is_raw, unanswered};
-use crate::command::policy_hook::PolicyDecision;
+use super::approval::unanswered;
+use crate::rules::authorization::is_raw;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::flow::{self, KnownArgs};
+use crate::task::policy_hook::PolicyDecision;
 use crate::task::question::hash;
 use crate::task::record::{CallRecord, Granted, Item, TaskRecord};
-use crate::task::spec::{CallSpec, Map, Origin};
 use crate::task::status::{BlockedReason, CallStatus, Cause, TaskStatus};
-use crate::task::trust::{self, UntrustedValue, add_values};
+use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Key;
+use crate::value::Map;
 use crate::value::secret::names_secrets;
 
 /// Approver recorded for an approval by timeout. It never satisfies a question of the policy.
 pub(super) const ON_EXPIRY: &str = "onExpiry";
-
-/// Returns the reason to ask about a call from `origin` with these `values`, although the policy allows it.
-pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]) -> Option<String> {
-    if is_raw(spec) {
-        // The shell interprets the value, so no rule can predict the effect.
-        return Some("a value stands in its command line without quotes (`| raw`)".to_owned());
-    }
-    if !names_secrets(spec) {
-        return None;
-    }
-    // An approval of the task's work does not cover secrets passed to a call.
-    if origin.is_of_model() {
-        return Some("a model wrote it, and it names secrets".to_owned());
-    }
-    values.first().map(|value| value.reason("the call names secrets"))
-}
 
 impl Draft<'_> {
     /// Returns the policy decision about a call with these arguments and values.
@@ -47,7 +32,7 @@ impl Draft<'_> {
         values: &[UntrustedValue],
     ) -> PolicyDecision {
         let policy_hook = self.context.policy_hook.as_deref();
-        trust::authorize_whole(policy_hook, record, call, args, values)
+        crate::rules::authorization::authorize_whole(policy_hook, record, call, args, values)
     }
 
     /// Returns the policy decision about a call with the arguments of its next start.

@@ -7,12 +7,12 @@ use sha2::{Digest, Sha256};
 
 use crate::command::{CacheInputs, Report};
 use crate::rules::draft::{Decided, Draft};
+use crate::rules::failure::Problem;
 use crate::rules::flow::{self, KnownArgs};
-use crate::task::failure::Problem;
-use crate::task::format_time;
 use crate::task::record::{Cached, TaskRecord};
 use crate::task::status::{CallStatus, Cause, TaskStatus};
 use crate::value::Key;
+use crate::value::format_time;
 use crate::value::usage::add_usage;
 
 impl Draft<'_> {

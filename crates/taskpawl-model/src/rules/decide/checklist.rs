@@ -3,7 +3,7 @@
 use super::author::invalid;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::checklist::ChecklistItem;
-use crate::view::event::{ChecklistChanged, EventKind};
+use crate::task::event::{ChecklistChanged, EventKind};
 
 /// Longest name of a scope, in characters.
 const MAX_SCOPE: usize = 256;

@@ -11,12 +11,13 @@ use crate::command::ResolvedWrites;
 use crate::command::refusal::{ChangesSince, HeldBy, Refusal};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::ActorKind;
+use crate::task::event::{Event, EventKind};
 use crate::task::record::{StatusKind, TaskRecord, Work};
-use crate::task::spec::{PERSON, Timestamp};
+use crate::task::spec::PERSON;
 use crate::task::status::{Cause, Claim, Status, TaskStatus};
+use crate::value::Timestamp;
 use crate::value::{Key, Period};
 use crate::view::Query;
-use crate::view::event::{Event, EventKind};
 
 impl Draft<'_> {
     pub(super) fn claim(

@@ -10,11 +10,11 @@ use crate::plan::plan_from_json;
 use crate::plan::{Plan, PlanTask};
 use crate::rules::cycle::Edge;
 use crate::rules::draft::{Decided, Draft};
+use crate::task::event::EventKind;
 use crate::task::record::{CallError, CallRecord, PlanRecord, StatusKind, TaskRecord};
 use crate::task::spec::{Origin, TaskSpec};
 use crate::task::status::{CallStatus, Cause, Status, TaskStatus};
 use crate::value::{Key, TaskId};
-use crate::view::event::EventKind;
 
 use super::again::How;
 use super::approval_guard::{is_changed, is_taken};
@@ -36,7 +36,7 @@ impl Draft<'_> {
         self.emit_ended(key, record, &call)?;
         let Some(tasks) = call.body.result.as_ref().and_then(emitted).cloned() else { return Ok(()) };
         let Err(error) = self.add_emitted(key, record, &call, tasks) else { return Ok(()) };
-        let refusal = super::refused(error)?;
+        let refusal = crate::rules::decision::refused(error)?;
         *self = before;
         let hint = refusal.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         let message = format!("the tasks that it returned cannot join the plan: {refusal}{hint}");
@@ -75,7 +75,7 @@ impl Draft<'_> {
         for call in self.known_calls(key)?.iter().filter(|call| call.spec.emit) {
             let Some(tasks) = call.body.result.as_ref().and_then(emitted).cloned() else { continue };
             if let Err(error) = self.add_emitted(key, &record, call, tasks) {
-                super::refused(error)?;
+                crate::rules::decision::refused(error)?;
                 return Ok(false);
             }
         }

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use crate::command::refusal::Refusal;
 use crate::rules::draft::{Decided, Draft};
+use crate::task::event::EventKind;
 use crate::task::record::{RevokedAttempt, RunRecord, StatusKind, TaskRecord};
 use crate::task::status::TaskStatus;
 use crate::value::{CallId, Key, RunId, TaskId};
-use crate::view::event::EventKind;
 
 impl Draft<'_> {
     /// Records that `calls` of a task, which is being taken from its run, have not ended.
@@ -63,7 +63,7 @@ impl Draft<'_> {
         let id = self.id(key)?;
         let ending = match self.read_once.ending.take() {
             Some(ending) => ending,
-            None => crate::rules::read::ending(self.view)?,
+            None => crate::view::read::ending(self.view)?,
         };
         let run = self.read_once.ending.insert(ending).get(&id).cloned();
         // The cached list is from before the command, which may have ended the run or the calls since.

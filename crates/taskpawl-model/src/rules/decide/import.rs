@@ -14,15 +14,16 @@ use serde_json::{Value, json};
 use super::merge::{self, STATE, is_equal, list, said};
 use crate::command::import::{DivergingField, Import, ImportMode, ImportReport, PreservedField};
 use crate::command::refusal::{Conflict, Refusal};
+use crate::rules::Graph;
 use crate::rules::draft::{Decided, Draft};
-use crate::run::Graph;
+use crate::task::event::EventKind;
 use crate::task::record::{CallRecord, Note};
-use crate::task::spec::{Map, NewCall, Origin};
+use crate::task::spec::{NewCall, Origin};
 use crate::task::status::TaskStatus;
 use crate::task::wire::{Task, TaskParts};
+use crate::value::Map;
 use crate::value::{Key, TaskId, check_id};
 use crate::view::Query;
-use crate::view::event::EventKind;
 
 use baseline::Before;
 pub(super) use baseline::write_applied;
@@ -307,7 +308,7 @@ impl<'i> Importing<'i> {
             };
             match outcome {
                 Ok(()) => {}
-                Err(crate::command::DecideError::Refused(refusal))
+                Err(crate::rules::DecideError::Refused(refusal))
                     if matches!(*refusal, Refusal::WorkStarted { .. }) =>
                 {
                     self.keep_back(position, &field, &refusal.to_string());
@@ -505,13 +506,13 @@ fn change_member(
     record: &mut crate::task::TaskRecord,
     field: &str,
     value: &Value,
-    changed: &mut BTreeMap<String, crate::view::Change>,
+    changed: &mut BTreeMap<String, crate::task::Change>,
 ) -> Decided<()> {
     match field.strip_prefix("metadata.") {
         Some("context") => {
             // An update merges into the context. Explicit `null`s remove the entries that the source does not have.
             let gone = record.body.context.keys().map(|name| (name.clone(), Value::Null));
-            let mut wanted: crate::task::Map = gone.collect();
+            let mut wanted: crate::value::Map = gone.collect();
             wanted.extend(value.as_object().cloned().unwrap_or_default());
             super::author::change_field(record, "metadata", &json!({ "context": wanted }), changed)
         }

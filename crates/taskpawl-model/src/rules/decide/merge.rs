@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::task::Timestamp;
 use crate::task::status::{BlockedReason, Status};
 use crate::task::wire::Task;
 use crate::value::Period;
+use crate::value::Timestamp;
 
 /// Fields of the status. They are imported together or not at all.
 pub(super) const STATE: &[&str] =

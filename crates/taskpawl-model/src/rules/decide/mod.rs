@@ -34,12 +34,12 @@ pub(crate) use needs::{Holder, held_paths};
 
 pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
-pub use authorize::asks_by_itself;
 pub use part::complete_part;
 
 use crate::command::refusal::Refusal;
-use crate::command::{Answer, Command, Context, DecideError, Decision, IdempotentRequest, RequestRecord};
+use crate::command::{Answer, Command, Context, IdempotentRequest, RequestRecord};
 use crate::rules::draft::{Decided, Draft};
+use crate::rules::{DecideError, Decision};
 use crate::view::View;
 
 /// Decides `command` against the state that `view` shows.
@@ -73,9 +73,8 @@ pub fn preview<T>(
 /// Adds checked advice to a refusal. The check calls `decide` again, once for each advice.
 fn with_offers(error: DecideError, view: &dyn View, context: &Context) -> DecideError {
     match error {
-        DecideError::Refused(refusal) => {
-            refusal.with_offers(view, context).map_or_else(DecideError::from, DecideError::from)
-        }
+        DecideError::Refused(refusal) => crate::rules::offer::with_offers(*refusal, view, context)
+            .map_or_else(DecideError::from, DecideError::from),
         error @ DecideError::View(_) => error,
     }
 }
@@ -91,7 +90,7 @@ fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Resu
 /// Returns the draft of a command. Its gates are not settled yet.
 fn draft_of<'a>(view: &'a dyn View, command: &Command, context: &'a Context) -> Decided<Draft<'a>> {
     let mut draft = Draft::new(view, context);
-    draft.undo_notes.is_undoable = crate::view::undo::is_by_hand(command);
+    draft.undo_notes.is_undoable = command.is_by_hand();
     draft.meet(&command.names())?;
     // The copy is taken after `meet`, so that expired leases and questions count as present before the command.
     let before = draft.is_kept_from_deciding(command).then(|| draft.clone());
@@ -195,13 +194,5 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
             draft.checklist(scope, items, *cleared, liveness_lock.as_deref(), *kept)
         }
         Command::Import(import) => draft.import(import),
-    }
-}
-
-/// Returns the refusal in an error. A part of a command may be refused without failing the whole; a read error may not.
-fn refused(error: DecideError) -> Decided<Box<crate::command::Refusal>> {
-    match error {
-        DecideError::Refused(refusal) => Ok(refusal),
-        error @ DecideError::View(_) => Err(error),
     }
 }

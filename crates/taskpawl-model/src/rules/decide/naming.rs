@@ -7,10 +7,10 @@ use crate::command::refusal::Refusal;
 use crate::command::{Apply, ApplyReport};
 use crate::plan::PlanSource;
 use crate::rules::draft::{Decided, Draft};
+use crate::task::event::{EventKind, PlanApplied};
 use crate::task::record::PlanRecord;
 use crate::value::{Key, TaskId, check_id};
 use crate::view::Query;
-use crate::view::event::{EventKind, PlanApplied};
 
 /// Identity of a plan, and the ids of its file that this apply found taken.
 #[derive(Debug, Clone, Default)]

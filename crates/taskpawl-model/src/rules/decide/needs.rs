@@ -202,7 +202,7 @@ impl Draft<'_> {
             }
         }
         // Calls of a cancelled task may still write files.
-        for (id, run) in crate::rules::read::ending(self.view)? {
+        for (id, run) in crate::view::read::ending(self.view)? {
             let Some(key) = self.view.key(id.as_str())? else { continue };
             let Some(record) = self.view.task(key)? else { continue };
             let is_own = self.context.run.as_ref() == Some(&run);

@@ -10,19 +10,16 @@ use serde_json::Value;
 
 use crate::expr::Evaluated;
 use crate::rules::draft::{Decided, Draft};
+use crate::rules::failure::Problem;
 use crate::rules::flow::{self, SURPLUS};
-use crate::task::failure::Problem;
+use crate::task::limits::needs_opening;
 use crate::task::record::{CallRecord, Item, Node, Progress, StatusKind, TaskBody, TaskRecord, Work};
 use crate::task::spec::{CallSpec, TaskSpec};
 use crate::task::status::{Cause, TaskStatus};
 use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
-use crate::value::limits::needs_opening;
 use crate::value::{Key, Shared, TaskId};
 
-use super::again::How;
-
-/// Prefix of the reason recorded for a task that was skipped by its condition.
-pub(super) const NOT_HELD: &str = "its condition does not hold";
+use super::again::{How, NOT_HELD};
 
 /// Longest part of a condition that the reason repeats, in characters.
 const MAX_SHOWN: usize = 200;
@@ -301,7 +298,7 @@ impl Draft<'_> {
             let id = template.id(item.index);
             let plan = template.parent.plan.as_deref();
             if let Err(refusal) = self.check_free(&id, plan) {
-                return super::refused(refusal).map(|refusal| Err(refusal.to_string()));
+                return crate::rules::decision::refused(refusal).map(|refusal| Err(refusal.to_string()));
             }
         }
         for item in items {

@@ -10,9 +10,10 @@ use crate::command::refusal::{Conflict, Refusal};
 use crate::plan::Param;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::PlanRecord;
-use crate::task::spec::{Map, Origin};
+use crate::task::spec::Origin;
 use crate::task::trust::{Origins, note_origin};
 use crate::value::Key;
+use crate::value::Map;
 
 /// Parameter values of a plan, and those that differ from the stored ones.
 #[derive(Debug, Default)]

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::apply::Applied;
 use crate::plan::{expand_call, spec_fields};
 use crate::task::record::PlanRecord;
-use crate::task::spec::{Map, NewCall};
+use crate::task::spec::NewCall;
+use crate::value::Map;
 use crate::value::{Key, TaskId};
 use crate::view::{Query, View, ViewResult};
 

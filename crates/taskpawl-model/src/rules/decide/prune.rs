@@ -2,7 +2,7 @@
 
 use crate::command::Prune;
 use crate::rules::draft::{Decided, Draft};
-use crate::view::event::EventKind;
+use crate::task::event::EventKind;
 
 impl Draft<'_> {
     pub(super) fn prune(&mut self, prune: &Prune) -> Decided<()> {

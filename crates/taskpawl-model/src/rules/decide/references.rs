@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::command::DecideError;
-use crate::command::advice::Advice;
-use crate::command::hint::Hint;
+use crate::advice::Advice;
+use crate::advice::hint::Hint;
 use crate::command::refusal::Refusal;
 use crate::expr::{self, ExprError, Mention, Name};
 use crate::plan::{PlanProblem, PlanTask};
 use crate::plan::{Scope, Stage};
+use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{ForEach, Map, NewCall};
+use crate::task::spec::{ForEach, NewCall};
 use crate::task::trust::trusted_inputs;
+use crate::value::Map;
 use crate::value::secret::has_secret;
 use crate::value::{Key, TaskId};
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::rules::draft::Draft;
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{Retry, Timestamp};
+use crate::task::spec::Retry;
+use crate::value::Timestamp;
 
 /// First pause, if the policy has none.
 const DELAY: Duration = Duration::from_millis(500);

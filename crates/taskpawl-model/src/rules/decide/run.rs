@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::command::refusal::{ChangesSince, Refusal};
-use crate::command::{CallEnd, DecideError, Needs, Report, Round, RunStart, UNKNOWN_END};
+use crate::command::{CallEnd, Needs, Report, Round, RunStart};
+use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft, RoundCapacity};
 use crate::run::schedule::Order;
 use crate::task::ActorKind;
+use crate::task::UNKNOWN_END;
+use crate::task::event::EventKind;
 use crate::task::gate::GateState;
 use crate::task::record::{CallBody, CallError, CallRecord, Node, StatusKind, TaskRecord, Work};
 use crate::task::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskStatus};
 use crate::value::{CallId, Key, RunId};
-use crate::view::event::EventKind;
 
 impl Draft<'_> {
     pub(super) fn start_run(&mut self, RunStart { run, keys }: &RunStart) -> Decided<()> {
@@ -309,7 +311,7 @@ fn interruption(message: String) -> CallError {
     CallError { class: "interrupted".to_owned(), message }
 }
 
-fn end_call(call: &mut CallRecord, report: &Report, now: crate::task::Timestamp) {
+fn end_call(call: &mut CallRecord, report: &Report, now: crate::value::Timestamp) {
     let body = &mut call.body;
     body.finished_at = Some(now);
     body.cut = Some(&report.cut).filter(|cut| !cut.is_empty()).cloned().map(Box::new);

@@ -4,19 +4,20 @@ use std::collections::BTreeSet;
 
 use super::approval::ANSWER;
 use super::authorize::why_asked;
-use crate::command::policy_hook::{PolicyDecision, requested};
 use crate::command::{Paused, StartedCall};
 use crate::expr::Evaluated;
 use crate::rules::draft::{Decided, Draft};
+use crate::rules::failure::{Problem, used_up};
 use crate::rules::flow;
-use crate::task::failure::{Problem, used_up};
-use crate::task::format_time;
+use crate::task::event::EventKind;
+use crate::task::policy_hook::{PolicyDecision, requested};
 use crate::task::record::{CallBody, CallError, CallRecord, TaskRecord};
-use crate::task::spec::{Mode, Repeat, Timestamp};
+use crate::task::spec::{Mode, Repeat};
 use crate::task::status::{BlockedReason, CallStatus, Cause, TaskStatus};
 use crate::task::trust::add_values;
 use crate::value::Key;
-use crate::view::event::EventKind;
+use crate::value::Timestamp;
+use crate::value::format_time;
 
 /// Outcome of trying to start a call.
 enum Step {

@@ -11,12 +11,12 @@ use crate::command::refusal::{ConflictingChange, Refusal};
 use crate::rules::cycle::Edge;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::Task;
+use crate::task::event::{Change, Event, EventKind};
 use crate::task::gate::Outcome;
 use crate::task::record::{CallRecord, Node, StatusKind, Work};
-use crate::task::spec::Map;
 use crate::task::status::{Cause, TaskStatus};
+use crate::value::Map;
 use crate::value::{Key, TaskId};
-use crate::view::event::{Change, Event, EventKind};
 use crate::view::undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable, changes_the_task};
 
 /// Fields left out of the change event of an undo: they have events of their own, are derived, or only count up.
@@ -484,7 +484,7 @@ fn calls_before(now: &[CallRecord], task: &TaskSnapshot) -> Vec<CallRecord> {
 
 /// Writes an event for each difference between a task in the draft and in the store.
 fn write_changes(draft: &mut Draft<'_>, key: Key) -> Decided<()> {
-    let (Some(before), after) = (crate::task::read_task(draft.view, key)?, draft.flat_task(key)?) else {
+    let (Some(before), after) = (crate::view::read_task(draft.view, key)?, draft.flat_task(key)?) else {
         return Ok(());
     };
     let (old, state) =

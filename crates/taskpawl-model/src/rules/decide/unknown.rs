@@ -8,7 +8,8 @@ use crate::command::refusal::Refusal;
 use crate::plan::{PlanError, PlanProblem, PlanTask};
 use crate::plan::{PlanErrors, refused_call_field, refused_plan_field, refused_task_field, shortened};
 use crate::rules::draft::{Decided, Draft};
-use crate::task::spec::{CallSpec, Map, TaskSpec};
+use crate::task::spec::{CallSpec, TaskSpec};
+use crate::value::Map;
 use crate::value::{Key, Shared};
 
 /// Checks a field name of one kind of object; returns the problem and a hint.

@@ -1,12 +1,12 @@
 //! Writing nodes and edges.
 
 use super::{Decided, Draft};
-use crate::rules::read::missing;
 use crate::rules::settle;
 use crate::task::record::{Node, StatusKind};
 use crate::task::status::Status;
 use crate::value::Key;
 use crate::view::EdgeChange;
+use crate::view::read::missing;
 
 impl Draft<'_> {
     pub(crate) fn update_node(&mut self, key: Key, change: impl FnOnce(&mut Node)) -> Decided<Node> {

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{Decided, Draft};
-use crate::command::DecideError;
 use crate::command::refusal::Refusal;
-use crate::rules::read::missing;
+use crate::rules::DecideError;
 use crate::task::Task;
 use crate::task::record::{CallRecord, Node, TaskRecord};
 use crate::value::{Key, TaskId};
+use crate::view::read::missing;
 use crate::view::{ReadGraph, ViewResult};
 
 impl Draft<'_> {
@@ -17,7 +17,7 @@ impl Draft<'_> {
     pub(crate) fn resolve(&self, text: &str) -> Decided<Key> {
         match self.new_tasks.ids.get(text) {
             Some(key) => Ok(*key),
-            None => crate::rules::read::resolve(self.view, text),
+            None => crate::rules::resolve::resolve(self.view, text),
         }
     }
 
@@ -79,7 +79,7 @@ impl Draft<'_> {
 
     /// Returns a task in flat form.
     pub(crate) fn flat_task(&self, key: Key) -> Decided<Task> {
-        Ok(crate::task::read_task(self, key)?.ok_or_else(|| missing(key))?)
+        Ok(crate::view::read_task(self, key)?.ok_or_else(|| missing(key))?)
     }
 
     pub(crate) fn task(&self, key: Key) -> Decided<TaskRecord> {

@@ -2,11 +2,11 @@
 
 use super::{Decided, Draft};
 use crate::command::refusal::{ChangesSince, Refusal};
-use crate::task::Timestamp;
+use crate::task::event::EventKind;
 use crate::task::record::{StatusKind, TaskRecord};
 use crate::task::status::{Cause, Status, TaskStatus, allowed_by_hand, check_transition};
+use crate::value::Timestamp;
 use crate::value::{Key, Period, TaskId};
-use crate::view::event::EventKind;
 
 impl Draft<'_> {
     /// Changes the status of a task by the transition table, and writes its times, event and counts.
@@ -53,7 +53,7 @@ impl Draft<'_> {
         let started = record.body.started_at.unwrap_or(self.now());
         let whole = (self.now() - started).to_std().ok();
         let mode = record.spec.mode();
-        Ok(crate::task::durations::running_time(self.calls(key)?, mode).or(whole).map(Period))
+        Ok(crate::view::durations::running_time(self.calls(key)?, mode).or(whole).map(Period))
     }
 
     pub(crate) fn transition_refusal(
@@ -80,7 +80,7 @@ impl Draft<'_> {
         }
         let reason = state
             .blocked_reason()
-            .map(|reason| crate::rules::read::full_reason(self, key, reason))
+            .map(|reason| crate::view::read::full_reason(self, key, reason))
             .transpose()?;
         let (id, from, since) = (record.id.clone(), state.status(), ChangesSince::default());
         Ok(Refusal::Transition { id, from, reason, to, by, allowed, since })
@@ -88,8 +88,8 @@ impl Draft<'_> {
 
     /// Returns at most five unfinished and at most five failed tasks that keep a task from being ready.
     pub(crate) fn obstacles(&self, key: Key) -> Decided<(Vec<TaskId>, Vec<TaskId>)> {
-        let open = crate::rules::read::waiting_for(self, key)?;
-        let failed = crate::rules::read::failed_before(self, key)?;
+        let open = crate::view::read::waiting_for(self, key)?;
+        let failed = crate::view::read::failed_before(self, key)?;
         Ok((open.into_iter().take(5).collect(), failed.into_iter().take(5).collect()))
     }
 }

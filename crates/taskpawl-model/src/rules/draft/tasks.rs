@@ -4,11 +4,11 @@ use crate::view::ReadGraph;
 use std::collections::BTreeSet;
 
 use super::{Decided, Draft};
-use crate::rules::read::missing;
 use crate::task::record::{CallRecord, Node, StatusKind, TaskBody, TaskRecord};
 use crate::task::spec::TaskSpec;
 use crate::task::status::Status;
 use crate::value::{Key, SharedText};
+use crate::view::read::missing;
 use crate::view::{CallChange, TaskChange};
 
 impl Draft<'_> {

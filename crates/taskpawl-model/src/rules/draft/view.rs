@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::Draft;
 use crate::command::RequestRecord;
+use crate::task::Actor;
+use crate::task::event::Event;
 use crate::task::key_space::KeySpace;
 use crate::task::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
 use crate::task::status::Status;
-use crate::task::{Actor, Timestamp};
+use crate::value::Timestamp;
 use crate::value::{Key, RunId, TaskId};
-use crate::view::event::Event;
 use crate::view::undo::{UndoSnapshot, Undoable};
 use crate::view::{EventQuery, FindTasks, Query, ReadGraph, ReadHistory, ReadRuns, ReadTasks, ViewResult};
 

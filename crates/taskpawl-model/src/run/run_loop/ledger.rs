@@ -12,7 +12,8 @@ use crate::command::StartedCall;
 use crate::plan::Budget;
 use crate::run::schedule::{Event, Limits};
 use crate::task::record::PlanRecord;
-use crate::task::spec::{TaskSpec, Timestamp};
+use crate::task::spec::TaskSpec;
+use crate::value::Timestamp;
 use crate::value::{Key, Period, Shared, TaskId, add_usage, cost};
 
 /// Number of tasks with the highest consumption that are listed.

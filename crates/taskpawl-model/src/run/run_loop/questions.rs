@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Output;
 use crate::run::recovery::open_questions;
 use crate::task::record::StatusKind;
-use crate::task::spec::Timestamp;
 use crate::task::status::BlockedReason;
 use crate::value::Key;
+use crate::value::Timestamp;
 use crate::view::{View, ViewResult};
 
 /// The maximum number of questions that an approver has at a time.

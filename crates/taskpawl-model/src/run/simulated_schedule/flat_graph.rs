@@ -6,7 +6,7 @@ use petgraph::algo::toposort;
 use petgraph::graph::NodeIndex;
 
 use super::Turn;
-use crate::run::Graph;
+use crate::rules::Graph;
 use crate::value::{Key, KeyMap};
 
 /// A task graph prepared for simulation: points in flat arrays.

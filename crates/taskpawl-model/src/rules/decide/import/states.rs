@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::Importing;
 use crate::command::import::ImportMode;
 use crate::rules::draft::{Decided, Draft};
+use crate::task::event::EventKind;
 use crate::task::record::{CallRecord, TaskBody, Work};
 use crate::task::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskStatus};
 use crate::task::trust::ValueOrigins;
 use crate::task::wire::TaskParts;
 use crate::task::{ActorKind, Outcome};
 use crate::value::Key;
-use crate::view::event::EventKind;
 
 /// Returns whether a run or a person holds the task, so that this import must not take it.
 fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskStatus) -> bool {

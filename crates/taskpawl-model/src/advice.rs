@@ -2,15 +2,20 @@
 //!
 //! Texts of tasks, files and names appear only in fields of these values, so that no such text can turn into an action.
 
+pub(crate) mod command_line;
+pub(crate) mod hint;
+
+pub use command_line::CommandLine;
+pub use hint::{Hint, HintOption, HintPart, HintWords};
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::command::command_line::CommandLine;
-use crate::command::scope::Selector;
 use crate::task::Status;
 use crate::task::spec::PERSON;
+use crate::value::Selector;
 use crate::value::{RunId, TaskId};
 
 /// One suggested action.

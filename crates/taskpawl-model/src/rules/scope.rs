@@ -1,61 +1,11 @@
 //! Scopes: the tasks to which a run or a bulk command is restricted.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::command::DecideError;
 use crate::command::refusal::Refusal;
-use crate::value::Key;
+use crate::rules::DecideError;
+use crate::value::{Key, Selector};
 use crate::view::{Query, View, ViewError};
-
-/// A selector as in `--only`: `plan:NAME`, `label:NAME` or a task id. Each one includes all subtasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selector {
-    /// The tasks of a plan, with their subtasks.
-    Plan(String),
-    /// The tasks with a label, with their subtasks.
-    Label(String),
-    /// A task with its subtasks.
-    Task(String),
-}
-
-impl FromStr for Selector {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text.split_once(':') {
-            Some(("plan", name)) => Self::Plan(name.to_owned()),
-            Some(("label", name)) => Self::Label(name.to_owned()),
-            _ => Self::Task(text.to_owned()),
-        })
-    }
-}
-
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(name) => write!(f, "plan:{name}"),
-            Self::Label(name) => write!(f, "label:{name}"),
-            Self::Task(id) => f.write_str(id),
-        }
-    }
-}
-
-impl Serialize for Selector {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Selector {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Ok(text.parse().unwrap_or_else(|never| match never {}))
-    }
-}
 
 impl Selector {
     /// Returns the tasks that it selects now.
@@ -110,7 +60,7 @@ pub fn resolve_among(view: &dyn View, selectors: &[Selector], id: &str) -> Resul
         Selector::Plan(name) => Some(name.as_str()),
         Selector::Label(_) | Selector::Task(_) => None,
     });
-    crate::rules::read::resolve_within(view, plans, id)
+    crate::rules::resolve::resolve_within(view, plans, id)
 }
 
 fn find(view: &dyn View, query: &Query) -> Result<BTreeSet<Key>, ViewError> {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::refusal::Refusal;
-use crate::command::{DecideError, UNKNOWN_END};
+use crate::task::UNKNOWN_END;
 use crate::task::gate::{Entry, Gate, GateState, Outcome};
 use crate::task::record::Node;
 use crate::task::spec::Trigger;
 use crate::task::status::BlockedReason;
+use crate::task::wire::{Task, TaskParts};
 use crate::value::{CallId, Key, RunId, TaskId};
 use crate::view::{ReadGraph, ReadTasks, View, ViewError, ViewResult};
 
@@ -99,51 +99,6 @@ pub(crate) fn waiting_for(view: &(impl ReadTasks + ReadGraph + ?Sized), key: Key
     Ok(ids)
 }
 
-/// Finds a task by its exact id, or by a unique prefix of it.
-///
-/// # Errors
-/// No task matches, several do, or the view cannot be read.
-pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
-    if let Some(key) = view.key(text)? {
-        return Ok(key);
-    }
-    let candidates = if text.is_empty() { Vec::new() } else { view.ids_with_prefix(text, 5)? };
-    match candidates.as_slice() {
-        [id] => Ok(view.key(id.as_str())?.ok_or_else(|| missing(Key(0)))?),
-        [] => Err(Refusal::UnknownTask { id: text.to_owned(), similar: similar_ids(view, text)? }.into()),
-        _ => Err(Refusal::AmbiguousId { id: text.to_owned(), candidates }.into()),
-    }
-}
-
-/// Finds a task by id, first by the ids in the files of `plans`, whose tasks may have a prefix in the store.
-///
-/// # Errors
-/// As for [`resolve`].
-pub(crate) fn resolve_within<'p>(
-    view: &dyn View,
-    plans: impl IntoIterator<Item = &'p str>,
-    text: &str,
-) -> Result<Key, DecideError> {
-    for plan in plans {
-        let Some(record) = view.plan(plan)? else { continue };
-        if let Some(key) = view.key(record.stored_id(&TaskId::from(text)).as_str())? {
-            return Ok(key);
-        }
-    }
-    resolve(view, text)
-}
-
-fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
-    const LOOKED_AT: usize = 500;
-    let first: String = text.chars().take(1).collect();
-    let ids = view.ids_with_prefix(&first, LOOKED_AT)?;
-    Ok(taskpawl_text::near(text, ids.iter().map(TaskId::as_str))
-        .into_iter()
-        .take(3)
-        .map(TaskId::from)
-        .collect())
-}
-
 /// Returns the cancelled tasks with calls that have not ended, and the runs that end them.
 ///
 /// # Errors
@@ -151,4 +106,31 @@ fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
 pub fn ending(view: &dyn View) -> ViewResult<BTreeMap<TaskId, RunId>> {
     let runs = view.open_runs()?.into_iter();
     Ok(runs.flat_map(|run| run.ending.into_keys().map(move |task| (task, run.id.clone()))).collect())
+}
+
+/// Reads a task in flat form; `None` if the view has no task with this key.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn read_task(view: &dyn View, key: Key) -> Result<Option<Task>, ViewError> {
+    let (Some(record), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
+    let reason = record.body.state.blocked_reason();
+    let reason = reason.map(|reason| crate::view::read::blocked_reason(view, key, reason)).transpose()?;
+    let parts = TaskParts {
+        calls: view.calls(key)?,
+        dependencies: ids(view, &view.dependencies(key)?)?,
+        subtasks: ids(view, &view.subtasks(key)?)?,
+        parent: parent_id(view, &node)?,
+        record,
+    };
+    Ok(Some(Task::from_parts(parts, reason)))
+}
+
+fn ids(view: &dyn View, keys: &[Key]) -> Result<Vec<TaskId>, ViewError> {
+    let ids = keys.iter().map(|key| view.id(*key)).collect::<Result<Vec<_>, _>>()?;
+    Ok(ids.into_iter().flatten().collect())
+}
+
+fn parent_id(view: &dyn View, node: &Node) -> Result<Option<TaskId>, ViewError> {
+    Ok(node.parent.map(|parent| view.id(parent)).transpose()?.flatten())
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::advice::Advice;
-use crate::command::command_line::CommandLine;
+use crate::advice::Advice;
+use crate::advice::command_line::CommandLine;
 use crate::value::bounded;
 
 /// A short sentence with one thing to do.

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::task::ActorKind;
 use crate::task::checklist::ChecklistItem;
-use crate::task::spec::{Map, Timestamp};
 use crate::task::status::{BlockedReason, CallStatus, Cause, Status};
 use crate::value::{CallId, Key, RunId, SharedText, TaskId};
+use crate::value::{Map, Timestamp};
 
 /// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! Formats advice as a shell command line.
 
-use crate::command::Selector;
-use crate::command::advice::Advice;
-use crate::command::hint::{HintOption, HintWords};
+use crate::advice::Advice;
+use crate::advice::hint::{HintOption, HintWords};
 use crate::task::Status;
+use crate::value::Selector;
 use crate::value::shell::{joined, quoted};
 
 /// Flags of the current command line that suggested commands repeat.

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::task::spec::{CallSpec, Map, Origin, SandboxRequest, TaskSpec};
+use crate::task::spec::{CallSpec, Origin, SandboxRequest, TaskSpec};
+use crate::value::Map;
 
 /// Authorizes every call before it starts.
 ///

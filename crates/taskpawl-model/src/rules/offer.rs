@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command::advice::Advice;
+use crate::advice::Advice;
 use crate::command::refusal::Refusal;
-use crate::command::{Command, Context, DecideError};
+use crate::command::{Command, Context};
+use crate::rules::DecideError;
 use crate::rules::decide::decide;
 use crate::task::ActorKind;
 use crate::value::TaskId;
@@ -44,6 +45,20 @@ pub fn offered(view: &dyn View, advice: Advice, context: &Context) -> ViewResult
 pub fn all_offered(view: &dyn View, advice: Vec<Advice>, context: &Context) -> ViewResult<Vec<Advice>> {
     let kept = advice.into_iter().map(|advice| offered(view, advice, context));
     Ok(kept.collect::<ViewResult<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// Adds advice to a refusal that the rules accept from the actor of `context`.
+pub(crate) fn with_offers(mut refusal: Refusal, view: &dyn View, context: &Context) -> ViewResult<Refusal> {
+    if let Refusal::WorkStarted { id, status, reopen, .. } = &mut refusal
+        && status.is_finished()
+    {
+        // Only a finished task can be reopened, so the check is not made for one in progress.
+        *reopen = offered(view, Advice::reopen(id), context)?;
+    }
+    if let Refusal::NotManual { id, by: "run", ends, .. } = &mut refusal {
+        *ends = all_offered(view, vec![Advice::done(id), Advice::fail(id)], context)?;
+    }
+    Ok(refusal)
 }
 
 /// Only the first step can be checked against the store. Later steps depend on the outcome of earlier ones.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::task::record::{CallRecord, Node, Work};
-use crate::task::spec::{Mode, Timestamp, word_enum};
+use crate::task::spec::{Mode, word_enum};
+use crate::value::Timestamp;
 use crate::value::{Key, Period};
 use crate::view::{View, ViewResult};
 

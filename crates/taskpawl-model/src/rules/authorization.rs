@@ -1,0 +1,88 @@
+//! The decision on a call: that of the policy for each origin that influences it, and the rules that no policy lifts.
+
+use crate::task::policy_hook::{PolicyDecision, PolicyHook, ProposedCall, requested};
+use crate::task::record::{CallRecord, TaskRecord};
+use crate::task::spec::{CallSpec, Origin};
+use crate::task::trust::UntrustedValue;
+use crate::value::Map;
+use crate::value::secret::names_secrets;
+
+/// Returns the decision on a call by the policy, if there is one, and by the rules that no policy can lift.
+pub(crate) fn authorize_whole(
+    policy_hook: Option<&dyn PolicyHook>,
+    record: &TaskRecord,
+    call: &CallRecord,
+    args: &Map,
+    values: &[UntrustedValue],
+) -> PolicyDecision {
+    let decision =
+        policy_hook.map_or(PolicyDecision::Allow, |hook| authorize(hook, record, call, args, values));
+    if decision != PolicyDecision::Allow {
+        return decision;
+    }
+    match asks_by_itself(call.origin, &call.spec, values) {
+        Some(why) => PolicyDecision::Ask { why },
+        None => PolicyDecision::Allow,
+    }
+}
+
+/// Returns the decision on a call with these arguments, for its own origin and for that of each value that influences
+/// it.
+fn authorize(
+    policy_hook: &dyn PolicyHook,
+    record: &TaskRecord,
+    call: &CallRecord,
+    args: &Map,
+    values: &[UntrustedValue],
+) -> PolicyDecision {
+    let as_of = |origin| {
+        let sandbox = requested(&record.spec, &call.spec);
+        policy_hook.authorize(&ProposedCall { tool: &call.spec.tool_name, args, origin, sandbox })
+    };
+    let mut decision = as_of(call.origin);
+    for value in deciding(call, values) {
+        let other = match as_of(value.origin) {
+            PolicyDecision::Allow => continue,
+            PolicyDecision::Ask { why } => PolicyDecision::Ask { why: value.reason(&why) },
+            PolicyDecision::Deny { why } => PolicyDecision::Deny { why: value.reason(&why) },
+        };
+        if other.strictness() > decision.strictness() {
+            decision = other;
+        }
+    }
+    decision
+}
+
+/// Returns the values that a call is authorized with besides its own origin, one of each origin.
+fn deciding<'v>(
+    call: &CallRecord,
+    values: &'v [UntrustedValue],
+) -> impl Iterator<Item = &'v UntrustedValue> + use<'v> {
+    let is_less_trusted = !call.origin.is_of_model();
+    Origin::ALL.iter().filter_map(move |origin| {
+        let mut of_origin = values.iter().filter(|value| value.origin == *origin && !value.is_data);
+        of_origin.next().filter(|_| is_less_trusted)
+    })
+}
+
+/// Returns the reason to ask about a call from `origin` with these `values`, although the policy allows it.
+pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]) -> Option<String> {
+    if is_raw(spec) {
+        // The shell interprets the value, so no rule can predict the effect.
+        return Some("a value stands in its command line without quotes (`| raw`)".to_owned());
+    }
+    if !names_secrets(spec) {
+        return None;
+    }
+    // An approval of the task's work does not cover secrets passed to a call.
+    if origin.is_of_model() {
+        return Some("a model wrote it, and it names secrets".to_owned());
+    }
+    values.first().map(|value| value.reason("the call names secrets"))
+}
+
+/// Returns whether a value is inserted into a shell command without quotes, so that its effect cannot be predicted.
+pub(crate) fn is_raw(spec: &CallSpec) -> bool {
+    let command = spec.args.get("command").and_then(serde_json::Value::as_str);
+    spec.tool_name == "shell" && command.is_some_and(crate::expr::inserts_raw)
+}
