@@ -21,12 +21,13 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::changes::Changed;
-use crate::engine::{Engine, RunControl, RunOptions};
+use crate::engine::Engine;
 use crate::error::RunError;
 use crate::executor::{Ended, Executor, RunResources};
 use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::RunEvent;
+use crate::options::{RunControl, RunOptions};
 use crate::questions::{ApproverReply, Questions};
 use crate::reporter::Reporter;
 use crate::scans::inquire;

@@ -2,13 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use taskpawl_manager::Manager;
-use taskpawl_model::command::{Command, RunStart};
-use taskpawl_model::task::{KeyRequest, KeySpace, RunRecord};
+use taskpawl_model::task::{KeyRequest, KeySpace};
 use taskpawl_store::{Location, open};
-
-use crate::engine::Engine;
-use crate::error::RunError;
 
 /// Source of the prefix of idempotency keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +23,7 @@ impl KeySource {
     }
 
     /// Returns the request to record for a store that has recorded `known`. `fresh` has to be an unused id.
-    fn request(&self, known: Option<&KeySpace>, fresh: &str) -> KeyRequest {
+    pub(crate) fn request(&self, known: Option<&KeySpace>, fresh: &str) -> KeyRequest {
         let path = self.location.path().map(|path| path.to_string_lossy().into_owned());
         let copied = known.filter(|_| self.project.is_none()).and_then(|known| self.original_of(known));
         KeyRequest {
@@ -58,36 +53,4 @@ impl KeySource {
         let is_json = matches!(self.location, Location::Json(_));
         if is_json { Location::Json(path.to_owned()) } else { Location::Sqlite(path.to_owned()) }
     }
-}
-
-impl Engine {
-    /// Gives a store that is a copy an id of its own, as its next run would do, and returns the path of the original.
-    /// Calls that have already started keep their keys. Does not write to a store that is no copy.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub fn settle_copy(&self) -> Result<Option<PathBuf>, RunError> {
-        let known = self.manager.read(|view| Ok(view.key_space()?))?;
-        let request = self.project.keys.request(known.as_ref(), &self.manager.source().new_id());
-        if request.copy_of.is_none() {
-            return Ok(None);
-        }
-        self.manager.command(Command::SettleKeys(Box::new(request)))?;
-        Ok(known.and_then(|known| known.path).map(PathBuf::from))
-    }
-
-    /// Records the start of a run and returns the key prefix for its calls.
-    pub(crate) fn start_run(&self, manager: &Manager, run: RunRecord) -> Result<KeySpace, RunError> {
-        let known = manager.read(|view| Ok(view.key_space()?))?;
-        // The id of a run is random, so the first run of a store can lend its id to the store.
-        let request = self.project.keys.request(known.as_ref(), run.id.as_str());
-        let keys = (!request.is_settled(known.as_ref())).then_some(request);
-        let settled = known.filter(|_| keys.is_none());
-        manager.command(Command::StartRun(Box::new(RunStart { run, keys })))?;
-        settled.map_or_else(|| recorded(manager), Ok)
-    }
-}
-
-fn recorded(manager: &Manager) -> Result<KeySpace, RunError> {
-    Ok(manager.read(|view| Ok(view.key_space()?))?.unwrap_or_default())
 }

@@ -13,48 +13,18 @@ use taskpawl_model::value::{Key, RunId, secret_names};
 use taskpawl_store::StoreError;
 use taskpawl_tools::{Registry, SecretSource, Vault};
 
-use crate::engine::Engine;
 use crate::faults::{self, Fault};
 use crate::liveness;
 use crate::output::Output;
 use crate::secrets::{self, Removed};
 
-impl Engine {
-    /// Takes back the tasks of dead runs and the claims with expired leases, in one commit, and returns a summary.
-    ///
-    /// A call with an unknown end is only started again if that is safe. Otherwise its task is blocked until a person
-    /// or agent decides. Every run does this at its start. Temporary files of dead runs are removed as well. Several
-    /// processes may recover at the same time.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub fn recover(&self) -> Result<Recovered, Error> {
-        let recovered = self.recovery().carry_out(&self.manager, None)?;
-        liveness::clear_up(&self.project.files);
-        Ok(recovered)
-    }
-
-    /// Returns the summary of [`recover`](Self::recover) without changing anything.
-    pub(crate) fn left_behind(&self) -> Result<Recovered, Error> {
-        Ok(self.recovery().plan(&self.manager, None)?.summary())
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery {
-            files: self.project.files.clone(),
-            tools: Arc::clone(&self.tools),
-            secrets: Arc::clone(&self.secrets),
-        }
-    }
-}
-
 /// Everything that a recovery needs: the directory of the run locks, the tools that know which calls are repeatable,
 /// and the secrets.
 #[derive(Debug)]
-struct Recovery {
-    files: PathBuf,
-    tools: Arc<Registry>,
-    secrets: Arc<dyn SecretSource>,
+pub(crate) struct Recovery {
+    pub(crate) files: PathBuf,
+    pub(crate) tools: Arc<Registry>,
+    pub(crate) secrets: Arc<dyn SecretSource>,
 }
 
 /// Returns a manager that can detect dead runs and recover their tasks.
@@ -80,7 +50,7 @@ impl Liveness for Recovery {
 
 impl Recovery {
     /// Recovers everything, or only `tasks`.
-    fn carry_out(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Recovered, Error> {
+    pub(crate) fn carry_out(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Recovered, Error> {
         let plan = self.plan(manager, tasks)?;
         if plan.is_empty() {
             return Ok(Recovered::default());
@@ -130,7 +100,7 @@ impl Recovery {
         Ok(())
     }
 
-    fn plan(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Plan, Error> {
+    pub(crate) fn plan(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Plan, Error> {
         let now = manager.source().now();
         let builtin = OnceCell::new();
         let is_repeatable = |call: &CallRecord| self.is_repeatable(call, &builtin);

@@ -15,7 +15,6 @@ use taskpawl_tools::{
     filter_file,
 };
 
-use crate::engine::Engine;
 use crate::faults::{self, Fault};
 
 /// Prefix of the environment variables through which a shell receives secret values.
@@ -23,13 +22,6 @@ const VARIABLE: &str = "TASKPAWL_SECRET_";
 
 /// Beginning of the placeholder for a removed secret.
 const MARK: &str = "[redacted:";
-
-impl Engine {
-    /// Returns a vault of the available secrets, preloaded with those that need no command.
-    pub fn vault(&self) -> Vault {
-        Vault::open(Arc::clone(&self.secrets))
-    }
-}
 
 /// Removes secrets from everything that people and agents report. Only uses values that are already available at that
 /// time: commands that print a secret are not run for it.

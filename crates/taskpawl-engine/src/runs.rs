@@ -1,0 +1,228 @@
+//! Runs of an engine: start, end and recovery.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use taskpawl_manager::{Error, Manager};
+use taskpawl_model::command::{Command, RunStart};
+use taskpawl_model::rules::{DecideError, resolve, resolve_among};
+use taskpawl_model::run::recovery::{Recovered, questions_of_policy};
+use taskpawl_model::task::{KeySpace, RunRecord, Task};
+use taskpawl_model::value::{RunId, Selector};
+use taskpawl_model::view::{Query, View};
+use taskpawl_tools::{Confinement, Programs};
+
+use crate::dispatcher::Dispatcher;
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::executor::RunResources;
+use crate::faults::{self, Fault};
+use crate::liveness::{self, LiveRun};
+use crate::notify::{Notifier, NotifyContext};
+use crate::observer::{GuardedObserver, Observer, RunEvent};
+use crate::options::RunOptions;
+use crate::recovery::Recovery;
+use crate::summary::RunSummary;
+
+impl Engine {
+    /// Runs everything that is ready, and everything that becomes ready by it, until nothing more can be done.
+    ///
+    /// # Errors
+    /// The store failed, or a selector matches nothing. Failed tasks are no error: they are in the summary.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends running calls, like a second [`RunControl::stop`], but leaves the run record open. The
+    /// next run recovers it.
+    pub async fn run_all_ready(&self, mut options: RunOptions) -> Result<RunSummary, RunError> {
+        let guarded = options.observer.take().map(|observer| Arc::new(GuardedObserver::new(observer)));
+        options.observer = guarded.clone().map(|observer| observer as Arc<dyn Observer>);
+        let id = options.id.clone().unwrap_or_else(|| RunId::from(self.manager.source().new_id()));
+        let manager = self.manager.clone().with_run(id.clone());
+        manager.read(|view| refuse_empty(view, &options.only))?;
+        let temporary = self.temporary_base();
+        // The lock is taken before the record is written. In the other order, another process could see the record
+        // without a lock and recover the run as dead.
+        let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
+        let confinement = Arc::new(self.confinement(live.temporary()));
+        let keys = self.start_run(&manager, self.record(&id, &manager, &options))?;
+        if let Some(observer) = &options.observer {
+            observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
+        }
+        let programs = live.programs().clone();
+        let vault = self.vault();
+        if !faults::is_on(Fault::KeepSecrets) {
+            programs.filter_output(Arc::new(vault.clone()));
+        }
+        let notifier = self.notifier(&id, &programs, &confinement, &options);
+        let held = RunResources { programs, confinement, vault, keys };
+        // Boxed to keep the future of `run_all_ready` small for its callers.
+        let run =
+            Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());
+        let (mut summary, notifier) = run.await?;
+        let warnings = notifier.finish(&summary).await;
+        if let Some(observer) = &options.observer {
+            for message in warnings {
+                observer.event(&RunEvent::Warning { message });
+            }
+        }
+        // All programs have to be gone before the record says that the run is finished, and the lock is released last.
+        live.programs().close().await;
+        manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
+        live.end().await;
+        let observer_error = || guarded.as_ref().and_then(|observer| observer.error());
+        summary.observer_error = observer_error();
+        if let Some(observer) = &options.observer {
+            observer.event(&RunEvent::Summary(Box::new(summary.clone())));
+        }
+        // Read again, because the observer may have failed on the summary event itself.
+        summary.observer_error = observer_error();
+        Ok(summary)
+    }
+
+    /// Runs one task with its subtasks if its dependencies are finished; otherwise blocks it with the reason.
+    ///
+    /// # Errors
+    /// Those of [`run_all_ready`](Self::run_all_ready), and a refusal if the status of the task does not allow it.
+    pub async fn execute_task(&self, id: &str, mut options: RunOptions) -> Result<RunSummary, RunError> {
+        // Releases the task if a dead run still holds it.
+        self.recover()?;
+        let task = self.manager.get(id)?;
+        let missing_tool = self.missing_tool(&task);
+        if missing_tool.is_none() {
+            let tasks = vec![self.manager.read(|view| resolve(view, task.id.as_str()))?];
+            self.manager.command(Command::ToolsKnown { tasks })?;
+        }
+        self.ask_by_policy()?;
+        self.manager.command(Command::RunOne { id: task.id.to_string(), missing_tool })?;
+        options.only = vec![Selector::Task(task.id.to_string())];
+        self.run_all_ready(options).await
+    }
+
+    /// Lets the current policy decide again about tasks that wait because of another version of it.
+    pub(crate) fn ask_by_policy(&self) -> Result<(), RunError> {
+        let Some(policy_hook) = self.manager.policy_hook() else { return Ok(()) };
+        let tasks = self.manager.read(|view| Ok(questions_of_policy(view, policy_hook.version())?))?;
+        if !tasks.is_empty() {
+            self.manager.command(Command::PolicyKnown { tasks })?;
+        }
+        Ok(())
+    }
+
+    fn notifier(
+        &self,
+        run: &RunId,
+        programs: &Programs,
+        confinement: &Arc<Confinement>,
+        options: &RunOptions,
+    ) -> Notifier {
+        let place = NotifyContext {
+            run: run.clone(),
+            manager: self.manager.clone(),
+            programs: programs.clone(),
+            confinement: Arc::clone(confinement),
+            root: self.project.root.clone(),
+            files: self.project.files.join("notify"),
+        };
+        Notifier::new(place, options.notify.clone(), options.notify_in_sandbox)
+    }
+
+    /// Returns a tool that a task needs and that no run of this process can have. Tools that a search may find do not
+    /// count: the run searches for them.
+    fn missing_tool(&self, task: &Task) -> Option<String> {
+        let left = task.metadata.tool_calls.iter().filter(|call| !call.status.is_settled());
+        let mut names = left.map(|call| call.tool_name.clone());
+        let may_be_found = |name: &str| self.finder.as_ref().is_some_and(|finder| finder.may_find(name));
+        names.find(|name| self.tools.get(name).is_none() && !may_be_found(name))
+    }
+
+    fn record(&self, id: &RunId, manager: &Manager, options: &RunOptions) -> RunRecord {
+        RunRecord {
+            id: id.clone(),
+            scope: options.only.iter().map(ToString::to_string).collect(),
+            params: options.params.clone(),
+            actor: manager.actor().to_owned(),
+            host: self.project.host.clone(),
+            started_at: manager.source().now(),
+            finished_at: None,
+            exit: None,
+            recovered_at: None,
+            output_pruned_at: None,
+            counts: std::collections::BTreeMap::new(),
+            ending: std::collections::BTreeMap::new(),
+        }
+    }
+
+    /// Takes back the tasks of dead runs and the claims with expired leases, in one commit, and returns a summary.
+    ///
+    /// A call with an unknown end is only started again if that is safe. Otherwise its task is blocked until a person
+    /// or agent decides. Every run does this at its start. Temporary files of dead runs are removed as well. Several
+    /// processes may recover at the same time.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn recover(&self) -> Result<Recovered, Error> {
+        let recovered = self.recovery().carry_out(&self.manager, None)?;
+        liveness::clear_up(&self.project.files);
+        Ok(recovered)
+    }
+
+    /// Returns the summary of [`recover`](Self::recover) without changing anything.
+    pub(crate) fn left_behind(&self) -> Result<Recovered, Error> {
+        Ok(self.recovery().plan(&self.manager, None)?.summary())
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery {
+            files: self.project.files.clone(),
+            tools: Arc::clone(&self.tools),
+            secrets: Arc::clone(&self.secrets),
+        }
+    }
+
+    /// Gives a store that is a copy an id of its own, as its next run would do, and returns the path of the original.
+    /// Calls that have already started keep their keys. Does not write to a store that is no copy.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn settle_copy(&self) -> Result<Option<PathBuf>, RunError> {
+        let known = self.manager.read(|view| Ok(view.key_space()?))?;
+        let request = self.project.keys.request(known.as_ref(), &self.manager.source().new_id());
+        if request.copy_of.is_none() {
+            return Ok(None);
+        }
+        self.manager.command(Command::SettleKeys(Box::new(request)))?;
+        Ok(known.and_then(|known| known.path).map(PathBuf::from))
+    }
+
+    /// Records the start of a run and returns the key prefix for its calls.
+    pub(crate) fn start_run(&self, manager: &Manager, run: RunRecord) -> Result<KeySpace, RunError> {
+        let known = manager.read(|view| Ok(view.key_space()?))?;
+        // The id of a run is random, so the first run of a store can lend its id to the store.
+        let request = self.project.keys.request(known.as_ref(), run.id.as_str());
+        let keys = (!request.is_settled(known.as_ref())).then_some(request);
+        let settled = known.filter(|_| keys.is_none());
+        manager.command(Command::StartRun(Box::new(RunStart { run, keys })))?;
+        settled.map_or_else(|| recorded(manager), Ok)
+    }
+}
+
+/// Refuses selectors that match nothing, before the run is recorded. The run itself resolves the selectors again.
+fn refuse_empty(view: &dyn View, selectors: &[Selector]) -> Result<(), DecideError> {
+    selectors.iter().try_for_each(|selector| refuse_one_empty(view, selector, selectors))
+}
+
+fn refuse_one_empty(view: &dyn View, selector: &Selector, beside: &[Selector]) -> Result<(), DecideError> {
+    let some = match selector {
+        Selector::Plan(name) => Query { plan: Some(name.clone()), ..Query::default() },
+        Selector::Label(name) => Query { labels: vec![name.clone()], ..Query::default() },
+        Selector::Task(id) => return resolve_among(view, beside, id).map(drop),
+    };
+    let is_empty = view.find(&Query { limit: 1, ..some })?.is_empty();
+    // Resolving a selector reads all of its tasks, so it is only done here, to tell a misspelled name from a plan
+    // without tasks.
+    if is_empty { selector.keys(view).map(drop) } else { Ok(()) }
+}
+
+fn recorded(manager: &Manager) -> Result<KeySpace, RunError> {
+    Ok(manager.read(|view| Ok(view.key_space()?))?.unwrap_or_default())
+}
