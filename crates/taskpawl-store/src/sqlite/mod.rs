@@ -7,7 +7,6 @@ mod excerpt;
 mod find;
 mod history;
 mod insert;
-mod log;
 mod nodes;
 mod open;
 mod rows;
@@ -29,7 +28,6 @@ use taskpawl_model::view::{Changes, View, ViewResult};
 
 use self::cache::{DATA_VERSION, TransactionCache};
 pub(crate) use self::examine::{examine, repair};
-use self::log::Log;
 use self::open::{ReadOnly, Setup};
 use self::session::{Counters, Live, Session};
 use crate::StoreError;
@@ -75,7 +73,6 @@ struct Writer {
     version: i64,
     /// True if the database has a write-ahead log, so that readers never block writers.
     has_log: bool,
-    log: Log,
     /// `PRAGMA data_version` at the start of the transaction.
     data_version: i64,
     /// The cache of the last committed transaction.
@@ -120,7 +117,6 @@ impl SqliteBackend {
             identity,
             version,
             has_log,
-            log: Log::new(&self.path),
             data_version: 0,
             kept: None,
             is_sound: true,
@@ -180,9 +176,6 @@ impl Writer {
     fn commit(&mut self) -> Result<(), StoreError> {
         self.check_transaction()?;
         self.session.put_counters()?;
-        if self.has_log {
-            self.log.make_room();
-        }
         let done = self.session.execute("COMMIT", []);
         done.map_err(|error| {
             // FULL and BUSY mean that the commit frame was not written, so nothing is durable. After any
