@@ -154,9 +154,9 @@ impl Checker<'_> {
         }
         // A set of texts: comparing each pair of 100,000 items takes half a minute.
         let mut earlier = BTreeSet::new();
-        let mut is_repeated = |item: &Value| match item {
-            Value::Number(number) => !earlier.insert(shown_number(number)),
-            other => !earlier.insert(other.to_string()),
+        let mut is_repeated = |item: &Value| {
+            let number = item.as_number().map(shown_number);
+            !earlier.insert(number.unwrap_or_else(|| item.to_string()))
         };
         match items.iter().position(|item| node.has_unique_items && is_repeated(item)) {
             Some(index) => self.below(&format!("[{index}]"), |checker| checker.refuse("is there twice")),
