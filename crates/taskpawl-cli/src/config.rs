@@ -3,41 +3,46 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use taskpawl::model::task::Retry;
 use taskpawl::model::value::Period;
 use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash, read_if_there};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
-use crate::commands::parse;
 use crate::environment::Environment;
-use crate::text::nearest;
 
+mod document;
+mod error;
+mod file;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod hosts;
+mod key;
 mod mcp;
 mod own_tools;
 mod sandbox;
 mod secrets;
-mod values;
 
-pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
-
-use hosts::Hosts;
+pub(crate) use error::ConfigError;
+pub(crate) use hosts::MEANING as HOSTS;
+pub(crate) use key::{Key, NAMED};
 pub(crate) use mcp::{CONFIGS as MCP_CONFIGS, McpConfig};
 pub(crate) use own_tools::OwnTool;
+pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
+
+use document::Document;
+use file::File;
+use hosts::Hosts;
 use secrets::Secrets;
-use values::{RETRY, length, line, number_of, retry, text_of, wrong};
 
 /// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ColorWord {
     // No help text for each value: it would add lines to the help of every command. The help of `--color` describes
     // them.
@@ -51,136 +56,6 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The default duration of a claim's lease.
 const LEASE: Duration = Duration::from_mins(30);
-
-/// The expected form of a program with its arguments.
-const ARGV: &str = "a list such as [\"notify-send\", \"taskpawl\"]";
-
-/// A key of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Key {
-    Actor,
-    Color,
-    Jobs,
-    Lease,
-    Limit,
-    OutputQuota,
-    RunNotify,
-    RunTimeout,
-    RunTaskTimeout,
-    RunMaxFailures,
-    RunRetry,
-}
-
-/// Sections whose keys are names chosen by the user, each with its meaning.
-pub(crate) const NAMED: [(&str, &str); 4] = [
-    ("resources", "how much there is of a named resource, before what plans say"),
-    ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
-    ("secrets", secrets::MEANING),
-    ("mcpServers", "MCP servers, whose tools calls name as `SERVER/TOOL`"),
-];
-
-/// The meaning of `hosts` of `http_request`.
-pub(crate) const HOSTS: &str =
-    "which hosts `http_request` may reach; those of a project only narrow those of the user";
-
-impl Key {
-    /// All keys, in the order of `config list`.
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Actor,
-        Self::Color,
-        Self::Jobs,
-        Self::Lease,
-        Self::Limit,
-        Self::OutputQuota,
-        Self::RunNotify,
-        Self::RunTimeout,
-        Self::RunTaskTimeout,
-        Self::RunMaxFailures,
-        Self::RunRetry,
-    ];
-
-    /// Returns the key as written in files.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Actor => "actor",
-            Self::Color => "color",
-            Self::Jobs => "jobs",
-            Self::Lease => "lease",
-            Self::Limit => "limit",
-            Self::OutputQuota => "output.quota",
-            Self::RunNotify => "run.notify",
-            Self::RunTimeout => "run.timeout",
-            Self::RunTaskTimeout => "run.taskTimeout",
-            Self::RunMaxFailures => "run.maxFailures",
-            Self::RunRetry => "run.retry",
-        }
-    }
-
-    /// Returns the environment variable that sets the key.
-    pub(crate) fn variable(self) -> &'static str {
-        match self {
-            Self::Actor => "TASKPAWL_ACTOR",
-            Self::Color => "TASKPAWL_COLOR",
-            Self::Jobs => "TASKPAWL_JOBS",
-            Self::Lease => "TASKPAWL_LEASE",
-            Self::Limit => "TASKPAWL_LIMIT",
-            Self::OutputQuota => "TASKPAWL_OUTPUT_QUOTA",
-            Self::RunNotify => "TASKPAWL_RUN_NOTIFY",
-            Self::RunTimeout => "TASKPAWL_RUN_TIMEOUT",
-            Self::RunTaskTimeout => "TASKPAWL_RUN_TASK_TIMEOUT",
-            Self::RunMaxFailures => "TASKPAWL_RUN_MAX_FAILURES",
-            Self::RunRetry => "TASKPAWL_RUN_RETRY",
-        }
-    }
-
-    /// Returns the description of the key, for `config list` and hints.
-    pub(crate) fn meaning(self) -> &'static str {
-        match self {
-            Self::Actor => "in whose name commands are given",
-            Self::Color => "when to use colours: auto, always or never",
-            Self::Jobs => "how many tool calls run at once",
-            Self::Lease => "how long a claim lasts, such as 30m",
-            Self::Limit => "how many tasks lists show; 0 for all",
-            Self::OutputQuota => {
-                "how much output of runs is kept, such as 2GiB; the oldest goes when a run ends"
-            }
-            Self::RunNotify => {
-                "a program, as a list, that is told when tasks wait for a decision, when some failed, and the end"
-            }
-            Self::RunTimeout => "how long a run may take, such as 2h",
-            Self::RunTaskTimeout => "how long an attempt of a task may take that says nothing, such as 30m",
-            Self::RunMaxFailures => "how many tasks may fail before a run starts nothing more",
-            Self::RunRetry => {
-                "how calls are tried again that say nothing: all starts, or a table as `retry` of a task"
-            }
-        }
-    }
-
-    /// Returns whether the value is a number.
-    pub(crate) fn is_number(self) -> bool {
-        matches!(self, Self::Jobs | Self::Limit | Self::RunMaxFailures)
-    }
-
-    /// Returns whether the value is a list of texts.
-    fn is_list(self) -> bool {
-        self == Self::RunNotify
-    }
-
-    /// Returns the key of this name. The error is a hint that names the nearest key, or all keys.
-    pub(crate) fn from_name(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|key| key.as_str() == name);
-        found.ok_or_else(|| {
-            let all: Vec<_> = Self::ALL.iter().map(|key| format!("`{}`", key.as_str())).collect();
-            let named = NAMED.iter().map(|(section, _)| *section).chain(["sandbox"]);
-            let named = named.map(|section| format!("`[{section}]`"));
-            let all: Vec<_> = all.into_iter().chain(named).collect();
-            match nearest(name, Self::ALL.iter().map(|key| key.as_str())) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known are {}", all.join(", ")),
-            }
-        })
-    }
-}
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,52 +135,6 @@ enum Layer {
     User,
 }
 
-/// The configuration is invalid.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    #[error("failed to read `{}`", .path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("`{}` is no TOML", .path.display())]
-    Syntax { path: PathBuf, source: Box<toml::de::Error> },
-    #[error("`{}` line {line} has the unknown key `{key}`", .path.display())]
-    UnknownKey { path: PathBuf, line: usize, key: String, hint: String },
-    #[error("{} line {line}: `{name}` {problem}", .path.display())]
-    Tool { path: PathBuf, line: usize, name: String, problem: String },
-    #[error("`{}` line {line}: the file of a project cannot give programs more by `{key}`", .path.display())]
-    Widens { path: PathBuf, line: usize, key: String },
-    #[error("`{}` line {line}: the file of a project cannot set `actor`", .path.display())]
-    ActorOfProject { path: PathBuf, line: usize },
-    #[error("{origin}{}: `{name}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")))]
-    Value {
-        origin: Origin,
-        line: Option<usize>,
-        name: String,
-        meaning: &'static str,
-        value: String,
-        expected: &'static str,
-    },
-}
-
-impl ConfigError {
-    /// Returns the next step.
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            Self::UnknownKey { hint, .. } => hint.clone(),
-            Self::Value { name, meaning, .. } => format!("`{name}` says {meaning}"),
-            Self::Tool { .. } => "`taskpawl tools --help` shows how a tool is described".to_owned(),
-            Self::Widens { .. } => {
-                "take it out; what programs may do is said in the configuration of the user or by flags, see `taskpawl run --help`"
-                    .to_owned()
-            }
-            Self::ActorOfProject { .. } => {
-                "take it out: whoever writes the project would act in the name of another; set it in the configuration of the user"
-                    .to_owned()
-            }
-            Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),
-        }
-    }
-}
-
 /// Returns the paths of the configuration files: the nearest `taskpawl.toml` upwards, and that of the user.
 pub(crate) fn files(environment: &Environment) -> Files {
     let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
@@ -358,7 +187,7 @@ impl Config {
         own_tools::check(&config.own_tools)?;
         for key in Key::ALL {
             if let Some(value) = environment.text(key.variable()) {
-                config.set(key, value, Origin::Variable(key.variable()), None)?;
+                config.set(key, value, Origin::Variable(key.variable()))?;
             }
         }
         if let Some(mode) = environment.text(SANDBOX_VARIABLE) {
@@ -366,31 +195,19 @@ impl Config {
         }
         for (key, value) in flags {
             let flag = if *key == Key::Actor { "--actor" } else { "--color" };
-            config.set(*key, value.clone(), Origin::Flag(flag), None)?;
+            config.set(*key, value.clone(), Origin::Flag(flag))?;
         }
         Ok(config)
     }
 
     fn defaults(environment: &Environment) -> Self {
         let actor = environment.user_at_host();
-        let values = [
-            actor.clone(),
-            "auto".to_owned(),
-            "cores + 2".to_owned(),
-            "30m".to_owned(),
-            "50".to_owned(),
-            "none".to_owned(),
-            "[]".to_owned(),
-        ];
-        // All further keys are unset by default.
-        let values = values.into_iter().chain(std::iter::repeat_with(|| "none".to_owned()));
-        let settings = Key::ALL.into_iter().zip(values);
-        let setting = |(key, value): (Key, String)| Setting {
+        let setting = |key: Key| Setting {
             name: key.as_str().to_owned(),
-            value,
+            value: if key == Key::Actor { actor.clone() } else { key.default().to_owned() },
             origin: Origin::Default,
         };
-        let settings = settings.map(setting).collect();
+        let settings = Key::ALL.into_iter().map(setting).collect();
         Self {
             actor,
             color: ColorWord::Auto,
@@ -458,202 +275,86 @@ impl Config {
     }
 
     fn read_text(&mut self, path: &Path, text: &str, layer: Layer) -> Result<(), ConfigError> {
-        let table = DeTable::parse(text)
-            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
-        for (name, value) in table.get_ref() {
-            let DeValue::Table(section) = value.get_ref() else {
-                self.read_entry(path, text, layer, name.get_ref(), name.span().start, value)?;
-                continue;
-            };
-            for (inner, value) in section {
-                let full = format!("{}.{}", name.get_ref(), inner.get_ref());
-                let at = inner.span().start;
-                match name.get_ref().as_ref() {
-                    "resources" => self.read_resource(path, text, inner.get_ref(), at, value)?,
-                    "sandbox" => self.read_sandbox(path, text, layer, inner.get_ref(), at, value)?,
-                    "secrets" => self.read_secret(path, text, layer, inner.get_ref(), at, value)?,
-                    "tools" => self.read_tool(path, text, layer, inner.get_ref(), at, value)?,
-                    "mcpServers" => self.read_server(path, text, layer, inner.get_ref(), at, value)?,
-                    "mcp" if inner.get_ref() == "configs" => {
-                        self.read_mcp_configs(path, text, layer, at, value)?;
-                    }
-                    _ => self.read_entry(path, text, layer, &full, at, value)?,
-                }
+        let document = Document::parse(path, text, layer)?;
+        document.check_sections()?;
+        let mut file: File = document.read()?;
+        self.take(&mut file);
+        for key in Key::ALL {
+            if let Some(value) = document.value(key) {
+                self.note(key.as_str().to_owned(), shown(value), document.origin());
             }
         }
-        Ok(())
-    }
-
-    /// Reads the amount of a resource.
-    fn read_resource(
-        &mut self,
-        path: &Path,
-        text: &str,
-        name: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
-        let full = format!("resources.{name}");
-        let expected = "a number from 0 to 4294967295";
-        let number = number_of(path, text, &full, NAMED[0].1, at, value, expected)?;
-        self.run.resources.insert(name.to_owned(), number);
-        self.note(full, number.to_string(), Origin::File(path.to_owned()));
-        Ok(())
-    }
-
-    /// Reads the source of a secret. Only the user's file may name one.
-    fn read_secret(
-        &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        name: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
-        let full = format!("secrets.{name}");
-        if layer == Layer::Project {
-            let (path, line, hint) = (path.to_owned(), line(text, at), secrets::ONLY_USER.to_owned());
-            return Err(ConfigError::UnknownKey { path, line, key: full, hint });
+        self.read_mcp(&document, file.mcp, file.mcp_servers)?;
+        for (name, number) in file.resources {
+            self.note(format!("resources.{name}"), number.to_string(), document.origin());
+            self.run.resources.insert(name, number);
         }
-        let definition = secrets::definition(name, value.get_ref());
-        let definition = definition
-            .ok_or_else(|| wrong(path, text, &full, secrets::MEANING, at, value, secrets::EXPECTED))?;
-        self.note(full, definition.to_string(), Origin::File(path.to_owned()));
-        self.secrets.set(name, definition);
-        Ok(())
+        self.read_sandbox(&document, file.sandbox)?;
+        for (name, definition) in file.secrets {
+            if !definition.is_valid(&name) {
+                return Err(document.invalid(&["secrets", &name]));
+            }
+            self.note(format!("secrets.{name}"), definition.to_string(), document.origin());
+            self.secrets.set(name, definition);
+        }
+        file.tools.into_iter().try_for_each(|(name, fields)| self.read_tool(&document, &name, fields))
+    }
+
+    /// Takes the settings that have a [`Key`].
+    fn take(&mut self, file: &mut File) {
+        replace(&mut self.actor, file.actor.take());
+        replace(&mut self.color, file.color);
+        self.jobs = file.jobs.map(NonZeroUsize::get).or(self.jobs);
+        replace(&mut self.lease, file.lease.take().map(|length| length.0.0.0));
+        replace(&mut self.limit, file.limit);
+        self.output_quota = file.output.quota.take().map(|size| size.0.0).or(self.output_quota);
+        let from = std::mem::take(&mut file.run);
+        replace(&mut self.notify, from.notify);
+        let run = &mut self.run;
+        run.timeout = from.timeout.map(|length| length.0.0).or(run.timeout);
+        run.task_timeout = from.task_timeout.map(|length| length.0.0).or(run.task_timeout);
+        run.max_failures = from.max_failures.map(NonZeroU64::get).or(run.max_failures);
+        run.retry = from.retry.map(|retries| retries.0).or(run.retry.take());
     }
 
     /// Reads the settings of a tool: its limits, its hosts, or a whole description.
     fn read_tool(
         &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
+        document: &Document<'_>,
         name: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
+        mut fields: Map<String, Value>,
     ) -> Result<(), ConfigError> {
-        let entries = if let DeValue::Table(entries) = value.get_ref() { Some(entries) } else { None };
-        let mut is_described = false;
-        for (key, value) in entries.into_iter().flatten() {
-            let full = format!("tools.{name}.{}", key.get_ref());
-            let at = key.span().start;
-            if name == "http_request" && key.get_ref() == "hosts" {
-                self.read_hosts(path, text, layer, full, at, value)?;
-                continue;
-            }
-            if key.get_ref() != "concurrency" {
-                is_described = true;
-                continue;
-            }
-            let number = number_of(path, text, &full, NAMED[1].1, at, value, "a number of at least 1")?;
-            if number == 0 {
-                return Err(wrong(path, text, &full, NAMED[1].1, at, value, "a number of at least 1"));
-            }
-            self.run.tool_limits.insert(name.to_owned(), number as usize);
-            self.note(full, number.to_string(), Origin::File(path.to_owned()));
+        if let Some(number) = fields.remove(own_tools::OF_ANY) {
+            let number = NonZeroU32::deserialize(&number)
+                .map_err(|_| document.invalid(&["tools", name, own_tools::OF_ANY]))?;
+            self.run.tool_limits.insert(name.to_owned(), number.get() as usize);
+            self.note(format!("tools.{name}.concurrency"), number.to_string(), document.origin());
         }
-        if entries.is_none() {
-            let expected = "a table such as { concurrency = 2 }";
-            return Err(wrong(path, text, &format!("tools.{name}"), NAMED[1].1, at, value, expected));
+        if name == "http_request"
+            && let Some(list) = fields.remove("hosts")
+        {
+            self.read_hosts(document, &list)?;
         }
-        match entries.filter(|_| is_described) {
-            Some(entries) => self.read_own_tool(path, text, layer, name, at, value, entries),
-            None => Ok(()),
+        if fields.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// Reads the description of a tool.
-    #[expect(clippy::too_many_arguments, reason = "where the description is, and what it is")]
-    fn read_own_tool(
-        &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        name: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-        entries: &DeTable<'_>,
-    ) -> Result<(), ConfigError> {
-        if let Some(key) = own_tools::unknown_of_builtin(name, entries) {
-            return Err(ConfigError::UnknownKey {
-                path: path.to_owned(),
-                line: line(text, key.span().start),
-                key: format!("tools.{name}.{}", key.get_ref()),
-                hint: "of a tool `concurrency` can be said, of `http_request` also `hosts`".to_owned(),
-            });
-        }
-        let tool = own_tools::read(path, text, layer, name, at, value, entries)?;
+        let tool = own_tools::read(document, name, fields)?;
         let argv = serde_json::json!(tool.tool.template()).to_string();
-        self.note(format!("tools.{name}.argv"), argv, Origin::File(path.to_owned()));
+        self.note(format!("tools.{name}.argv"), argv, document.origin());
         self.own_tools.push(tool);
         Ok(())
     }
 
-    /// Reads the hosts that may be reached. The project's list narrows the user's, independent of the reading order.
-    fn read_hosts(
-        &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        name: String,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
-        let list = hosts::list(value.get_ref());
-        let list = list.ok_or_else(|| wrong(path, text, &name, HOSTS, at, value, hosts::EXPECTED))?;
-        let origin = match layer {
-            // The project's file is read first and narrows the list, so it stays the shown source.
-            Layer::User if self.hosts.of(Layer::Project).is_some() => self
-                .settings
-                .iter()
-                .find(|setting| setting.name == name)
-                .map(|setting| setting.origin.clone()),
-            Layer::User | Layer::Project => None,
+    /// Applies a variable of the environment or a flag, as a file with one entry.
+    fn set(&mut self, key: Key, text: String, origin: Origin) -> Result<(), ConfigError> {
+        let steps = key.as_str().rsplit('.');
+        let entry = steps.fold(key.value_of(&text), |value, step| serde_json::json!({ step: value }));
+        let Ok(mut file) = File::deserialize(&entry) else {
+            let (name, meaning, expected) = (key.as_str().to_owned(), key.meaning(), key.expected());
+            return Err(ConfigError::Value { origin, line: None, name, meaning, value: text, expected });
         };
-        self.hosts.set(layer, list);
-        self.note(name, self.hosts.to_string(), origin.unwrap_or_else(|| Origin::File(path.to_owned())));
-        Ok(())
-    }
-
-    /// Reads an MCP server.
-    fn read_server(
-        &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        name: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
-        let server =
-            mcp::server(name, value.get_ref(), path, layer).map_err(|problem| ConfigError::Tool {
-                path: path.to_owned(),
-                line: line(text, at),
-                name: format!("mcpServers.{name}"),
-                problem,
-            })?;
-        self.note(format!("mcpServers.{name}"), server.shown(), Origin::File(path.to_owned()));
-        self.mcp.servers.push(server);
-        Ok(())
-    }
-
-    /// Reads the list of other programs' files that name MCP servers.
-    fn read_mcp_configs(
-        &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
-        let list = mcp::list(value.get_ref());
-        let list =
-            list.ok_or_else(|| wrong(path, text, "mcp.configs", mcp::CONFIGS, at, value, mcp::EXPECTED))?;
-        let shown = serde_json::json!(list).to_string();
-        self.note("mcp.configs".to_owned(), shown, Origin::File(path.to_owned()));
-        self.mcp.files.extend(list.into_iter().map(|file| (file, layer)));
+        self.take(&mut file);
+        self.note(key.as_str().to_owned(), text, origin);
         Ok(())
     }
 
@@ -664,84 +365,15 @@ impl Config {
             None => self.settings.push(Setting { name, value, origin }),
         }
     }
+}
 
-    /// Reads one entry of a file. `name` includes the section, as in `run.retry`.
-    fn read_entry(
-        &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        name: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
-        let line = line(text, at);
-        let key = Key::from_name(name).map_err(|hint| ConfigError::UnknownKey {
-            path: path.to_owned(),
-            line,
-            key: name.to_owned(),
-            hint,
-        })?;
-        if key == Key::Actor && layer == Layer::Project {
-            return Err(ConfigError::ActorOfProject { path: path.to_owned(), line });
-        }
-        let origin = Origin::File(path.to_owned());
-        let Some(value) = text_of(value.get_ref(), key) else {
-            let value = text[value.span()].to_owned();
-            let expected = match (key.is_number(), key.is_list()) {
-                (true, _) => "a number",
-                (false, true) => ARGV,
-                (false, false) => "text in quotes",
-            };
-            let (name, meaning) = (key.as_str().to_owned(), key.meaning());
-            return Err(ConfigError::Value { origin, line: Some(line), name, meaning, value, expected });
-        };
-        self.set(key, value, origin, Some(line))
-    }
+/// Returns a value as `config list` shows it: lists and tables as JSON.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
 
-    fn set(
-        &mut self,
-        key: Key,
-        value: String,
-        origin: Origin,
-        line: Option<usize>,
-    ) -> Result<(), ConfigError> {
-        if let Err(expected) = self.take(key, &value) {
-            let (name, meaning) = (key.as_str().to_owned(), key.meaning());
-            return Err(ConfigError::Value { origin, line, name, meaning, value, expected });
-        }
-        self.note(key.as_str().to_owned(), value, origin);
-        Ok(())
-    }
-
-    /// Parses a value and stores it. The error is the expected form.
-    fn take(&mut self, key: Key, value: &str) -> Result<(), &'static str> {
-        match key {
-            Key::Actor => value.clone_into(&mut self.actor),
-            Key::Color => {
-                self.color = ColorWord::from_str(value, false).map_err(|_| "auto, always or never")?;
-            }
-            Key::Jobs => {
-                let jobs = value.parse().ok().filter(|jobs| *jobs > 0);
-                self.jobs = Some(jobs.ok_or("a number of at least 1")?);
-            }
-            Key::Lease => {
-                let lease = value.parse::<Period>().ok().filter(|lease| !lease.0.is_zero());
-                self.lease = lease.ok_or("a duration such as 30m")?.0;
-            }
-            Key::Limit => self.limit = value.parse().map_err(|_| "a number, 0 for all")?,
-            Key::OutputQuota => {
-                self.output_quota = Some(parse::size(value).map_err(|_| "a size such as 2GiB")?);
-            }
-            Key::RunNotify => self.notify = serde_json::from_str(value).map_err(|_| ARGV)?,
-            Key::RunTimeout => self.run.timeout = Some(length(value, "a duration such as 2h")?),
-            Key::RunTaskTimeout => self.run.task_timeout = Some(length(value, "a duration such as 30m")?),
-            Key::RunMaxFailures => {
-                let failures = value.parse().ok().filter(|failures| *failures > 0);
-                self.run.max_failures = Some(failures.ok_or("a number of at least 1")?);
-            }
-            Key::RunRetry => self.run.retry = Some(retry(value).ok_or(RETRY)?),
-        }
-        Ok(())
+fn replace<T>(slot: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *slot = value;
     }
 }

@@ -2,11 +2,16 @@
 
 use std::fmt;
 
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use taskpawl::tools::HttpAccess;
-use toml::de::DeValue;
 
-use super::Layer;
+use super::document::Document;
+use super::{Config, ConfigError, Layer};
+
+/// The meaning of `hosts` of `http_request`.
+pub(crate) const MEANING: &str =
+    "which hosts `http_request` may reach; those of a project only narrow those of the user";
 
 /// The expected form of the value.
 pub(super) const EXPECTED: &str =
@@ -20,14 +25,14 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn of(&self, layer: Layer) -> Option<&[String]> {
+    fn of(&self, layer: Layer) -> Option<&[String]> {
         match layer {
             Layer::Project => self.project.as_deref(),
             Layer::User => self.user.as_deref(),
         }
     }
 
-    pub(super) fn set(&mut self, layer: Layer, list: Vec<String>) {
+    fn set(&mut self, layer: Layer, list: Vec<String>) {
         match layer {
             Layer::Project => self.project = Some(list),
             Layer::User => self.user = Some(list),
@@ -59,10 +64,23 @@ impl fmt::Display for Hosts {
     }
 }
 
+impl Config {
+    /// Reads the hosts that may be reached. The project's list narrows the user's, independent of the reading order.
+    pub(super) fn read_hosts(&mut self, document: &Document<'_>, list: &Value) -> Result<(), ConfigError> {
+        let path = ["tools", "http_request", "hosts"];
+        let list = list_of(list).ok_or_else(|| document.invalid(&path))?;
+        let name = path.join(".");
+        // The project's file is read first and narrows the list, so it stays the shown source.
+        let is_narrowed = document.layer == Layer::User && self.hosts.of(Layer::Project).is_some();
+        let earlier = self.settings.iter().find(|setting| is_narrowed && setting.name == name);
+        let origin = earlier.map_or_else(|| document.origin(), |setting| setting.origin.clone());
+        self.hosts.set(document.layer, list);
+        self.note(name, self.hosts.to_string(), origin);
+        Ok(())
+    }
+}
+
 /// Returns a list of valid hosts, or `None` for any other value.
-pub(super) fn list(value: &DeValue<'_>) -> Option<Vec<String>> {
-    let DeValue::Array(items) = value else { return None };
-    let texts = items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned()));
-    let list = texts.collect::<Option<Vec<_>>>()?;
-    HttpAccess::only(&list).is_ok().then_some(list)
+fn list_of(value: &Value) -> Option<Vec<String>> {
+    Vec::deserialize(value).ok().filter(|list| HttpAccess::only(list).is_ok())
 }

@@ -1,13 +1,14 @@
 //! MCP servers of the configuration, and the list of other programs' files that name servers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use taskpawl::tools::Widening;
-use toml::de::DeValue;
 
-use super::Layer;
-use super::values::json_of;
+use super::document::Document;
+use super::{Config, ConfigError, Layer, file};
 
 /// The meaning of `mcp.configs`.
 pub(crate) const CONFIGS: &str = "which files of other programs name MCP servers";
@@ -19,8 +20,8 @@ pub(super) const EXPECTED: &str = "a list such as [\"~/.claude.json\", \".gemini
 #[derive(Debug, Default)]
 pub(crate) struct McpConfig {
     /// Files of other programs, with the path as written.
-    pub(super) files: Vec<(String, Layer)>,
-    pub(super) servers: Vec<NamedServer>,
+    files: Vec<(String, Layer)>,
+    servers: Vec<NamedServer>,
 }
 
 /// A server that a configuration file of taskpawl names.
@@ -57,21 +58,39 @@ impl NamedServer {
     }
 
     /// Returns the command or the URL. Arguments and headers are left out, because they may be secret.
-    pub(super) fn shown(&self) -> String {
+    fn shown(&self) -> String {
         let value = self.value.as_ref();
         let of = |name: &str| value.and_then(|value| value.get(name)?.as_str());
         of("command").or_else(|| of("url")).unwrap_or("sandbox").to_owned()
     }
 }
 
+impl Config {
+    /// Reads the MCP servers, and the list of other programs' files that name MCP servers.
+    pub(super) fn read_mcp(
+        &mut self,
+        document: &Document<'_>,
+        mcp: file::Mcp,
+        servers: BTreeMap<String, Value>,
+    ) -> Result<(), ConfigError> {
+        if let Some(list) = mcp.configs {
+            let shown = json!(list).to_string();
+            self.note("mcp.configs".to_owned(), shown, document.origin());
+            self.mcp.files.extend(list.into_iter().map(|file| (file, document.layer)));
+        }
+        for (name, value) in servers {
+            let full = format!("mcpServers.{name}");
+            let server = server(&name, value, document.path, document.layer)
+                .map_err(|problem| document.problem(&["mcpServers", &name], full.clone(), problem))?;
+            self.note(full, server.shown(), document.origin());
+            self.mcp.servers.push(server);
+        }
+        Ok(())
+    }
+}
+
 /// Reads the entry `[mcpServers.NAME]`. The error completes the sentence "`mcpServers.NAME` …".
-pub(super) fn server(
-    name: &str,
-    value: &DeValue<'_>,
-    file: &Path,
-    layer: Layer,
-) -> Result<NamedServer, String> {
-    let mut value = json_of(value).ok_or("contains a date, which no field is")?;
+fn server(name: &str, mut value: Value, file: &Path, layer: Layer) -> Result<NamedServer, String> {
     let fields =
         value.as_object_mut().ok_or("has to be a table such as { command = \"uvx\", args = [\"x\"] }")?;
     let sandbox = match fields.remove("sandbox") {
@@ -91,28 +110,19 @@ pub(super) fn server(
     Ok(NamedServer { name: name.to_owned(), value, file: file.to_owned(), sandbox, layer })
 }
 
-fn widening(value: &Value) -> Result<Widening, String> {
-    let wrong = || {
-        "has a `sandbox` that is none: write { net = true, read = [\"~/x\"], write = [\"~/y\"] }".to_owned()
-    };
-    let mut widening = Widening::default();
-    for (name, value) in value.as_object().ok_or_else(wrong)? {
-        let paths = || {
-            let texts = value.as_array()?.iter().map(|path| Some(PathBuf::from(path.as_str()?)));
-            texts.collect::<Option<Vec<_>>>()
-        };
-        match name.as_str() {
-            "net" => widening.net = value.as_bool().ok_or_else(wrong)?,
-            "read" => widening.read = paths().ok_or_else(wrong)?,
-            "write" => widening.write = paths().ok_or_else(wrong)?,
-            _ => return Err(wrong()),
-        }
-    }
-    Ok(widening)
+/// The table `sandbox` of a server.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Wider {
+    net: bool,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
 }
 
-/// Returns a list of texts, or `None` for any other value.
-pub(super) fn list(value: &DeValue<'_>) -> Option<Vec<String>> {
-    let DeValue::Array(items) = value else { return None };
-    items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned())).collect()
+fn widening(value: &Value) -> Result<Widening, String> {
+    // Serde reads a list as the fields of a struct.
+    let wider = Wider::deserialize(value).ok().filter(|_| value.is_object());
+    let Wider { net, read, write } = wider
+        .ok_or("has a `sandbox` that is none: write { net = true, read = [\"~/x\"], write = [\"~/y\"] }")?;
+    Ok(Widening { net, write, read })
 }

@@ -1,18 +1,17 @@
 //! Tools that configuration files describe.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use taskpawl::tools::{CommandTool, Registry};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
-use super::values::{json_of, line};
+use super::document::Document;
 use super::{ConfigError, Layer};
 use crate::text::nearest;
 
 /// The key of `[tools.NAME]` that is valid for every tool and no part of a description.
-const OF_ANY: &str = "concurrency";
+pub(super) const OF_ANY: &str = "concurrency";
 
 /// A tool that a configuration file describes.
 #[derive(Debug, Clone)]
@@ -35,58 +34,49 @@ impl OwnTool {
 
 /// Returns the first key that is invalid for a built-in tool. Returns `None` if the entry looks like a description,
 /// which gets a clearer error.
-pub(super) fn unknown_of_builtin<'a, 'd>(
-    name: &str,
-    entries: &'a DeTable<'d>,
-) -> Option<&'a Spanned<toml::de::DeString<'d>>> {
-    let said = || entries.keys().filter(|key| key.get_ref() != OF_ANY && key.get_ref() != "hosts");
-    let is_description = said().any(|key| CommandTool::FIELDS.contains(&key.get_ref().as_ref()));
+fn unknown_of_builtin<'a>(name: &str, fields: &'a Map<String, Value>) -> Option<&'a str> {
+    let said = || fields.keys().filter(|key| *key != "hosts");
+    let is_description = said().any(|key| CommandTool::FIELDS.contains(&key.as_str()));
     if is_description || Registry::builtin().get(name).is_none() {
         return None;
     }
-    said().next()
+    said().next().map(String::as_str)
 }
 
-/// Reads the entry `[tools.NAME]` as the description of a tool.
+/// Reads the entry `[tools.NAME]` as the description of a tool. `fields` has no key that every tool may have.
 pub(super) fn read(
-    path: &Path,
-    text: &str,
-    layer: Layer,
+    document: &Document<'_>,
     name: &str,
-    at: usize,
-    value: &Spanned<DeValue<'_>>,
-    entries: &DeTable<'_>,
+    fields: Map<String, Value>,
 ) -> Result<OwnTool, ConfigError> {
-    let wrong = |at: usize, field: &str, problem: String| ConfigError::Tool {
-        path: path.to_owned(),
-        line: line(text, at),
-        name: if field.is_empty() { format!("tools.{name}") } else { format!("tools.{name}.{field}") },
-        problem,
-    };
-    check_name(name).map_err(|problem| wrong(at, "", problem.to_owned()))?;
+    let entry = ["tools", name];
+    if let Some(key) = unknown_of_builtin(name, &fields) {
+        let hint = "of a tool `concurrency` can be said, of `http_request` also `hosts`";
+        return Err(document.unknown_key(&["tools", name, key], hint.to_owned()));
+    }
+    let full = |field: &str| format!("tools.{name}.{field}");
+    check_name(name)
+        .map_err(|problem| document.problem(&entry, format!("tools.{name}"), problem.to_owned()))?;
     let known = || CommandTool::FIELDS.iter().copied().chain([OF_ANY]);
-    if let Some(key) = entries.keys().find(|key| !known().any(|field| field == key.get_ref())) {
-        let problem = match nearest(key.get_ref(), known()) {
+    if let Some(key) = fields.keys().find(|key| !known().any(|field| field == *key)) {
+        let problem = match nearest(key, known()) {
             Some(near) => format!("is no field of a tool; did you mean `{near}`?"),
             None => format!("is no field of a tool; they are {}", known().collect::<Vec<_>>().join(", ")),
         };
-        return Err(wrong(key.span().start, key.get_ref(), problem));
+        return Err(document.problem(&["tools", name, key], full(key), problem));
     }
-    let mut description = json_of(value.get_ref())
-        .ok_or_else(|| wrong(at, "", "contains a date, which no field is".to_owned()))?;
-    if let Some(fields) = description.as_object_mut() {
-        fields.remove(OF_ANY);
-    }
-    let tool = CommandTool::new(name, &description).map_err(|error| {
-        let at = place(value, &error.at).unwrap_or(at);
-        wrong(at, &error.field(), error.problem)
+    let tool = CommandTool::new(name, &Value::Object(fields)).map_err(|error| {
+        let at: Vec<&str> = entry.into_iter().chain(error.at.iter().map(String::as_str)).collect();
+        let field = error.field();
+        let name = if field.is_empty() { format!("tools.{name}") } else { full(&field) };
+        document.problem(&at, name, error.problem)
     })?;
     Ok(OwnTool {
         name: name.to_owned(),
         tool: Arc::new(tool),
-        file: path.to_owned(),
-        line: line(text, at),
-        layer,
+        file: document.path.to_owned(),
+        line: document.line(&entry),
+        layer: document.layer,
     })
 }
 
@@ -99,26 +89,6 @@ fn check_name(name: &str) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err("is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`")
-    }
-}
-
-/// Returns the offset of a field, or of the table that lacks it.
-fn place(value: &Spanned<DeValue<'_>>, way: &[String]) -> Option<usize> {
-    let (step, rest) = way.split_first()?;
-    match value.get_ref() {
-        DeValue::Table(table) => {
-            let (key, inner) = table.iter().find(|(key, _)| key.get_ref() == step)?;
-            Some(place(inner, rest).unwrap_or(key.span().start))
-        }
-        DeValue::Array(items) => {
-            let item = items.get(step.parse::<usize>().ok()?)?;
-            Some(place(item, rest).unwrap_or(item.span().start))
-        }
-        DeValue::String(_)
-        | DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => None,
     }
 }
 

@@ -1,15 +1,17 @@
 //! `[sandbox]`: permissions of programs. The user's file grants; the project's file and the environment variable can
 //! only narrow.
 
-use std::path::{Path, PathBuf};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::str::FromStr;
 
-use serde_json::json;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
 use taskpawl::{SandboxMode, SandboxSettings};
-use toml::Spanned;
-use toml::de::DeValue;
 
-use super::values::{line, wrong};
-use super::{Config, ConfigError, Layer, Origin};
+use super::document::{Document, Parsed};
+use super::{Config, ConfigError, Layer, Origin, replace};
 use crate::commands::parse;
 
 /// The meaning of the section.
@@ -19,9 +21,8 @@ pub(crate) const MEANING: &str =
 /// The environment variable that narrows the mode.
 pub(crate) const VARIABLE: &str = "TASKPAWL_SANDBOX";
 
-const MODES: &str = "on, strict or off";
-const PATHS: &str = "a list of paths such as [\"~/.cache\", \"/srv/data\"]";
-const NAMES: &str = "a list of names such as [\"DEPLOY_STAGE\", \"APP_*\"]";
+/// The hint for an unknown key.
+pub(super) const KEYS: &str = "of the sandbox `mode`, `net`, `write`, `read`, `env`, `hide`, `protect`, `memory` and `processes` can be said";
 
 /// The settings of both files and of the variable.
 #[derive(Debug, Default)]
@@ -56,62 +57,103 @@ impl Sandbox {
         self.least_mode.map_or(own, |least| own.max(least))
     }
 
+    fn take_of_user(&mut self, section: Section) {
+        let user = &mut self.user;
+        self.user_mode = section.mode.map(|mode| mode.0).or(self.user_mode);
+        replace(&mut user.net, section.net);
+        replace(&mut user.write, section.write);
+        replace(&mut user.read, section.read);
+        replace(&mut user.env, section.env);
+        replace(&mut user.hide, section.hide);
+        replace(&mut user.protect, section.protect);
+        user.memory = section.memory.map(|memory| memory.0.0).or(user.memory);
+        user.processes = section.processes.map(NonZeroU64::get).or(user.processes);
+    }
+
+    /// Takes the restrictions; [`Section::widening`] has refused the rest.
+    fn take_of_project(&mut self, section: Section) {
+        if let Some(Parsed(mode)) = section.mode {
+            self.narrow_mode(mode);
+        }
+        self.no_net |= section.net == Some(false);
+        let project = &mut self.project;
+        replace(&mut project.hide, section.hide);
+        replace(&mut project.protect, section.protect);
+        project.memory = section.memory.map(|memory| memory.0.0).or(project.memory);
+        project.processes = section.processes.map(NonZeroU64::get).or(project.processes);
+    }
+
     fn narrow_mode(&mut self, mode: SandboxMode) {
         self.least_mode = Some(self.least_mode.map_or(mode, |least| least.max(mode)));
     }
 }
 
-/// One entry of the section.
-struct Entry<'a> {
-    path: &'a Path,
-    text: &'a str,
-    name: String,
-    at: usize,
-    value: &'a Spanned<DeValue<'a>>,
+/// The section of a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Section {
+    mode: Option<Parsed<SandboxMode>>,
+    net: Option<bool>,
+    #[serde(deserialize_with = "texts")]
+    write: Option<Vec<PathBuf>>,
+    #[serde(deserialize_with = "texts")]
+    read: Option<Vec<PathBuf>>,
+    #[serde(deserialize_with = "texts")]
+    env: Option<Vec<String>>,
+    #[serde(deserialize_with = "texts")]
+    hide: Option<Vec<PathBuf>>,
+    #[serde(deserialize_with = "texts")]
+    protect: Option<Vec<PathBuf>>,
+    memory: Option<Parsed<Memory>>,
+    processes: Option<NonZeroU64>,
 }
 
-impl Entry<'_> {
-    fn wrong(&self, expected: &'static str) -> ConfigError {
-        wrong(self.path, self.text, &self.name, MEANING, self.at, self.value, expected)
-    }
+/// A number of bytes above zero.
+#[derive(Debug)]
+struct Memory(u64);
 
-    fn texts(&self, expected: &'static str) -> Result<Vec<String>, ConfigError> {
-        let DeValue::Array(items) = self.value.get_ref() else { return Err(self.wrong(expected)) };
-        let texts = items.iter().map(|item| item.get_ref().as_str().filter(|text| !text.is_empty()));
-        let texts = texts.map(|text| text.map(str::to_owned)).collect::<Option<Vec<_>>>();
-        texts.ok_or_else(|| self.wrong(expected))
-    }
+impl FromStr for Memory {
+    type Err = ();
 
-    fn paths(&self) -> Result<Vec<PathBuf>, ConfigError> {
-        Ok(self.texts(PATHS)?.into_iter().map(PathBuf::from).collect())
+    fn from_str(text: &str) -> Result<Self, ()> {
+        parse::size(text).ok().filter(|size| *size > 0).map(Self).ok_or(())
     }
+}
 
-    fn flag(&self) -> Result<bool, ConfigError> {
-        self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))
+/// Deserializes a list without empty texts.
+fn texts<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    if texts.iter().any(String::is_empty) {
+        return Err(D::Error::custom("an empty text"));
     }
+    Ok(Some(texts.into_iter().map(T::from).collect()))
+}
 
-    fn mode(&self) -> Result<SandboxMode, ConfigError> {
-        let mode = self.value.get_ref().as_str().and_then(|text| text.parse().ok());
-        mode.ok_or_else(|| self.wrong(MODES))
-    }
+/// Returns the expected form of the value of a key.
+pub(super) fn expected(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "mode" => "on, strict or off",
+        "net" => "true or false",
+        "write" | "read" | "hide" | "protect" => "a list of paths such as [\"~/.cache\", \"/srv/data\"]",
+        "env" => "a list of names such as [\"DEPLOY_STAGE\", \"APP_*\"]",
+        "memory" => "a size such as \"4GiB\"",
+        "processes" => "a number of at least 1",
+        _ => return None,
+    })
+}
 
-    fn size(&self) -> Result<u64, ConfigError> {
-        let size = self.value.get_ref().as_str().and_then(|text| parse::size(text).ok());
-        size.filter(|size| *size > 0).ok_or_else(|| self.wrong("a size such as \"4GiB\""))
-    }
-
-    fn number(&self) -> Result<u64, ConfigError> {
-        let number = self.value.get_ref().as_integer().and_then(|number| number.to_string().parse().ok());
-        number.filter(|number| *number > 0).ok_or_else(|| self.wrong("a number of at least 1"))
-    }
-
-    /// Returns the error for an entry of a project that would widen the user's permissions.
-    fn widens(&self) -> ConfigError {
-        ConfigError::Widens {
-            path: self.path.to_owned(),
-            line: line(self.text, self.at),
-            key: self.name.clone(),
-        }
+impl Section {
+    /// Returns the first entry that widens permissions, which the file of a project cannot.
+    fn widening(&self) -> Option<&'static str> {
+        let is_off = matches!(self.mode, Some(Parsed(SandboxMode::Off)));
+        let entries = [
+            ("env", self.env.is_some()),
+            ("mode", is_off),
+            ("net", self.net == Some(true)),
+            ("read", self.read.is_some()),
+            ("write", self.write.is_some()),
+        ];
+        entries.into_iter().find_map(|(key, is_wider)| is_wider.then_some(key))
     }
 }
 
@@ -121,24 +163,25 @@ impl Config {
         self.sandbox.settings()
     }
 
-    /// Reads one entry of the section.
+    /// Applies the section of a file.
     pub(super) fn read_sandbox(
         &mut self,
-        path: &Path,
-        text: &str,
-        layer: Layer,
-        key: &str,
-        at: usize,
-        value: &Spanned<DeValue<'_>>,
+        document: &Document<'_>,
+        section: Section,
     ) -> Result<(), ConfigError> {
-        let entry = Entry { path, text, name: format!("sandbox.{key}"), at, value };
-        let sandbox = &mut self.sandbox;
-        match layer {
-            Layer::User => take_of_user(sandbox, key, &entry)?,
-            Layer::Project => take_of_project(sandbox, key, &entry)?,
+        match document.layer {
+            Layer::User => self.sandbox.take_of_user(section),
+            Layer::Project => {
+                if let Some(key) = section.widening() {
+                    let (path, line) = (document.path.to_owned(), document.line(&["sandbox", key]));
+                    return Err(ConfigError::Widens { path, line, key: format!("sandbox.{key}") });
+                }
+                self.sandbox.take_of_project(section);
+            }
         }
-        let origin = Origin::File(path.to_owned());
-        self.note_sandbox(key, &entry.name, origin);
+        for key in document.values.get("sandbox").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            self.note_sandbox(key, document.origin());
+        }
         Ok(())
     }
 
@@ -161,12 +204,12 @@ impl Config {
         let was = self.sandbox.mode();
         self.sandbox.narrow_mode(mode);
         if self.sandbox.mode() != was {
-            self.note_sandbox("mode", "sandbox.mode", origin);
+            self.note_sandbox("mode", origin);
         }
         Ok(())
     }
 
-    fn note_sandbox(&mut self, key: &str, name: &str, origin: Origin) {
+    fn note_sandbox(&mut self, key: &str, origin: Origin) {
         let settings = self.sandbox.settings();
         let value = match key {
             "mode" => settings.mode.to_string(),
@@ -179,53 +222,7 @@ impl Config {
             "memory" => settings.memory.unwrap_or_default().to_string(),
             _ => settings.processes.unwrap_or_default().to_string(),
         };
-        self.note(name.to_owned(), value, origin);
-    }
-}
-
-fn take_of_user(sandbox: &mut Sandbox, key: &str, entry: &Entry<'_>) -> Result<(), ConfigError> {
-    let user = &mut sandbox.user;
-    match key {
-        "mode" => sandbox.user_mode = Some(entry.mode()?),
-        "net" => user.net = entry.flag()?,
-        "write" => user.write = entry.paths()?,
-        "read" => user.read = entry.paths()?,
-        "env" => user.env = entry.texts(NAMES)?,
-        "hide" => user.hide = entry.paths()?,
-        "protect" => user.protect = entry.paths()?,
-        "memory" => user.memory = Some(entry.size()?),
-        "processes" => user.processes = Some(entry.number()?),
-        _ => return Err(unknown(entry)),
-    }
-    Ok(())
-}
-
-fn take_of_project(sandbox: &mut Sandbox, key: &str, entry: &Entry<'_>) -> Result<(), ConfigError> {
-    let project = &mut sandbox.project;
-    match key {
-        "mode" => match entry.mode()? {
-            SandboxMode::Off => return Err(entry.widens()),
-            mode @ (SandboxMode::On | SandboxMode::Strict) => sandbox.narrow_mode(mode),
-        },
-        "net" if entry.flag()? => return Err(entry.widens()),
-        "net" => sandbox.no_net = true,
-        "hide" => project.hide = entry.paths()?,
-        "protect" => project.protect = entry.paths()?,
-        "memory" => project.memory = Some(entry.size()?),
-        "processes" => project.processes = Some(entry.number()?),
-        "write" | "read" | "env" => return Err(entry.widens()),
-        _ => return Err(unknown(entry)),
-    }
-    Ok(())
-}
-
-fn unknown(entry: &Entry<'_>) -> ConfigError {
-    let hint = "of the sandbox `mode`, `net`, `write`, `read`, `env`, `hide`, `protect`, `memory` and `processes` can be said";
-    ConfigError::UnknownKey {
-        path: entry.path.to_owned(),
-        line: line(entry.text, entry.at),
-        key: entry.name.clone(),
-        hint: hint.to_owned(),
+        self.note(format!("sandbox.{key}"), value, origin);
     }
 }
 

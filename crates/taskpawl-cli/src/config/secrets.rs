@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::json;
 use taskpawl::model::value::is_secret_name;
 use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
-use toml::de::DeValue;
 
 use super::files;
 use crate::environment::Environment;
@@ -23,11 +23,27 @@ pub(super) const EXPECTED: &str = "one of `env = \"NAME\"`, `file = \"/absolute/
 pub(super) const ONLY_USER: &str = "where secrets come from is said in the user's own file alone, which `taskpawl config path` names; plans name them as `${secret:NAME}`";
 
 /// The source of one secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) enum Definition {
+    #[serde(rename = "env")]
     Variable(String),
+    #[serde(rename = "file")]
     File(String),
+    #[serde(rename = "command")]
     Command(Vec<String>),
+}
+
+impl Definition {
+    /// Returns whether this can be the source of the secret `name`.
+    pub(super) fn is_valid(&self, name: &str) -> bool {
+        let is_whole = match self {
+            Self::Variable(name) => !name.is_empty(),
+            // Relative paths are refused: they would name a different file in each project.
+            Self::File(path) => path.starts_with('/') || path.starts_with("~/"),
+            Self::Command(argv) => !argv.is_empty(),
+        };
+        is_whole && is_secret_name(name)
+    }
 }
 
 impl fmt::Display for Definition {
@@ -45,8 +61,8 @@ impl fmt::Display for Definition {
 pub(super) struct Secrets(BTreeMap<String, Definition>);
 
 impl Secrets {
-    pub(super) fn set(&mut self, name: &str, definition: Definition) {
-        self.0.insert(name.to_owned(), definition);
+    pub(super) fn set(&mut self, name: String, definition: Definition) {
+        self.0.insert(name, definition);
     }
 
     /// Returns the reader of the secrets' values, in this environment.
@@ -79,27 +95,5 @@ fn expanded(path: &str, environment: &Environment) -> PathBuf {
     match path.strip_prefix("~/").zip(home()) {
         Some((below, home)) => home.join(below),
         None => PathBuf::from(path),
-    }
-}
-
-/// Returns the source that an entry defines, or `None` if the entry is invalid.
-pub(super) fn definition(name: &str, value: &DeValue<'_>) -> Option<Definition> {
-    let DeValue::Table(entries) = value else { return None };
-    let mut entries = entries.iter();
-    let (key, value) = entries.next().filter(|_| is_secret_name(name))?;
-    if entries.next().is_some() {
-        return None;
-    }
-    let text = || value.get_ref().as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    match key.get_ref().as_ref() {
-        "env" => text().map(Definition::Variable),
-        // Relative paths are refused: they would name a different file in each project.
-        "file" => text().filter(|path| path.starts_with('/') || path.starts_with("~/")).map(Definition::File),
-        "command" => {
-            let DeValue::Array(items) = value.get_ref() else { return None };
-            let argv = items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned()));
-            argv.collect::<Option<Vec<_>>>().filter(|argv| !argv.is_empty()).map(Definition::Command)
-        }
-        _ => None,
     }
 }

@@ -175,6 +175,19 @@ fn limits_of_runs_have_names_that_people_choose() {
             "line 2: `run.retry` cannot be `0`, expected a number of at least 1, or a table",
         ),
         ("[run]\ntimeout = \"soon\"\n", "line 2: `run.timeout` cannot be `soon`, expected a duration"),
+        ("[run]\nretry.attempts = 0\n", "line 2: `run.retry` cannot be `"),
+        (
+            "[run]\ntimeuot = \"2h\"\n",
+            "line 2 has the unknown key `run.timeuot`\nhint: did you mean `run.timeout`?",
+        ),
+        ("lease = 1979-05-27\n", "line 1: `lease` cannot be `1979-05-27`, expected a duration"),
+        ("limit = nan\n", "line 1: `limit` cannot be `nan`, expected a number"),
+        ("\n[tools.x]\nargv = [\"x\"]\ndescription = 1979-05-27\n", "line 4: `tools.x` contains a date"),
+        ("[tools.exec]\nhosts = []\n", "line 1: `tools.exec` is a built-in tool"),
+        // Fields by their order would be accepted by serde.
+        ("sandbox = [\"off\"]\n", "line 1 has the unknown key `sandbox`"),
+        ("run = []\n", "line 1 has the unknown key `run`"),
+        ("[run]\nretry = [3]\n", "line 2: `run.retry` cannot be `[3]`"),
     ] {
         cli.file("taskpawl.toml", content);
         let run = cli.run(&["create", "x"]);

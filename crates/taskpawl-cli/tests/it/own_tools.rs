@@ -126,7 +126,7 @@ fn faults_of_a_description_are_told_with_file_and_line() {
         ),
         ("[tools.exec]\nargv = [\"x\"]\n", "line 1: `tools.exec` is a built-in tool"),
         ("[tools.\"a b\"]\nargv = [\"x\"]\n", "line 1: `tools.a b` is no name for a tool"),
-        ("[tools.x]\ndescription = 1979-05-27\n", "line 1: `tools.x` contains a date"),
+        ("[tools.x]\ndescription = 1979-05-27\n", "line 2: `tools.x` contains a date"),
     ] {
         user_file(&cli, content);
         let run = cli.run(&["list"]);
