@@ -39,7 +39,13 @@ pub(crate) fn program(context: &Context) -> Result<Group, Failure> {
         Goal::figure_at_most(SYMBOLS, Metric::Count, 0.0),
         Goal::figure_at_most(LIBRARIES, Metric::Count, 0.0),
     ];
-    Ok(Group { title: "The release binary".to_owned(), unit: "file".into(), subjects, goals, is_fixed: true })
+    Ok(Group {
+        title: "The shipped program".to_owned(),
+        unit: "file".into(),
+        subjects,
+        goals,
+        is_fixed: true,
+    })
 }
 
 pub(crate) fn crates() -> Group {
