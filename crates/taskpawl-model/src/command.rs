@@ -6,6 +6,7 @@ pub(crate) mod import;
 pub(crate) mod kinds;
 pub(crate) mod refusal;
 pub(crate) mod round;
+pub(crate) mod table;
 
 pub use answer::{Answer, ApplyReport, Undone};
 pub use context::{Context, IdempotentRequest, Request, RequestRecord};
@@ -16,3 +17,4 @@ pub use round::{
     Amount, CacheInputs, CallEnd, Grant, Inquiry, Needs, Paused, Report, ResolvedWrites, Round, RunRules,
     RunStart, StartedCall,
 };
+pub use table::{CommandTraits, GivenBy};

@@ -269,53 +269,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns whether people and agents give this command. Commands of runs cannot be undone.
-    pub(crate) fn is_by_hand(&self) -> bool {
-        match self {
-            Self::Create(_)
-            | Self::Update { .. }
-            | Self::Delete { .. }
-            | Self::Claim { .. }
-            | Self::Release { .. }
-            | Self::Done { .. }
-            | Self::Fail { .. }
-            | Self::Skip { .. }
-            | Self::Block { .. }
-            | Self::Unblock { .. }
-            | Self::Retry { .. }
-            | Self::Reopen { .. }
-            | Self::Cancel { .. }
-            | Self::Approve { .. }
-            | Self::Reject { .. }
-            | Self::AddCall { .. }
-            | Self::AddDependency { .. }
-            | Self::RemoveDependency { .. }
-            | Self::Move { .. }
-            | Self::Note { .. }
-            | Self::Apply(_)
-            | Self::Import(_)
-            | Self::RenamePlan { .. }
-            | Self::Undo { .. } => true,
-            Self::Renew { .. }
-            | Self::Prune(_)
-            | Self::StartRun(_)
-            | Self::SettleKeys(_)
-            | Self::FinishRun { .. }
-            | Self::CloseRun { .. }
-            | Self::Round(_)
-            | Self::Report(_)
-            | Self::RunOne { .. }
-            | Self::Settle
-            | Self::ReturnExpired { .. }
-            | Self::ExpireApprovals { .. }
-            | Self::ToolsKnown { .. }
-            | Self::PolicyKnown { .. }
-            | Self::Checklist { .. }
-            | Self::Mutate(_) => false,
-            Self::Idempotent(once) => once.command.is_by_hand(),
-        }
-    }
-
     /// Returns the command that records the start of a run and leaves idempotency keys unchanged.
     pub fn start_run(run: RunRecord) -> Self {
         Self::StartRun(Box::new(RunStart { run, keys: None }))
@@ -367,15 +320,6 @@ impl Command {
             | Self::Import(_) => Vec::new(),
             Self::Idempotent(once) => once.command.names(),
         }
-    }
-
-    /// Returns whether an agent or a person gives this command. The others come from runs or from recovery.
-    pub(crate) fn is_by_actor(&self) -> bool {
-        !self.names().is_empty()
-            || matches!(
-                self,
-                Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. } | Self::Import(_)
-            )
     }
 }
 

@@ -55,7 +55,7 @@ impl MutationRequest {
             Command::AddDependency { id, on } => Self::AddDependency { id: id.clone(), on: on.clone() },
             Command::Note { id, text } => Self::Note { id: id.clone(), text: text.clone() },
             Command::Apply(apply) => Self::of_plan(apply)?,
-            other => return Err(beyond(format!("`{}` is for neither", word(other)))),
+            other => return Err(beyond(format!("`{}` is for neither", other.traits().word))),
         })
     }
 
@@ -113,50 +113,4 @@ fn header_field(plan: &Plan) -> Option<&'static str> {
         ("notify", !plan.notify.is_empty()),
     ];
     fields.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field)
-}
-
-/// Returns the command-line name of a command, for refusals.
-fn word(command: &Command) -> &'static str {
-    match command {
-        Command::Create(_) => "create",
-        Command::Update { .. } => "update",
-        Command::Delete { .. } => "delete",
-        Command::Claim { .. } => "claim",
-        Command::Renew { .. } => "renew",
-        Command::Release { .. } => "release",
-        Command::Done { .. } => "done",
-        Command::Fail { .. } => "fail",
-        Command::Skip { .. } => "skip",
-        Command::Block { .. } => "block",
-        Command::Unblock { .. } => "unblock",
-        Command::Retry { .. } => "retry",
-        Command::Reopen { .. } => "reopen",
-        Command::Cancel { .. } => "cancel",
-        Command::AddCall { .. } => "add-tool-call",
-        Command::AddDependency { .. } => "add-dependency",
-        Command::RemoveDependency { .. } => "remove-dependency",
-        Command::Move { .. } => "add-subtask --existing",
-        Command::Note { .. } => "note",
-        Command::Apply(_) => "apply",
-        Command::RenamePlan { .. } => "plan rename",
-        Command::Import(_) => "import",
-        Command::Undo { .. } => "undo",
-        Command::Prune(_) => "prune",
-        Command::RunOne { .. } => "run",
-        Command::Approve { .. } => "approve",
-        Command::Reject { .. } => "reject",
-        Command::StartRun(_)
-        | Command::SettleKeys(_)
-        | Command::FinishRun { .. }
-        | Command::CloseRun { .. }
-        | Command::Round(_)
-        | Command::Report(_)
-        | Command::ToolsKnown { .. }
-        | Command::PolicyKnown { .. }
-        | Command::ReturnExpired { .. }
-        | Command::ExpireApprovals { .. } => "run-all-ready",
-        Command::Idempotent(once) => word(&once.command),
-        Command::Settle => "doctor --fix",
-        _ => "this command",
-    }
 }

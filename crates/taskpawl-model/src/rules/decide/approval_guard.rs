@@ -44,47 +44,8 @@ impl Draft<'_> {
         let is_within_call = is_plan_of_model || self.context.kind == ActorKind::Agent;
         match command {
             Command::Apply(apply) => is_plan_of_model || apply.keeps_approvals,
-            Command::Update { .. }
-            | Command::Delete { .. }
-            | Command::Skip { .. }
-            | Command::Cancel { .. }
-            | Command::Retry { .. }
-            | Command::Reopen { .. }
-            | Command::AddDependency { .. }
-            | Command::RemoveDependency { .. }
-            | Command::Move { .. }
-            | Command::Undo { .. }
-            | Command::Import(_)
-            | Command::Mutate(_) => is_within_call,
             Command::Idempotent(once) => self.is_kept_from_deciding(&once.command),
-            // These commands create tasks and calls, report, or only carry out the plan.
-            Command::Create(_)
-            | Command::RenamePlan { .. }
-            | Command::AddCall { .. }
-            | Command::Note { .. }
-            | Command::Claim { .. }
-            | Command::Renew { .. }
-            | Command::Release { .. }
-            | Command::Done { .. }
-            | Command::Fail { .. }
-            | Command::Block { .. }
-            | Command::Unblock { .. }
-            | Command::Approve { .. }
-            | Command::Reject { .. }
-            | Command::Prune(_)
-            | Command::StartRun(_)
-            | Command::SettleKeys(_)
-            | Command::FinishRun { .. }
-            | Command::CloseRun { .. }
-            | Command::Round(_)
-            | Command::Report(_)
-            | Command::RunOne { .. }
-            | Command::Settle
-            | Command::ReturnExpired { .. }
-            | Command::ExpireApprovals { .. }
-            | Command::ToolsKnown { .. }
-            | Command::Checklist { .. }
-            | Command::PolicyKnown { .. } => false,
+            other => other.traits().may_loosen_approvals && is_within_call,
         }
     }
 

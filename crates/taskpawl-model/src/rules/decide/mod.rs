@@ -37,7 +37,7 @@ pub(crate) use approval::on_expiry_word;
 pub use part::complete_part;
 
 use crate::command::refusal::Refusal;
-use crate::command::{Answer, Command, Context, IdempotentRequest, RequestRecord};
+use crate::command::{Answer, Command, Context, GivenBy, IdempotentRequest, RequestRecord};
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::{DecideError, Decision};
 use crate::view::View;
@@ -90,7 +90,8 @@ fn decide_plainly(view: &dyn View, command: &Command, context: &Context) -> Resu
 /// Returns the draft of a command. Its gates are not settled yet.
 fn draft_of<'a>(view: &'a dyn View, command: &Command, context: &'a Context) -> Decided<Draft<'a>> {
     let mut draft = Draft::new(view, context);
-    draft.undo_notes.is_undoable = command.is_by_hand();
+    let given_by = command.traits().by;
+    draft.undo_notes.is_undoable = given_by == GivenBy::Hand;
     draft.meet(&command.names())?;
     // The copy is taken after `meet`, so that expired leases and questions count as present before the command.
     let before = draft.is_kept_from_deciding(command).then(|| draft.clone());
@@ -98,7 +99,7 @@ fn draft_of<'a>(view: &'a dyn View, command: &Command, context: &'a Context) -> 
     if let Some(before) = before {
         draft.refuse_loosened(&before)?;
     }
-    if command.is_by_actor() && context.run.is_none() {
+    if given_by != GivenBy::Run && context.run.is_none() {
         draft.renew_own_leases()?;
     }
     Ok(draft)
