@@ -74,7 +74,8 @@ pub(crate) struct Global {
 
 /// Generates the tree of commands from one list: names, arguments, and the functions that run them.
 macro_rules! commands {
-    ($($first:ident = $first_name:literal in $first_module:ident,)+ ; $($then:ident = $then_name:literal in $then_module:ident,)+) => {
+    ($($first:ident = $first_name:literal in $first_module:ident: $first_kind:ident,)+
+     ; $($then:ident = $then_name:literal in $then_module:ident: $then_kind:ident,)+) => {
         /// What can be done. The order is that of `--help`.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
@@ -93,6 +94,15 @@ macro_rules! commands {
                 }
             }
 
+            /// Returns the name and the kind of the command.
+            pub(crate) fn row(&self) -> (&'static str, Kind) {
+                match self {
+                    $(Self::$first(_) => ($first_name, Kind::$first_kind),)+
+                    Self::TodoQueue(_) => ("todo", Kind::General),
+                    $(Self::$then(_) => ($then_name, Kind::$then_kind),)+
+                }
+            }
+
             /// Returns the part of the tree for the command of this name. Returns `None` for an unknown name, and for
             /// the commands of to-do queues.
             fn branch(name: &str) -> Option<clap::Command> {
@@ -107,83 +117,76 @@ macro_rules! commands {
 }
 
 commands! {
-    Init = "init" in init,
-    Create = "create" in create,
-    List = "list" in list,
-    Show = "show" in show,
-    Update = "update" in update,
-    Delete = "delete" in delete,
-    Ready = "ready" in ready,
-    Claim = "claim" in claim,
-    Renew = "renew" in renew,
-    Release = "release" in release,
-    Done = "done" in done,
-    Fail = "fail" in fail,
-    Skip = "skip" in skip,
-    Block = "block" in block,
-    Unblock = "unblock" in unblock,
-    Retry = "retry" in retry,
-    Reopen = "reopen" in reopen,
-    Cancel = "cancel" in cancel,
-    Approve = "approve" in approve,
-    Reject = "reject" in reject,
-    AddToolCall = "add-tool-call" in add_tool_call,
-    AddDependency = "add-dependency" in add_dependency,
-    RemoveDependency = "remove-dependency" in remove_dependency,
-    AddSubtask = "add-subtask" in add_subtask,
-    Note = "note" in note,
-    Apply = "apply" in apply,
-    Plan = "plan" in plan,
-    RunAllReady = "run-all-ready" in run_all_ready,
-    Run = "run" in run,
-    Runs = "runs" in runs,
-    Logs = "logs" in logs,
-    Explain = "explain" in explain,
-    CriticalPath = "critical-path" in critical_path,
-    Graph = "graph" in graph,
-    History = "history" in history,
-    Watch = "watch" in watch,
-    Prime = "prime" in prime,
-    Undo = "undo" in undo,
-    Prune = "prune" in prune,
-    Import = "import" in import,
-    Export = "export" in export,
-    Where = "where" in placement,
-    Config = "config" in config,
-    Tools = "tools" in tools,
-    Policy = "policy" in policy,
-    Todo = "todo" in todo,
+    Init = "init" in init: Change,
+    Create = "create" in create: Add,
+    List = "list" in list: Read,
+    Show = "show" in show: Read,
+    Update = "update" in update: Change,
+    Delete = "delete" in delete: Change,
+    Ready = "ready" in ready: Read,
+    Claim = "claim" in claim: Change,
+    Renew = "renew" in renew: Change,
+    Release = "release" in release: Change,
+    Done = "done" in done: Change,
+    Fail = "fail" in fail: Change,
+    Skip = "skip" in skip: Change,
+    Block = "block" in block: Change,
+    Unblock = "unblock" in unblock: Change,
+    Retry = "retry" in retry: Change,
+    Reopen = "reopen" in reopen: Change,
+    Cancel = "cancel" in cancel: Change,
+    Approve = "approve" in approve: Change,
+    Reject = "reject" in reject: Change,
+    AddToolCall = "add-tool-call" in add_tool_call: Add,
+    AddDependency = "add-dependency" in add_dependency: Add,
+    RemoveDependency = "remove-dependency" in remove_dependency: Change,
+    AddSubtask = "add-subtask" in add_subtask: Add,
+    Note = "note" in note: Add,
+    Apply = "apply" in apply: Add,
+    Plan = "plan" in plan: General,
+    RunAllReady = "run-all-ready" in run_all_ready: Change,
+    Run = "run" in run: Change,
+    Runs = "runs" in runs: Read,
+    Logs = "logs" in logs: ReadFiles,
+    Explain = "explain" in explain: Read,
+    CriticalPath = "critical-path" in critical_path: Read,
+    Graph = "graph" in graph: Read,
+    History = "history" in history: Read,
+    Watch = "watch" in watch: ReadFiles,
+    Prime = "prime" in prime: Read,
+    Undo = "undo" in undo: Change,
+    Prune = "prune" in prune: Change,
+    Import = "import" in import: Change,
+    Export = "export" in export: Change,
+    Where = "where" in placement: Read,
+    Config = "config" in config: General,
+    Tools = "tools" in tools: General,
+    Policy = "policy" in policy: General,
+    Todo = "todo" in todo: General,
     // The commands of to-do queues belong here; they are flattened into the tree.
     ;
-    Mcp = "mcp" in mcp,
-    Pin = "pin" in pin,
-    Trust = "trust" in trust,
-    Doctor = "doctor" in doctor,
-    Schema = "schema" in schema,
-    Completions = "completions" in completions,
-    Man = "man" in man,
+    Mcp = "mcp" in mcp: General,
+    Pin = "pin" in pin: Change,
+    Trust = "trust" in trust: Change,
+    Doctor = "doctor" in doctor: ReadFiles,
+    Schema = "schema" in schema: General,
+    Completions = "completions" in completions: General,
+    Man = "man" in man: General,
 }
 
-impl Command {
-    /// Returns whether the command neither runs tool calls nor changes the plan.
-    fn only_reads(&self) -> bool {
-        matches!(
-            self,
-            Self::List(_)
-                | Self::Show(_)
-                | Self::Ready(_)
-                | Self::Runs(_)
-                | Self::Logs(_)
-                | Self::Explain(_)
-                | Self::CriticalPath(_)
-                | Self::Graph(_)
-                | Self::History(_)
-                | Self::Watch(_)
-                | Self::Prime(_)
-                | Self::Where(_)
-                | Self::Doctor(_)
-        )
-    }
+/// Effect of a command on the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Reads the plan.
+    Read,
+    /// Reads the plan and files that calls do not see.
+    ReadFiles,
+    /// Adds to the plan.
+    Add,
+    /// Has several commands below it, or does not concern a plan.
+    General,
+    /// Changes the plan in other ways, or runs it.
+    Change,
 }
 
 /// Runs the command line and returns the exit code.
@@ -203,7 +206,7 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     };
     let app = App::new(cli.global, environment);
     let report = |error: CliError| error.report(&app.out());
-    if cli.command.only_reads() {
+    if matches!(cli.command.row().1, Kind::Read | Kind::ReadFiles) {
         app.only_reads();
     }
     let allowed = nested_call::check(&app, &cli.command);

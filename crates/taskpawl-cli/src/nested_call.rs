@@ -7,7 +7,7 @@
 use taskpawl::model::command::Refusal;
 
 use crate::app::App;
-use crate::args::Command;
+use crate::args::{Command, Kind};
 use crate::error::CliError;
 
 /// Refuses commands that programs of a call may not use, if this process belongs to a call.
@@ -21,72 +21,16 @@ pub(crate) fn check(app: &App, command: &Command) -> Result<(), CliError> {
 /// Returns the reason why programs of a call may not use a command. Returns `None` for commands that read, add tasks,
 /// or do not concern a plan.
 fn beyond(command: &Command) -> Option<String> {
-    let word = match command {
-        Command::Apply(args) if args.is_dry_run() => {
-            return Some(
-                "what `apply --dry-run` shows is another plan, and these tasks join that of the call"
-                    .to_owned(),
-            );
+    let of_run = || "the run that this call belongs to takes what is added by itself".to_owned();
+    match (command, command.row()) {
+        (Command::Apply(args), _) if args.is_dry_run() => Some(
+            "what `apply --dry-run` shows is another plan, and these tasks join that of the call".to_owned(),
+        ),
+        (Command::RunAllReady(_) | Command::Run(_), _) => Some(of_run()),
+        (Command::Logs(_), _) => {
+            Some("`logs` reads files that calls do not see; `show` has what is kept of them".to_owned())
         }
-        Command::Create(_)
-        | Command::Apply(_)
-        | Command::AddSubtask(_)
-        | Command::AddToolCall(_)
-        | Command::AddDependency(_)
-        | Command::Note(_)
-        | Command::List(_)
-        | Command::Show(_)
-        | Command::Ready(_)
-        | Command::Runs(_)
-        | Command::Explain(_)
-        | Command::CriticalPath(_)
-        | Command::Graph(_)
-        | Command::History(_)
-        | Command::Prime(_)
-        | Command::Mcp(_)
-        | Command::Plan(_)
-        | Command::Where(_)
-        | Command::Config(_)
-        | Command::Policy(_)
-        | Command::Tools(_)
-        | Command::Todo(_)
-        | Command::TodoQueue(_)
-        | Command::Schema(_)
-        | Command::Completions(_)
-        | Command::Man(_) => return None,
-        Command::RunAllReady(_) | Command::Run(_) => {
-            return Some("the run that this call belongs to takes what is added by itself".to_owned());
-        }
-        Command::Logs(_) => {
-            return Some(
-                "`logs` reads files that calls do not see; `show` has what is kept of them".to_owned(),
-            );
-        }
-        Command::Init(_) => "init",
-        Command::Update(_) => "update",
-        Command::Delete(_) => "delete",
-        Command::Claim(_) => "claim",
-        Command::Renew(_) => "renew",
-        Command::Release(_) => "release",
-        Command::Done(_) => "done",
-        Command::Fail(_) => "fail",
-        Command::Skip(_) => "skip",
-        Command::Block(_) => "block",
-        Command::Unblock(_) => "unblock",
-        Command::Retry(_) => "retry",
-        Command::Reopen(_) => "reopen",
-        Command::Cancel(_) => "cancel",
-        Command::Approve(_) => "approve",
-        Command::Reject(_) => "reject",
-        Command::Trust(_) => "trust",
-        Command::Pin(_) => "pin",
-        Command::RemoveDependency(_) => "remove-dependency",
-        Command::Watch(_) => "watch",
-        Command::Undo(_) => "undo",
-        Command::Prune(_) => "prune",
-        Command::Import(_) => "import",
-        Command::Export(_) => "export",
-        Command::Doctor(_) => "doctor",
-    };
-    Some(format!("`{word}` is for neither"))
+        (_, (_, Kind::Read | Kind::Add | Kind::General)) => None,
+        (_, (name, Kind::ReadFiles | Kind::Change)) => Some(format!("`{name}` is for neither")),
+    }
 }
