@@ -2,7 +2,10 @@
 //!
 //! A [`Manager`] adds actor, time and ids to a command. The rules are in `taskpawl-model`, storage is in
 //! `taskpawl-store`. This crate starts no tools.
+//!
+//! What the terminal, MCP and programs all show is gathered here: the digest, explanations, forecasts and histories.
 
+pub mod digest;
 mod error;
 mod explain;
 mod history;
@@ -14,6 +17,7 @@ mod reads;
 mod redaction;
 mod source;
 
+pub use digest::Digest;
 pub use error::Error;
 pub use history::{HistoryEntry, HistoryFilter};
 pub use liveness::{Liveness, RunState};

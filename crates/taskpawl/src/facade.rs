@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
-use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
+use taskpawl_manager::{ApplyOptions, Digest, Ending, Error, Manager};
 use taskpawl_model::command::{ApplyReport, Command, NewTask};
 use taskpawl_model::plan::{Plan, expand_plan, parse_plan, read_plan};
 use taskpawl_model::rules::Means;
@@ -18,7 +18,6 @@ use taskpawl_store::{Diagnostic, Location, PlanSocket, Severity};
 use taskpawl_tools::{CallContext, inherited};
 
 use crate::builder::Builder;
-use crate::digest::Digest;
 use crate::error::OpenError;
 
 /// Lease of a claim made by [`Taskpawl::update_task_status`], unless its holder renews it.

@@ -23,7 +23,6 @@
 //! I/O and time drivers enabled. Handles are cheap to clone.
 
 mod builder;
-pub mod digest;
 mod error;
 mod facade;
 mod near;
@@ -31,7 +30,6 @@ mod policy_adapter;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
-pub use digest::Digest;
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use near::{AskedByRule, near_rules};
@@ -41,8 +39,8 @@ pub use taskpawl_engine::{
     RunOptions, RunSource, RunSummary, RunUsage, TaskUsage, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager,
-    Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource,
+    ApplyOptions, Approving, Digest, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness,
+    Manager, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

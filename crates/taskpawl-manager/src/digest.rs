@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use taskpawl_manager::{Error, Manager, RunFilter, RunState};
 use taskpawl_model::advice::{Advice, Advised};
 use taskpawl_model::command::Context;
 use taskpawl_model::insight::{ReadyPart, UnrunnableTask, ready_part};
@@ -16,6 +15,11 @@ use taskpawl_model::task::{
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
 use taskpawl_model::view::{Query, View, ViewResult};
+
+use crate::error::Error;
+use crate::liveness::RunState;
+use crate::manager::Manager;
+use crate::reads::RunFilter;
 
 /// Number of failed tasks that are read for grouping; the counts cover all of them.
 const MAX_FAILURES_READ: usize = 50;
