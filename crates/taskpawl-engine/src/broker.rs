@@ -14,11 +14,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use taskpawl_manager::Manager;
+use taskpawl_model::command::MutationRequest;
 use taskpawl_model::command::{CallMutation, Command, PlanMutation, Refusal, Request, StartedCall};
 use taskpawl_model::task::PlanAccess;
 use taskpawl_store::{
     Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
-    MutationRequest, Patience, PlanSocket, StoreError, plan_socket, show,
+    Patience, PlanSocket, StoreError, plan_socket, show,
 };
 use taskpawl_tools::Vault;
 

@@ -48,10 +48,7 @@ impl Manager {
     ) -> Result<Forecast, Error> {
         let request = self.request(self.apply_command(plan, name, apply));
         self.read(|view| {
-            let forecast = preview(view, &request.command, &request.context, |after| {
-                forecast(after, &self.judged(options))
-            })?;
-            Ok(forecast?)
+            preview(view, &request.command, &request.context, |after| forecast(after, &self.judged(options)))?
         })
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod context;
 pub(crate) mod import;
 pub(crate) mod kinds;
+pub(crate) mod mutation;
 pub(crate) mod refusal;
 pub(crate) mod round;
 pub(crate) mod table;
@@ -12,6 +13,7 @@ pub use answer::{Answer, ApplyReport, Undone};
 pub use context::{Context, IdempotentRequest, Request, RequestRecord};
 pub use import::{DivergingField, Import, ImportMode, ImportReport, PreservedField};
 pub use kinds::{Apply, CallMutation, Command, NewTask, PlanMutation, Prune, TaskRef};
+pub use mutation::MutationRequest;
 pub use refusal::{ChangesSince, Conflict, ConflictingChange, HeldBy, Refusal};
 pub use round::{
     Amount, CacheInputs, CallEnd, Grant, Inquiry, Needs, Paused, Report, ResolvedWrites, Round, RunRules,

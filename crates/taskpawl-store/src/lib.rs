@@ -33,7 +33,7 @@ mod words;
 
 pub use access::{
     Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
-    MutationRequest, Patience, PlanSocket, ViewRequest, plan_socket, show,
+    Patience, PlanSocket, ViewRequest, plan_socket, show,
 };
 pub use committer::Committer;
 pub use error::StoreError;

@@ -27,7 +27,8 @@ pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use sites::Stage;
 pub(crate) use vocabulary::{
-    refused_call_field, refused_metadata_field, refused_plan_field, refused_task_field,
+    is_state_field, refused_call_field, refused_metadata_field, refused_plan_field, refused_task_field,
+    work_field,
 };
 
 pub use error::{PlanError, PlanErrors, PlanProblem};

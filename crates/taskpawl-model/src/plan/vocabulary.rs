@@ -17,6 +17,8 @@ pub(super) struct Vocabulary {
     /// The object in words, with an article.
     what: &'static str,
     pub(super) known: &'static [&'static str],
+    /// The known fields that define the execution. They cannot change while a task runs or once it is done.
+    work: &'static [&'static str],
     /// Fields that only execution sets.
     state: &'static [&'static str],
     /// Names of fields in other programs, with the hint for each group.
@@ -40,6 +42,7 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         "notify",
         "tasks",
     ],
+    work: &[],
     state: &[],
     elsewhere: &[
         (&["steps", "jobs", "nodes"], "write `tasks`"),
@@ -89,6 +92,21 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "calls",
         "toolCalls",
         "context",
+    ],
+    work: &[
+        "trigger",
+        "when",
+        "forEach",
+        "repeat",
+        "mode",
+        "retry",
+        "timeout",
+        "resources",
+        "writes",
+        "sandbox",
+        "approval",
+        "cache",
+        "milestone",
     ],
     state: &[
         "status",
@@ -164,6 +182,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "idempotent",
         "run",
     ],
+    work: &[],
     state: &[
         "status",
         "result",
@@ -207,6 +226,16 @@ pub struct PlanFields {
     pub call: &'static [&'static str],
     /// Fields of the objects in these, by the field that contains the object.
     pub objects: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// Returns the field of tasks if it defines the execution.
+pub(crate) fn work_field(field: &str) -> Option<&'static str> {
+    TASK.work.iter().copied().find(|name| *name == field)
+}
+
+/// Returns whether only other commands change this field of a task in its wire form.
+pub(crate) fn is_state_field(field: &str) -> bool {
+    TASK.state.contains(&field) || ["id", "subtasks", "ready", "deadline"].contains(&field)
 }
 
 /// Returns the problem with an unknown field of a plan and the hint; `None` for allowed fields.

@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
+use taskpawl_model::command::MutationRequest;
 use taskpawl_model::command::{Answer, Refusal, Request};
 use taskpawl_model::task::PlanAccess;
 use taskpawl_model::view::{Changes, View, ViewResult};
 
 use super::channel::{Channel, Patience};
-use super::mutation::MutationRequest;
 use super::socket::PlanSocket;
 use super::view::RemoteView;
 use super::wire::{

@@ -11,7 +11,6 @@
 
 mod channel;
 mod client;
-mod mutation;
 mod serve;
 mod socket;
 #[cfg(test)]
@@ -21,7 +20,6 @@ mod wire;
 
 pub use channel::{Channel, Patience};
 pub(crate) use client::{NoBackend, RemoteStore};
-pub use mutation::MutationRequest;
 pub use serve::{Broken, show};
 pub use socket::{Acceptor, PlanSocket, plan_socket};
 pub use wire::{AccessReply, AccessRequest, Handshake, MAX_REQUEST_BYTES, MutationReport, ViewRequest};

@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::advice::Hint;
+use taskpawl_model::command::MutationRequest;
 use taskpawl_model::command::{Answer, ApplyReport, Refusal};
 use taskpawl_model::task::{ActorKind, PlanAccess};
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
 use taskpawl_model::view::{EventQuery, Query};
-
-use super::mutation::MutationRequest;
 
 /// The protocol version; the handshake fails if the two sides differ.
 pub(super) const VERSION: u32 = 2;

@@ -181,7 +181,7 @@ impl<'p> Work<'p> {
             if self.keys[position].is_some() {
                 continue;
             }
-            super::author::check_filled(&task.spec)?;
+            super::fields::check_filled(&task.spec)?;
             let (id, name) = (&self.ids[position], Some(self.apply.name.as_str()));
             if task.id.is_some() {
                 // `find_tasks` already looked this id up.
@@ -242,7 +242,7 @@ impl<'p> Work<'p> {
         let key = self.key(position);
         let dependencies = draft.dependencies(key)?;
         let spec = &draft.look_at(key)?.spec;
-        super::author::check_trigger(&self.ids[position], spec, !dependencies.is_empty())?;
+        super::fields::check_trigger(&self.ids[position], spec, !dependencies.is_empty())?;
         self.write_names(draft, position)?;
         if draft.is_new(key) {
             let parent = draft.node(key)?.parent;
@@ -331,8 +331,8 @@ impl<'p> Work<'p> {
         before: Option<&Applied<'_>>,
         after: &Applied<'_>,
     ) -> Decided<()> {
-        super::author::check_values(&after.spec)?;
-        super::author::check_filled(&after.spec)?;
+        super::fields::check_values(&after.spec)?;
+        super::fields::check_filled(&after.spec)?;
         let key = self.key(position);
         let stood = draft.task(key)?;
         let spec = merge_spec(before.map(|before| &*before.spec), &after.spec, &stood.spec)?;
@@ -587,7 +587,7 @@ fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<R
         _ => {
             let problem =
                 format!("`{name}` depends on `{id}`, which is no task of the plan nor an id in the store");
-            Ok(super::author::invalid("dependencies", problem))
+            Ok(super::fields::invalid("dependencies", problem))
         }
     }
 }
@@ -627,7 +627,7 @@ fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> De
         }
     }
     let merged = serde_json::from_value(Value::Object(merged));
-    Ok(merged.map_err(|error| super::author::invalid("plan", error.to_string()))?)
+    Ok(merged.map_err(|error| super::fields::invalid("plan", error.to_string()))?)
 }
 
 /// Returns the plan's own fields, with the origin of `notify`. A model that leaves `notify` unchanged did not write it.

@@ -42,10 +42,12 @@ impl Draft<'_> {
         // On the command line an agent is recognized by its environment marker, so the origin of its additions is not
         // decisive.
         let is_within_call = is_plan_of_model || self.context.kind == ActorKind::Agent;
-        match command {
-            Command::Apply(apply) => is_plan_of_model || apply.keeps_approvals,
-            Command::Idempotent(once) => self.is_kept_from_deciding(&once.command),
-            other => other.traits().may_loosen_approvals && is_within_call,
+        if let Command::Apply(apply) = command {
+            is_plan_of_model || apply.keeps_approvals
+        } else if let Command::Idempotent(once) = command {
+            self.is_kept_from_deciding(&once.command)
+        } else {
+            command.traits().may_loosen_approvals && is_within_call
         }
     }
 

@@ -1,6 +1,6 @@
 //! Checklists of models: the store records the latest list and derives nothing from it.
 
-use super::author::invalid;
+use super::fields::invalid;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::checklist::ChecklistItem;
 use crate::task::event::{ChecklistChanged, EventKind};

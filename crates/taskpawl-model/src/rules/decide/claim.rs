@@ -152,7 +152,7 @@ impl Draft<'_> {
     fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
         let end =
             chrono::TimeDelta::from_std(lease).ok().and_then(|lease| self.now().checked_add_signed(lease));
-        Ok(end.ok_or_else(|| super::author::invalid("ttl", "the lease would end too far in the future"))?)
+        Ok(end.ok_or_else(|| super::fields::invalid("ttl", "the lease would end too far in the future"))?)
     }
 
     fn write_lease(&mut self, key: Key, lease: Duration) -> Decided<()> {

@@ -18,7 +18,7 @@ use crate::value::{Key, TaskId};
 
 use super::again::How;
 use super::approval_guard::{is_changed, is_taken};
-use super::author::invalid;
+use super::fields::invalid;
 
 /// Field of a returned task that names tasks which become its dependents.
 const NEEDED_BY: &str = "neededBy";
@@ -277,7 +277,7 @@ impl<'e> Emission<'e> {
         if !found_during.contains(&self.by.id) {
             found_during.push(self.by.id.clone());
         }
-        super::author::check_milestone(&spec, !task.calls.is_empty())?;
+        super::fields::check_milestone(&spec, !task.calls.is_empty())?;
         if let Some(key) = draft.find_id(id.as_str())? {
             let record = draft.task(key)?;
             if is_found_during(&record, &self.by.id) {
@@ -357,7 +357,7 @@ impl<'e> Emission<'e> {
             draft.update_task(key, |record| record.body.names = names)?;
         }
         let dependencies = draft.dependencies(key)?;
-        super::author::check_trigger(&self.ids[position], &task.spec, !dependencies.is_empty())?;
+        super::fields::check_trigger(&self.ids[position], &task.spec, !dependencies.is_empty())?;
         if is_new {
             let parent = draft.node(key)?.parent;
             draft.emit_created(key, parent, &dependencies)?;

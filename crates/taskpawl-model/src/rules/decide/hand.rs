@@ -80,7 +80,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn end_by_hand(&mut self, ids: &[String], end: &End<'_>) -> Decided<()> {
-        super::author::check_depth("result", end.result)?;
+        super::fields::check_depth("result", end.result)?;
         for key in self.resolve_all(ids)? {
             let record = self.task(key)?;
             self.refuse_for_person(key, end.command())?;

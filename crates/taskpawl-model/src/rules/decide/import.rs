@@ -198,7 +198,7 @@ impl<'i> Importing<'i> {
             return Ok(());
         }
         let problem = format!("`{}` refers to `{other}`, which is neither there nor here", task.id);
-        Err(super::author::invalid("dependencies", problem).into())
+        Err(super::fields::invalid("dependencies", problem).into())
     }
 
     fn make_new(&mut self, draft: &mut Draft<'_>, search: bool) -> Decided<()> {
@@ -217,8 +217,8 @@ impl<'i> Importing<'i> {
             draft.check_references(key)?;
             let (parent, dependencies) = (draft.node(key)?.parent, draft.dependencies(key)?);
             let spec = draft.task(key)?.spec;
-            super::author::check_trigger(&self.found[position].task.id, &spec, !dependencies.is_empty())?;
-            super::author::check_milestone(&spec, !draft.calls(key)?.is_empty())?;
+            super::fields::check_trigger(&self.found[position].task.id, &spec, !dependencies.is_empty())?;
+            super::fields::check_milestone(&spec, !draft.calls(key)?.is_empty())?;
             draft.emit_created(key, parent, &dependencies)?;
             self.report.created.push(self.found[position].task.id.clone());
         }
@@ -348,7 +348,7 @@ impl<'i> Importing<'i> {
         let key = self.key(position);
         let record = draft.task(key)?;
         let status = record.body.state.status();
-        if super::author::is_work_fixed(status) || record.body.started_at.is_some() {
+        if super::fields::is_work_fixed(status) || record.body.started_at.is_some() {
             return Err(
                 Refusal::WorkStarted { id: record.id, status, what: "its tool calls", reopen: None }.into()
             );
@@ -493,7 +493,7 @@ impl<'i> Importing<'i> {
         let task = self.found[position].task.clone();
         let id = task.id.clone();
         let parts = task.into_parts();
-        Ok(parts.map_err(|error| super::author::invalid("tasks", format!("`{id}`: {error}")))?)
+        Ok(parts.map_err(|error| super::fields::invalid("tasks", format!("`{id}`: {error}")))?)
     }
 }
 
@@ -514,9 +514,9 @@ fn change_member(
             let gone = record.body.context.keys().map(|name| (name.clone(), Value::Null));
             let mut wanted: crate::value::Map = gone.collect();
             wanted.extend(value.as_object().cloned().unwrap_or_default());
-            super::author::change_field(record, "metadata", &json!({ "context": wanted }), changed)
+            super::fields::change_field(record, "metadata", &json!({ "context": wanted }), changed)
         }
-        Some(member) => super::author::change_field(record, "metadata", &json!({ member: value }), changed),
-        None => super::author::change_field(record, field, value, changed),
+        Some(member) => super::fields::change_field(record, "metadata", &json!({ member: value }), changed),
+        None => super::fields::change_field(record, field, value, changed),
     }
 }

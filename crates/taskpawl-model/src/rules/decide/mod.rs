@@ -11,6 +11,7 @@ mod checklist;
 mod claim;
 mod emit;
 mod ending;
+mod fields;
 mod follow;
 mod hand;
 mod import;
@@ -29,6 +30,7 @@ mod run;
 mod step;
 mod undo;
 mod unknown;
+mod verdict;
 
 pub(crate) use needs::{Holder, held_paths};
 
@@ -182,7 +184,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::CloseRun { id } => draft.close_run(id),
         Command::ReturnExpired { tasks } => draft.return_some_expired(tasks),
         Command::Approve { ids, answer, args, hash } => {
-            let verdict = approval::ApprovalAnswer { answer, args, hash: hash.as_deref() };
+            let verdict = verdict::ApprovalAnswer { answer, args, hash: hash.as_deref() };
             draft.approve(ids, &verdict)
         }
         Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::author::invalid;
+use super::fields::invalid;
 use super::references::uses_param;
 use crate::command::Apply;
 use crate::command::refusal::{Conflict, Refusal};

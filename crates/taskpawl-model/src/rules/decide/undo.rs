@@ -325,7 +325,7 @@ impl Undoing {
                 continue;
             }
             let status = draft.node(parent)?.status_kind.status();
-            if super::author::takes_subtasks(status) {
+            if super::fields::takes_subtasks(status) {
                 continue;
             }
             let what = format!("is `{status}` and takes no open subtasks");

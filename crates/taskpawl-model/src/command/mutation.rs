@@ -6,11 +6,11 @@
 )]
 #![expect(clippy::result_large_err, reason = "a refusal is rare, and the caller boxes it")]
 
+use crate::command::{Apply, Command, NewTask, PlanMutation, Refusal, TaskRef};
+use crate::plan::{Plan, expand_plan, plan_from_json};
+use crate::task::NewCall;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use taskpawl_model::command::{Apply, Command, NewTask, PlanMutation, Refusal, TaskRef};
-use taskpawl_model::plan::{Plan, expand_plan, plan_from_json};
-use taskpawl_model::task::NewCall;
 
 /// One addition to a plan. It names neither the actor nor the call: the run that serves the request knows
 /// both.
@@ -48,7 +48,7 @@ pub enum MutationRequest {
 impl MutationRequest {
     /// Converts a command to an addition. Commands that do more than add, such as `done` or `prune`, are
     /// refused.
-    pub(crate) fn of(command: &Command) -> Result<Self, Refusal> {
+    pub fn of(command: &Command) -> Result<Self, Refusal> {
         Ok(match command {
             Command::Create(task) => Self::Create(task.clone()),
             Command::AddCall { id, call } => Self::AddCall { id: id.clone(), call: call.clone() },
