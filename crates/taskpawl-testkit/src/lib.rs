@@ -13,7 +13,6 @@ mod random;
     reason = "its tables list everything that is allowed; all else, including future variants, is refused"
 )]
 pub mod reference;
-pub mod scheduling;
 pub mod simulation;
 mod tables;
 

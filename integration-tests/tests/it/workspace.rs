@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["taskpawl", "taskpawl-formats", "taskpawl-json", "taskpawl-mcp", "taskpawl-text", "taskpawl-todo"],
     ),
     ("taskpawl-bench", &["taskpawl"]),
+    ("taskpawl-scheduling-study", &["taskpawl-model", "taskpawl-testkit"]),
     (
         "taskpawl-testkit",
         &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],

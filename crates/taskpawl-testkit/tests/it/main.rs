@@ -4,5 +4,4 @@ mod harness;
 mod offers;
 mod previews;
 mod reference;
-mod scheduling;
 mod simulation;

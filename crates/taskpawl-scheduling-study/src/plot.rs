@@ -1,7 +1,7 @@
 use std::fmt::Write;
 
-use super::shapes::Shape;
-use super::study::{Case, JOBS, as_float};
+use crate::shapes::Shape;
+use crate::study::{Case, JOBS, as_float};
 
 /// Size of the plot, which has a column of dots for each shape and number of jobs. Each dot is a graph; 1 is the lower
 /// bound.
@@ -12,7 +12,7 @@ const TOP: u64 = 50;
 const BOTTOM: u64 = 340;
 
 /// Returns an SVG that compares both orders with the lower bounds.
-pub fn plot(cases: &[Case]) -> String {
+pub(crate) fn plot(cases: &[Case]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n\

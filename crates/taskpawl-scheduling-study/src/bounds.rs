@@ -1,10 +1,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::instance::Instance;
+use crate::instance::Instance;
 
 /// Returns the longest path or the total work divided by the jobs, whichever is longer. No schedule is faster.
-pub fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
+pub(crate) fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
     let (heads, tails) = ways(instance);
     let path = (0..instance.len()).map(|task| heads[task] + instance.lengths[task] + tails[task]).max();
     let work: u64 = instance.lengths.iter().sum();
@@ -22,7 +22,7 @@ pub fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
 ///
 /// The sets consist of the tasks that start at least so late and end at least so early. For the work all such sets are
 /// used, for the sequences only some, because they are expensive.
-pub fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
+pub(crate) fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
     const LOOKED_AT: usize = 24;
     let heads = earliest(instance, jobs);
     let tails = earliest(&instance.reversed(), jobs);
@@ -88,7 +88,7 @@ fn earliest(instance: &Instance, jobs: usize) -> Vec<u64> {
 }
 
 /// Returns the longest paths to the start of each task and from its end.
-fn ways(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
+pub(crate) fn ways(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
     let mut heads = vec![0_u64; instance.len()];
     let mut tails = vec![0_u64; instance.len()];
     for task in 0..instance.len() {
@@ -110,61 +110,4 @@ fn some(values: &[u64], most: usize) -> Vec<u64> {
         return different;
     }
     (0..most).map(|place| different[place * (different.len() - 1) / (most - 1)]).collect()
-}
-
-/// Returns the shortest possible makespan by trying every order. Only feasible for up to about ten tasks.
-///
-/// The search starts ready tasks whenever a job is free. As it can be better to leave a job idle until the next task
-/// ends, it tries that as well.
-pub fn exact_makespan(instance: &Instance, jobs: usize) -> u64 {
-    let (_, tails) = ways(instance);
-    let mut search = Exact { instance, jobs, tails, best: instance.lengths.iter().sum() };
-    search.go_on(0, &mut BTreeSet::new(), &mut BTreeSet::new());
-    search.best
-}
-
-struct Exact<'i> {
-    instance: &'i Instance,
-    jobs: usize,
-    tails: Vec<u64>,
-    best: u64,
-}
-
-impl Exact<'_> {
-    fn go_on(&mut self, now: u64, running: &mut BTreeSet<(u64, usize)>, done: &mut BTreeSet<usize>) {
-        let bound = running.iter().map(|(end, task)| end + self.tails[*task]).max().unwrap_or(now);
-        if bound >= self.best && done.len() < self.instance.len() {
-            return;
-        }
-        if done.len() == self.instance.len() {
-            self.best = self.best.min(now);
-            return;
-        }
-        if running.len() < self.jobs {
-            for task in self.ready(running, done) {
-                let run = (now + self.instance.lengths[task], task);
-                running.insert(run);
-                self.go_on(now, running, done);
-                running.remove(&run);
-            }
-        }
-        // The other choice: start nothing more before the next task ends.
-        if let Some((end, task)) = running.first().copied() {
-            running.remove(&(end, task));
-            done.insert(task);
-            self.go_on(end, running, done);
-            done.remove(&task);
-            running.insert((end, task));
-        }
-    }
-
-    fn ready(&self, running: &BTreeSet<(u64, usize)>, done: &BTreeSet<usize>) -> Vec<usize> {
-        let runs = |task: usize| running.iter().any(|(_, other)| *other == task);
-        let is_ready = |task: &usize| {
-            !done.contains(task)
-                && !runs(*task)
-                && self.instance.needs[*task].iter().all(|on| done.contains(on))
-        };
-        (0..self.instance.len()).filter(is_ready).collect()
-    }
 }

@@ -1,51 +1,49 @@
-use super::bounds::{lower_bound, tight_bound};
-use super::play::{first_come_makespan, run_makespan};
-use super::shapes::Shape;
-use crate::Random;
+use crate::bounds::{lower_bound, tight_bound};
+use crate::play::{first_come_makespan, run_makespan};
+use crate::shapes::Shape;
+use taskpawl_testkit::Random;
 
 /// Numbers of parallel jobs in the study.
-pub const JOBS: [usize; 4] = [2, 4, 8, 16];
+pub(crate) const JOBS: [usize; 4] = [2, 4, 8, 16];
 
 /// Number of graphs of each kind.
-pub const SEEDS: u64 = 4;
+pub(crate) const SEEDS: u64 = 4;
 /// Width of the graphs: hundreds of tasks each.
-pub const SCALE: usize = 3;
+pub(crate) const SCALE: usize = 3;
 
 /// Makespans of one graph with one number of jobs, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub(crate) struct Case {
     /// Kind of the graph.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// Number of jobs.
-    pub jobs: usize,
-    /// Number of tasks.
-    pub tasks: usize,
+    pub(crate) jobs: usize,
     /// Result of [`lower_bound`].
-    pub bound: u64,
+    pub(crate) bound: u64,
     /// Result of [`tight_bound`].
-    pub tight: u64,
+    pub(crate) tight: u64,
     /// Makespan of a run that knows the lengths.
-    pub known: u64,
+    pub(crate) known: u64,
     /// Makespan with the longest path first, without a simulated schedule.
-    pub longest: u64,
+    pub(crate) longest: u64,
     /// Makespan of a run whose estimates are wrong by about 20 %.
-    pub estimated: u64,
+    pub(crate) estimated: u64,
     /// Makespan of first come, first served.
-    pub first_come: u64,
+    pub(crate) first_come: u64,
 }
 
 /// Statistics of ratios over several cases.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// Mean ratio.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// Largest ratio.
-    pub worst: f64,
+    pub(crate) worst: f64,
 }
 
 impl Summary {
     /// Returns the statistics of the quotients of two values.
-    pub fn of(cases: &[Case], ratio: impl Fn(&Case) -> (u64, u64)) -> Self {
+    pub(crate) fn of(cases: &[Case], ratio: impl Fn(&Case) -> (u64, u64)) -> Self {
         let ratios = cases.iter().map(|case| {
             let (length, compared) = ratio(case);
             as_float(length) / as_float(compared)
@@ -65,7 +63,7 @@ pub(super) fn as_float(number: u64) -> f64 {
 }
 
 /// Simulates graphs of every kind with every number of jobs.
-pub fn study() -> Vec<Case> {
+pub(crate) fn study() -> Vec<Case> {
     let mut cases = Vec::new();
     for shape in Shape::ALL {
         for seed in 0..SEEDS {
@@ -76,7 +74,6 @@ pub fn study() -> Vec<Case> {
                 cases.push(Case {
                     shape,
                     jobs,
-                    tasks: instance.len(),
                     bound: lower_bound(&instance, jobs),
                     tight: tight_bound(&instance, jobs),
                     known: run_makespan(&instance, jobs, instance.ranks(&instance.lengths, jobs)),

@@ -3,10 +3,14 @@
 
 use std::path::Path;
 
+use crate::bounds::{lower_bound, tight_bound};
+use crate::exact::exact_makespan;
+use crate::instance::Instance;
+use crate::play::run_makespan;
+use crate::plot::plot;
+use crate::shapes::Shape;
+use crate::study::{Case, Summary, study};
 use taskpawl_testkit::Random;
-use taskpawl_testkit::scheduling::{
-    Case, Instance, Shape, Summary, exact_makespan, lower_bound, plot, run_makespan, study, tight_bound,
-};
 
 /// Number of graphs for which no order comes within 25 % of the plain bound.
 ///
@@ -49,10 +53,7 @@ fn makespans_are_close_to_their_bounds_and_no_worse_than_first_come() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scheduling.svg");
     let drawn = plot(&cases);
     let kept = std::fs::read_to_string(file).unwrap();
-    assert!(
-        kept == drawn,
-        "draw it anew: `cargo run -p taskpawl-testkit --example scheduling > docs/scheduling.svg`"
-    );
+    assert!(kept == drawn, "draw it anew: `cargo run -p taskpawl-scheduling-study > docs/scheduling.svg`");
 }
 
 #[test]

@@ -8,13 +8,13 @@ use taskpawl_model::task::{CallBody, CallRecord, CallSpec, Node, Origin, TaskSpe
 use taskpawl_model::value::Map;
 use taskpawl_model::value::{CallId, Key, KeyMap, TaskId};
 
-use super::instance::{Instance, key};
+use crate::instance::{Instance, key};
 
 /// Simulates a run with the real schedule, and returns its makespan. Ready tasks are started in the order of `ranks`.
 ///
 /// # Panics
 /// Panics if the schedule loses a task.
-pub fn run_makespan(instance: &Instance, jobs: usize, ranks: KeyMap<u64>) -> u64 {
+pub(crate) fn run_makespan(instance: &Instance, jobs: usize, ranks: KeyMap<u64>) -> u64 {
     let ranks = Arc::new(ranks);
     let mut world = World::new(instance, Arc::clone(&ranks));
     let mut state = State::new(jobs, ranks);
@@ -163,7 +163,7 @@ fn report(task: usize) -> Report {
 
 /// Returns the makespan of first come, first served: earlier ready tasks start first, and of those that became ready
 /// together the oldest.
-pub fn first_come_makespan(instance: &Instance, jobs: usize) -> u64 {
+pub(crate) fn first_come_makespan(instance: &Instance, jobs: usize) -> u64 {
     let dependents = instance.dependents();
     let mut left: Vec<usize> = instance.needs.iter().map(Vec::len).collect();
     let mut ready: BTreeSet<(u64, usize)> =

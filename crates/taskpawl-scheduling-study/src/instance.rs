@@ -3,20 +3,20 @@ use std::collections::BTreeMap;
 use taskpawl_model::rules::Graph;
 use taskpawl_model::value::{Key, KeyMap};
 
-use crate::Random;
+use taskpawl_testkit::Random;
 
 /// Tasks with lengths in milliseconds, and their dependencies. Every task comes after its dependencies.
 #[derive(Debug, Clone, Default)]
-pub struct Instance {
+pub(crate) struct Instance {
     /// Length of each task, in milliseconds.
-    pub lengths: Vec<u64>,
+    pub(crate) lengths: Vec<u64>,
     /// Dependencies of each task, by position.
-    pub needs: Vec<Vec<usize>>,
+    pub(crate) needs: Vec<Vec<usize>>,
 }
 
 impl Instance {
     /// Adds a task and returns its position.
-    pub fn add(&mut self, length: u64, needs: &[usize]) -> usize {
+    pub(crate) fn add(&mut self, length: u64, needs: &[usize]) -> usize {
         let mut needs = needs.to_vec();
         needs.sort_unstable();
         needs.dedup();
@@ -26,13 +26,8 @@ impl Instance {
     }
 
     /// Returns the number of tasks.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lengths.len()
-    }
-
-    /// Returns whether there are no tasks.
-    pub fn is_empty(&self) -> bool {
-        self.lengths.is_empty()
     }
 
     /// Returns the graph with all dependencies reversed; the last task becomes the first.
@@ -44,7 +39,7 @@ impl Instance {
     }
 
     /// Returns the dependents of each task.
-    pub fn dependents(&self) -> Vec<Vec<usize>> {
+    pub(crate) fn dependents(&self) -> Vec<Vec<usize>> {
         let mut dependents = vec![Vec::new(); self.len()];
         for (task, needs) in self.needs.iter().enumerate() {
             for on in needs {
@@ -58,7 +53,7 @@ impl Instance {
     ///
     /// # Panics
     /// Panics if there are more tasks than keys.
-    pub fn ranks(&self, lengths: &[u64], jobs: usize) -> KeyMap<u64> {
+    pub(crate) fn ranks(&self, lengths: &[u64], jobs: usize) -> KeyMap<u64> {
         self.graph(lengths).rehearsed_ranks(jobs, &BTreeMap::new())
     }
 
@@ -66,7 +61,7 @@ impl Instance {
     ///
     /// # Panics
     /// Panics if there are more tasks than keys.
-    pub fn longest_ways(&self) -> KeyMap<u64> {
+    pub(crate) fn longest_ways(&self) -> KeyMap<u64> {
         self.graph(&self.lengths).ranks()
     }
 
@@ -84,7 +79,7 @@ impl Instance {
     }
 
     /// Returns lengths with an error of about `percent` in both directions, like estimates from earlier runs.
-    pub fn estimates(&self, random: &mut Random, percent: u64) -> Vec<u64> {
+    pub(crate) fn estimates(&self, random: &mut Random, percent: u64) -> Vec<u64> {
         let wrong = |length: &u64| {
             // The sum of three uniform numbers is nearly normally distributed: most errors are small, few are large.
             let sum: u64 = (0..3).map(|_| random.below_u64(2 * percent + 1)).sum();

@@ -1,5 +1,5 @@
-use super::instance::Instance;
-use crate::Random;
+use crate::instance::Instance;
+use taskpawl_testkit::Random;
 
 /// A kind of graph.
 ///
@@ -7,7 +7,7 @@ use crate::Random;
 /// Scientific Workflows", WORKS 2008, and G. Juve et al., "Characterizing and Profiling Scientific Workflows", Future
 /// Generation Computer Systems 29(3), 2013. Each length is uniformly distributed between 0.5 and 1.5 times the mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// Layers; each task depends on up to three tasks of the previous layer.
     Layered,
     /// Each task depends on up to three of the sixty tasks before it.
@@ -32,7 +32,7 @@ pub enum Shape {
 
 impl Shape {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Layered,
         Self::Random,
         Self::ForkJoin,
@@ -46,7 +46,7 @@ impl Shape {
     ];
 
     /// Returns the name for tables and plots.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Layered => "layered",
             Self::Random => "random",
@@ -62,7 +62,7 @@ impl Shape {
     }
 
     /// Generates a graph whose width is proportional to `scale`.
-    pub fn draw(self, random: &mut Random, scale: usize) -> Instance {
+    pub(crate) fn draw(self, random: &mut Random, scale: usize) -> Instance {
         let mut graph = Instance::default();
         match self {
             Self::Layered => layered(&mut graph, random, scale),
