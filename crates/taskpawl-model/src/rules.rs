@@ -10,6 +10,7 @@ pub(crate) mod flow;
 pub(crate) mod graph;
 pub(crate) mod means;
 pub(crate) mod offer;
+pub(crate) mod order;
 pub(crate) mod resolve;
 pub(crate) mod scope;
 pub(crate) mod settle;

@@ -5,7 +5,6 @@ use crate::task::record::{CallRecord, TaskRecord};
 use crate::task::spec::{CallSpec, Origin};
 use crate::task::trust::UntrustedValue;
 use crate::value::Map;
-use crate::value::secret::names_secrets;
 
 /// Returns the decision on a call by the policy, if there is one, and by the rules that no policy can lift.
 pub(crate) fn authorize_whole(
@@ -71,7 +70,7 @@ pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]
         // The shell interprets the value, so no rule can predict the effect.
         return Some("a value stands in its command line without quotes (`| raw`)".to_owned());
     }
-    if !names_secrets(spec) {
+    if !spec.refers_to_secrets() {
         return None;
     }
     // An approval of the task's work does not cover secrets passed to a call.

@@ -12,9 +12,9 @@ pub use step::step;
 pub use crate::run::run_view::{InitialWork, Prospects, RunView};
 
 use crate::command::{Grant, Inquiry, Needs, Paused, Report, StartedCall};
+use crate::rules::order::Order;
 use crate::run::waiting_set::WaitingSet;
 use crate::task::record::Node;
-use crate::task::spec::Priority;
 use crate::value::Timestamp;
 use crate::value::{CallId, Key, KeyMap, SharedText};
 
@@ -45,15 +45,6 @@ pub struct State {
     ended_plans: Arc<BTreeSet<String>>,
     more_may_come: bool,
     finished: bool,
-}
-
-/// The order in which ready tasks are taken: priority, due date, distance to the end, age.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Order {
-    pub(crate) priority: Priority,
-    pub(crate) due: i64,
-    pub(crate) rank: Reverse<u64>,
-    pub(crate) key: Key,
 }
 
 /// A task with running calls.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::command::{Grant, Inquiry, Needs, Paused};
+use crate::rules::order::Order;
 use crate::run::allocator::ResourceAllocator;
-use crate::run::schedule::Order;
 use crate::value::Key;
 use crate::value::Timestamp;
 

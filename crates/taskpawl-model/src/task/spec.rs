@@ -1,5 +1,6 @@
 //! Specifications: the fields of tasks and tool calls that authors write, without any status.
 
+use crate::value::secret::secret_names;
 use crate::value::{Map, Timestamp};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -288,6 +289,13 @@ pub struct CallSpec {
     /// Fields unknown to this version.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map,
+}
+
+impl CallSpec {
+    /// Returns whether the arguments refer to secrets.
+    pub(crate) fn refers_to_secrets(&self) -> bool {
+        !secret_names(&self.args).is_empty()
+    }
 }
 
 /// A tool call with an optional id, as an author writes it.

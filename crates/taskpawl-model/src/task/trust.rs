@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 
 use crate::task::record::{CallRecord, TaskRecord};
 use crate::task::spec::{CallSpec, Origin, TaskSpec};
-use crate::value::secret::names_secrets;
 use crate::value::{CallId, Map};
 
 /// Origins of values by name. Only values from models are listed. All others are as trusted as the call that reads
@@ -178,7 +177,7 @@ impl TaskRecord {
     pub(crate) fn confirmation(&self, call: &CallRecord) -> Option<String> {
         let names = trusted_inputs(&self.spec, &call.spec);
         // Calls that name secrets always need an approval if a model influences them; see `asks_by_itself`.
-        if names.is_empty() || call.origin.is_of_model() || names_secrets(&call.spec) {
+        if names.is_empty() || call.origin.is_of_model() || call.spec.refers_to_secrets() {
             return None;
         }
         let (plan, task, spec) = (self.plan.as_deref(), &self.id, &call.spec);

@@ -10,7 +10,6 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::task::spec::CallSpec;
 use crate::value::Map;
 
 /// The start of a reference.
@@ -116,11 +115,6 @@ fn collect(value: &Value, names: &mut BTreeSet<String>) {
         Value::Object(map) => map.values().for_each(|item| collect(item, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// Returns whether a call refers to secrets.
-pub(crate) fn names_secrets(spec: &CallSpec) -> bool {
-    !secret_names(&spec.args).is_empty()
 }
 
 /// Escapes the references in the value of an expression.

@@ -17,7 +17,6 @@ use crate::task::status::{BlockedReason, CallStatus, Cause, TaskStatus};
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Key;
 use crate::value::Map;
-use crate::value::secret::names_secrets;
 
 /// Approver recorded for an approval by timeout. It never satisfies a question of the policy.
 pub(super) const ON_EXPIRY: &str = "onExpiry";
@@ -92,7 +91,7 @@ impl Draft<'_> {
 
     fn list_asks(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<String>> {
         let calls = self.known_calls(key)?;
-        let asks = |call: &CallRecord| is_raw(&call.spec) || names_secrets(&call.spec);
+        let asks = |call: &CallRecord| is_raw(&call.spec) || call.spec.refers_to_secrets();
         let is_judged = self.context.policy_hook.is_some() || calls.iter().any(asks);
         let Some(for_each) = record.spec.for_each.as_ref().filter(|_| is_judged) else { return Ok(None) };
         let mut item = unanswered(record);

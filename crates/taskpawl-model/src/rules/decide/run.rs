@@ -8,7 +8,7 @@ use crate::command::refusal::{ChangesSince, Refusal};
 use crate::command::{CallEnd, Needs, Report, Round, RunStart};
 use crate::rules::DecideError;
 use crate::rules::draft::{Decided, Draft, RoundCapacity};
-use crate::run::schedule::Order;
+use crate::rules::order::Order;
 use crate::task::ActorKind;
 use crate::task::UNKNOWN_END;
 use crate::task::event::EventKind;

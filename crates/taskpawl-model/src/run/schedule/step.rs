@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Action, Commit, Event, Order, State, Stop, UnderWay, Written};
+use super::{Action, Commit, Event, State, Stop, UnderWay, Written};
 use crate::command::{CallEnd, Needs, Paused, Report, StartedCall};
+use crate::rules::order::Order;
 use crate::value::{Key, SharedText};
 
 /// Applies one event and returns the resulting actions, in order.
