@@ -1,10 +1,10 @@
 //! Tools that are defined by configuration: a program with a template of its arguments.
 
+pub use error::DefinitionError;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::builtin::exec::{Options, run};
 use crate::context::CallContext;
@@ -13,6 +13,8 @@ use crate::tool::{Tool, ToolCommand, ToolSpec};
 
 mod definition;
 mod env;
+mod error;
+mod fields;
 mod param;
 mod template;
 
@@ -54,33 +56,6 @@ pub struct CommandTool {
     is_json: bool,
     ok_exit_codes: Vec<i32>,
     output_bytes: Option<u64>,
-}
-
-/// Error in the definition of a tool.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("`{}` {problem}", self.field())]
-#[non_exhaustive]
-pub struct DefinitionError {
-    /// Path of the field, one name per element; list elements are numbered from 0.
-    pub at: Vec<String>,
-    /// Description of the problem, worded to follow the name of the field.
-    pub problem: String,
-}
-
-impl DefinitionError {
-    /// Returns the path of the field as text, such as `params.namespace.type`.
-    pub fn field(&self) -> String {
-        let mut field = String::new();
-        for step in &self.at {
-            let is_index = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
-            match (is_index, field.is_empty()) {
-                (true, _) => field.extend(["[", step, "]"]),
-                (false, true) => field.push_str(step),
-                (false, false) => field.extend([".", step]),
-            }
-        }
-        crate::text::one_line(&field)
-    }
 }
 
 impl CommandTool {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
 use crate::sandbox::ClosedPlaces;
+use crate::scan::{MAX_SCAN, MIN_SCAN, ScanBounds};
 use crate::vault::Vault;
 
 /// Context of one tool call: its ids, directories, limits, and the sinks for progress and usage.
@@ -266,5 +267,47 @@ impl fmt::Debug for CallContext {
             .field("output", &self.output)
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
+    }
+}
+
+/// Limits that follow from a call.
+impl ScanBounds {
+    /// Returns the limits of a call.
+    pub fn of_call(cx: &CallContext) -> Self {
+        Self::new(cx.cancel.clone(), cx.deadline)
+    }
+
+    /// Returns limits for a report before a call: those of the call, and at most ten seconds.
+    pub fn before_call(cx: &CallContext) -> Self {
+        Self::of_call(cx).at_most(MAX_SCAN)
+    }
+
+    /// Returns limits for a report after a call: like [`before_call`](Self::before_call), but at least one second.
+    pub fn after_call(cx: &CallContext) -> Self {
+        Self::of_call(cx).at_least(MIN_SCAN).at_most(MAX_SCAN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::scan::ScanStopped;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_after_a_call_has_between_one_and_ten_seconds() {
+        let now = Instant::now();
+        let mut cx = CallContext::new("/", "/");
+        let time = |cx: &CallContext| ScanBounds::after_call(cx).deadline.map(|deadline| deadline - now);
+        assert_eq!(time(&cx), Some(MAX_SCAN));
+        cx.deadline = Some(now);
+        assert_eq!(time(&cx), Some(MIN_SCAN));
+        assert_eq!(ScanBounds::before_call(&cx).check(), Err(ScanStopped::TimedOut));
+        cx.deadline = Some(now + Duration::from_secs(3));
+        assert_eq!(time(&cx), Some(Duration::from_secs(3)));
+        cx.cancel.cancel();
+        assert_eq!(time(&cx), Some(MIN_SCAN));
+        assert_eq!(ScanBounds::after_call(&cx).check(), Ok(()));
     }
 }

@@ -7,6 +7,7 @@ use taskpawl_process::SpawnError;
 use thiserror::Error;
 
 use crate::sandbox::ClosedReason;
+use crate::scan::ScanStopped;
 use crate::secrets::SecretError;
 
 /// Error of a tool call.
@@ -310,4 +311,13 @@ pub enum RegistryError {
         /// Description of the problem.
         problem: String,
     },
+}
+
+impl From<ScanStopped> for ToolError {
+    fn from(stopped: ScanStopped) -> Self {
+        match stopped {
+            ScanStopped::Cancelled => Self::Cancelled { result: None },
+            ScanStopped::TimedOut => Self::Timeout { result: None },
+        }
+    }
 }

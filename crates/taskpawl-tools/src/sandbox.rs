@@ -2,6 +2,7 @@
 //! `taskpawl-process` enforces the profile.
 
 mod closed;
+mod closed_reason;
 mod confinement;
 mod dotenv;
 mod excluded_paths;
@@ -10,15 +11,19 @@ mod hint;
 mod links;
 mod made;
 mod named;
+mod names;
+mod obeyed;
 mod places;
 mod repositories;
 mod settings;
 mod sockets;
 mod tree;
 mod variables;
+mod watch;
 mod worktree;
 
-pub use closed::{ClosedPlaces, ClosedReason};
+pub use crate::sandbox::closed_reason::ClosedReason;
+pub use closed::ClosedPlaces;
 pub use confinement::{CallSandbox, Confinement, SandboxError};
 pub use hint::Denials;
 pub(crate) use hint::{hint, hint_for_start, met_protected, of_hidden};

@@ -9,21 +9,18 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::CallContext;
-use crate::error::ToolError;
-
 /// Longest scan before or after a call. Such a scan only produces a report, so that the call never waits longer for it.
-const MAX_SCAN: Duration = Duration::from_secs(10);
+pub(crate) const MAX_SCAN: Duration = Duration::from_secs(10);
 
 /// Time for a scan after a call that was cancelled or timed out. The changes of a killed call matter most, so that it
 /// gets some time in any case.
-const MIN_SCAN: Duration = Duration::from_secs(1);
+pub(crate) const MIN_SCAN: Duration = Duration::from_secs(1);
 
 /// Time limits of one scan. The scan checks them for each entry, and for each block that it reads.
 #[derive(Clone, Debug, Default)]
 pub struct ScanBounds {
     cancel: CancellationToken,
-    deadline: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// Error of a scan that reached its limits. Nothing can be concluded from the part that it saw.
@@ -37,15 +34,6 @@ pub enum ScanStopped {
     TimedOut,
 }
 
-impl From<ScanStopped> for ToolError {
-    fn from(stopped: ScanStopped) -> Self {
-        match stopped {
-            ScanStopped::Cancelled => Self::Cancelled { result: None },
-            ScanStopped::TimedOut => Self::Timeout { result: None },
-        }
-    }
-}
-
 impl From<ScanStopped> for io::Error {
     fn from(stopped: ScanStopped) -> Self {
         Self::other(stopped)
@@ -56,21 +44,6 @@ impl ScanBounds {
     /// Makes limits that end with `cancel` and at `deadline`; `None` is no deadline.
     pub fn new(cancel: CancellationToken, deadline: Option<Instant>) -> Self {
         Self { cancel, deadline }
-    }
-
-    /// Returns the limits of a call.
-    pub fn of_call(cx: &CallContext) -> Self {
-        Self::new(cx.cancel.clone(), cx.deadline)
-    }
-
-    /// Returns limits for a report before a call: those of the call, and at most ten seconds.
-    pub fn before_call(cx: &CallContext) -> Self {
-        Self::of_call(cx).at_most(MAX_SCAN)
-    }
-
-    /// Returns limits for a report after a call: like [`before_call`](Self::before_call), but at least one second.
-    pub fn after_call(cx: &CallContext) -> Self {
-        Self::of_call(cx).at_least(MIN_SCAN).at_most(MAX_SCAN)
     }
 
     /// Limits the time from now on.
@@ -172,21 +145,5 @@ mod tests {
         });
         drop(tokio::time::timeout(Duration::ZERO, scan).await);
         assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(Err(ScanStopped::Cancelled)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_scan_after_a_call_has_between_one_and_ten_seconds() {
-        let now = Instant::now();
-        let mut cx = CallContext::new("/", "/");
-        let time = |cx: &CallContext| ScanBounds::after_call(cx).deadline.map(|deadline| deadline - now);
-        assert_eq!(time(&cx), Some(MAX_SCAN));
-        cx.deadline = Some(now);
-        assert_eq!(time(&cx), Some(MIN_SCAN));
-        assert_eq!(ScanBounds::before_call(&cx).check(), Err(ScanStopped::TimedOut));
-        cx.deadline = Some(now + Duration::from_secs(3));
-        assert_eq!(time(&cx), Some(Duration::from_secs(3)));
-        cx.cancel.cancel();
-        assert_eq!(time(&cx), Some(MIN_SCAN));
-        assert_eq!(ScanBounds::after_call(&cx).check(), Ok(()));
     }
 }

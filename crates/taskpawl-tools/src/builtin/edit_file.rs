@@ -4,7 +4,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Blocking, invalid, parse};
+use crate::builtin::common::{Blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};

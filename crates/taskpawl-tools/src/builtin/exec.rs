@@ -11,7 +11,7 @@ use taskpawl_process::{
     Unfinished,
 };
 
-use super::parse;
+use crate::builtin::common::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;

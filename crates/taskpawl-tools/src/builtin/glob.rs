@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::first::First;
 use super::walk::{Gaps, files, matcher};
-use super::{Blocking, invalid, parse};
+use crate::builtin::common::{Blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::{Root, is_inner};

@@ -14,7 +14,7 @@ use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, AsSendBody, Body};
 
-use super::{blocking, invalid, parse};
+use crate::builtin::common::{blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};

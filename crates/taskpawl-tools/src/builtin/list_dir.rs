@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::first::First;
-use super::{Blocking, parse};
+use crate::builtin::common::{Blocking, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::{Root, io_error};

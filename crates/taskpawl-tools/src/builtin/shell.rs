@@ -3,8 +3,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::exec::{Options, program_spec, run};
-use super::parse;
 use super::words::plain_words;
+use crate::builtin::common::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::text::one_line;

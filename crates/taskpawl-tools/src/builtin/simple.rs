@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{invalid, parse};
+use crate::builtin::common::{invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::tool::{Hints, Tool, ToolSpec};

@@ -9,7 +9,7 @@ use globset::{Glob, GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 use serde_json::{Map, Value};
 
-use super::invalid;
+use crate::builtin::common::invalid;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;

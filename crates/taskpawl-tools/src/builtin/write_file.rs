@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{blocking, parse};
+use crate::builtin::common::{blocking, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};

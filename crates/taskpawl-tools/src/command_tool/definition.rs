@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::CommandTool;
 use super::env::Variable;
 use super::param::{self, Param};
 use super::template::{Argv, Template};
-use super::{CommandTool, DefinitionError};
 use crate::builtin::duration;
 use crate::builtin::exec::result_schema;
+use crate::command_tool::error::DefinitionError;
+use crate::command_tool::fields::{Read, bool_of, text_of, unknown, wrong};
 use crate::schema::nearest;
 use crate::tool::{Hints, ToolSpec};
 
@@ -31,8 +33,6 @@ pub(super) const FIELDS: &[&str] = &[
     "timeout",
     "outputBytes",
 ];
-
-type Read<T> = Result<T, DefinitionError>;
 
 pub(super) fn read(name: &str, description: &Value) -> Read<CommandTool> {
     let fields = description.as_object().ok_or_else(|| wrong(&[], "has to be a table"))?;
@@ -56,29 +56,6 @@ pub(super) fn read(name: &str, description: &Value) -> Read<CommandTool> {
     };
     check_names(&tool, fields)?;
     Ok(tool)
-}
-
-/// Makes an error about a field.
-pub(super) fn wrong(at: &[&str], problem: impl Into<String>) -> DefinitionError {
-    DefinitionError { at: at.iter().map(|step| (*step).to_owned()).collect(), problem: problem.into() }
-}
-
-/// Makes an error about an unknown field.
-pub(super) fn unknown(at: &[&str], name: &str, fields: &[&str]) -> DefinitionError {
-    let all = || fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
-    let problem = match nearest(name, fields.iter().copied()) {
-        Some(near) => format!("is no field; did you mean `{near}`?"),
-        None => format!("is no field; the fields are {}", all()),
-    };
-    wrong(at, problem)
-}
-
-pub(super) fn text_of<'a>(value: &'a Value, at: &[&str]) -> Read<&'a str> {
-    value.as_str().filter(|text| !text.is_empty()).ok_or_else(|| wrong(at, "has to be a text"))
-}
-
-pub(super) fn bool_of(value: &Value, at: &[&str]) -> Read<bool> {
-    value.as_bool().ok_or_else(|| wrong(at, "has to be true or false"))
 }
 
 fn required<'a>(fields: &'a Map<String, Value>, name: &str, expected: &str) -> Read<&'a Value> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::DefinitionError;
-use super::definition::{bool_of, text_of, unknown, wrong};
+use crate::command_tool::error::DefinitionError;
+use crate::command_tool::fields::{bool_of, text_of, unknown, wrong};
 use crate::schema::{Schema, SchemaError};
 
 /// Properties of a parameter that matter for templates.

@@ -11,10 +11,10 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::call::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
 use super::directory::Directory;
 use super::layer::{Layer, LayerKind, Standing};
 use super::rule::{CallShape, Rule};
-use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
 use crate::files::read_if_there;
 use crate::registry::Registry;
 

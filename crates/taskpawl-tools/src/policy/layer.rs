@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::call::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, words};
 use super::command::Plain;
 use super::near::{NearRule, near_rules};
 use super::rule::{CallShape, Rule};
-use super::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, Step, words};
+use crate::policy::near::Step;
 use crate::text::one_line;
 
 words! {

@@ -1,6 +1,6 @@
 //! Allow rules that match a call except for a missing key: its standard input, its directory, or its variables.
 
-use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -9,38 +9,8 @@ use super::command::Plain;
 use super::directory::Directory;
 use super::layer::Layer;
 use super::rule::Rule;
-
-/// Start options of a call that an allow rule does not cover.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Uncovered {
-    /// The command has standard input.
-    pub(crate) has_input: bool,
-    /// Directories in which the command may run.
-    pub(crate) directories: BTreeSet<Directory>,
-    /// Variables that the call sets.
-    pub(crate) variables: BTreeSet<String>,
-    /// The `env` of the call is invalid.
-    pub(crate) has_unknown_env: bool,
-}
-
-impl Uncovered {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    fn add(&mut self, other: Self) {
-        self.has_input |= other.has_input;
-        self.directories.extend(other.directories);
-        self.variables.extend(other.variables);
-        self.has_unknown_env |= other.has_unknown_env;
-    }
-
-    /// Returns the number of missing keys.
-    fn count(&self) -> usize {
-        let flags = [self.has_input, !self.directories.is_empty(), !self.variables.is_empty()];
-        flags.into_iter().filter(|flag| *flag).count() + usize::from(self.has_unknown_env)
-    }
-}
+use crate::policy::rule::Uncovered;
+use crate::{Decision, LayerKind};
 
 /// Allow rule that has the words of a call, but does not cover its start options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -151,4 +121,34 @@ fn shown_directory(path: &str) -> &str {
 fn assignment<'a>(key: &str, values: impl Iterator<Item = &'a str>) -> String {
     let values: Vec<String> = values.map(|value| serde_json::Value::from(value).to_string()).collect();
     format!("{key} = [{}]", values.join(", "))
+}
+
+/// Decision of one layer on a call.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Layer that decides.
+    pub layer: LayerKind,
+    /// Decision of the layer.
+    pub decision: Decision,
+    /// Reason as text.
+    pub why: String,
+    /// Rule that determined the decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// File of the layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Line in the file, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Allow rules that match the call except for a missing key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<NearRule>,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.layer, self.decision, self.why)
+    }
 }

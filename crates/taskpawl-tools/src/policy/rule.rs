@@ -1,17 +1,17 @@
 //! One policy rule and the check if it applies to a call.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
 use globset::GlobMatcher;
 use serde_json::Value;
 
+use super::call::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 use super::command::{Certainty, Commands, Plain, Reading, Word, has_known_options, takes_value};
 use super::directory::Directory;
-use super::near::Uncovered;
 use super::start::StartOptions;
-use super::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 use crate::registry::Registry;
 
 /// Rule of a policy file.
@@ -266,6 +266,38 @@ impl<'a> CallShape<'a> {
 
 fn texts(list: &Value) -> Option<Vec<String>> {
     list.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// Start options of a call that an allow rule does not cover.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Uncovered {
+    /// The command has standard input.
+    pub(crate) has_input: bool,
+    /// Directories in which the command may run.
+    pub(crate) directories: BTreeSet<Directory>,
+    /// Variables that the call sets.
+    pub(crate) variables: BTreeSet<String>,
+    /// The `env` of the call is invalid.
+    pub(crate) has_unknown_env: bool,
+}
+
+impl Uncovered {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.has_input |= other.has_input;
+        self.directories.extend(other.directories);
+        self.variables.extend(other.variables);
+        self.has_unknown_env |= other.has_unknown_env;
+    }
+
+    /// Returns the number of missing keys.
+    pub(crate) fn count(&self) -> usize {
+        let flags = [self.has_input, !self.directories.is_empty(), !self.variables.is_empty()];
+        flags.into_iter().filter(|flag| *flag).count() + usize::from(self.has_unknown_env)
+    }
 }
 
 #[cfg(test)]

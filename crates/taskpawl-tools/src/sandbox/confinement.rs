@@ -13,10 +13,10 @@ use super::closed::{ClosedPlaces, Opener, Place, Rules, Unopened};
 use super::excluded_paths::{is_within, open_up, real};
 use super::hard_links::OtherNames;
 use super::links::{Detour, leads_elsewhere, leads_out, links_in};
-use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
 use super::{repositories, variables, worktree};
+use crate::sandbox::watch::{Found, Watch};
 use crate::scan::{ScanBounds, ScanStopped};
 
 /// The sandbox of a run: the settings, applied to one project. Profiles are computed at their first use and kept.

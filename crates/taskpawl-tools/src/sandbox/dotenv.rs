@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::tree::is_skipped;
+use crate::sandbox::names::is_skipped;
 
 /// Endings of sample files, which hold no secrets.
 const SAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defaults"];

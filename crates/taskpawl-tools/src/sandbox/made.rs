@@ -1,291 +1,21 @@
 //! Finds files that programs created and that other programs obey later. A missing file cannot be covered by a mount, so the project is
 //! scanned after each call.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::closed::is_opened;
-use super::excluded_paths::beside;
-use super::places::SandboxPlaces;
-use super::repositories::{self, Indexed, Indexes};
-use super::sockets::is_somebodys;
-use super::tree::Tree;
 use crate::context::CallContext;
 use crate::error::ToolError;
-use crate::scan::{ScanBounds, ScanStopped};
+use crate::sandbox::obeyed::Obeyed;
+use crate::sandbox::watch::{Watch, unseen};
+use crate::scan::ScanBounds;
 
 /// The maximum of files that a result lists, and that a warning names.
 const MAX_NAMED: usize = 100;
 const WARNED: usize = 5;
-
-/// The maximum of entries that are read beside a path that was named in a protected directory. Programs can create any number.
-const BESIDE: usize = 1_000;
-
-/// A file or directory that other programs obey: they run it, or load it as configuration, without asking. Git hooks are an example.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Obeyed {
-    /// The protected path: `path` itself, or the directory that it lies in.
-    pub(super) place: PathBuf,
-    /// The file or directory itself.
-    pub(super) path: PathBuf,
-    /// The parts that are obeyed, such as settings of a file. Empty if that is all of it.
-    pub(super) what: Vec<String>,
-}
-
-impl Obeyed {
-    /// Returns a path that is obeyed as a whole.
-    pub(super) fn whole(place: PathBuf) -> Self {
-        Self { path: place.clone(), place, what: Vec::new() }
-    }
-
-    /// Returns a path that is obeyed as a whole, with its target if it is a link. A link with another target counts as a new one.
-    pub(super) fn found(place: PathBuf) -> Self {
-        let what = place.read_link().ok().map(|to| repositories::leading(&to.to_string_lossy()));
-        Self { what: what.into_iter().collect(), ..Self::whole(place) }
-    }
-
-    /// Formats the path, relative to the root inside the project, for messages.
-    fn shown(&self, root: &Path) -> String {
-        let path = self.path.strip_prefix(root).unwrap_or(&self.path).display();
-        if self.what.is_empty() { path.to_string() } else { format!("{path} ({})", self.what.join(", ")) }
-    }
-}
-
-/// All files that other programs obey, wherever the programs of a run may write, with the time when each was first seen.
-///
-/// Files that exist when a directory is opened to programs are not reported. Each later file is reported by all calls that ran meanwhile,
-/// even if it was created by a program that outlived its call.
-#[derive(Debug)]
-pub(super) struct Watch {
-    state: Mutex<State>,
-    /// The number of scans that calls have asked for so far.
-    asked: AtomicU64,
-}
-
-#[derive(Debug)]
-struct State {
-    tree: Tree,
-    indexes: Indexes,
-    /// Directories outside the project where programs may write, and git directories outside the project.
-    places: BTreeSet<PathBuf>,
-    repositories: BTreeSet<PathBuf>,
-    /// Pairs of a protected directory and the path in it that was named for writing. All other files in the directory are reported.
-    opened: BTreeSet<(PathBuf, PathBuf)>,
-    /// Each file with the sequence number of its first sighting; 0 for files that existed before.
-    known: BTreeMap<Obeyed, usize>,
-    seen: usize,
-    /// The value of `asked` when the last completed scan began. Requests up to it are answered.
-    answered: u64,
-    /// Set once the files that already existed in the project are recorded.
-    is_open: bool,
-    /// Set once the gap of the search was reported.
-    gap_is_told: bool,
-}
-
-/// The result of searching a project before a call starts.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    /// `.env` files, without unchanged ones that git tracks.
-    pub(super) secrets: Vec<PathBuf>,
-    /// Sockets that a process has open. They existed before the call.
-    pub(super) sockets: Vec<PathBuf>,
-    /// Paths at the root of the project that other programs would obey, and that do not exist.
-    pub(super) absent: BTreeSet<PathBuf>,
-    /// The git directories of all repositories.
-    pub(super) repositories: Vec<PathBuf>,
-    /// The part of the project that was not searched.
-    pub(super) gap: Option<String>,
-}
-
-impl Found {
-    /// Returns the paths that programs can reach only if they are named.
-    pub(super) fn hidden(&self) -> Vec<PathBuf> {
-        self.secrets.iter().chain(&self.sockets).cloned().collect()
-    }
-}
-
-impl Watch {
-    /// Creates the watch for the project at `root`.
-    pub(super) fn new(root: &Path) -> Self {
-        let state = State {
-            tree: Tree::new(root),
-            indexes: Indexes::default(),
-            places: BTreeSet::new(),
-            repositories: BTreeSet::new(),
-            opened: BTreeSet::new(),
-            known: BTreeMap::new(),
-            seen: 0,
-            answered: 0,
-            is_open: false,
-            gap_is_told: false,
-        };
-        Self { state: Mutex::new(state), asked: AtomicU64::new(0) }
-    }
-
-    /// Searches the project, and watches `places` and `repositories` outside it from now on as well.
-    pub(super) fn open(
-        &self,
-        places: &[PathBuf],
-        repositories: Option<PathBuf>,
-        bounds: &ScanBounds,
-    ) -> Result<Found, ScanStopped> {
-        let mut state = self.lock();
-        state.tree.look(bounds)?;
-        let is_first = !std::mem::replace(&mut state.is_open, true);
-        let is_new = |known: &BTreeSet<PathBuf>, path: &PathBuf| !known.contains(path);
-        // A directory in the project is watched with the project already. Recording its files again as old ones would swallow a report.
-        let is_elsewhere = |place: &&PathBuf| !state.tree.has_read(place);
-        let places: BTreeSet<_> = places
-            .iter()
-            .filter(is_elsewhere)
-            .filter(|place| is_new(&state.places, place))
-            .cloned()
-            .collect();
-        let repositories: BTreeSet<_> =
-            repositories.into_iter().filter(|git| is_new(&state.repositories, git)).collect();
-        let mut there = found_in(&places, &repositories);
-        let (gits, tracked) = state.gits();
-        if is_first {
-            there.extend(found_beneath(&state.tree, &gits));
-        }
-        for obeyed in there {
-            state.known.entry(obeyed).or_insert(0);
-        }
-        state.places.extend(places);
-        state.repositories.extend(repositories);
-        let gap = state.tree.gap();
-        state.gap_is_told |= gap.is_some();
-        Ok(Found {
-            secrets: state.tree.secrets().filter(|path| !tracked.contains(*path)).cloned().collect(),
-            sockets: state.tree.sockets().filter(|socket| is_somebodys(socket)).cloned().collect(),
-            absent: absent(&state.tree),
-            repositories: gits,
-            gap,
-        })
-    }
-
-    /// Watches, from now on, the files beside paths that were named for writing in protected directories.
-    pub(super) fn open_beside(&self, opened: Vec<(PathBuf, PathBuf)>) {
-        let mut state = self.lock();
-        let new: Vec<_> = opened.into_iter().filter(|pair| !state.opened.contains(pair)).collect();
-        for obeyed in found_beside(&new) {
-            state.known.entry(obeyed).or_insert(0);
-        }
-        state.opened.extend(new);
-    }
-
-    fn seen(&self) -> usize {
-        self.lock().seen
-    }
-
-    /// Like [`seen`](Self::seen), but returns `None` while another call is scanning.
-    fn seen_now(&self) -> Option<usize> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state.seen),
-            Err(TryLockError::Poisoned(state)) => Some(state.into_inner().seen),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// Scans again. Returns the files that were first seen after sequence number `seen`, and the gap if it was not reported yet.
-    ///
-    /// One scan answers all requests that were made before it began. Files that a stopped scan has missed are reported by the next one.
-    fn since(&self, seen: usize, bounds: &ScanBounds) -> (Vec<Obeyed>, Option<String>) {
-        // The ticket is taken before the lock, so that a scan which starts after this moment answers this request, too.
-        let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut state = self.lock();
-        let mut stopped_gap = None;
-        if state.answered < ticket {
-            let asked = self.asked.load(Ordering::SeqCst);
-            match state.look(bounds) {
-                Ok(()) => state.answered = asked,
-                Err(stopped) => stopped_gap = Some(unseen(stopped)),
-            }
-        }
-        // Old sightings stay in the map: calls that started earlier have a lower `seen`, and report the same files.
-        let new = state.known.iter().filter(|(_, number)| **number > seen);
-        let new = new.map(|(obeyed, _)| obeyed.clone()).collect();
-        let gap = state.tree.gap().filter(|_| !state.gap_is_told);
-        state.gap_is_told |= gap.is_some();
-        (new, stopped_gap.or(gap))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Numbers new files, and forgets files that are gone.
-    fn look(&mut self, bounds: &ScanBounds) -> Result<(), ScanStopped> {
-        self.tree.look(bounds)?;
-        let mut now = found_in(&self.places, &self.repositories);
-        let (gits, _) = self.gits();
-        now.extend(found_beneath(&self.tree, &gits));
-        now.retain(|obeyed| !self.is_looked_into(obeyed));
-        now.extend(found_beside(&self.opened));
-        self.known.retain(|obeyed, _| now.contains(obeyed));
-        for obeyed in now {
-            if !self.known.contains_key(&obeyed) {
-                self.seen += 1;
-                self.known.insert(obeyed, self.seen);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns all repositories of the project, including those of gitlinks, and the tracked `.env` files that are unchanged.
-    fn gits(&mut self) -> (Vec<PathBuf>, HashSet<PathBuf>) {
-        let mut gits: Vec<PathBuf> = self.tree.repositories().cloned().collect();
-        let Indexed { gitlinks, tracked } = self.indexes.of(&gits);
-        gits.extend(gitlinks);
-        (gits, tracked)
-    }
-
-    /// Returns whether the entries of a directory are reported instead of the directory itself.
-    fn is_looked_into(&self, obeyed: &Obeyed) -> bool {
-        let is_opened = || self.opened.iter().any(|(place, _)| *place == obeyed.path);
-        is_opened() && obeyed.path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
-    }
-}
-
-fn unseen(stopped: ScanStopped) -> String {
-    format!("files that are obeyed later may have been made unseen: {stopped}")
-}
-
-fn found_beneath(tree: &Tree, gits: &[PathBuf]) -> BTreeSet<Obeyed> {
-    let own = repositories::active(&[tree.root().join(".git")]);
-    there(tree.obeyed()).chain(repositories::active(gits)).chain(own).collect()
-}
-
-fn absent(tree: &Tree) -> BTreeSet<PathBuf> {
-    let maybe: BTreeSet<PathBuf> = tree.obeyed().collect();
-    SandboxPlaces::obeyed_by_name(tree.root()).filter(|path| !maybe.contains(path)).collect()
-}
-
-fn found_in(places: &BTreeSet<PathBuf>, repositories: &BTreeSet<PathBuf>) -> BTreeSet<Obeyed> {
-    let names = places.iter().flat_map(|place| SandboxPlaces::obeyed_by_name(place));
-    let gits = places.iter().map(|place| place.join(".git")).chain(repositories.iter().cloned());
-    let gits: Vec<PathBuf> = gits.collect();
-    there(names).chain(repositories::active(&gits)).collect()
-}
-
-fn there(paths: impl Iterator<Item = PathBuf>) -> impl Iterator<Item = Obeyed> {
-    paths.filter(|path| path.symlink_metadata().is_ok()).map(Obeyed::found)
-}
-
-/// Returns the entries of protected directories beside the paths that were named in them.
-fn found_beside<'a>(opened: impl IntoIterator<Item = &'a (PathBuf, PathBuf)>) -> BTreeSet<Obeyed> {
-    let in_place = |(place, named): &(PathBuf, PathBuf)| {
-        let found = beside(place, named).into_iter().take(BESIDE);
-        found.map(|path| Obeyed { place: place.clone(), ..Obeyed::found(path) }).collect::<Vec<_>>()
-    };
-    opened.into_iter().flat_map(in_place).collect()
-}
 
 /// The state before a call that starts programs or talks to some. The programs may create files that others obey.
 #[derive(Debug)]
@@ -387,6 +117,8 @@ mod tests {
 
     use super::super::closed::{ClosedPlaces, Rules};
     use super::*;
+    use crate::scan::ScanStopped;
+    use std::path::Path;
 
     struct Scene {
         dir: tempfile::TempDir,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::excluded_paths::plain;
 use super::repositories;
-use super::tree::is_skipped;
+use crate::sandbox::names::is_skipped;
 
 /// The location of a project, the paths of taskpawl and the environment variables of the process that starts programs.
 #[derive(Clone, Debug, Default)]

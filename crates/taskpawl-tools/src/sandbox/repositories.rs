@@ -15,8 +15,9 @@ use self::index::{Entry, EntryKind};
 use self::settings::Led;
 use super::dotenv;
 use super::excluded_paths::plain;
-use super::made::Obeyed;
-use super::tree::is_settled;
+use crate::sandbox::names::is_settled;
+use crate::sandbox::obeyed::Obeyed;
+use crate::sandbox::obeyed::leading;
 
 /// Files of a repository, submodule or worktree that git runs, or that lead to programs that git runs. `commondir` names the directory of
 /// the configuration and the hooks.
@@ -212,11 +213,6 @@ fn directory_of(git: &Path) -> PathBuf {
         (Some(named), Some(above)) => plain(&above.join(named)),
         _ => git.to_owned(),
     }
-}
-
-/// Describes the target of a link for messages.
-pub(super) fn leading(to: &str) -> String {
-    format!("leads to {}", settings::shortened(to))
 }
 
 /// A directory of git: of a repository, a submodule or a worktree.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::DirEntry;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::dotenv;
 use super::places::{SandboxPlaces, beginning};
+use crate::sandbox::names::{is_settled, is_skipped};
 use crate::scan::{ScanBounds, ScanStopped};
 
 /// The maximum of files of a project that are searched.
@@ -16,25 +16,6 @@ const ENTRIES: usize = 20_000;
 /// The maximum of entries that are read in one directory, and of finds that are kept in total. Programs can create any number.
 const LONGEST: usize = 200_000;
 const KEPT: usize = 10_000;
-
-/// Directories of dependencies and build results. They hold too many files, and hardly any of the user's own.
-const SKIPPED: [&str; 12] = [
-    ".git",
-    ".hg",
-    ".taskpawl",
-    ".tox",
-    ".venv",
-    "__pycache__",
-    "build",
-    "dist",
-    "node_modules",
-    "target",
-    "vendor",
-    "venv",
-];
-
-/// The age at which the time stamp of a change is reliable. A second change in the same tick of the file system's clock has the same stamp.
-const UNSETTLED: Duration = Duration::from_secs(2);
 
 /// The searched directories of a project, nearest first up to the limit, with the finds in each.
 #[derive(Debug)]
@@ -272,24 +253,6 @@ impl Stamp {
     fn is_settled(&self) -> bool {
         is_settled(self.changed.0)
     }
-}
-
-/// Returns whether a change is so long ago that its time stamp is reliable. `changed` is in seconds of the file system's clock.
-///
-/// A second change in the same tick of that clock would have the same time.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it is compared with the clock of the file system, and shown to nobody"
-)]
-pub(super) fn is_settled(changed: i64) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let changed = Duration::from_secs(u64::try_from(changed).unwrap_or(0));
-    now.checked_sub(changed).is_some_and(|age| age > UNSETTLED)
-}
-
-/// Returns whether directories with this name are not searched.
-pub(super) fn is_skipped(name: &str) -> bool {
-    SKIPPED.contains(&name)
 }
 
 fn look(entry: &DirEntry) -> (String, Kind) {

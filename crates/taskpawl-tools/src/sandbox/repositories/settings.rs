@@ -1,5 +1,7 @@
 //! Finds settings of a git configuration that are not in every repository: programs that git would run, and paths that lead to them.
 
+use crate::sandbox::obeyed::shortened;
+
 /// Settings that `git clone`, `git init`, submodules, worktrees and users write, and that run nothing: the section without its quoted part,
 /// and its keys. `*` stands for all keys. Every other setting is reported.
 const USUAL: [(&str, &str); 27] = [
@@ -127,15 +129,8 @@ fn unquoted(value: &str) -> String {
     said.trim().to_owned()
 }
 
-/// Shortens text of unknown origin for messages, and removes control characters, which could control a terminal.
-pub(super) fn shortened(text: &str) -> String {
-    let shown: String = text.chars().filter(|char| !char.is_control()).take(CHARS).collect();
-    if text.chars().nth(CHARS).is_some() { shown + "…" } else { shown }
-}
-
 /// The maximum of settings that are named for a file, and of characters of each.
 const MAX_NAMED: usize = 10;
-const CHARS: usize = 80;
 
 const UNCLEAR: &str = "what is not clear";
 
