@@ -6,49 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taskpawl_model::command::{Refusal, Request};
-use taskpawl_model::rules::DecideError;
-use taskpawl_model::rules::decide;
-use taskpawl_model::view::{Changes, View, ViewResult};
+use taskpawl_model::rules::{DecideError, decide};
+use taskpawl_model::view::{View, ViewResult};
 
+use crate::StoreError;
+use crate::backend::Backend;
 use crate::faults::{self, Fault};
 use crate::store::Outcome;
-use crate::{Location, StoreError};
-
-/// The writing side of a backend: at most one transaction at a time, under the lock that all processes share.
-pub(crate) trait Backend: Send + Debug {
-    /// Tries to take the lock for the next transaction without waiting. Returns whether the lock is held now.
-    fn lock_now(&mut self) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    /// Waits for the lock, unless it is already held, and begins a transaction.
-    fn begin(&mut self) -> Result<(), StoreError>;
-
-    /// Returns a view of the transaction, including its own writes.
-    fn view(&self) -> &dyn View;
-
-    /// Writes all of `changes` and returns the revision of the last event. After an error the caller must
-    /// roll back: the transaction may contain a part of the changes.
-    fn apply(&mut self, changes: Changes) -> Result<u64, StoreError>;
-
-    /// Makes the transaction durable. Releases the lock, also on an error.
-    fn commit(&mut self) -> Result<(), StoreError>;
-
-    /// Discards the transaction and releases the lock.
-    fn rollback(&mut self) -> Result<(), StoreError>;
-
-    /// Reads the committed data on the writing connection, outside a transaction. Returns false if it did not
-    /// read, because no connection is open yet or the read would block writers.
-    fn read(&mut self, _look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    /// Returns whether a commit never waits for a disk or another process. Such a commit is cheaper than a
-    /// thread handoff.
-    fn is_instant(&self) -> bool {
-        false
-    }
-}
 
 /// Called after each decided request with the view of the transaction and the outcomes so far.
 pub(crate) type DecidedObserver<'a> = dyn FnMut(&dyn View, &[Outcome]) + 'a;
@@ -62,13 +26,6 @@ pub struct Committer {
 }
 
 impl Committer {
-    /// Creates a committer without a [`Store`](crate::Store) around it, for simulations and one-shot writes.
-    /// Opens no file yet.
-    pub fn open(location: &Location) -> Self {
-        let (backend, _) = location.sides();
-        Self::new(backend, location.file())
-    }
-
     pub(crate) fn new(backend: Box<dyn Backend>, path: &Path) -> Self {
         Self { backend, path: path.to_owned(), is_poisoned: false }
     }

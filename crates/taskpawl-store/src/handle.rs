@@ -14,32 +14,14 @@ use taskpawl_model::command::Request;
 use taskpawl_model::view::{View, ViewResult};
 
 use crate::StoreError;
-use crate::committer::{Backend, Committer};
+use crate::backend::Backend;
+use crate::backend::Reader;
+use crate::committer::Committer;
 use crate::faults::{self, Fault};
 use crate::store::{Outcome, Reply, Store, ViewCallback};
 
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(200);
-
-/// The reading side of a backend.
-pub(crate) trait Reader: Send + Sync + Debug {
-    /// Passes one consistent snapshot to `look`.
-    fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
-
-    /// Starts to watch for changes by other processes.
-    fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError>;
-
-    /// Returns warnings for the user, for example about a network file system.
-    fn warnings(&self) -> Result<Vec<String>, StoreError> {
-        Ok(Vec::new())
-    }
-}
-
-/// Detects changes by other processes at low cost.
-pub(crate) trait Watch {
-    /// Returns whether the store may have changed since the previous call. Returns true on the first call.
-    fn has_changed(&mut self) -> Result<bool, StoreError>;
-}
 
 /// The [`Store`] over any backend.
 pub(crate) struct Handle {

@@ -10,6 +10,7 @@
 //! ```
 
 mod access;
+mod backend;
 mod committer;
 mod derived;
 mod error;
@@ -31,13 +32,14 @@ mod sqlite;
 mod store;
 mod words;
 
+pub use crate::examine::diagnostic::{Diagnostic, Severity};
 pub use access::{
     Acceptor, AccessReply, AccessRequest, Broken, Channel, Handshake, MAX_REQUEST_BYTES, MutationReport,
     Patience, PlanSocket, ViewRequest, plan_socket, show,
 };
 pub use committer::Committer;
 pub use error::StoreError;
-pub use examine::{Diagnostic, Severity, examine, narrow_mode, wide_mode};
+pub use examine::{examine, narrow_mode, wide_mode};
 pub use location::{Location, open};
 pub use placement::{
     CopyChoice, Environment, PlacementError, Rule, StorePlacement, initialize, locate, resolve_copy,

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::access::{NoBackend, PlanSocket, RemoteStore};
-use crate::committer::Backend;
-use crate::handle::{Handle, Reader};
+use crate::backend::{Backend, Reader};
+use crate::committer::Committer;
+use crate::handle::Handle;
 use crate::store::Store;
 use crate::{json, memory, sqlite};
 
@@ -110,4 +111,13 @@ pub fn open(location: &Location) -> Arc<dyn Store> {
     }
     let (backend, reader) = location.sides();
     Arc::new(Handle::new(backend, reader, location.file()))
+}
+
+impl Committer {
+    /// Creates a committer without a [`Store`](crate::Store) around it, for simulations and one-shot writes.
+    /// Opens no file yet.
+    pub fn open(location: &Location) -> Self {
+        let (backend, _) = location.sides();
+        Self::new(backend, location.file())
+    }
 }

@@ -7,8 +7,9 @@ use taskpawl_tools::CallContext;
 
 use crate::answer::{Answer, text};
 use crate::args::Args;
-use crate::list::{Fault, Item, ItemId, State};
+use crate::list::{Fault, Item, ItemId};
 use crate::lists::{Lists, READ_ONLY};
+use crate::published::{shown, state};
 
 /// Name of the argument for the session.
 pub(crate) const ARGUMENT: &str = "session_id";
@@ -131,35 +132,4 @@ fn item(position: usize, value: &Value) -> Result<Item, String> {
         wrong("status", &format!("unknown status `{word}`: use not-started, in-progress or completed"))
     })?;
     Ok(Item { state: state(status), ..Item::new(id, title.to_owned()) })
-}
-
-fn state(status: ChecklistStatus) -> State {
-    match status {
-        ChecklistStatus::NotStarted => State::Open,
-        ChecklistStatus::InProgress => State::Active,
-        ChecklistStatus::Completed => State::Done,
-    }
-}
-
-fn status(state: State) -> ChecklistStatus {
-    match state {
-        State::Open => ChecklistStatus::NotStarted,
-        State::Active => ChecklistStatus::InProgress,
-        State::Done | State::Cancelled => ChecklistStatus::Completed,
-    }
-}
-
-/// Returns an item in the form that is published.
-pub(crate) fn shown(item: &Item) -> ChecklistItem {
-    let id = match &item.id {
-        ItemId::Number(number) => number.clone(),
-        // Unreachable for lists of this dialect, whose ids are always numbers.
-        ItemId::Text(_) => 0.into(),
-    };
-    ChecklistItem { id, title: item.title.clone(), status: status(item.state) }
-}
-
-/// Converts a published item back to a list item.
-pub(crate) fn kept(item: &ChecklistItem) -> Item {
-    Item { state: state(item.status), ..Item::new(ItemId::Number(item.id.clone()), item.title.clone()) }
 }

@@ -6,19 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskpawl_manager::{Error, Manager, Source, SystemSource};
 use taskpawl_model::task::ChecklistItem;
-use taskpawl_tools::{CallContext, Tool};
+use taskpawl_tools::CallContext;
 use tokio::sync::watch;
 
-use crate::checklist::{kept, shown};
-use crate::dialect::Dialect;
 use crate::file::FileError;
 use crate::list::{Fault, Item, List};
 use crate::mirror::Mirror;
 use crate::prompt::prompt_block;
+use crate::published::{kept, shown};
 use crate::scope::ScopeRule;
-use crate::tool::DialectTool;
-use crate::vocabulary::of_dialect;
-use crate::{conversation, queue};
 
 /// Error text for a write to a read-only list.
 pub(crate) const READ_ONLY: &str = "This server is read-only";
@@ -178,17 +174,6 @@ impl Lists {
         }
     }
 
-    /// Returns the tools of a dialect, for a registry, a server, or any other host of tools.
-    ///
-    /// Hosts must not validate arguments against the schemas ([`policy_args`](Tool::policy_args)), because each dialect
-    /// has its own answers for invalid ones. Results are texts for the model, as a
-    /// [`Value::String`](serde_json::Value). Failures are [`ToolError::Answered`](taskpawl_tools::ToolError::Answered)
-    /// with such a text as their result.
-    pub fn tools(&self, dialect: Dialect) -> Vec<Arc<dyn Tool>> {
-        let tool = |text| Arc::new(DialectTool::new(text, self.clone())) as Arc<dyn Tool>;
-        of_dialect(dialect).map(tool).collect()
-    }
-
     /// Publishes checklists through the events of a store from now on, so that other processes can display and clear
     /// them. Only the first call has an effect.
     ///
@@ -247,41 +232,7 @@ impl Lists {
         named.unwrap_or_else(|| self.0.own.clone())
     }
 
-    /// Returns the items of a list. Lists of conversations and queues are read from their files, the others from
-    /// memory. A checklist of another process is read from the store.
-    ///
-    /// # Errors
-    /// The scope is invalid for the dialect, or the list cannot be read.
-    pub fn items(&self, dialect: Dialect, scope: &str) -> Result<Vec<Item>, ListError> {
-        let not = |what| ListError::Scope { scope: scope.to_owned(), what };
-        match dialect {
-            Dialect::Conversation => {
-                let base = self.base().unwrap_or(Path::new("."));
-                let read =
-                    conversation::items(base, scope).ok_or_else(|| not("id of a conversation: a UUID"))?;
-                Ok(read?)
-            }
-            Dialect::Queue => {
-                let root = self.queue_root().ok_or(ListError::NoFolder)?;
-                let read = queue::items(root, scope, self.source().now());
-                Ok(read.ok_or_else(|| not("id of an agent: the name of one folder"))??)
-            }
-            Dialect::Session => Ok(self.session(scope).iter().cloned().collect()),
-            Dialect::Checklist | Dialect::TodoList => self.items_of_checklist(scope),
-        }
-    }
-
-    /// Resolves `ik://system/agents/ID/tasks.json` to `{"items":[…]}`: the queue of an agent, without items that are
-    /// currently leased. Returns `None` for other addresses.
-    ///
-    /// # Errors
-    /// The id would leave its directory, or the queue cannot be read.
-    pub fn read_address(&self, address: &str) -> Option<Result<String, ListError>> {
-        let agent = address.strip_prefix("ik://system/agents/")?.strip_suffix("/tasks.json")?;
-        Some(self.items(Dialect::Queue, agent).map(|items| queue::listed(&items)))
-    }
-
-    fn items_of_checklist(&self, scope: &str) -> Result<Vec<Item>, ListError> {
+    pub(crate) fn items_of_checklist(&self, scope: &str) -> Result<Vec<Item>, ListError> {
         let own = self.checklists().get(scope).map(|kept| kept.list.iter().cloned().collect::<Vec<_>>());
         match (own, self.0.mirror.get()) {
             (None, Some(mirror)) => {

@@ -1,5 +1,7 @@
 //! Implementation of [`Tool`] for the tools of all dialects.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use taskpawl_tools::{CallContext, Tool, ToolError, ToolSpec};
@@ -7,8 +9,8 @@ use taskpawl_tools::{CallContext, Tool, ToolError, ToolSpec};
 use crate::answer::Answer;
 use crate::args::Args;
 use crate::lists::Lists;
-use crate::vocabulary::{ToolText, Verb};
-use crate::{checklist, conversation, queue, session};
+use crate::vocabulary::{ToolText, Verb, of_dialect};
+use crate::{Dialect, checklist, conversation, queue, session};
 
 /// A tool of a dialect.
 #[derive(Debug)]
@@ -77,5 +79,18 @@ fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: &Value) -> Answer {
         Verb::Write | Verb::Read => session::answer(lists, verb, cx, args),
         Verb::Queue => queue::answer(lists, cx, args),
         Verb::Promote => unreachable!("BUG: it is no tool of a dialect"),
+    }
+}
+
+impl Lists {
+    /// Returns the tools of a dialect, for a registry, a server, or any other host of tools.
+    ///
+    /// Hosts must not validate arguments against the schemas ([`policy_args`](Tool::policy_args)), because each dialect
+    /// has its own answers for invalid ones. Results are texts for the model, as a
+    /// [`Value::String`](serde_json::Value). Failures are [`ToolError::Answered`](taskpawl_tools::ToolError::Answered)
+    /// with such a text as their result.
+    pub fn tools(&self, dialect: Dialect) -> Vec<Arc<dyn Tool>> {
+        let tool = |text| Arc::new(DialectTool::new(text, self.clone())) as Arc<dyn Tool>;
+        of_dialect(dialect).map(tool).collect()
     }
 }

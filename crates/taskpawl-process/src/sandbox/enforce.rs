@@ -1,4 +1,3 @@
-use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -9,29 +8,7 @@ use super::sockets::Sockets;
 use super::{cgroup, landlock_rules, mounts, namespaces, privileges, syscalls};
 use crate::faults::{self, Fault};
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
-
-/// The reason why a profile cannot be enforced, with advice for the user.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) missing: String,
-    pub(crate) advice: String,
-    /// The cgroup that was entered before the failure. The engine removes it after the end of this process.
-    pub(crate) cgroup: Option<PathBuf>,
-}
-
-impl Refusal {
-    pub(crate) fn new(missing: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { missing: missing.into(), advice: advice.into(), cgroup: None }
-    }
-
-    /// The failure of a step that works on every system that meets the earlier checks.
-    pub(super) fn step(step: &str, error: impl Display) -> Self {
-        Self::new(
-            format!("{step} failed ({error})"),
-            "look whether a container or a security module forbids it",
-        )
-    }
-}
+use crate::sandbox::refusal::Refusal;
 
 /// The restrictions in force, and the cgroup to remove after the last program.
 #[derive(Debug)]

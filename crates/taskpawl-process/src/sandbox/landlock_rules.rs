@@ -7,11 +7,11 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
-use super::enforce::Refusal;
 use super::mounts::Covered;
 use super::places::{Places, exclude_paths, is_beneath};
 use crate::faults::{self, Fault};
 use crate::profile::NetworkWall;
+use crate::sandbox::refusal::Refusal;
 
 /// The newest Landlock version whose rules were tested. The `landlock` crate drops the rules that an older kernel does not know.
 const NEWEST: ABI = ABI::V7;

@@ -8,10 +8,12 @@ mod mounts;
 mod namespaces;
 mod places;
 mod privileges;
+mod refusal;
 mod sockets;
 mod syscalls;
 
+pub(crate) use crate::sandbox::refusal::Refusal;
 pub(crate) use cgroup::leave as leave_cgroup;
-pub(crate) use enforce::{Enforced, Refusal, enforce};
+pub(crate) use enforce::{Enforced, enforce};
 pub use links::{Way, follow};
 pub(crate) use places::Places;

@@ -2,9 +2,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::enforce::Refusal;
 use super::links::{Way, follow};
 use crate::profile::Profile;
+use crate::sandbox::refusal::Refusal;
 
 /// The paths of a profile on this machine: without links and duplicates, sorted so that outer paths come first.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use super::enforce::Refusal;
 use crate::faults::{self, Fault};
 use crate::profile::NetworkWall;
+use crate::sandbox::refusal::Refusal;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 

@@ -7,11 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::entry::MARKER;
 use crate::error::SpawnError;
 use crate::profile::Profile;
 use crate::sandbox::{Places, Refusal};
 use crate::search::SearchPath;
+use crate::supervisor::marker::MARKER;
 
 /// Always bound into the sandbox if it exists: `/etc/resolv.conf` is often a link into it.
 const KEPT: &str = "/run/systemd/resolve";

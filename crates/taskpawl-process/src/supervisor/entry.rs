@@ -4,9 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::bwrap::are_of_supervisor;
 use super::server;
 
-/// The name of a supervisor process, passed as `argv[0]`, or as the first argument inside `bwrap`.
-pub(super) const MARKER: &str = "taskpawl-supervisor";
-
 /// True if the host program becomes a supervisor if it is executed again.
 static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 

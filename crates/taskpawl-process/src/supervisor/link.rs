@@ -18,17 +18,16 @@ use rustix::net::Shutdown;
 use rustix::process::Signal;
 use tokio::sync::{oneshot, watch};
 
-use super::bwrap;
-use super::entry::MARKER;
-use super::process_tree;
 use super::socket::{Message, Received, pair, receive};
 use super::wire::{Hello, Reply, Request, Start, VERSION};
+use super::{bwrap, process_tree};
 use crate::error::SpawnError;
 use crate::faults;
 use crate::group::Streams;
 use crate::profile::{Enforcement, Level, Profile, Sandbox};
 use crate::sandbox::{Refusal, leave_cgroup};
 use crate::spawn_spec::SpawnSpec;
+use crate::supervisor::marker::MARKER;
 
 /// Time limit for the handshake. Another program in place of the supervisor may never send anything.
 const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };

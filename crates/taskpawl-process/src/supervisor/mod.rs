@@ -4,6 +4,7 @@ mod bwrap;
 mod calls;
 mod entry;
 mod link;
+mod marker;
 mod process_tree;
 mod server;
 mod signals;

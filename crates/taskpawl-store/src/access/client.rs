@@ -10,8 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
-use taskpawl_model::command::MutationRequest;
-use taskpawl_model::command::{Answer, Refusal, Request};
+use taskpawl_model::command::{Answer, MutationRequest, Refusal, Request};
 use taskpawl_model::task::PlanAccess;
 use taskpawl_model::view::{Changes, View, ViewResult};
 
@@ -23,8 +22,7 @@ use super::wire::{
     WireRefusal,
 };
 use crate::StoreError;
-use crate::committer::Backend;
-use crate::handle::{Reader, Watch};
+use crate::backend::{Backend, Reader, Watch};
 use crate::store::{Outcome, Reply, Store};
 
 /// Time limit for one answer. It is generous, because the run commits to disk before it answers.

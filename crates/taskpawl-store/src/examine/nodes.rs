@@ -7,8 +7,8 @@ use taskpawl_model::task::{GateState, Node, Status, StatusKind, Work};
 use taskpawl_model::value::{Key, TaskId};
 use taskpawl_model::view::{View, ViewResult};
 
-use super::{Diagnostic, Diagnostics, Severity};
 use crate::derived::node_of;
+use crate::examine::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 /// The nodes derived from tasks and edges.
 pub(crate) struct Derived {

@@ -4,8 +4,8 @@ use taskpawl_model::task::{CallRecord, TaskRecord};
 use taskpawl_model::value::Key;
 use taskpawl_model::view::{View, ViewResult};
 
-use super::{Diagnostic, Diagnostics, Severity};
 use crate::StoreError;
+use crate::examine::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 const RESTORE: &str = "put a copy of an earlier state in the place of the store, or delete the task";
 

@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Diagnostic, Severity};
 use crate::StoreError;
+use crate::examine::diagnostic::{Diagnostic, Severity};
 use crate::files::{self, LockFile};
 
 /// Checks the modes of the store at `path` and of its companion files, and looks for leftovers.

@@ -22,11 +22,10 @@ use taskpawl_model::view::{Changes, View, ViewResult};
 use self::document::Document;
 use self::upgrade::{UPGRADES, Upgrade, upgrade};
 use crate::StoreError;
-use crate::committer::Backend;
-use crate::examine::{Diagnostic, Diagnostics, Severity};
+use crate::backend::{Backend, Reader, Watch};
+use crate::examine::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::file_system::FileSystemKind;
 use crate::files::{self, LockFile};
-use crate::handle::{Reader, Watch};
 use crate::memory::State;
 
 /// Above this number of tasks a warning recommends a database.

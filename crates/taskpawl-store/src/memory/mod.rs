@@ -13,8 +13,7 @@ use taskpawl_model::view::{Changes, View, ViewResult};
 pub(crate) use state::{Entry, State, UndoEntry};
 
 use crate::StoreError;
-use crate::committer::Backend;
-use crate::handle::{Reader, Watch};
+use crate::backend::{Backend, Reader, Watch};
 
 /// The only copy of the state. A transaction takes it out and puts it back, and readers wait for its return.
 /// A writer never waits for readers: a reader that still holds the old state keeps it, and the writer copies

@@ -13,7 +13,6 @@ pub use error::PlacementError;
 use self::copy::Since;
 use self::discover::DiscoveredProject;
 use self::project::{ProjectFile, StateRecord};
-use crate::files;
 use crate::{Location, PlanSocket};
 
 /// The inputs of the location rules. The command line reads them once; this module never reads the process
@@ -225,10 +224,4 @@ fn check_outside(state: &Path, project: &Path) -> Result<(), PlacementError> {
         });
     }
     Ok(())
-}
-
-/// Writes a file, and creates its directory if necessary. Only the owner can access them.
-fn write_file(path: &Path, content: &[u8]) -> Result<(), PlacementError> {
-    files::make_directory(files::directory_of(path))?;
-    Ok(files::replace(path, content)?)
 }

@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{PlacementError, write_file};
-use crate::StoreError;
+use super::PlacementError;
 use crate::files::read_text;
+use crate::{StoreError, files};
 
 /// `.taskpawl/project.json`, which moves with the project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,4 +107,10 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PlacementError> {
 fn to_text(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).expect("BUG: paths that were read are written again");
     text + "\n"
+}
+
+/// Writes a file, and creates its directory if necessary. Only the owner can access them.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<(), PlacementError> {
+    files::make_directory(files::directory_of(path))?;
+    Ok(files::replace(path, content)?)
 }

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use taskpawl_model::view::ReadHistory;
-use taskpawl_model::view::ReadTasks;
 
-use taskpawl_model::task::EventKind;
-use taskpawl_model::task::{Node, PlanRecord, RunRecord};
+use taskpawl_model::task::{EventKind, Node, PlanRecord, RunRecord};
 use taskpawl_model::value::Key;
-use taskpawl_model::view::ViewResult;
+use taskpawl_model::view::{ReadHistory, ReadTasks, ViewResult};
 
 use super::cache::TransactionCache;
 use super::open::{self, ReadOnly, Setup};
@@ -16,7 +13,8 @@ use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
 use super::{backup, excerpt, rows};
 use crate::StoreError;
-use crate::examine::{Derived, Diagnostic, Diagnostics, Severity, check_nodes, check_rows};
+use crate::examine::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::examine::{Derived, check_nodes, check_rows};
 use crate::files::{self, LockFile};
 
 /// The check name for rows that cannot be parsed.

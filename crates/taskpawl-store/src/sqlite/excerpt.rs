@@ -3,8 +3,8 @@
 //! The JSON is authoritative. `doctor` compares the columns with it, and its repair rewrites columns that
 //! differ.
 
-use rusqlite::types::Value;
-use rusqlite::{params_from_iter, types::ValueRef};
+use rusqlite::params_from_iter;
+use rusqlite::types::{Value, ValueRef};
 use serde::de::DeserializeOwned;
 use taskpawl_model::task::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec};
 use taskpawl_model::view::ViewResult;
@@ -12,7 +12,7 @@ use taskpawl_model::view::ViewResult;
 use super::rows;
 use super::session::Session;
 use crate::StoreError;
-use crate::examine::{Diagnostic, Diagnostics, Severity};
+use crate::examine::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 /// The values of a task body that have columns of their own.
 #[derive(PartialEq)]

@@ -27,14 +27,14 @@ use std::time::{Duration, SystemTime};
 use taskpawl_model::view::{Changes, View, ViewResult};
 
 use self::cache::{DATA_VERSION, TransactionCache};
+
 pub(crate) use self::examine::{examine, repair};
 use self::open::{ReadOnly, Setup};
 use self::session::{Counters, Live, Session};
 use crate::StoreError;
-use crate::committer::Backend;
+use crate::backend::{Backend, Reader, Watch};
 use crate::file_system::FileSystemKind;
 use crate::files::{self, Identity, LockFile};
-use crate::handle::{Reader, Watch};
 use crate::memory::State;
 
 /// A log longer than this, in bytes, is truncated when a writer closes. Reading 128 frames costs about as

@@ -1,17 +1,15 @@
 //! Tests with internal access: query plans, a full disk, schema versions.
 
 use std::path::PathBuf;
-use taskpawl_model::view::ReadGraph;
 
 use rusqlite::Connection;
 use taskpawl_model::command::{Command, Context, Request};
-use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{
-    ActorKind, DependencyCounts, Entry, GateState, Node, Origin, Priority, Status, StatusKind, SubtaskCounts,
-    TaskRecord, Trigger, Work,
+    ActorKind, DependencyCounts, Entry, EventKind, GateState, Node, Origin, Priority, Status, StatusKind,
+    SubtaskCounts, TaskRecord, Trigger, Work,
 };
 use taskpawl_model::value::{Key, TaskId};
-use taskpawl_model::view::{Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View};
+use taskpawl_model::view::{Changes, EdgeChange, EventQuery, NewEvent, Query, ReadGraph, TaskChange, View};
 
 use super::cache::MAX_NODES;
 use super::find::statements;
@@ -20,7 +18,7 @@ use super::schema::Schema;
 use super::view::sql;
 use super::{Live, SqliteBackend, history, open};
 use crate::StoreError;
-use crate::committer::Backend;
+use crate::backend::Backend;
 
 struct Scene {
     _directory: tempfile::TempDir,
