@@ -21,7 +21,7 @@ mod tree;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use skip::skip;
 
@@ -85,8 +85,8 @@ impl Target<'_> {
 
     /// Passes the known inputs and 100,000 generated ones to `parse`, and prints one line of statistics.
     ///
-    /// If the variable `TASKPAWL_HARNESS` is `full`, 100 million inputs are generated. `TASKPAWL_SEED` selects another
-    /// sequence.
+    /// If the variable `TASKPAWL_HARNESS` is `full`, 100 million inputs are generated. The sequence moves with the day, so
+    /// that the same time for each change covers more of them in the long run; `TASKPAWL_SEED` repeats one.
     ///
     /// # Panics
     /// Panics with the input if `parse` panics. Also panics if `parse` accepts so few inputs that the code behind the
@@ -102,7 +102,7 @@ impl Target<'_> {
     /// As [`fuzz`](Self::fuzz).
     pub fn fuzz_some(&self, inputs: u64, parse: impl Fn(&str) -> bool) {
         self.corpus(&parse);
-        let seed = variable("TASKPAWL_SEED").and_then(|text| text.parse().ok()).unwrap_or(1);
+        let seed = variable("TASKPAWL_SEED").and_then(|text| text.parse().ok()).unwrap_or_else(today);
         let begin = Instant::now();
         match self.run(inputs, seed, parse) {
             Ok(tally) => self.print(inputs, seed, begin.elapsed(), &tally),
@@ -165,6 +165,13 @@ impl Tally {
             (self.slowest, self.slowest_input) = (took, input);
         }
     }
+}
+
+/// Returns the number of today, counted from 1970.
+fn today() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "selects the inputs of a test, which prints its seed")]
+    let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    age.as_secs() / 86_400
 }
 
 fn variable(name: &str) -> Option<String> {

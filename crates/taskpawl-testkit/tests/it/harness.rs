@@ -1,7 +1,11 @@
 //! Runs many seeds on all cores, and reports the first that fails.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const SECONDS_OF_A_DAY: u64 = 86_400;
 
 /// Returns the seed to replay, from the variable `SEED`.
 pub(crate) fn replayed_seed() -> Option<u64> {
@@ -10,26 +14,48 @@ pub(crate) fn replayed_seed() -> Option<u64> {
     seed.map(|seed| seed.parse().expect("SEED is a number"))
 }
 
-/// Returns the number of seeds: `usual`, or `full` if `TASKPAWL_HARNESS` is `full`.
-pub(crate) fn seeds(usual: u64, full: u64) -> u64 {
+/// Returns the seeds of today: `usual` of them, or `full` if `TASKPAWL_HARNESS` is `full`.
+///
+/// They move with the day, so that the same time for each change covers more histories in the long run.
+pub(crate) fn seeds(usual: u64, full: u64) -> Range<u64> {
     #[expect(clippy::disallowed_methods, reason = "selects the number of seeds of a test")]
     let harness = std::env::var("TASKPAWL_HARNESS");
-    if harness.as_deref() == Ok("full") { full } else { usual }
+    #[expect(clippy::disallowed_methods, reason = "selects the seeds of a test, which prints them")]
+    let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let first = age.as_secs() / SECONDS_OF_A_DAY * full;
+    first..first + if harness.as_deref() == Ok("full") { full } else { usual }
 }
 
-/// Tries seeds from 0 until one fails, and returns the lowest of those that failed.
-pub(crate) fn first_failure<T: Send>(
+#[expect(clippy::print_stdout, reason = "a test harness prints the seed to pin")]
+/// Returns the failure of a control: of its pinned seed, which was found by the search that is repeated if that one passes.
+pub(crate) fn failure_of_control<T: Send>(
+    pinned: u64,
     count: u64,
     fails: impl Fn(u64) -> Option<T> + Sync,
 ) -> Option<(u64, T)> {
-    let (next, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+    if let Some(failure) = fails(pinned) {
+        return Some((pinned, failure));
+    }
+    let found = first_failure(0..count, fails);
+    if let Some((seed, _)) = &found {
+        println!("seed {pinned} shows nothing any more: pin {seed}");
+    }
+    found
+}
+
+/// Tries seeds in order until one fails, and returns the lowest of those that failed.
+pub(crate) fn first_failure<T: Send>(
+    seeds: Range<u64>,
+    fails: impl Fn(u64) -> Option<T> + Sync,
+) -> Option<(u64, T)> {
+    let (next, stopped) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
     let found = Mutex::new(Vec::new());
     let work = || {
         // Seeds are handed out in order and started ones are finished, so the lowest failing seed is found regardless
         // of timing.
         while !stopped.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= count {
+            if seed >= seeds.end {
                 return;
             }
             if let Some(failure) = fails(seed) {

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use taskpawl_testkit::reference::{OfferFlaw, Offers, take_offers};
 
-use crate::harness::{first_failure, replayed_seed, seeds};
+use crate::harness::{failure_of_control, first_failure, replayed_seed, seeds};
 
 const SEEDS: u64 = 1_000;
 const MORE_SEEDS: u64 = 50_000;
@@ -18,8 +18,8 @@ fn all_advice_about_random_stores_is_accepted() {
         take_offers(seed, LENGTH, None).unwrap();
         return;
     }
-    let (count, all) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Offers::default()));
-    let failure = first_failure(count, |seed| match take_offers(seed, LENGTH, None) {
+    let (seeds, all) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Offers::default()));
+    let failure = first_failure(seeds.clone(), |seed| match take_offers(seed, LENGTH, None) {
         Ok(offers) => {
             all.lock().unwrap().merge(&offers);
             None
@@ -30,7 +30,7 @@ fn all_advice_about_random_stores_is_accepted() {
         panic!("{refused}\nSEED={seed} cargo test -p taskpawl-testkit --test it offers");
     }
     let all = all.into_inner().unwrap();
-    println!("P17 advice: {count} sequences of {LENGTH} commands");
+    println!("P17 advice: sequences {seeds:?} of {LENGTH} commands");
     for ((source, kind), count) in &all.taken {
         println!("  {source}: {kind}: {count} taken");
     }
@@ -41,8 +41,8 @@ fn all_advice_about_random_stores_is_accepted() {
 
 #[test]
 fn false_advice_is_noticed() {
-    for flaw in [OfferFlaw::WrongActor, OfferFlaw::WrongId, OfferFlaw::Untried] {
-        let failure = first_failure(SEEDS, |seed| take_offers(seed, LENGTH, Some(flaw)).err());
+    for (flaw, pinned) in [(OfferFlaw::WrongActor, 75), (OfferFlaw::WrongId, 2), (OfferFlaw::Untried, 0)] {
+        let failure = failure_of_control(pinned, SEEDS, |seed| take_offers(seed, LENGTH, Some(flaw)).err());
         let (seed, refused) = failure.unwrap_or_else(|| panic!("{flaw:?} passes"));
         println!("{flaw:?} is noticed with seed {seed}: {refused}");
     }

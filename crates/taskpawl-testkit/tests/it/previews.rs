@@ -18,8 +18,8 @@ fn previews_show_the_state_that_commands_leave() {
         take_previews(seed, LENGTH, false).unwrap();
         return;
     }
-    let (count, accepted) = (seeds(SEEDS, MORE_SEEDS), AtomicUsize::new(0));
-    let failure = first_failure(count, |seed| match take_previews(seed, LENGTH, false) {
+    let (seeds, accepted) = (seeds(SEEDS, MORE_SEEDS), AtomicUsize::new(0));
+    let failure = first_failure(seeds.clone(), |seed| match take_previews(seed, LENGTH, false) {
         Ok(number) => {
             accepted.fetch_add(number, Ordering::Relaxed);
             None
@@ -30,11 +30,11 @@ fn previews_show_the_state_that_commands_leave() {
         panic!("{difference}\nSEED={seed} cargo test -p taskpawl-testkit --test it previews");
     }
     let accepted = accepted.into_inner();
-    println!("{accepted} previews in {count} sequences of {LENGTH} commands");
+    println!("{accepted} previews in sequences {seeds:?} of {LENGTH} commands");
     assert!(accepted > 1_000, "only {accepted} commands were accepted");
 }
 
 #[test]
 fn a_stale_preview_is_noticed() {
-    assert!(first_failure(5, |seed| take_previews(seed, LENGTH, true).err()).is_some());
+    assert!(first_failure(0..5, |seed| take_previews(seed, LENGTH, true).err()).is_some());
 }

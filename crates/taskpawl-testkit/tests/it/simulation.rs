@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use taskpawl_testkit::simulation::{Coverage, Fault, Played, play, play_aloud};
 
-use crate::harness::{first_failure, replayed_seed, seeds};
+use crate::harness::{failure_of_control, first_failure, replayed_seed, seeds};
 
 const SEEDS: u64 = 10_000;
 const MORE_SEEDS: u64 = 200_000;
@@ -68,8 +68,8 @@ fn simulations_keep_every_rule() {
         assert!(played.broken.is_none(), "{}", tell(seed, &played));
         return;
     }
-    let (count, coverage) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Coverage::default()));
-    let failure = first_failure(count, |seed| {
+    let (seeds, coverage) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Coverage::default()));
+    let failure = first_failure(seeds.clone(), |seed| {
         let played = play(seed, None);
         coverage.lock().unwrap().merge(&played.coverage);
         played.broken.is_some().then_some(played)
@@ -78,7 +78,8 @@ fn simulations_keep_every_rule() {
         panic!("{}", tell(seed, &played));
     }
     let coverage = coverage.into_inner().unwrap();
-    println!("P8 simulation: {count} seeds");
+    println!("P8 simulation: seeds {seeds:?}");
+    let count = seeds.end - seeds.start;
     for (what, count) in &coverage.counts {
         println!("  {what}: {count}");
     }
@@ -97,11 +98,11 @@ fn the_same_seed_gives_the_same_simulation() {
 }
 
 #[expect(clippy::print_stdout, reason = "a test harness prints its measurements")]
-/// Returns the error of the first seed that fails with a fault.
-fn red(fault: Fault) -> String {
+/// Returns the error of the pinned seed with a fault, or of the first seed that fails.
+fn red(fault: Fault, pinned: u64) -> String {
     // A driver that violates its contract may cause a panic in the rules. Such a seed says nothing about the checks.
     let played = |seed| std::panic::catch_unwind(|| play(seed, Some(fault)).broken).ok().flatten();
-    let failure = first_failure(SEEDS, played);
+    let failure = failure_of_control(pinned, SEEDS, played);
     let (seed, broken) = failure.unwrap_or_else(|| panic!("{fault:?} was not noticed"));
     println!("{fault:?} is noticed with seed {seed}, after {} steps: {}", broken.step, broken.lines[0]);
     broken.lines.join("\n")
@@ -109,27 +110,27 @@ fn red(fault: Fault) -> String {
 
 #[test]
 fn a_tool_started_before_its_commit_is_noticed() {
-    assert!(red(Fault::EarlyStart).contains("the store does not know"));
+    assert!(red(Fault::EarlyStart, 5).contains("the store does not know"));
 }
 
 #[test]
 fn a_recovery_that_repeats_everything_is_noticed() {
-    assert!(red(Fault::RepeatEverything).contains("started again, though nobody decided that"));
+    assert!(red(Fault::RepeatEverything, 13).contains("started again, though nobody decided that"));
 }
 
 #[test]
 fn a_lock_released_before_the_tools_end_is_noticed() {
-    assert!(red(Fault::LockFreesEarly).contains("lives"));
+    assert!(red(Fault::LockFreesEarly, 7).contains("lives"));
 }
 
 #[test]
 fn accepting_a_report_about_any_attempt_is_noticed() {
-    assert!(red(Fault::AnyAttempt).contains("was accepted"));
+    assert!(red(Fault::AnyAttempt, 8).contains("was accepted"));
 }
 
 #[test]
 fn an_answered_but_unwritten_commit_is_noticed() {
-    let text = red(Fault::LostCommit);
+    let text = red(Fault::LostCommit, 0);
     assert!(
         text.contains("does not know") || text.contains("was lost") || text.contains("is over"),
         "{text}"
@@ -138,32 +139,32 @@ fn an_answered_but_unwritten_commit_is_noticed() {
 
 #[test]
 fn a_lost_notification_of_ready_tasks_is_noticed() {
-    assert!(red(Fault::DroppedReady).contains("are ready"));
+    assert!(red(Fault::DroppedReady, 11).contains("are ready"));
 }
 
 #[test]
 fn a_restart_during_the_end_of_cancelled_calls_is_noticed() {
-    assert!(red(Fault::ForgottenEnding).contains("lives"));
+    assert!(red(Fault::ForgottenEnding, 88).contains("lives"));
 }
 
 #[test]
 fn exceeding_a_resource_is_noticed() {
-    assert!(red(Fault::PlentyOfAll).contains("units of"));
+    assert!(red(Fault::PlentyOfAll, 50).contains("units of"));
 }
 
 #[test]
 fn shortened_delays_are_noticed() {
-    assert!(red(Fault::ClockAhead).contains("before its pause is over"));
+    assert!(red(Fault::ClockAhead, 831).contains("before its pause is over"));
 }
 
 #[test]
 fn lost_rounds_are_noticed() {
-    let text = red(Fault::ForgottenRounds);
+    let text = red(Fault::ForgottenRounds, 12);
     assert!(text.contains("is started in round") || text.contains("expected the result"), "{text}");
 }
 
 #[test]
 fn a_run_loop_that_ignores_other_writers_is_noticed() {
-    let text = red(Fault::IgnoresOthers);
+    let text = red(Fault::IgnoresOthers, 5);
     assert!(text.contains("has not ended") || text.contains("are ready"), "{text}");
 }
