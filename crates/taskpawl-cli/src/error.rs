@@ -75,7 +75,7 @@ pub(crate) enum CliError {
     Plan { file: String, errors: PlanErrors },
     /// A file of another program is invalid.
     #[error("it cannot be read as {}", .format)]
-    Foreign { format: &'static str, error: Box<taskpawl_formats::FormatError> },
+    Foreign { format: &'static str, errors: Vec<taskpawl_formats::FormatError> },
     /// An export would overwrite content that the store does not have.
     #[error("`{}` is not written over: {why}", .path.display())]
     NotHere { path: PathBuf, why: String, hint: Hint },
@@ -344,7 +344,7 @@ impl CliError {
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Command(Error::Refused(refusal)) => touches_of(refusal),
             Self::Calls { problems } | Self::References { problems } => problems.clone(),
-            Self::Foreign { error, .. } => vec![foreign(error)],
+            Self::Foreign { errors, .. } => errors.iter().map(foreign).collect(),
             Self::Clap(_)
             | Self::Usage { .. }
             | Self::NotHere { .. }

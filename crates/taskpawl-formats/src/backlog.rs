@@ -11,13 +11,15 @@ use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
+use crate::faults::{Faults, conflict};
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, has_extension};
 use crate::front_matter;
 use crate::ids::Ids;
+use crate::links;
 use crate::own_fields::OwnFields;
-use crate::preserved::{keep, keep_away, keep_if_other, keep_word};
-use crate::record::{Read, Record, blank, fields, set_option};
+use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
+use crate::record::{Read, Record, Unresolved, blank, resolve, set_option};
 use crate::states;
 use crate::times::{minutes, to_minutes};
 
@@ -125,6 +127,7 @@ impl Words {
     }
 }
 
+#[derive(Clone)]
 struct Item {
     record: Record,
     body: String,
@@ -133,57 +136,91 @@ struct Item {
     theirs: String,
 }
 
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+impl Unresolved for Item {
+    fn key(&self) -> String {
+        self.theirs.to_uppercase()
+    }
+
+    fn place(&self) -> &Position {
+        &self.record.place
+    }
+}
+
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let words = Words::read(files)?;
-    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
-    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
+    let (mut ids, mut items, mut left_out) = (Ids::new(options), Vec::new(), Vec::new());
+    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
     for (file, text) in files.iter().filter(|(name, _)| *name != CONFIG) {
         if file.starts_with("drafts/") {
-            reading.left_out.push(LeftOut::new(file, "it is a draft"));
+            left_out.push(LeftOut::new(file, "it is a draft").at(file, None));
             continue;
         }
-        let (mut record, body) = head(file, text)?;
-        let theirs = record.id("id")?;
-        let (body, own_fields) = body::take_ours(&body);
-        let own = own_id(&theirs, options);
-        // An id that an earlier export wrote is preferred, but not if another record took it. The fallback has the prefix, too.
-        let known = own_fields.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
-        // Backlog.md ignores the case of ids.
-        let Some(id) = ids.add(&theirs.to_uppercase(), Some(known)) else {
-            let problem = format!("task `{theirs}` is there twice");
-            return Err(record.place.error("id", problem, "`backlog doctor` mends that"));
-        };
-        let own_fields = own_fields.settle(&id);
-        items.push(Item { record, body: body.to_owned(), id, own_fields, theirs });
+        if !is_task_file(file, &words) {
+            let why = format!("it is no task: the files of tasks are named `{}-*.md`", words.prefix);
+            left_out.push(LeftOut::new(file, why).at(file, None));
+            continue;
+        }
+        match item(file, text, &mut ids, &mut seen, faults) {
+            Ok(item) => items.extend(item),
+            Err(error) => faults.add_line(error),
+        }
     }
-    let places: Vec<Position> = items.iter().map(|item| item.record.place.clone()).collect();
-    for item in items {
-        reading.names.push(item.theirs.clone());
-        reading.tasks.push(task(item, &words, &ids, options, &mut reading.left_out)?);
-    }
-    refuse_waiting_for_above(&reading.tasks, &places)?;
+    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
+        let (name, record) = (item.theirs.clone(), ids.record(&item.key()));
+        let changed_at = item.record.map.get("updated_date").and_then(|at| minutes(at.as_str()?));
+        let task = task(item, &words, ids, options, &mut reading.left_out)?;
+        reading.push(task, name, record, changed_at);
+        Ok(())
+    });
+    left_out.append(&mut reading.left_out);
+    reading.left_out = left_out;
+    links::settle(&mut reading, |task, on| add_away(task, FORMAT, "dependencies", json!(on)));
     Ok(reading)
 }
 
-/// Refuses a task that depends on one of its ancestors: the ancestor is only done after the task, so both would wait forever.
-fn refuse_waiting_for_above(tasks: &[Task], places: &[Position]) -> Read<()> {
-    let parents: BTreeMap<&TaskId, &TaskId> =
-        tasks.iter().filter_map(|task| Some((&task.id, task.parent.as_ref()?))).collect();
-    for (task, place) in tasks.iter().zip(places) {
-        // Circular parents are refused elsewhere; `take` ends the walk for them.
-        let above = std::iter::successors(task.parent.as_ref(), |id| parents.get(id).copied());
-        if let Some(on) = above.take(tasks.len()).find(|id| task.dependencies.contains(id)) {
-            let problem = format!("it is below `{on}`, which is done only when it is, and waits for it");
-            let hint =
-                format!("take `{on}` out of `dependencies` in that file, or remove its `parent_task_id`");
-            return Err(place.error("dependencies", problem, hint));
-        }
-    }
-    Ok(())
+/// Returns true if Backlog.md takes the file for a task: its name begins with the prefix of the project's ids. In a folder
+/// without a configuration of its own, any file with a head may be one.
+fn is_task_file(file: &str, words: &Words) -> bool {
+    let name = file.rsplit('/').next().unwrap_or_default().to_lowercase();
+    name.strip_prefix(&words.prefix.to_lowercase()).is_some_and(|rest| rest.starts_with('-'))
 }
 
-fn own_id(theirs: &str, options: &Options) -> String {
-    options.prefix.as_ref().map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
+/// Returns the task of a file, before its links are resolved; `None` if an earlier file has its id.
+fn item(
+    file: &str,
+    text: &str,
+    ids: &mut Ids<'_>,
+    seen: &mut BTreeMap<String, Position>,
+    faults: &mut Faults,
+) -> Read<Option<Item>> {
+    if let Some(error) = conflict(file, text) {
+        return Err(error);
+    }
+    let (mut record, body) = head(file, text)?;
+    let theirs = record.id("id")?;
+    let (body, own_fields) = body::take_ours(&body);
+    // Backlog.md ignores the case of ids.
+    let key = theirs.to_uppercase();
+    let own = own_id(&theirs, ids.prefix());
+    // An id that an earlier export wrote is preferred, but not if another record took it. The fallback has the prefix, too.
+    let known = own_fields.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
+    let known = known.to_owned();
+    let Some(id) = ids.add(&key, Some(&known)) else {
+        let error = record.place.error(
+            "id",
+            format!("task `{theirs}` is there twice"),
+            "`backlog doctor` mends that",
+        );
+        faults.add_twice(error, &record.place, seen.get(&key));
+        return Ok(None);
+    };
+    seen.insert(key, record.place.clone());
+    let own_fields = own_fields.settle(&id);
+    Ok(Some(Item { record, body: body.to_owned(), id, own_fields, theirs }))
+}
+
+fn own_id(theirs: &str, prefix: Option<&String>) -> String {
+    prefix.map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
 }
 
 /// Returns the front matter of a file and the text after it.
@@ -197,7 +234,13 @@ fn head(file: &str, text: &str) -> Read<(Record, String)> {
     Ok((Record::new(Value::Object(map), place)?, body.replace("\r\n", "\n").trim().to_owned()))
 }
 
-fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+fn task(
+    item: Item,
+    words: &Words,
+    ids: &Ids<'_>,
+    options: &Options,
+    left_out: &mut Vec<LeftOut>,
+) -> Read<Task> {
     let Item { mut record, body, id, own_fields, theirs } = item;
     // YAML parses an unquoted title such as `2026` or `true` as another type.
     if let Some(title) = record.map.get_mut("title").filter(|title| title.is_number() || title.is_boolean()) {
@@ -309,7 +352,7 @@ fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> 
 fn read_links(
     record: &mut Record,
     task: &mut Task,
-    ids: &Ids,
+    ids: &Ids<'_>,
     kept: &mut Map,
     left_out: &mut Vec<LeftOut>,
 ) -> Read<()> {
@@ -339,21 +382,6 @@ fn read_links(
     Ok(())
 }
 
-/// Returns the ids of files whose task has another id here, by task id. Exports write that id into the file.
-fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
-    let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
-    let id = |(name, text)| {
-        let (mut record, body) = head(name, text).ok()?;
-        Some((body::take_ours(&body).1.id?, record.id("id").ok()?))
-    };
-    let mut ids = BTreeMap::new();
-    // The first file with an id keeps it, as in `read`.
-    for (own_fields, theirs) in tasks.filter_map(id) {
-        ids.entry(own_fields).or_insert(theirs);
-    }
-    ids
-}
-
 /// Returns the files of the tasks with these ids. Upper and lower case are equal in ids of Backlog.md.
 pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
     let by_id = files_by_id(files);
@@ -364,5 +392,10 @@ pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
 fn files_by_id(files: &Files) -> BTreeMap<String, &str> {
     let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
     let id = |(name, text)| Some((head(name, text).ok()?.0.id("id").ok()?.to_uppercase(), name));
-    tasks.filter_map(id).collect()
+    let mut by_id = BTreeMap::new();
+    // Of two files with one id the first counts, as in `read`.
+    for (id, name) in tasks.filter_map(id) {
+        by_id.entry(id).or_insert(name);
+    }
+    by_id
 }

@@ -11,12 +11,14 @@ use taskpawl_model::value::{Map, Timestamp, format_time};
 use taskpawl_model::value::{Period, TaskId};
 
 use crate::error::Position;
+use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
+use crate::links;
 use crate::own_fields::{NAME, OwnFields};
-use crate::preserved::{keep, keep_if_other, keep_word};
-use crate::record::{Read, Record, Times, blank, fields, set_option};
+use crate::preserved::{keep, keep_if_other, keep_word, kept};
+use crate::record::{Read, Record, Times, Unresolved, blank, resolve, set_option};
 use crate::states;
 use crate::times::rfc3339;
 
@@ -55,6 +57,9 @@ const TIMES: Times = Times {
     print: format_time,
 };
 
+/// The preserved member with the ids of links that cannot hold here.
+const DROPPED: &str = "droppedLinks";
+
 /// Fields that beads computes, and one that repeats a link. They are dropped on import.
 const DERIVED: &[&str] = &["dependency_count", "dependent_count", "comment_count", "parent"];
 
@@ -70,67 +75,148 @@ pub(crate) fn is_one(text: &str) -> bool {
         || (map.contains_key("id") && map.contains_key("title"))
 }
 
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
-    let (file, text) = files.first();
-    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
-    let (mut ids, mut records) = (Ids::new(options.prefix.as_ref()), Vec::new());
-    for (line, place, value) in lines(file, text)? {
-        let Some(mut record) = issue(value, place, &mut reading.left_out)? else { continue };
-        let theirs = record.id("id")?;
-        let own_fields = take_ours(&mut record);
-        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-            let problem = format!("issue `{theirs}` is there twice, the second time in line {line}");
-            return Err(record.place.error("id", problem, "remove one of the two lines"));
-        };
-        let own_fields = own_fields.settle(&id);
-        records.push((record, theirs, id, own_fields));
-    }
-    // A link may lead to a later line: links are resolved once all ids are assigned.
-    for (record, theirs, id, own_fields) in records {
-        reading.tasks.push(task(record, &theirs, id, &own_fields, &ids, options, &mut reading.left_out)?);
-        reading.names.push(theirs);
-    }
-    Ok(reading)
+/// An issue before its links are resolved.
+#[derive(Clone)]
+struct Item {
+    record: Record,
+    theirs: String,
+    id: TaskId,
+    own_fields: OwnFields,
+    /// The time of its last change, as the record states it.
+    changed_at: Option<Timestamp>,
 }
 
-/// Returns the lines that are not empty, with their numbers from 1.
-fn lines(file: &str, text: &str) -> Read<Vec<(u32, Position, Value)>> {
+impl Unresolved for Item {
+    fn key(&self) -> String {
+        self.theirs.clone()
+    }
+
+    fn place(&self) -> &Position {
+        &self.record.place
+    }
+}
+
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Reading {
+    let (file, text) = files.first();
+    let (mut left_out, mut ids) = (Vec::new(), Ids::new(options));
+    let mut records = Vec::new();
+    for record in lines(file, text, faults) {
+        let place = record.place.clone();
+        match issue(record, &mut left_out) {
+            Ok(found) => records.extend(found),
+            Err(error) => faults.add(error, &place),
+        }
+    }
+    let mut items = Vec::new();
+    for (mut record, theirs, changed_at) in newest(records, faults) {
+        let own_fields = take_ours(&mut record);
+        let id = ids.add(&theirs, own_fields.id.as_deref()).expect("BUG: every issue is there once");
+        let own_fields = own_fields.settle(&id);
+        items.push(Item { record, theirs, id, own_fields, changed_at });
+    }
+    // A link may lead to a later line: links are resolved once all ids are assigned.
+    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
+        let (name, changed_at) = (item.theirs.clone(), item.changed_at);
+        let record = ids.record(&name);
+        let line = item.record.place.line;
+        let task = task(item, ids, options, &mut reading.left_out)?;
+        reading.lines.extend(line);
+        reading.push(task, name, record, changed_at);
+        Ok(())
+    });
+    left_out.append(&mut reading.left_out);
+    reading.left_out = left_out;
+    links::settle(&mut reading, keep_dropped);
+    reading
+}
+
+/// Of several records with one id, as a union merge leaves them, keeps the one that changed last, at the first place.
+fn newest(
+    records: Vec<(Record, String, Option<Timestamp>)>,
+    faults: &mut Faults,
+) -> Vec<(Record, String, Option<Timestamp>)> {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut kept: Vec<(Record, String, Option<Timestamp>)> = Vec::new();
+    for (record, theirs, changed_at) in records {
+        let Some(place) = places.get(&theirs).copied() else {
+            places.insert(theirs.clone(), kept.len());
+            kept.push((record, theirs, changed_at));
+            continue;
+        };
+        let mut other = (record, theirs, changed_at);
+        // Without times, the first counts.
+        if other.2 > kept[place].2 {
+            std::mem::swap(&mut kept[place], &mut other);
+        }
+        let line = |record: &Record| record.place.line.unwrap_or_default();
+        let problem = format!(
+            "issue `{}` is there twice, in lines {} and {}; that of line {} counts",
+            other.1,
+            line(&kept[place].0).min(line(&other.0)),
+            line(&kept[place].0).max(line(&other.0)),
+            line(&kept[place].0)
+        );
+        faults.add_line(other.0.place.error("", problem, "remove one of the two lines"));
+    }
+    kept
+}
+
+/// Returns the records of the lines that are not empty.
+fn lines(file: &str, text: &str, faults: &mut Faults) -> Vec<Record> {
     let mut found = Vec::new();
+    let is_in_conflict = leave_out_conflicts(file, text, faults);
     for (number, line) in (1..).zip(text.lines()) {
-        if line.trim().is_empty() {
+        if line.trim().is_empty() || is_in_conflict(number) {
             continue;
         }
-        let place = Position { line: Some(number), ..Position::of(file) };
-        let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number))?;
-        found.push((number, place, value));
+        let place = Position { line: Some(number), record: format!("line {number}"), ..Position::of(file) };
+        let record = taskpawl_json::read(line)
+            .map_err(|error| place.json(&error, number))
+            .and_then(|value| Record::new(value, place));
+        match record {
+            Ok(record) => found.push(record),
+            Err(error) => faults.add_line(error),
+        }
     }
-    Ok(found)
+    found
+}
+
+/// Preserves a dropped link: an export leaves it in the file.
+fn keep_dropped(task: &mut Task, on: &str) {
+    let mut kept = kept(task, FORMAT);
+    let dropped = kept.entry(DROPPED).or_insert_with(|| json!([]));
+    if let Value::Array(list) = dropped {
+        list.push(json!(on));
+    }
+    keep(task, FORMAT, kept);
 }
 
 /// Returns the record of an issue; `None` for other records and deleted issues.
-fn issue(value: Value, place: Position, left_out: &mut Vec<LeftOut>) -> Read<Option<Record>> {
-    let mut record = Record::new(value, place)?;
+fn issue(
+    mut record: Record,
+    left_out: &mut Vec<LeftOut>,
+) -> Read<Option<(Record, String, Option<Timestamp>)>> {
     if record.map.contains_key("_schema") {
         return Ok(None);
     }
     let kind = record.text("_type")?;
-    let line = record.place.line.unwrap_or_default();
+    let (file, line) = (record.place.file.clone(), record.place.line);
     match kind.as_deref() {
         None | Some("issue") => {}
         Some(other) => {
-            left_out.push(LeftOut::new(
-                format!("line {line}"),
-                format!("it is a `{other}`, no issue; an export into this file leaves it there"),
-            ));
+            let why = format!("it is a `{other}`, no issue; an export into this file leaves it there");
+            left_out.push(LeftOut::new(record.place.record, why).at(file, line));
             return Ok(None);
         }
     }
     if record.map.get("status").and_then(Value::as_str) == Some("tombstone") {
         let id = record.map.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        left_out.push(LeftOut::new(id, "it was deleted there"));
+        left_out.push(LeftOut::new(id, "it was deleted there").at(file, line));
         return Ok(None);
     }
-    Ok(Some(record))
+    let theirs = record.id("id")?;
+    let changed_at = record.map.get(TIMES.changed).and_then(|at| rfc3339(at.as_str()?));
+    Ok(Some((record, theirs, changed_at)))
 }
 
 fn take_ours(record: &mut Record) -> OwnFields {
@@ -142,18 +228,12 @@ fn take_ours(record: &mut Record) -> OwnFields {
     text.as_ref().and_then(Value::as_str).map(OwnFields::parse).unwrap_or_default()
 }
 
-fn task(
-    mut record: Record,
-    theirs: &str,
-    id: TaskId,
-    own_fields: &OwnFields,
-    ids: &Ids,
-    options: &Options,
-    left_out: &mut Vec<LeftOut>,
-) -> Read<Task> {
+fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    let Item { mut record, theirs, id, own_fields, .. } = item;
+    let own_fields = &own_fields;
     let mut task = blank(id, record.title("title")?, options.now);
     let mut kept = Map::new();
-    if task.id.as_str() != theirs && own_fields.id.is_none() {
+    if task.id.as_str() != theirs.as_str() && own_fields.id.is_none() {
         kept.insert("id".to_owned(), json!(theirs));
     }
     for field in DERIVED {
@@ -305,10 +385,15 @@ const LINKS: &[(&str, &str)] = &[
     ("duplicates", "duplicates"),
 ];
 
+/// Returns true for link types that keep an issue from being ready.
+fn is_blocking(kind: &str) -> bool {
+    matches!(kind, "blocks" | "waits-for" | "conditional-blocks" | "")
+}
+
 fn read_links(
     record: &mut Record,
     task: &mut Task,
-    ids: &Ids,
+    ids: &Ids<'_>,
     kept: &mut Map,
     left_out: &mut Vec<LeftOut>,
 ) -> Read<()> {
@@ -321,12 +406,12 @@ fn read_links(
         let kind = link.text("type")?.unwrap_or_else(|| "blocks".to_owned());
         let known = ids.get(&on).cloned();
         match (kind.as_str(), known) {
-            ("blocks" | "waits-for", Some(on)) if !task.dependencies.contains(&on) => {
+            (kind, Some(on)) if is_blocking(kind) && !task.dependencies.contains(&on) => {
                 task.dependencies.push(on);
             }
             ("parent-child", Some(on)) if task.parent.is_none() => task.parent = Some(on),
-            ("blocks" | "waits-for" | "parent-child", Some(_)) => {}
-            ("blocks" | "waits-for" | "parent-child", None) => {
+            (kind, Some(_)) if is_blocking(kind) || kind == "parent-child" => {}
+            (kind, None) if is_blocking(kind) || kind == "parent-child" => {
                 left_out.push(LeftOut::new(
                     format!("{}: dependencies", task.id),
                     format!("`{on}` is not in the file"),
@@ -339,10 +424,6 @@ fn read_links(
             }
             (_, None) => {}
         }
-    }
-    if task.parent.as_ref().is_some_and(|parent| task.dependencies.contains(parent)) {
-        // A subtask cannot depend on its parent: the parent waits for it.
-        task.dependencies.retain(|on| Some(on) != task.parent.as_ref());
     }
     if !links.is_empty() {
         set_option(task, "links", json!(links));

@@ -1,21 +1,24 @@
 //! Task files of Claude: `~/.claude/tasks/<list>/<id>.json`, one per task. Older to-do lists are one file each.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Priority, Status, Task};
-use taskpawl_model::value::Map;
-use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, TaskId, Timestamp};
 
+use crate::content::{self, ContentItem};
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};
+use crate::faults::Faults;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
-use crate::ids::{Ids, name_of};
+use crate::ids::{Ids, Names};
 use crate::json_text;
+use crate::links;
 use crate::own_fields::{NAME, OwnFields, put_text, take_text};
-use crate::preserved::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
-use crate::record::{Read, Record, blank, fields, option, set_option};
+use crate::preserved::{add_away, keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
+use crate::record::{Read, Record, Unresolved, blank, option, resolve, set_option, whole};
 use crate::states;
 use crate::unsupported;
 
@@ -46,20 +49,31 @@ pub(crate) fn is_one(text: &str) -> bool {
     }
 }
 
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let mut records = Vec::new();
     let is_one = files.iter().nth(1).is_none();
     for (file, text) in files.iter() {
         let place = Position::of(file);
-        let value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
+        let value = match whole(text, &place) {
+            Ok(value) => value,
+            Err(error) if is_one => return Err(error),
+            Err(error) => {
+                faults.add_line(error);
+                continue;
+            }
+        };
         if let (Value::Array(list), true) = (&value, is_one) {
-            return read_todos(list.clone(), &place, options);
+            return Ok(read_todos(list.clone(), &place, options, faults));
         }
-        records.push(Record::new(value, place)?);
+        match Record::new(value, place) {
+            Ok(record) => records.push(record),
+            Err(error) => faults.add_line(error),
+        }
     }
-    read_tasks(records, options)
+    Ok(read_tasks(records, options, faults))
 }
 
+#[derive(Clone)]
 struct Item {
     record: Record,
     id: TaskId,
@@ -67,36 +81,63 @@ struct Item {
     theirs: String,
 }
 
-fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
-    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
-    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
+impl Unresolved for Item {
+    fn key(&self) -> String {
+        self.theirs.clone()
+    }
+
+    fn place(&self) -> &Position {
+        &self.record.place
+    }
+}
+
+fn read_tasks(records: Vec<Record>, options: &Options, faults: &mut Faults) -> Reading {
+    let (mut ids, mut items, mut left_out) = (Ids::new(options), Vec::new(), Vec::new());
+    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
     for mut record in records {
-        let theirs = record.id("id")?;
+        let theirs = match record.id("id") {
+            Ok(theirs) => theirs,
+            Err(error) => {
+                faults.add_line(error);
+                continue;
+            }
+        };
         if record.map.get("status").and_then(Value::as_str) == Some("deleted") {
-            reading.left_out.push(LeftOut::new(theirs, "it was deleted there"));
+            left_out.push(LeftOut::new(theirs, "it was deleted there").at(record.place.file, None));
             continue;
         }
         let own_fields = take_ours(&mut record);
         let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
             let problem = format!("task `{theirs}` is there twice");
-            return Err(record.place.error("id", problem, "remove one of the two files"));
+            let error = record.place.error("id", problem, "remove one of the two files");
+            faults.add_twice(error, &record.place, seen.get(&theirs));
+            continue;
         };
+        seen.insert(theirs.clone(), record.place.clone());
         let own_fields = own_fields.settle(&id);
         items.push(Item { record, id, own_fields, theirs });
     }
-    let mut blocks = Vec::new();
-    for item in items {
-        reading.names.push(item.theirs.clone());
-        reading.tasks.push(task(item, &ids, options, &mut blocks, &mut reading.left_out)?);
-    }
+    let blocks = RefCell::new(Vec::new());
+    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
+        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
+        let task = task(item, ids, options, &mut blocks.borrow_mut(), &mut reading.left_out)?;
+        reading.push(task, name, record, None);
+        Ok(())
+    });
+    let places: BTreeMap<TaskId, usize> =
+        reading.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
     // A dependency may stand in `blockedBy` of one task or in `blocks` of the other.
-    for (on, theirs) in blocks {
-        let task = ids.get(&theirs).and_then(|id| reading.tasks.iter_mut().find(|task| task.id == *id));
-        if let Some(task) = task.filter(|task| !task.dependencies.contains(&on)) {
+    for (on, theirs) in blocks.into_inner() {
+        let place = ids.get(&theirs).and_then(|id| places.get(id));
+        let task = place.map(|place| &mut reading.tasks[*place]);
+        if let Some(task) = task.filter(|task| places.contains_key(&on) && !task.dependencies.contains(&on)) {
             task.dependencies.push(on);
         }
     }
-    Ok(reading)
+    left_out.append(&mut reading.left_out);
+    reading.left_out = left_out;
+    links::settle(&mut reading, |task, on| add_away(task, FORMAT, "blockedBy", json!(on)));
+    reading
 }
 
 fn take_ours(record: &mut Record) -> OwnFields {
@@ -105,7 +146,7 @@ fn take_ours(record: &mut Record) -> OwnFields {
 
 fn task(
     item: Item,
-    ids: &Ids,
+    ids: &Ids<'_>,
     options: &Options,
     blocks: &mut Vec<(TaskId, String)>,
     left_out: &mut Vec<LeftOut>,
@@ -141,13 +182,13 @@ fn task(
 }
 
 /// Splits ids into those of tasks that were read and the rest.
-fn present(list: Vec<String>, ids: &Ids) -> (Vec<String>, Vec<String>) {
+fn present(list: Vec<String>, ids: &Ids<'_>) -> (Vec<String>, Vec<String>) {
     list.into_iter().partition(|id| ids.get(id).is_some())
 }
 
 fn read_status(record: &mut Record, task: &mut Task, own_fields: &OwnFields, kept: &mut Map) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
-    let status = status_of(&word)
+    let status = status_of(&word.to_lowercase())
         .ok_or_else(|| record.wrong("status", "one of pending, in_progress, completed", &json!(word)))?;
     let status = own_fields.status.filter(|own| word_of(*own) == word_of(status)).unwrap_or(status);
     states::set(task, status, None);
@@ -186,29 +227,49 @@ fn plain(status: Status) -> Status {
     status_of(word_of(status)).unwrap_or(Status::Todo)
 }
 
-fn read_todos(list: Vec<Value>, place: &Position, options: &Options) -> Read<Reading> {
-    let mut reading = Reading { fields: fields(TODO_FIELDS), ..Reading::default() };
-    let (mut ids, mut names) = (Ids::new(options.prefix.as_ref()), BTreeSet::new());
-    for (number, value) in (1..).zip(list) {
-        let mut record =
-            Record::whole(value, Position { record: format!("to-do {number}"), ..place.clone() })?;
-        let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
-        let content = record.title("content")?;
-        let theirs = name_of(&content, &mut names);
-        let id = ids.add(&theirs, own_fields.id.as_deref()).expect("BUG: every to-do has a name of its own");
-        let mut task = blank(id, content, options.now);
-        let mut kept = Map::new();
-        read_status(&mut record, &mut task, &own_fields, &mut kept)?;
-        read_form(&mut record, &mut task, &mut kept)?;
-        record.map = apart(record.map);
-        // Checked after `apart`, which may add a level: a task file with these fields must be readable again.
-        record.check_depth()?;
-        kept.extend(record.map);
-        keep(&mut task, FORMAT, kept);
-        reading.tasks.push(task);
-        reading.names.push(theirs);
+fn read_todos(list: Vec<Value>, place: &Position, options: &Options, faults: &mut Faults) -> Reading {
+    let mut todos = Vec::new();
+    for (number, value) in list.into_iter().enumerate() {
+        let place = place.element(None, number, format!("to-do {}", number + 1));
+        match Record::whole(value, place.clone()).and_then(todo) {
+            Ok(todo) => todos.push((number, todo)),
+            Err(error) => faults.add(error, &place),
+        }
     }
-    Ok(reading)
+    let items: Vec<ContentItem> = todos
+        .iter()
+        .map(|(_, (task, own_fields))| ContentItem {
+            text: task.name.clone(),
+            task: own_fields.id.clone(),
+            ..ContentItem::default()
+        })
+        .collect();
+    let mut ids = Ids::new(options);
+    let found = content::find(&items, &mut ids);
+    let mut reading = Reading { renamed: found.renamed, ..Reading::of(TODO_FIELDS) };
+    for (((number, (task, _)), id), record) in todos.into_iter().zip(found.ids).zip(found.records) {
+        let (created_at, updated_at) = (options.now, options.now);
+        let task = Task { id, created_at, updated_at, ..task };
+        // The name is the place in the list: an export finds the to-do there.
+        reading.push(task, number.to_string(), record, None);
+    }
+    reading
+}
+
+/// Returns the task of a to-do, without its id.
+fn todo(mut record: Record) -> Read<(Task, OwnFields)> {
+    let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
+    let content = record.title("content")?;
+    let mut task = blank(TaskId::from(""), content, Timestamp::default());
+    let mut kept = Map::new();
+    read_status(&mut record, &mut task, &own_fields, &mut kept)?;
+    read_form(&mut record, &mut task, &mut kept)?;
+    record.map = apart(record.map);
+    // Checked after `apart`, which may add a level: a task file with these fields must be readable again.
+    record.check_depth()?;
+    kept.extend(record.map);
+    keep(&mut task, FORMAT, kept);
+    Ok((task, own_fields))
 }
 
 const KINDS: Kinds =
@@ -232,6 +293,11 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
     let records = records(&document.in_order(tasks), &theirs, &mut written.left_out);
+    written.names = theirs.iter().map(|(id, name)| ((*id).clone(), name.clone())).collect();
+    // Files of tasks that are not written stay.
+    for (task, name) in document.tasks.iter().zip(document.names) {
+        written.names.entry(task.id.clone()).or_insert_with(|| name.clone());
+    }
     let before: Vec<&Task> = document.tasks.iter().collect();
     let said = records_of_before(&before, document);
     for (id, now) in records {
@@ -296,11 +362,12 @@ fn names<'t>(
     document: &ExistingDocument<'_>,
 ) -> BTreeMap<&'t TaskId, String> {
     let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
-    for task in tasks {
+    for task in document.in_order(tasks) {
         let kept = kept(task, FORMAT);
-        let known = document.name(&task.id).or(own_fields.get(task.id.as_str()).map(String::as_str));
-        let own = kept.get("id").and_then(Value::as_str).or(known);
-        let own = own.filter(|id| is_file_name(id) || present.contains_key(*id));
+        let in_file = document.name(&task.id).or(own_fields.get(task.id.as_str()).map(String::as_str));
+        // An id that came from another file must not lead to a task of this one.
+        let preserved = kept.get("id").and_then(Value::as_str).filter(|id| !present.contains_key(*id));
+        let own = in_file.or(preserved).filter(|id| is_file_name(id) || present.contains_key(*id));
         let id = task.id.as_str();
         let own = own.or(Some(id).filter(|id| number(id).is_some() && !present.contains_key(*id)));
         if let Some(own) = own.filter(|own| taken.insert((*own).to_owned())) {
@@ -384,7 +451,9 @@ fn record_of(
 }
 
 fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
-    put(out, kept, "status", json!(word_of(own)), |raw| raw.as_str().and_then(status_of) == Some(own));
+    put(out, kept, "status", json!(word_of(own)), |raw| {
+        raw.as_str().and_then(|raw| status_of(&raw.to_lowercase())) == Some(own)
+    });
     // Claude does not show a task without this field.
     put(out, kept, "activeForm", json!(task.name), |_| true);
 }
@@ -403,22 +472,23 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, document: &ExistingDocume
     let mut written = Written::default();
     unsupported::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
     let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
-    let places: BTreeMap<&TaskId, usize> =
-        (0..).zip(document.tasks).map(|(place, task)| (&task.id, place)).collect();
-    let (mut list, mut names) = (Vec::new(), BTreeSet::new());
+    let (mut list, mut names) = (Vec::new(), Names::default());
     for task in document.in_order(tasks) {
-        let name = name_of(&task.name, &mut names);
-        let own = document.name(&task.id).unwrap_or(task.id.as_str());
-        let before = places.get(&task.id).and_then(|place| Some((raw.get(*place)?.as_object()?, *place)));
+        let name = names.name(&task.name);
+        let place = document.name(&task.id).and_then(|name| name.parse::<usize>().ok());
+        let before = place.and_then(|place| raw.get(place)?.as_object()).zip(document.task(&task.id));
         let is_marked = before.is_some_and(|(raw, _)| is_marked(raw, &task.id));
-        let now = todo_of(task, !is_marked && own == name);
-        list.push(Value::Object(match before {
-            Some((raw, place)) => {
-                existing_document::over(raw, &todo_of(&document.tasks[place], !is_marked), &now, &KINDS)
-            }
+        // A to-do of the file is known by its text. A new one needs its id if that does not follow from the text.
+        let now = todo_of(task, !is_marked && (before.is_some() || task.id.as_str() == name));
+        let now = match before {
+            Some((raw, said)) => existing_document::over(raw, &todo_of(said, !is_marked), &now, &KINDS),
             None => now,
-        }));
+        };
+        list.push((place, Value::Object(now)));
+        written.order.push(task.id.clone());
     }
+    let read: BTreeSet<&str> = document.names.iter().map(String::as_str).collect();
+    let list = existing_document::with_unread(list, &raw, |place| read.contains(place.to_string().as_str()));
     written.files.insert(name, json_text::over(text, &Value::Array(list)));
     written
 }

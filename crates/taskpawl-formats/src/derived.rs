@@ -14,14 +14,20 @@ use crate::unsupported::is_empty;
 const OF_THE_STATE: &[&str] =
     &["status", "blockedReason", "error", "claim", "createdAt", "updatedAt", "startedAt", "finishedAt"];
 
-/// Restores the file's state of parent tasks, as long as no subtask changed since the file was read. Parents that have a state of
-/// their own keep it.
+/// Restores the file's state of tasks whose state an import adapted and that did not change since, and of parent tasks, as long as no
+/// subtask changed since the file was read. Parents that have a state of their own keep it.
 ///
 /// Returns the parents that lose the state in the file: a subtask changed, and that state did not follow from the subtasks in the
 /// file either. The caller can report them.
 pub fn keep_states(tasks: &mut [Task], document: &Reading) -> Vec<TaskId> {
-    let changed = changed_below(tasks, &document.tasks);
     let by_id: BTreeMap<&TaskId, &Task> = document.tasks.iter().map(|task| (&task.id, task)).collect();
+    for task in tasks.iter_mut() {
+        let is_adapted = document.adapted.get(&task.id).is_some_and(|adapted| *adapted == task.status);
+        if let Some(file) = by_id.get(&task.id).filter(|_| is_adapted) {
+            take_state(task, file, &document.fields);
+        }
+    }
+    let changed = changed_below(tasks, &document.tasks);
     let mut overwritten = Vec::new();
     for task in tasks.iter_mut().filter(|task| is_derived(task)) {
         let Some(file) = by_id.get(&task.id).filter(|file| is_word_of_progress(file.status)) else {

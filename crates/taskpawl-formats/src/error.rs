@@ -29,11 +29,30 @@ pub(crate) struct Position {
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
     pub(crate) record: String,
+    /// The way to the record from the root of a JSON file. Its line is only looked up if it is needed.
+    pub(crate) path: Vec<Step>,
+}
+
+/// A step into a JSON value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Into a field.
+    Field(String),
+    /// Into an element of a list.
+    Element(usize),
 }
 
 impl Position {
     pub(crate) fn of(file: &str) -> Self {
         Self { file: file.to_owned(), ..Self::default() }
+    }
+
+    /// Returns the position of an element of a list in the field `name`.
+    pub(crate) fn element(&self, name: Option<&str>, place: usize, record: impl Into<String>) -> Self {
+        let mut path = self.path.clone();
+        path.extend(name.map(|name| Step::Field(name.to_owned())));
+        path.push(Step::Element(place));
+        Self { record: record.into(), path, ..self.clone() }
     }
 
     pub(crate) fn error(
@@ -42,7 +61,7 @@ impl Position {
         problem: impl Into<String>,
         hint: impl Into<Hint>,
     ) -> FormatError {
-        let Self { file, line, record } = self.clone();
+        let Self { file, line, record, .. } = self.clone();
         FormatError {
             file,
             line,

@@ -3,7 +3,7 @@
 //! Three versions of a record meet here: `raw` is the record in the file, `said` is the export of the task as it was read. `now` is the
 //! export of the task as it is now. Only the difference between `said` and `now` is applied to `raw`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use taskpawl_model::task::Task;
@@ -21,12 +21,24 @@ pub(crate) struct ExistingDocument<'r> {
     /// The ids that the files give the tasks, in the same order.
     pub(crate) names: &'r [String],
     places: BTreeMap<&'r TaskId, usize>,
+    lines: Option<&'r BTreeSet<u32>>,
 }
 
 impl<'r> ExistingDocument<'r> {
     pub(crate) fn of(files: &'r Files, reading: &'r Reading) -> Self {
         let places = reading.tasks.iter().enumerate().map(|(place, task)| (&task.id, place));
-        Self { files, tasks: &reading.tasks, names: &reading.names, places: places.collect() }
+        Self {
+            files,
+            tasks: &reading.tasks,
+            names: &reading.names,
+            places: places.collect(),
+            lines: (!reading.lines.is_empty()).then_some(&reading.lines),
+        }
+    }
+
+    /// Returns the lines that the tasks were read from, if the format has one task per line.
+    pub(crate) fn lines(&self) -> Option<&'r BTreeSet<u32>> {
+        self.lines
     }
 
     /// Returns the task as it was read from the files.
@@ -39,12 +51,57 @@ impl<'r> ExistingDocument<'r> {
         self.names.get(*self.places.get(id)?).map(String::as_str)
     }
 
+    /// Returns the ids that the tasks have, or get, in the file. A task that is not in the file gets the
+    /// first candidate that no other record has: none is given twice. `taken` has the ids of records that cannot be read.
+    pub(crate) fn names_of<'t>(
+        &self,
+        tasks: &'t [Task],
+        candidate: impl Fn(&Task, u64) -> String,
+        mut taken: BTreeSet<String>,
+    ) -> BTreeMap<&'t TaskId, String> {
+        taken.extend(self.names.iter().cloned());
+        let mut names = BTreeMap::new();
+        for task in tasks {
+            if let Some(name) = self.name(&task.id) {
+                names.insert(&task.id, name.to_owned());
+            }
+        }
+        for task in tasks.iter().filter(|task| self.name(&task.id).is_none()) {
+            let name =
+                (0..u64::MAX).map(|attempt| candidate(task, attempt)).find(|name| !taken.contains(name));
+            let name = name.expect("BUG: numbers do not end");
+            taken.insert(name.clone());
+            names.insert(&task.id, name);
+        }
+        names
+    }
+
     /// Returns the tasks in file order. Tasks that are not in the files follow, in the order given.
     pub(crate) fn in_order<'t>(&self, tasks: &'t [Task]) -> Vec<&'t Task> {
         let mut sorted: Vec<&Task> = tasks.iter().collect();
         sorted.sort_by_key(|task| self.places.get(&task.id).copied().unwrap_or(usize::MAX));
         sorted
     }
+}
+
+/// Returns the elements of a list as they are written. Elements of the file that no task was read from stay between their
+/// neighbours: `written` has the index of each other element in the file.
+pub(crate) fn with_unread(
+    written: Vec<(Option<usize>, Value)>,
+    raw: &[Value],
+    is_read: impl Fn(usize) -> bool,
+) -> Vec<Value> {
+    let mut unread = (0..raw.len()).filter(|index| !is_read(*index)).peekable();
+    let mut list = Vec::with_capacity(raw.len());
+    for (index, value) in written {
+        let end = index.unwrap_or(raw.len());
+        while let Some(other) = unread.next_if(|other| *other < end) {
+            list.push(raw[other].clone());
+        }
+        list.push(value);
+    }
+    list.extend(unread.map(|other| raw[other].clone()));
+    list
 }
 
 /// Fields of a format that [`over`] must not compare as plain values.

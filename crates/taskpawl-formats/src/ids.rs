@@ -2,43 +2,120 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use any_ascii::any_ascii;
+use taskpawl_model::command::SourceRecord;
 use taskpawl_model::value::{MAX_ID_BYTES, TaskId, check_id};
+
+use crate::format::Options;
+use crate::known::{Ambiguous, Known};
 
 /// The maximum length of an id that is made from a text, without the number that tells equal ones apart.
 const NAME_CHARS: usize = 48;
 
 /// The ids of one import: task ids by the ids of the other program. Both are unique.
-#[derive(Debug, Default)]
-pub(crate) struct Ids {
+#[derive(Debug)]
+pub(crate) struct Ids<'k> {
     prefix: Option<String>,
+    known: &'k Known,
     own_fields: BTreeMap<String, TaskId>,
     taken: BTreeSet<TaskId>,
+    /// The next number of each slug, so that thousands of equal texts stay linear.
+    next: BTreeMap<String, u64>,
+    /// Records that more than one task remembers.
+    pub(crate) ambiguous: Vec<Ambiguous>,
 }
 
-impl Ids {
-    pub(crate) fn new(prefix: Option<&String>) -> Self {
-        Self { prefix: prefix.cloned(), ..Self::default() }
+impl<'k> Ids<'k> {
+    pub(crate) fn new(options: &'k Options) -> Self {
+        let prefix = options.prefix.as_ref().or(options.known.prefix()).cloned();
+        Self {
+            prefix,
+            known: &options.known,
+            own_fields: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            next: BTreeMap::new(),
+            ambiguous: Vec::new(),
+        }
+    }
+
+    pub(crate) fn known(&self) -> &'k Known {
+        self.known
+    }
+
+    pub(crate) fn prefix(&self) -> Option<&String> {
+        self.prefix.as_ref()
     }
 
     /// Assigns a task id to a record. `known` is the id that an export wrote into the record and is preferred if it is valid and free.
     /// Returns `None` if the record's own id occurs twice.
     pub(crate) fn add(&mut self, theirs: &str, known: Option<&str>) -> Option<TaskId> {
-        if self.own_fields.contains_key(theirs) {
+        self.add_as(theirs, theirs, known)
+    }
+
+    /// Like [`add`](Self::add), for a record whose id is unique only together with another text, such as a tag: `key` has both.
+    pub(crate) fn add_as(&mut self, key: &str, theirs: &str, known: Option<&str>) -> Option<TaskId> {
+        if self.own_fields.contains_key(key) {
             return None;
         }
+        let id = self.remembered(key).unwrap_or_else(|| self.new_id(theirs, known));
+        self.taken.insert(id.clone());
+        self.own_fields.insert(key.to_owned(), id.clone());
+        Some(id)
+    }
+
+    /// Returns the task that remembers the record.
+    fn remembered(&mut self, key: &str) -> Option<TaskId> {
+        let mut found = self.known.with_id(key).filter(|known| !self.taken.contains(&known.task));
+        let first = found.next()?.task.clone();
+        let others: Vec<TaskId> = found.map(|known| known.task.clone()).collect();
+        if !others.is_empty() {
+            let tasks = std::iter::once(first.clone()).chain(others).collect();
+            self.ambiguous.push(Ambiguous { record: key.to_owned(), tasks });
+        }
+        Some(first)
+    }
+
+    fn new_id(&self, theirs: &str, known: Option<&str>) -> TaskId {
         let wanted = known.filter(|known| check_id(known).is_ok()).map(TaskId::from);
-        let id = match wanted.filter(|id| !self.taken.contains(id)) {
+        match wanted.filter(|id| !self.taken.contains(id)) {
             Some(id) => id,
             None => self.fitting(theirs),
-        };
+        }
+    }
+
+    /// Assigns a task id to an item that no task remembers.
+    pub(crate) fn add_item(&mut self, theirs: Option<&str>, text: &str, known: Option<&str>) -> TaskId {
+        let wanted = known.filter(|known| self.is_free(known)).map(TaskId::from);
+        let id = wanted.unwrap_or_else(|| match theirs {
+            Some(theirs) => self.fitting(theirs),
+            None => self.fitting_text(text),
+        });
         self.taken.insert(id.clone());
-        self.own_fields.insert(theirs.to_owned(), id.clone());
-        Some(id)
+        id
+    }
+
+    /// Marks an id as taken.
+    pub(crate) fn take(&mut self, id: TaskId) {
+        self.taken.insert(id);
+    }
+
+    /// Returns the record with this id, to be remembered with its task.
+    pub(crate) fn record(&self, key: &str) -> SourceRecord {
+        SourceRecord { id: key.to_owned(), prefix: self.prefix.clone(), ..SourceRecord::default() }
+    }
+
+    /// Forgets a record that cannot be read, so that no link leads to it.
+    pub(crate) fn forget(&mut self, key: &str) {
+        self.own_fields.remove(key);
     }
 
     /// Returns true if the id is valid and not yet assigned.
     pub(crate) fn is_free(&self, id: &str) -> bool {
-        check_id(id).is_ok() && !self.taken.contains(id)
+        check_id(id).is_ok() && !self.is_taken(&TaskId::from(id))
+    }
+
+    fn is_taken(&self, id: &TaskId) -> bool {
+        self.taken.contains(id) || self.known.has_task(id)
     }
 
     /// Returns the task id of a record that was added.
@@ -46,16 +123,33 @@ impl Ids {
         self.own_fields.get(theirs)
     }
 
+    /// Returns an id made from a text: numbered if the same slug occurred before.
+    fn fitting_text(&mut self, text: &str) -> TaskId {
+        let slug = slug_of(text);
+        loop {
+            let number = self.next.entry(slug.clone()).or_insert(0);
+            *number += 1;
+            let name = if *number == 1 { slug.clone() } else { format!("{slug}-{number}") };
+            let id = TaskId::from(fitting(&self.prefixed(&name)));
+            if !self.is_taken(&id) {
+                return id;
+            }
+        }
+    }
+
+    fn prefixed(&self, theirs: &str) -> String {
+        self.prefix.as_ref().map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
+    }
+
     fn fitting(&self, theirs: &str) -> TaskId {
-        let prefix = self.prefix.as_ref().map(|prefix| format!("{prefix}.")).unwrap_or_default();
-        let id = TaskId::from(fitting(&format!("{prefix}{theirs}")));
-        if !self.taken.contains(&id) {
+        let id = TaskId::from(fitting(&self.prefixed(theirs)));
+        if !self.is_taken(&id) {
             return id;
         }
         // Another record has this id already. NUL is invalid in an id, so that `fitting`
         // appends a hash, which the number changes.
-        let marked = |number: u32| TaskId::from(fitting(&format!("{prefix}{theirs}\u{0}{number}")));
-        (1..=u32::MAX).map(marked).find(|id| !self.taken.contains(id)).expect("BUG: numbers do not end")
+        let marked = |number: u32| TaskId::from(fitting(&self.prefixed(&format!("{theirs}\u{0}{number}"))));
+        (1..=u32::MAX).map(marked).find(|id| !self.is_taken(id)).expect("BUG: numbers do not end")
     }
 }
 
@@ -94,26 +188,42 @@ pub(crate) fn slug(text: &str, most: usize) -> String {
     slug.trim_matches('-').to_owned()
 }
 
-/// Returns an id for an item that has no id in its file: a slug of its text, numbered if the same slug occurred before.
-pub(crate) fn name_of(text: &str, names: &mut BTreeSet<String>) -> String {
-    let slug = slug(text, NAME_CHARS);
-    let slug = if slug.is_empty() { "item".to_owned() } else { slug };
-    let mut name = slug.clone();
-    let mut number = 2;
-    while !names.insert(name.clone()) {
-        name = format!("{slug}-{number}");
-        number += 1;
+/// Returns the slug of a text in any script; a short hash of it if no letter has a Latin counterpart.
+pub(crate) fn slug_of(text: &str) -> String {
+    let slug = if text.is_ascii() { slug(text, NAME_CHARS) } else { slug(&any_ascii(text), NAME_CHARS) };
+    if slug.is_empty() { format!("item-{:08x}", hash(text) & 0xffff_ffff) } else { slug }
+}
+
+/// Names of items that have no ids in their file: slugs of their texts, numbered where they repeat.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    given: BTreeSet<String>,
+    next: BTreeMap<String, u64>,
+}
+
+impl Names {
+    /// Returns the name of the next item.
+    pub(crate) fn name(&mut self, text: &str) -> String {
+        let slug = slug_of(text);
+        let number = self.next.entry(slug.clone()).or_insert(0);
+        loop {
+            *number += 1;
+            let name = if *number == 1 { slug.clone() } else { format!("{slug}-{number}") };
+            if self.given.insert(name.clone()) {
+                return name;
+            }
+        }
     }
-    name
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Ids;
+    use super::{Ids, Options};
 
     #[test]
     fn ids_stay_as_they_are_where_they_can_and_are_never_shared() {
-        let mut ids = Ids::new(None);
+        let options = Options::at(taskpawl_model::value::Timestamp::default());
+        let mut ids = Ids::new(&options);
         assert_eq!(ids.add("bd-a1.2", None).unwrap().as_str(), "bd-a1.2");
         let (one, other) = (ids.add("a/b", None).unwrap(), ids.add("a:b", None).unwrap());
         assert_ne!(one, other);
@@ -123,7 +233,8 @@ mod tests {
         let long = "é".repeat(500);
         assert!(ids.add(&long, None).unwrap().as_str().len() <= 64);
         assert!(!ids.add("", None).unwrap().as_str().is_empty());
-        let prefixed = Ids::new(Some(&"p".to_owned())).add("1", None).unwrap();
+        let options = Options { prefix: Some("p".to_owned()), ..options };
+        let prefixed = Ids::new(&options).add("1", None).unwrap();
         assert_eq!(prefixed.as_str(), "p.1");
     }
 }

@@ -1,269 +1,179 @@
 //! Checklists in Markdown: `- [ ] something`, nested by indentation. All other lines are preserved.
 
+mod dialect;
+mod items;
 mod layout;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Status, Task};
-use taskpawl_model::value::Map;
-use taskpawl_model::value::TaskId;
+use taskpawl_model::value::{Map, TaskId};
 
+use crate::content;
 use crate::existing_document::ExistingDocument;
+use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
-use crate::format::{Options, Reading, Written};
-use crate::ids::{Ids, name_of};
+use crate::format::{Format, LeftOut, Options, Reading, Written};
+use crate::ids::{Ids, Names};
+use crate::known::KnownRecord;
 use crate::lines::{self, one_line};
-use crate::own_fields::{COMMENT, OwnFields, comment};
+use crate::own_fields::{OwnFields, comment};
 use crate::preserved::{keep, kept};
-use crate::record::{Read, blank, fields};
+use crate::record::{blank, option_list, set_option};
 use crate::states;
 use crate::unsupported;
 
-const FORMAT: &str = "markdown";
+use dialect::{Dialect, is_story, stories, stories_of};
+use items::{Boxed, Item, boxed, contents, items, take_ours};
 
-const FIELDS: &[&str] = &["name", "status", "parent", "metadata.markdown"];
-
-/// The maximum nesting of items; deeper ones become siblings.
-const MAX_NESTING: usize = 60;
+/// The label of items that a star behind their box marks as optional.
+const OPTIONAL: &str = "optional";
 
 /// Marks inside a box, with their statuses. Exports write the first mark of a status.
-const MARKS: &[(char, Status)] = &[
-    (' ', Status::Todo),
-    ('x', Status::Done),
-    ('X', Status::Done),
-    ('/', Status::InProgress),
-    ('~', Status::InProgress),
-    ('-', Status::Cancelled),
-    ('!', Status::Blocked),
+const MARKS: &[(&str, Status)] = &[
+    (" ", Status::Todo),
+    ("x", Status::Done),
+    ("X", Status::Done),
+    ("\u{2713}", Status::Done),
+    ("\u{2714}", Status::Done),
+    ("\u{2705}", Status::Done),
+    ("/", Status::InProgress),
+    ("-", Status::InProgress),
+    ("~", Status::InProgress),
+    ("\u{1f504}", Status::InProgress),
+    ("!", Status::Blocked),
 ];
 
-/// A checklist item.
-struct Item<'t> {
-    /// Its line, counted from 0.
-    line: usize,
-    /// The text before its box: indentation and bullet.
-    lead: &'t str,
-    mark: char,
-    text: String,
-    own_fields: OwnFields,
-    /// The index of the parent item.
-    above: Option<usize>,
-    section: String,
-    theirs: String,
-}
+/// The mark that meant a cancelled item in version 0.1.
+const CANCELLED_BEFORE: &str = "-";
 
-#[expect(clippy::unnecessary_wraps, reason = "as of every format")]
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
-    let (_, text) = files.first();
-    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
-    let items = items(text);
-    let mut ids = Ids::new(options.prefix.as_ref());
-    let own: Vec<TaskId> = items
-        .iter()
-        .map(|item| {
-            ids.add(&item.theirs, item.own_fields.id.as_deref())
-                .expect("BUG: every item has a name of its own")
-        })
-        .collect();
-    for (item, id) in items.iter().zip(&own) {
-        let is_ours = item.own_fields.id.as_deref() == Some(id.as_str());
+pub(crate) fn read(format: Format, files: &Files, options: &Options, faults: &mut Faults) -> Reading {
+    let dialect = Dialect::of(format);
+    let (file, text) = files.first();
+    drop(leave_out_conflicts(file, text, faults));
+    let items = items(text, dialect);
+    let mut ids = Ids::new(options);
+    let found = content::find(&contents(&items, dialect), &mut ids);
+    let mut reading = Reading { fields: dialect.fields(), renamed: found.renamed, ..Reading::default() };
+    let needs = if dialect == Dialect::SpecKit { phases(&items, &found.ids) } else { BTreeMap::new() };
+    for (place, (item, record)) in items.iter().zip(found.records).enumerate() {
+        let id = &found.ids[place];
         let mut task = blank(id.clone(), item.text.clone(), options.now);
-        let status = status_of(item.mark);
-        let status = item.own_fields.status.filter(|own| mark_of(*own) == mark_of(status)).unwrap_or(status);
-        states::set(&mut task, status, None);
-        task.priority = item.own_fields.priority.unwrap_or_default();
-        task.parent = item.above.map(|above| own[above].clone());
-        let mut kept = Map::new();
-        if !is_ours && id.as_str() != item.theirs {
-            kept.insert("id".to_owned(), json!(item.theirs));
+        let known = options.known.of_task(id);
+        read_state(item, known, &mut task);
+        task.parent = item.above.map(|above| found.ids[above].clone());
+        task.dependencies = needs.get(&place).cloned().unwrap_or_default();
+        let mut labels = if dialect == Dialect::SpecKit { stories(&item.tags) } else { Vec::new() };
+        labels.extend(item.is_optional.then(|| OPTIONAL.to_owned()));
+        set_option(&mut task, "labels", labels);
+        let preserved = preserved_of(item, known, &task);
+        keep(&mut task, dialect.name(), preserved);
+        if !is_known_mark(item.mark) {
+            let why = format!("the mark `[{}]` is not known, and counts as open", item.mark);
+            let line = u32::try_from(item.line + 1).ok();
+            reading.left_out.push(LeftOut::new(format!("{id}: status"), why).at(file, line));
         }
-        // The mark of a task in progress is always preserved: see `states::fits`.
-        if item.mark != mark_of(status) || status == Status::InProgress {
-            kept.insert("mark".to_owned(), json!(item.mark.to_string()));
-        }
-        if !item.section.is_empty() {
-            kept.insert("section".to_owned(), json!(item.section));
-        }
-        keep(&mut task, FORMAT, kept);
-        reading.tasks.push(task);
-        reading.names.push(item.theirs.clone());
+        reading.push(task, String::new(), record, None);
     }
-    Ok(reading)
+    reading
 }
 
-fn status_of(mark: char) -> Status {
-    MARKS.iter().find(|(known, _)| *known == mark).map_or(Status::Todo, |(_, status)| *status)
+fn read_state(item: &Item<'_>, known: Option<&KnownRecord>, task: &mut Task) {
+    let status = status_of(item.mark);
+    let own = item.own_fields.status.filter(|own| mark_of(*own) == mark_of(status));
+    // Version 0.1 wrote this mark for cancelled tasks, and read it so.
+    let before = known.and_then(|known| known.status);
+    let before = before.filter(|_| item.mark == CANCELLED_BEFORE);
+    let before = before.filter(|before| matches!(before, Status::Cancelled | Status::Skipped));
+    states::set(task, before.or(own).unwrap_or(status), None);
+    task.priority = item.own_fields.priority.unwrap_or_default();
 }
 
-fn mark_of(status: Status) -> char {
+fn preserved_of(item: &Item<'_>, known: Option<&KnownRecord>, task: &Task) -> Map {
+    let mut kept = Map::new();
+    if let Some(id) = known.and_then(|known| known.preserved_id.as_ref()) {
+        kept.insert("id".to_owned(), json!(id));
+    }
+    // The mark of a task in progress is always preserved: see `states::fits`.
+    let is_usual = item.mark == mark_of(task.status) && task.status != Status::InProgress;
+    let is_cancelled = item.mark == CANCELLED_BEFORE && status_of(item.mark) != task.status;
+    if !is_usual && !is_cancelled {
+        kept.insert("mark".to_owned(), json!(item.mark));
+    }
+    if !item.section().is_empty() {
+        kept.insert("section".to_owned(), json!(item.section()));
+    }
+    if !item.tags.is_empty() {
+        kept.insert("tags".to_owned(), json!(item.tags));
+    }
+    kept
+}
+
+/// Returns the dependencies of the items of spec-kit: each waits for the one before it, and for all before it that run beside
+/// each other. So phases follow one another, too.
+fn phases(items: &[Item<'_>], ids: &[TaskId]) -> BTreeMap<usize, Vec<TaskId>> {
+    let mut needs = BTreeMap::new();
+    let (mut before, mut now): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut last: Option<usize> = None;
+    for (place, item) in items.iter().enumerate().filter(|(_, item)| item.above.is_none()) {
+        let is_same_phase = last.is_some_and(|last| items[last].headings == item.headings);
+        let is_beside = last.is_some_and(|last| Dialect::is_beside(&items[last].tags))
+            && Dialect::is_beside(&item.tags)
+            && is_same_phase;
+        if !is_beside {
+            before = std::mem::take(&mut now);
+        }
+        now.push(place);
+        needs.insert(place, before.iter().map(|place| ids[*place].clone()).collect());
+        last = Some(place);
+    }
+    needs
+}
+
+fn is_known_mark(mark: &str) -> bool {
+    MARKS.iter().any(|(known, _)| *known == plain(mark))
+}
+
+/// Returns a mark without the selector that makes it an emoji.
+fn plain(mark: &str) -> &str {
+    mark.trim_end_matches('\u{fe0f}')
+}
+
+fn status_of(mark: &str) -> Status {
+    MARKS.iter().find(|(known, _)| *known == plain(mark)).map_or(Status::Todo, |(_, status)| *status)
+}
+
+fn mark_of(status: Status) -> &'static str {
     match status {
-        Status::Failed => '!',
-        Status::Skipped => '-',
-        Status::Todo | Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => {
-            MARKS.iter().find(|(_, known)| *known == status).map_or(' ', |(mark, _)| *mark)
+        Status::Failed => "!",
+        // Nothing is left to do. The exact status goes into a comment.
+        Status::Skipped | Status::Cancelled => "x",
+        Status::Todo | Status::InProgress | Status::Blocked | Status::Done => {
+            MARKS.iter().find(|(_, known)| *known == status).map_or(" ", |(mark, _)| *mark)
         }
     }
 }
 
-/// Returns the items of a text, in text order.
-fn items(text: &str) -> Vec<Item<'_>> {
-    let (mut items, mut open): (Vec<Item<'_>>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
-    let (mut aside, mut section, mut names) = (None, String::new(), BTreeSet::new());
-    for (line, content) in text.lines().enumerate() {
-        let (trimmed, is_aside) = (content.trim_start(), aside.is_some());
-        aside = Aside::after(aside, trimmed);
-        if is_aside || aside.is_some() {
-            continue;
-        }
-        if let Some(title) = heading(content) {
-            title.clone_into(&mut section);
-            open.clear();
-            continue;
-        }
-        let Some((lead, mark, rest)) = boxed(content) else {
-            // An unindented line of text ends a list, as in Markdown.
-            if !trimmed.is_empty() && trimmed.len() == content.len() && !is_item(trimmed) {
-                open.clear();
-            }
-            continue;
-        };
-        let depth = width(lead);
-        // An item with the same indentation is a sibling, so it closes as well.
-        while open.last().is_some_and(|(other, _)| *other >= depth) {
-            open.pop();
-        }
-        let above = open.last().map(|(_, position)| *position);
-        let (text, own_fields) = take_ours(&one_line(rest));
-        // A task needs a name.
-        let text = if text.is_empty() { "(empty)".to_owned() } else { text };
-        let theirs = name_of(&text, &mut names);
-        if open.len() < MAX_NESTING {
-            open.push((depth, items.len()));
-        }
-        items.push(Item { line, lead, mark, text, own_fields, above, section: section.clone(), theirs });
-    }
-    items
-}
-
-/// A block whose lines are never items, because Markdown shows them verbatim or not at all.
-#[derive(Debug, Clone, Copy)]
-enum Aside {
-    /// A fenced code block. It ends with a fence of the same character that is at least as long.
-    Code { mark: char, length: usize },
-    /// A comment of several lines.
-    Comment,
-}
-
-impl Aside {
-    /// Returns the block that a line opens.
-    fn begun(trimmed: &str) -> Option<Self> {
-        let comment = trimmed.strip_prefix("<!--");
-        if comment.is_some_and(|rest| !rest.contains("-->")) {
-            return Some(Self::Comment);
-        }
-        let (mark, length, rest) = fence(trimmed)?;
-        // Backticks after the fence make it inline code, as CommonMark defines.
-        (mark != '`' || !rest.contains('`')).then_some(Self::Code { mark, length })
-    }
-
-    /// Returns the block that is open after a line.
-    fn after(open: Option<Self>, trimmed: &str) -> Option<Self> {
-        let Some(open) = open else { return Self::begun(trimmed) };
-        let is_end = match open {
-            Self::Comment => trimmed.contains("-->"),
-            Self::Code { mark, length } => fence(trimmed)
-                .is_some_and(|(other, long, rest)| other == mark && long >= length && rest.trim().is_empty()),
-        };
-        (!is_end).then_some(open)
-    }
-
-    /// Returns a line that closes the block.
-    fn end(self) -> String {
-        match self {
-            Self::Comment => "-->".to_owned(),
-            Self::Code { mark, length } => mark.to_string().repeat(length),
-        }
-    }
-}
-
-/// Returns the block that is still open at the end of a text.
-fn open_at_end(text: &str) -> Option<Aside> {
-    text.lines().fold(None, |open, line| Aside::after(open, line.trim_start()))
-}
-
-/// Returns the character of a fence, its length, and the text after it.
-fn fence(trimmed: &str) -> Option<(char, usize, &str)> {
-    let mark = trimmed.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-    let rest = trimmed.trim_start_matches(mark);
-    let length = trimmed.len() - rest.len();
-    (length >= 3).then_some((mark, length, rest))
-}
-
-fn heading(line: &str) -> Option<&str> {
-    let title = line.trim_start_matches('#');
-    let level = line.len() - title.len();
-    ((1..=6).contains(&level) && title.starts_with(' '))
-        .then(|| title.trim().trim_end_matches('#').trim_end())
-}
-
-fn is_item(trimmed: &str) -> bool {
-    bullet(trimmed).is_some()
-}
-
-/// Returns the length of the bullet or number of an item, spaces after it included.
-fn bullet(trimmed: &str) -> Option<usize> {
-    let digits = trimmed.chars().take_while(char::is_ascii_digit).count();
-    let end = match trimmed.chars().nth(digits)? {
-        '-' | '*' | '+' if digits == 0 => 1,
-        '.' | ')' if (1..10).contains(&digits) => digits + 1,
-        _ => return None,
-    };
-    let spaces = trimmed[end..].len() - trimmed[end..].trim_start_matches(' ').len();
-    (spaces > 0).then_some(end + spaces)
-}
-
-/// Splits a line at its box: the text before it, its mark, and the text after it.
-fn boxed(line: &str) -> Option<(&str, char, &str)> {
-    let trimmed = line.trim_start();
-    let at = line.len() - trimmed.len() + bullet(trimmed)?;
-    let mut rest = line[at..].chars();
-    let (open, mark, close) = (rest.next()?, rest.next()?, rest.next()?);
-    // A letter in brackets, other than an `x`, is a link or text such as `[a]`.
-    let is_mark = !mark.is_alphanumeric() || matches!(mark, 'x' | 'X');
-    // `str::lines` keeps a `\r` at the end of a text. It becomes part of the line ending once an export adds `\n`.
-    let after = rest.as_str().trim_end_matches('\r');
-    let is_box = open == '[' && close == ']' && is_mark && (after.is_empty() || after.starts_with(' '));
-    (is_box && !mark.is_control()).then_some((&line[..at], mark, after.trim()))
-}
-
-/// Returns the width of the indentation in columns; a tab advances to the next multiple of 4.
-fn width(lead: &str) -> usize {
-    let blank = lead.chars().take_while(|c| c.is_whitespace());
-    blank.fold(0, |width, c| if c == '\t' { width / 4 * 4 + 4 } else { width + 1 })
-}
-
-fn take_ours(text: &str) -> (String, OwnFields) {
-    let found = text
-        .rfind(COMMENT)
-        .and_then(|at| Some((at, text[at..].strip_prefix(COMMENT)?.strip_suffix(" -->")?)));
-    match found {
-        Some((at, inside)) => (text[..at].trim_end().to_owned(), OwnFields::parse(inside)),
-        None => (text.to_owned(), OwnFields::default()),
-    }
-}
-
-pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+pub(crate) fn write(format: Format, tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let dialect = Dialect::of(format);
     let (name, text) = document.files.first();
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
-    unsupported::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
-    let said = layout::lines(document.tasks, text, document.names);
-    let mut said = rendered(&said, true).into_iter().zip(&said).filter(|(_, line)| line.document.is_some());
-    let (lines, mut out) = (layout::lines(tasks, text, document.names), Vec::new());
-    for (line, now) in lines.iter().zip(rendered(&lines, false)) {
-        out.push(match line.document.zip(line.document.and_then(|_| said.next())) {
-            Some(((raw, end), (said, _))) => lines::Line::document(as_there(raw, &said, now), end),
+    say_unsupported(dialect, tasks, document, &mut written.left_out);
+    let lines = layout::lines(tasks, text, document, dialect);
+    let mut new = NewTags::of(dialect, tasks, document);
+    let mut style = Style { dialect, started: started_mark(text, dialect), names: Names::default() };
+    let mut out = Vec::new();
+    for line in &lines {
+        written.order.extend(line.id.cloned());
+        let now = style.rendered(line, &mut new);
+        out.push(match line.document {
+            Some((raw, end)) => {
+                let said = style.said(line);
+                let text = said.map_or_else(|| raw.to_owned(), |said| as_there(raw, &said, now));
+                lines::Line::document(text, end)
+            }
             None => lines::Line::new(now),
         });
     }
@@ -271,12 +181,58 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     written
 }
 
+/// Reports the fields that a checklist has no place for.
+fn say_unsupported(
+    dialect: Dialect,
+    tasks: &[Task],
+    document: &ExistingDocument<'_>,
+    left_out: &mut Vec<LeftOut>,
+) {
+    const WHY: &str = "a checklist has no place for it";
+    let metadata = format!("metadata.{}", dialect.name());
+    unsupported::say(
+        tasks,
+        &["name", "status", "parent", "labels", "dependencies", &metadata],
+        WHY,
+        left_out,
+    );
+    if dialect != Dialect::Plain {
+        // The plan of a feature is its folder.
+        left_out.retain(|left| !left.what.starts_with("plan: "));
+    }
+    for task in tasks {
+        let said = document.task(&task.id);
+        let of_file = said.map(|said| option_list(said, "labels")).unwrap_or_default();
+        let is_expressed = |label: &String| {
+            label == OPTIONAL || of_file.contains(label) || (dialect == Dialect::SpecKit && is_story(label))
+        };
+        if !option_list(task, "labels").iter().all(is_expressed) {
+            left_out.push(LeftOut::new(format!("{}: labels", task.id), WHY));
+        }
+        let said = said.map_or(&[] as &[TaskId], |said| said.dependencies.as_slice());
+        if !task.dependencies.iter().all(|on| said.contains(on)) {
+            left_out.push(LeftOut::new(format!("{}: dependencies", task.id), WHY));
+        }
+    }
+}
+
 /// Removes items from a text, with the lines indented below them that are not other items.
-pub(crate) fn without(files: &Files, is_out: &[bool]) -> Files {
+pub(crate) fn without(format: Format, files: &Files, is_out: &[bool]) -> Files {
     let (name, text) = files.first();
     let mut left = files.clone();
-    left.insert(name, layout::without(text, is_out));
+    left.insert(name, layout::without(text, is_out, Dialect::of(format)));
     left
+}
+
+/// Returns the mark of items in progress that the text uses.
+fn started_mark(text: &str, dialect: Dialect) -> String {
+    let marks = items(text, dialect);
+    let mut marks = marks.iter().map(|item| item.mark).filter(|mark| status_of(mark) == Status::InProgress);
+    let usual = match dialect {
+        Dialect::Numbered(Format::Kiro) => "-",
+        Dialect::Plain | Dialect::SpecKit | Dialect::Numbered(_) => mark_of(Status::InProgress),
+    };
+    marks.next().unwrap_or(usual).to_owned()
 }
 
 /// Returns the existing line if the export of the task did not change. If only the mark changed, replaces only that.
@@ -284,16 +240,14 @@ fn as_there(raw: &str, said: &str, now: String) -> String {
     if said == now {
         return raw.to_owned();
     }
-    let (Some((lead, mark, _)), Some((_, _, said)), Some((new_lead, new_mark, new))) =
-        (boxed(raw), boxed(said), boxed(&now))
-    else {
-        return now;
-    };
-    if said != new || lead != new_lead {
+    let (Some(before), Some(said), Some(new)) = (boxed(raw), boxed(said), boxed(&now)) else { return now };
+    let is_same = said.text == new.text && said.is_optional == new.is_optional && before.lead == new.lead;
+    if !is_same {
         return now;
     }
-    let (before, after) = raw.split_at(lead.len() + 1);
-    format!("{before}{new_mark}{}", &after[mark.len_utf8()..])
+    let Boxed { lead, mark, .. } = before;
+    let (start, after) = raw.split_at(lead.len() + 1);
+    format!("{start}{}{}", new.mark, &after[mark.len()..])
 }
 
 /// A line to write.
@@ -301,74 +255,127 @@ struct Line<'t> {
     what: What<'t>,
     /// The existing line, with its ending; `None` for a new one.
     document: Option<(&'t str, &'t str)>,
+    /// The task of an item, also of one that is not written.
+    id: Option<&'t TaskId>,
 }
 
 impl Line<'_> {
     fn text(text: impl Into<String>) -> Self {
-        Self { what: What::Text(text.into()), document: None }
+        Self { what: What::Text(text.into()), document: None, id: None }
     }
 }
 
 /// The kind of a line.
 enum What<'t> {
-    /// A line that is not an item.
+    /// A line that is not an item, or an item without a task here.
     Text(String),
-    /// An item without a task here.
-    Other { line: String, text: String },
     /// A task.
-    Task { task: &'t Task, lead: String, known_by: KnownBy },
+    Task {
+        task: &'t Task,
+        lead: String,
+        /// The task as it was read from the line; `None` for a new line.
+        said: Option<&'t Task>,
+        /// True if the line has the id of the task in a comment.
+        has_comment: bool,
+    },
 }
 
-/// The way in which a line identifies its task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KnownBy {
-    /// By its previous text.
-    Text,
-    /// By a taskpawl comment.
-    Comment,
-    /// Not at all: the line is new.
-    Nothing,
+/// The form of the lines of one file.
+struct Style {
+    dialect: Dialect,
+    /// The mark of a task in progress.
+    started: String,
+    names: Names,
 }
 
-/// Returns lines as text. Equal names are numbered as the new text will be read. With `is_there` the lines are those of the existing
-/// text, in which the text of a line identifies its task.
-fn rendered(lines: &[Line<'_>], is_there: bool) -> Vec<String> {
-    let mut names = BTreeSet::new();
-    let one = |line: &Line<'_>| match &line.what {
-        What::Text(line) => line.clone(),
-        What::Other { line, text } => {
-            name_of(text, &mut names);
-            line.clone()
+impl Style {
+    /// Returns a line as text.
+    fn rendered(&mut self, line: &Line<'_>, new: &mut NewTags) -> String {
+        match &line.what {
+            What::Text(line) => line.clone(),
+            What::Task { task, lead, said, has_comment } => {
+                let name = self.names.name(&one_line(&task.name));
+                let Some(said) = said else {
+                    let tags = new.next(task);
+                    // A new line is known by the id in its tags, by its text, or by a comment.
+                    let id = self.dialect.id_of(&tags).unwrap_or(name);
+                    return self.line_of(task, lead, &tags, task.id.as_str() == id);
+                };
+                self.line_of(task, lead, &tags(said, self.dialect), !has_comment)
+            }
         }
-        What::Task { task, lead, known_by } => {
-            let name = name_of(&one_line(&task.name), &mut names);
-            let is_named = match known_by {
-                KnownBy::Text => is_there || own_name(task) == name,
-                KnownBy::Comment => false,
-                KnownBy::Nothing => task.id.as_str() == name,
-            };
-            line_of(task, lead, is_named)
+    }
+
+    /// Returns an existing line as it would be written for the task that was read from it.
+    fn said(&self, line: &Line<'_>) -> Option<String> {
+        let What::Task { lead, said: Some(said), has_comment, .. } = &line.what else { return None };
+        Some(self.line_of(said, lead, &tags(said, self.dialect), !has_comment))
+    }
+
+    fn line_of(&self, task: &Task, lead: &str, tags: &str, has_id: bool) -> String {
+        let own = states::own(task);
+        let kept = kept(task, self.dialect.name());
+        let before = kept.get("mark").and_then(Value::as_str).filter(|mark| !mark.is_empty());
+        let before = before.filter(|mark| states::fits(task, status_of(mark)));
+        let usual = if own == Status::InProgress { self.started.as_str() } else { mark_of(own) };
+        let mark = before.unwrap_or(usual);
+        let said = before.map_or(status_of(mark), |_| own);
+        let name = one_line(&task.name);
+        // A name that ends like a taskpawl comment would be misread. A comment with the id after it prevents that.
+        let has_id = has_id && take_ours(&name).0 == name;
+        let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::task::Priority::Medium).text();
+        let own_fields = own_fields.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
+        let star = if option_list(task, "labels").iter().any(|label| label == OPTIONAL) { "*" } else { "" };
+        format!("{lead}[{mark}]{star} {tags}{name}{own_fields}")
+    }
+}
+
+/// The ids and tags of new items of spec-kit.
+struct NewTags {
+    dialect: Dialect,
+    given: BTreeSet<String>,
+    last: u64,
+}
+
+impl NewTags {
+    fn of(dialect: Dialect, tasks: &[Task], document: &ExistingDocument<'_>) -> Self {
+        let number = |id: String| id.trim_start_matches('T').parse::<u64>().ok();
+        let given: BTreeSet<String> =
+            document.tasks.iter().filter_map(|task| dialect.id_of(&tags(task, dialect))).collect();
+        let wanted = tasks.iter().filter_map(|task| dialect.id_of(&tags(task, dialect)));
+        let last = given.iter().cloned().chain(wanted).filter_map(number).max();
+        Self { dialect, given, last: last.unwrap_or(0) }
+    }
+
+    /// Returns the tags of a new item: those that its task came with, if no other item has that id.
+    fn next(&mut self, task: &Task) -> String {
+        if self.dialect != Dialect::SpecKit {
+            return String::new();
         }
-    };
-    lines.iter().map(one).collect()
+        let tags = tags(task, self.dialect);
+        if self.dialect.id_of(&tags).is_some_and(|id| self.given.insert(id)) {
+            return tags;
+        }
+        self.last += 1;
+        let stories = stories_of(&option_list(task, "labels"));
+        format!("T{:03} {stories}", self.last)
+    }
 }
 
-/// Returns the name of a task in the file that it was imported from.
-fn own_name(task: &Task) -> String {
-    kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
+/// Returns the id and the tags that a task came with.
+fn tags(task: &Task, dialect: Dialect) -> String {
+    let kept = kept(task, dialect.name());
+    kept.get("tags").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
-    let own = states::own(task);
-    let kept = kept(task, FORMAT);
-    let before = kept.get("mark").and_then(Value::as_str).and_then(|mark| mark.chars().next());
-    let before = before.filter(|mark| states::fits(task, status_of(*mark)));
-    let mark = before.unwrap_or(mark_of(own));
-    let said = before.map_or(status_of(mark), |_| own);
-    let name = one_line(&task.name);
-    // A name that ends like a taskpawl comment would be misread. A comment with the id after it prevents that.
-    let has_id = has_id && take_ours(&name).0 == name;
-    let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::task::Priority::Medium).text();
-    let own_fields = own_fields.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
-    format!("{lead}[{mark}] {name}{own_fields}")
+/// Returns true if the text has an item of a checklist.
+pub(crate) fn has_items(text: &str) -> bool {
+    !items(text, Dialect::Plain).is_empty()
+}
+
+/// Returns true if most items of the text have ids of spec-kit.
+pub(crate) fn has_spec_ids(text: &str) -> bool {
+    let items = items(text, Dialect::SpecKit);
+    let with_id = items.iter().filter(|item| Dialect::SpecKit.id_in(&item.tags).is_some()).count();
+    with_id >= 2 && 2 * with_id >= items.len()
 }

@@ -23,6 +23,15 @@ pub(crate) fn keep_away(kept: &mut Map, field: &str, links: Vec<Value>) {
     }
 }
 
+/// Preserves one more such link of a task.
+pub(crate) fn add_away(task: &mut Task, name: &str, field: &str, link: Value) {
+    let mut kept = kept(task, name);
+    let mut links = take_away(&mut kept, field);
+    links.push(link);
+    keep_away(&mut kept, field, links);
+    keep(task, name, kept);
+}
+
 /// Removes and returns the links that [`keep_away`] preserved.
 pub(crate) fn take_away(kept: &mut Map, field: &str) -> Vec<Value> {
     match kept.remove(field) {

@@ -1,5 +1,7 @@
 //! A record of a file. Readers take its fields one by one; the rest is preserved.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use taskpawl_model::task::MAX_DEPTH;
 use taskpawl_model::task::{Metadata, Priority, Status, Task};
@@ -7,6 +9,9 @@ use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, Timestamp, format_time};
 
 use crate::error::{FormatError, Position, Short};
+use crate::faults::{Faults, conflict};
+use crate::format::Reading;
+use crate::ids::Ids;
 use crate::preserved::keep_if_other;
 
 /// An object of a file, with its position.
@@ -119,6 +124,11 @@ impl Record {
 
     /// Like [`objects`](Self::objects), for objects that contain other records.
     pub(crate) fn wholes(&mut self, field: &str) -> Read<Vec<Record>> {
+        self.elements(field)?.into_iter().map(|(_, record)| record).collect()
+    }
+
+    /// Takes a list of objects that may be faulty, each with its position.
+    pub(crate) fn elements(&mut self, field: &str) -> Read<Vec<(Position, Read<Record>)>> {
         let list = match self.take(field) {
             None => return Ok(Vec::new()),
             Some(Value::Array(list)) => list,
@@ -126,17 +136,18 @@ impl Record {
         };
         let above = &self.place.record;
         let record = if above.is_empty() { field.to_owned() } else { format!("{above}: {field}") };
-        let place = Position { record, ..self.place.clone() };
-        list.into_iter().map(|value| Self::whole(value, place.clone())).collect()
+        let place = |number: usize| self.place.element(Some(field), number, record.clone());
+        let element = |(number, value)| (place(number), Self::whole(value, place(number)));
+        Ok(list.into_iter().enumerate().map(element).collect())
     }
 
-    /// Takes a time, and returns it with its spelling.
+    /// Takes a time, and returns it with its spelling. An empty text is none.
     pub(crate) fn time(
         &mut self,
         field: &str,
         parse: fn(&str) -> Option<Timestamp>,
     ) -> Read<Option<(Timestamp, String)>> {
-        let Some(text) = self.text(field)? else { return Ok(None) };
+        let Some(text) = self.text(field)?.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
         match parse(&text) {
             Some(time) => Ok(Some((time, text))),
             None => Err(self.wrong(field, "a time", &Value::String(text))),
@@ -238,6 +249,52 @@ pub(crate) fn set_option(task: &mut Task, name: &str, value: impl Into<Value>) {
     let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty) || value == "";
     if !is_empty {
         task.options.insert(name.to_owned(), value);
+    }
+}
+
+/// Parses a file that is JSON as a whole. A git conflict in it is named as such.
+pub(crate) fn whole(text: &str, place: &Position) -> Read<Value> {
+    taskpawl_json::read(text)
+        .map_err(|error| conflict(&place.file, text).unwrap_or_else(|| place.json(&error, 1)))
+}
+
+/// Records of one file that are not resolved yet: a faulty one must not be the target of a link.
+pub(crate) trait Unresolved: Clone {
+    /// Returns the id under which links lead to the record.
+    fn key(&self) -> String;
+
+    fn place(&self) -> &Position;
+}
+
+/// Resolves records. One that is faulty is left out, and the others are resolved again without it.
+pub(crate) fn resolve<R: Unresolved>(
+    mut records: Vec<R>,
+    ids: &mut Ids<'_>,
+    faults: &mut Faults,
+    fields: &[&str],
+    one: impl Fn(R, &Ids<'_>, &mut Reading) -> Read<()>,
+) -> Reading {
+    loop {
+        let mut reading = Reading::of(fields);
+        let mut failed = BTreeMap::new();
+        for (number, record) in records.iter().enumerate() {
+            if let Err(error) = one(record.clone(), ids, &mut reading) {
+                failed.insert(number, error);
+            }
+        }
+        if failed.is_empty() {
+            reading.ambiguous = std::mem::take(&mut ids.ambiguous);
+            return reading;
+        }
+        let mut number = 0;
+        records.retain(|record| {
+            let error = failed.remove(&number);
+            number += 1;
+            let Some(error) = error else { return true };
+            ids.forget(&record.key());
+            faults.add(error, record.place());
+            false
+        });
     }
 }
 

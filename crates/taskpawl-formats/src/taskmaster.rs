@@ -2,20 +2,25 @@
 
 mod write;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use taskpawl_model::task::MAX_DEPTH;
 use taskpawl_model::task::{Priority, Status, Task};
 use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
-use crate::error::Position;
+use crate::error::{Position, Step};
 use crate::existing_document::text_of;
+use crate::faults::Faults;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
+use crate::known::in_tag;
+use crate::links;
 use crate::own_fields::{OwnFields, take_text};
-use crate::preserved::{keep, keep_away, keep_if_other, keep_word};
-use crate::record::{Read, Record, blank, fields, levels, set_option};
+use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
+use crate::record::{Read, Record, Unresolved, blank, levels, resolve, set_option, whole};
 use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported;
@@ -61,6 +66,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 }
 
 /// One record, before its links are resolved.
+#[derive(Clone)]
 struct Item {
     record: Record,
     id: TaskId,
@@ -73,22 +79,34 @@ struct Item {
     of_tag: Map,
 }
 
+impl Unresolved for Item {
+    fn key(&self) -> String {
+        key(&self.tag, &self.theirs)
+    }
+
+    fn place(&self) -> &Position {
+        &self.record.place
+    }
+}
+
 /// The preserved member with the fields of the tag.
 const OF_TAG: &str = "ofTag";
 
 /// Members of a tag's `metadata` that Task Master computes.
 const COUNTED: &[&str] = &["lastModified", "updated", "taskCount", "completedCount"];
 
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let place = Position::of(file);
-    let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
-    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
-    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
-    for (tag, records, of_tag) in tags(value, &place)? {
+    let value = whole(text, &place)?;
+    let (mut left_out, mut seen) = (Vec::new(), Places::default());
+    let (mut ids, mut items) = (Ids::new(options), Vec::new());
+    for (tag, records, of_tag) in tags(value, &place, faults)? {
         let first = items.len();
-        for record in records {
-            add(record, &tag, &mut ids, &mut items)?;
+        let mut adding =
+            Adding { tag: &tag, ids: &mut ids, seen: &mut seen, faults, left_out: &mut left_out };
+        for (place, record) in records {
+            items.extend(adding.with_subtasks(&place, record));
         }
         // The fields of a tag are stored with its first task, because a task is the only place for them here.
         let why = match items.get_mut(first) {
@@ -101,34 +119,49 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
             None => "it has no tasks",
         };
         let why = format!("{why}; an export into this file leaves it there");
-        reading.left_out.push(LeftOut::new(format!("tag {tag}"), why));
+        left_out.push(LeftOut::new(format!("tag {tag}"), why));
     }
-    for item in items {
-        reading.names.push(item.theirs.clone());
-        reading.tasks.push(task(item, &ids, options, &mut reading.left_out)?);
-    }
+    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
+        let (name, record) = (item.theirs.clone(), ids.record(&item.key()));
+        let changed_at = item.record.map.get("updatedAt").and_then(|at| rfc3339(at.as_str()?));
+        let task = task(item, ids, options, &mut reading.left_out)?;
+        reading.push(task, name, record, changed_at);
+        Ok(())
+    });
+    left_out.append(&mut reading.left_out);
+    reading.left_out = left_out;
+    links::settle(&mut reading, |task, on| add_away(task, FORMAT, "dependencies", json!(on)));
     Ok(reading)
 }
 
+/// The positions of the records with each key, for messages about numbers that are there twice.
+type Places = BTreeMap<String, Position>;
+
+/// The records of a tag, and its other fields.
+type Tag = (String, Vec<(Position, Read<Record>)>, Map);
+
 /// Returns the records and the other fields of each tag. Files of earlier versions have no tags.
-fn tags(value: Value, place: &Position) -> Read<Vec<(String, Vec<Record>, Map)>> {
-    let whole = Record::whole(value, place.clone())?;
-    if is_without_tags(&whole.map) {
-        let (records, of_tag) = records_of(whole)?;
+fn tags(value: Value, place: &Position, faults: &mut Faults) -> Read<Vec<Tag>> {
+    let file = Record::whole(value, place.clone())?;
+    if is_without_tags(&file.map) {
+        let (records, of_tag) = records_of(file)?;
         return Ok(vec![(MASTER.to_owned(), records, of_tag)]);
     }
     let mut tags = Vec::new();
-    for (tag, value) in whole.map {
-        let record = Record::whole(value, Position { record: format!("tag {tag}"), ..place.clone() })?;
-        if !record.map.contains_key("tasks") {
-            return Err(record.place.error(
-                "tasks",
-                "it is missing",
-                "a tag is an object with a list `tasks`",
-            ));
+    for (tag, value) in file.map {
+        let path = vec![Step::Field(tag.clone())];
+        let place = Position { record: format!("tag {tag}"), path, ..place.clone() };
+        let found = Record::whole(value, place.clone()).and_then(|record| {
+            if !record.map.contains_key("tasks") {
+                let hint = "a tag is an object with a list `tasks`";
+                return Err(record.place.error("tasks", "it is missing", hint));
+            }
+            records_of(record)
+        });
+        match found {
+            Ok((records, of_tag)) => tags.push((tag, records, of_tag)),
+            Err(error) => faults.add(error, &place),
         }
-        let (records, of_tag) = records_of(record)?;
-        tags.push((tag, records, of_tag));
     }
     Ok(tags)
 }
@@ -137,9 +170,12 @@ fn is_without_tags(file: &Map) -> bool {
     file.get("tasks").is_some_and(Value::is_array)
 }
 
+/// A record that may be faulty, with its position.
+type Element = (Position, Read<Record>);
+
 /// Takes the records out of a tag, or out of a file without tags. Both have the same depth limit, as an export may add tags.
-fn records_of(mut tag: Record) -> Read<(Vec<Record>, Map)> {
-    let records = tag.wholes("tasks")?;
+fn records_of(mut tag: Record) -> Read<(Vec<Element>, Map)> {
+    let records = tag.elements("tasks")?;
     tag.check_depth()?;
     if let Some(Value::Object(metadata)) = tag.map.get_mut("metadata") {
         metadata.retain(|field, _| !COUNTED.contains(&field.as_str()));
@@ -153,18 +189,93 @@ fn can_be_kept(of_tag: &Map) -> bool {
     of_tag.values().all(|value| levels(value) + 1 < MAX_DEPTH - 2)
 }
 
-fn add(mut record: Record, tag: &str, ids: &mut Ids, items: &mut Vec<Item>) -> Read<()> {
-    let number = record.id("id")?;
-    let subtasks = record.objects("subtasks")?;
-    record.check_depth()?;
-    push(record, tag, number.clone(), None, ids, items)?;
-    for mut subtask in subtasks {
-        let below = subtask.id("id")?;
-        let theirs = whole_below(&number, &below);
-        subtask.name(&theirs);
-        push(subtask, tag, theirs, Some(number.clone()), ids, items)?;
+/// The records of one tag, as they are added.
+struct Adding<'a, 'k> {
+    tag: &'a str,
+    ids: &'a mut Ids<'k>,
+    seen: &'a mut Places,
+    faults: &'a mut Faults,
+    left_out: &'a mut Vec<LeftOut>,
+}
+
+impl Adding<'_, '_> {
+    /// Returns a task with its subtasks, without those that are faulty.
+    fn with_subtasks(&mut self, place: &Position, record: Read<Record>) -> Vec<Item> {
+        let mut seen = None;
+        let top = record.and_then(|mut record| {
+            let number = record.id("id")?;
+            seen = Some(key(self.tag, &number));
+            let subtasks = record.elements("subtasks")?;
+            record.check_depth()?;
+            Ok((self.item(record, number.clone(), None), number, subtasks))
+        });
+        let (top, number, subtasks) = match top {
+            Ok((Some(top), number, subtasks)) => (top, number, subtasks),
+            Ok((None, ..)) => return Vec::new(),
+            Err(error) => {
+                self.faults.add(error, place);
+                self.occupy(seen, place);
+                return Vec::new();
+            }
+        };
+        let mut items = vec![top];
+        for (place, subtask) in subtasks {
+            match subtask.and_then(|subtask| self.subtask(subtask, &number)) {
+                Ok(item) => items.extend(item),
+                Err(error) => self.faults.add(error, &place),
+            }
+        }
+        items
     }
-    Ok(())
+
+    /// Marks the number of a faulty record as taken: of equal numbers the first one counts, also if it cannot be read.
+    fn occupy(&mut self, key: Option<String>, place: &Position) {
+        if let Some(key) = key {
+            self.seen.entry(key).or_insert_with(|| place.clone());
+        }
+    }
+
+    fn subtask(&mut self, mut record: Record, number: &str) -> Read<Option<Item>> {
+        let below = record.id("id")?;
+        let theirs = whole_below(number, &below);
+        record.name(&theirs);
+        if let Err(error) = record.check_depth() {
+            self.occupy(Some(key(self.tag, &theirs)), &record.place);
+            return Err(error);
+        }
+        // Task Master has one level of subtasks. Deeper ones stay in the file as they are.
+        let deeper = record.map.get("subtasks").and_then(Value::as_array);
+        for (place, deeper) in deeper.into_iter().flatten().enumerate() {
+            let below = deeper.get("id").map_or_else(|| format!("#{}", place + 1), text_of);
+            let why = "it is a subtask of a subtask; an export into this file leaves it there";
+            self.left_out.push(LeftOut::new(format!("{theirs}.{below}"), why));
+        }
+        Ok(self.item(record, theirs, Some(number.to_owned())))
+    }
+
+    /// Returns a record with its task id; `None` if an earlier one has its number.
+    fn item(&mut self, mut record: Record, number: String, above: Option<String>) -> Option<Item> {
+        let own_fields = take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default();
+        let key = key(self.tag, &number);
+        let theirs = qualified(self.tag, &number);
+        let is_taken = self.seen.contains_key(&key);
+        let id = (!is_taken).then(|| self.ids.add_as(&key, &theirs, own_fields.id.as_deref())).flatten();
+        let Some(id) = id else {
+            let problem = format!("number `{number}` is there twice in the tag `{}`", self.tag);
+            let error = record.place.error("id", problem, "give one of the two another number");
+            self.faults.add_twice(error, &record.place, self.seen.get(&key));
+            return None;
+        };
+        self.seen.insert(key, record.place.clone());
+        let own_fields = own_fields.settle(&id);
+        let tag = self.tag.to_owned();
+        Some(Item { record, id, own_fields, tag, above, theirs: number, of_tag: Map::new() })
+    }
+}
+
+/// Returns the text under which links lead to a record. Numbers repeat in other tags.
+fn key(tag: &str, number: &str) -> String {
+    if tag == MASTER { number.to_owned() } else { in_tag(tag, number) }
 }
 
 /// Returns the full number of a subtask, such as `3.1`: some files have that, some only its last part.
@@ -173,38 +284,12 @@ fn whole_below(above: &str, number: &str) -> String {
     format!("{above}.{last}")
 }
 
-fn push(
-    mut record: Record,
-    tag: &str,
-    number: String,
-    above: Option<String>,
-    ids: &mut Ids,
-    items: &mut Vec<Item>,
-) -> Read<()> {
-    let own_fields = take_text(&mut record.map).map(|text| OwnFields::parse(&text)).unwrap_or_default();
-    let theirs = whole(tag, &number);
-    let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-        let problem = format!("number `{number}` is there twice in the tag `{tag}`");
-        return Err(record.place.error("id", problem, "give one of the two another number"));
-    };
-    let own_fields = own_fields.settle(&id);
-    items.push(Item {
-        record,
-        id,
-        own_fields,
-        tag: tag.to_owned(),
-        above,
-        theirs: number,
-        of_tag: Map::new(),
-    });
-    Ok(())
-}
-
-fn whole(tag: &str, number: &str) -> String {
+/// Returns the number of a task with its tag, as ids here begin.
+fn qualified(tag: &str, number: &str) -> String {
     if tag == MASTER { number.to_owned() } else { format!("{tag}.{number}") }
 }
 
-fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
     let Item { mut record, id, own_fields, tag, above, theirs, of_tag } = item;
     let mut task = blank(id, record.title("title")?, options.now);
     let mut kept = Map::new();
@@ -231,8 +316,8 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     let mut away = Vec::new();
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
         let leads_to =
-            number_of_link(&value, &theirs, above.as_deref(), |top| ids.get(&whole(&tag, top)).is_some());
-        match ids.get(&whole(&tag, &leads_to)).filter(|on| **on != task.id) {
+            number_of_link(&value, &theirs, above.as_deref(), |number| ids.get(&key(&tag, number)).is_some());
+        match ids.get(&key(&tag, &leads_to)).filter(|on| **on != task.id) {
             Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
             Some(_) => {}
             None => {
@@ -245,7 +330,12 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
         }
     }
     keep_away(&mut kept, "dependencies", away);
-    task.parent = above.and_then(|above| ids.get(&whole(&tag, &above)).cloned());
+    task.parent = match above {
+        None => None,
+        Some(above) => Some(ids.get(&key(&tag, &above)).cloned().ok_or_else(|| {
+            record.place.error("", format!("the task `{above}` above it cannot be read"), "correct that one")
+        })?),
+    };
     // Both repeat the number of the parent, which the position of the subtask already gives.
     record.map.remove("parentTaskId");
     record.map.remove("parentId");
@@ -270,34 +360,35 @@ fn read_words(
     kept: &mut Map,
 ) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
-    let Some((_, status)) = WORDS.iter().find(|(theirs, _)| *theirs == word) else {
+    let plain = word.to_lowercase();
+    let Some((_, status)) = WORDS.iter().find(|(theirs, _)| *theirs == plain) else {
         let all: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
         return Err(record.wrong("status", &format!("one of {}", all.join(", ")), &json!(word)));
     };
-    let status = own_fields.status.filter(|own| word_of(*own) == word).unwrap_or(*status);
-    let why = (word == "deferred").then_some("`deferred` in Task Master");
+    let status = own_fields.status.filter(|own| word_of(*own) == plain).unwrap_or(*status);
+    let why = (plain == "deferred").then_some("`deferred` in Task Master");
     states::set(task, status, why);
     keep_word(kept, "status", &word, word_of(status), status);
     if let Some(word) = record.text("priority")? {
-        let Some(priority) = Priority::from_word(&word) else {
+        let Some(priority) = Priority::from_word(&word.to_lowercase()) else {
             return Err(record.wrong("priority", "one of critical, high, medium, low", &json!(word)));
         };
         task.priority = priority;
-        // Exports omit the default priority of subtasks, so one in the file must be preserved.
-        if priority == Priority::Medium && is_below {
+        // Exports omit the default priority of subtasks and write lower case, so other words must be preserved.
+        if (priority == Priority::Medium && is_below) || Priority::from_word(&word).is_none() {
             kept.insert("priority".to_owned(), json!(word));
         }
     }
     Ok(())
 }
 
-/// Returns the full number that a dependency means. In a subtask, a number means a sibling. A string means a top-level task if that
-/// exists, except for the parent, which depends on its subtasks anyway.
+/// Returns the full number that a dependency means. In a subtask, one without a dot means a sibling, be it a number or a text;
+/// a top-level task only if there is no such sibling. The parent depends on its subtasks anyway.
 fn number_of_link(link: &Value, from: &str, above: Option<&str>, is_there: impl Fn(&str) -> bool) -> String {
     let text = text_of(link);
     let Some(above) = above.filter(|_| !text.contains('.')) else { return text };
     let sibling = format!("{above}.{text}");
-    let is_top = text != above && !link.is_number() && is_there(&text);
+    let is_top = text != above && !is_there(&sibling) && is_there(&text);
     if is_top || (sibling == from && text != above) { text } else { sibling }
 }
 

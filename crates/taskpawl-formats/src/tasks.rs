@@ -1,5 +1,6 @@
 //! `tasks.json` of taskpawl: tasks with a fixed set of fields, and any further fields that the file already has.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -10,11 +11,13 @@ use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds, text_of};
+use crate::faults::Faults;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::json_text;
-use crate::record::{Read, Record};
+use crate::links;
+use crate::record::{Read, Record, Unresolved, resolve, whole};
 use crate::states;
 use crate::times::rfc3339;
 use crate::unsupported;
@@ -90,56 +93,95 @@ const DECIDED: &[&str] = &["granted", "due", "emitted"];
 
 pub(crate) fn is_one(text: &str) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
-    let first = list(&value).and_then(|list| list.first());
+    let first = list(&value).and_then(|(_, list)| list.first());
     first.is_some_and(|task| {
         task.get("name").is_some()
             && task.get("id").is_some()
-            && (task.get("metadata").is_some() || task.get("status").is_some())
+            && (task.get("metadata").is_some() || task.get("status").is_some_and(is_status))
     })
 }
 
-/// Returns the tasks of a list, of an object with `tasks`, or of the output of `list --json`.
-fn list(value: &Value) -> Option<&Vec<Value>> {
-    value.as_array().or_else(|| value.get("tasks")?.as_array()).or_else(|| value.get("data")?.as_array())
+fn is_status(word: &Value) -> bool {
+    word.as_str().is_some_and(|word| Status::from_word(word).is_some())
 }
 
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+/// Returns the tasks of a list, of an object with `tasks`, or of the output of `list --json`.
+fn list(value: &Value) -> Option<(Option<&'static str>, &Vec<Value>)> {
+    let field = |name: &'static str| Some((Some(name), value.get(name)?.as_array()?));
+    let whole = value.as_array().map(|list| (None, list));
+    whole.or_else(|| field("tasks")).or_else(|| field("data"))
+}
+
+#[derive(Clone)]
+struct Item {
+    record: Record,
+    id: TaskId,
+    theirs: String,
+}
+
+impl Unresolved for Item {
+    fn key(&self) -> String {
+        self.theirs.clone()
+    }
+
+    fn place(&self) -> &Position {
+        &self.record.place
+    }
+}
+
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
     let place = Position::of(file);
-    let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
-    let Some(list) = list(&value) else {
+    let value = whole(text, &place)?;
+    let Some((field, list)) = list(&value) else {
         return Err(place.error(
             "tasks",
             "it is missing",
             "the file is a list of tasks, or an object with a list `tasks`",
         ));
     };
-    let mut reading = Reading::default();
-    let (mut ids, mut records) = (Ids::new(options.prefix.as_ref()), Vec::new());
-    for (number, value) in (1..).zip(list) {
-        let mut record =
-            Record::new(value.clone(), Position { record: format!("task {number}"), ..place.clone() })?;
-        let theirs = record.id("id")?;
-        let Some(id) = ids.add(&theirs, None) else {
-            return Err(record.place.error("id", "it is there twice", "give one of the two another id"));
+    let (mut ids, mut items) = (Ids::new(options), Vec::new());
+    let mut seen: BTreeMap<String, Position> = BTreeMap::new();
+    for (number, value) in list.iter().enumerate() {
+        let place = place.element(field, number, format!("task {}", number + 1));
+        let record = Record::new(value.clone(), place.clone());
+        let record = record.and_then(|mut record| record.id("id").map(|theirs| (record, theirs)));
+        let (record, theirs) = match record {
+            Ok(found) => found,
+            Err(error) => {
+                faults.add(error, &place);
+                continue;
+            }
         };
-        records.push((record, id, theirs));
+        let Some(id) = ids.add(&theirs, None) else {
+            let error = record.place.error("id", "it is there twice", "give one of the two another id");
+            faults.add_twice(error, &place, seen.get(&theirs));
+            continue;
+        };
+        seen.insert(theirs.clone(), place);
+        items.push(Item { record, id, theirs });
     }
-    let mut said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
-    for (record, id, theirs) in records {
-        reading.tasks.push(task(record, &id, &ids, options, &mut said, &mut reading.left_out)?);
-        reading.names.push(theirs);
-    }
-    put_below(&mut reading, &ids, list)?;
+    let said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
+    let said = RefCell::new(said);
+    let mut reading = resolve(items, &mut ids, faults, &[], |item, ids, reading| {
+        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
+        let changed_at = item.record.map.get("updatedAt").and_then(|at| rfc3339(at.as_str()?));
+        let mut said = said.borrow_mut();
+        let task = task(item.record, &item.id, ids, options, &mut said, &mut reading.left_out)?;
+        reading.push(task, name, record, changed_at);
+        Ok(())
+    });
+    put_below(&mut reading, &ids, list);
     say_plans(list, &mut reading.left_out);
-    reading.fields = said.into_iter().collect();
+    reading.fields = said.into_inner().into_iter().collect();
+    links::settle(&mut reading, |_, _| ());
     Ok(reading)
 }
 
 fn task(
     mut record: Record,
     id: &TaskId,
-    ids: &Ids,
+    ids: &Ids<'_>,
     options: &Options,
     said: &mut BTreeSet<String>,
     left_out: &mut Vec<LeftOut>,
@@ -194,7 +236,7 @@ fn task(
     Ok(task)
 }
 
-fn others(record: &mut Record, field: &str, ids: &Ids, left_out: &mut Vec<LeftOut>) -> Read<Vec<TaskId>> {
+fn others(record: &mut Record, field: &str, ids: &Ids<'_>, left_out: &mut Vec<LeftOut>) -> Read<Vec<TaskId>> {
     let mut found = Vec::new();
     for other in record.texts(field)? {
         match ids.get(&other) {
@@ -248,32 +290,29 @@ fn say_plans(list: &[Value], left_out: &mut Vec<LeftOut>) {
 }
 
 /// Sets the parents of the tasks in `subtasks` lists: either side of the relation may name the other.
-fn put_below(reading: &mut Reading, ids: &Ids, list: &[Value]) -> Read<()> {
+fn put_below(reading: &mut Reading, ids: &Ids<'_>, list: &[Value]) {
+    let places: BTreeMap<TaskId, usize> =
+        reading.tasks.iter().enumerate().map(|(place, task)| (task.id.clone(), place)).collect();
     for value in list {
         let Some(parent) = value.get("id").and_then(Value::as_str).and_then(|id| ids.get(id)) else {
             continue;
         };
         let Some(Value::Array(below)) = value.get("subtasks") else { continue };
         for other in below.iter().filter_map(Value::as_str) {
-            let task = ids.get(other).and_then(|id| reading.tasks.iter_mut().find(|task| task.id == *id));
-            let Some(task) = task else {
-                reading.left_out.push(LeftOut::new(
-                    format!("{parent}: subtasks"),
-                    format!("`{other}` is not in the file"),
-                ));
+            let what = || format!("{parent}: subtasks");
+            let Some(place) = ids.get(other).and_then(|id| places.get(id)) else {
+                reading.left_out.push(LeftOut::new(what(), format!("`{other}` is not in the file")));
                 continue;
             };
-            match &task.parent {
+            match &reading.tasks[*place].parent {
                 Some(before) if before != parent => {
-                    let place = Position { record: parent.to_string(), ..Position::default() };
-                    let problem = format!("`{other}` is below `{before}` and below `{parent}`");
-                    return Err(place.error("subtasks", problem, "a task is below one other task"));
+                    let why = format!("`{other}` is below `{before}`, and a task is below one other task");
+                    reading.left_out.push(LeftOut { is_fault: true, ..LeftOut::new(what(), why) });
                 }
-                _ => task.parent = Some(parent.clone()),
+                _ => reading.tasks[*place].parent = Some(parent.clone()),
             }
         }
     }
-    Ok(())
 }
 
 const KINDS: Kinds = Kinds {
@@ -289,16 +328,24 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let name = if name.is_empty() { "tasks.json" } else { name };
     let before = serde_json::from_str::<Value>(text).unwrap_or_default();
     let mut written = Written::default();
-    let record = |raw: &'_ Value| Some((text_of(raw.get("id")?), raw.as_object()?.clone()));
-    let raw: BTreeMap<String, Map> = list(&before).into_iter().flatten().filter_map(record).collect();
+    let elements: Vec<Value> = list(&before).map(|(_, list)| list.clone()).unwrap_or_default();
+    let mut raw: BTreeMap<String, (usize, Map)> = BTreeMap::new();
+    for (place, value) in elements.iter().enumerate() {
+        if let Some((id, map)) = value.get("id").map(text_of).zip(value.as_object()) {
+            raw.entry(id).or_insert_with(|| (place, map.clone()));
+        }
+    }
+    let read: BTreeSet<usize> =
+        document.names.iter().filter_map(|name| raw.get(name)).map(|(place, _)| *place).collect();
     let (objects, said) = (Objects::of(tasks), Objects::of(document.tasks));
     let mut list = Vec::new();
     for task in document.in_order(tasks) {
         let raw = document.name(&task.id).and_then(|name| raw.get(name));
+        let (place, raw) = (raw.map(|(place, _)| *place), raw.map(|(_, raw)| raw));
         let keeps = |field: &str| raw.is_some_and(|raw| raw.contains_key(field));
         let mut now = objects.object(task, keeps, &mut written.left_out);
         let before = document.task(&task.id).map(|task| said.object(task, keeps, &mut Vec::new()));
-        list.push(Value::Object(match raw.zip(before) {
+        let out = Value::Object(match raw.zip(before) {
             Some((raw, mut before)) => {
                 // Such links are part of no task here. With them on both sides of the comparison they count as unchanged.
                 for field in KINDS.links {
@@ -309,8 +356,12 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
                 existing_document::over(raw, &before, &now, &KINDS)
             }
             None => now,
-        }));
+        });
+        let name = out.get("id").map(text_of).unwrap_or_default();
+        written.names.insert(task.id.clone(), name);
+        list.push((place, out));
     }
+    let list = existing_document::with_unread(list, &elements, |place| read.contains(&place));
     unsupported::say_plans(tasks, NO_PLACE, &mut written.left_out);
     let whole = match before {
         Value::Array(_) => Value::Array(list),

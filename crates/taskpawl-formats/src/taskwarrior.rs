@@ -1,22 +1,26 @@
 //! The output of Taskwarrior's `task export`, which `task import` reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::task::{Note, Priority, Status, Task};
 use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, Timestamp};
 
-use crate::error::Position;
+use crate::error::{Position, Step};
 use crate::existing_document::{self, ExistingDocument, Kinds};
+use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
 use crate::json_text;
 use crate::lines::{self, Line};
+use crate::links;
 use crate::own_fields::{NAME, OwnFields};
-use crate::preserved::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
-use crate::record::{Read, Record, Times, blank, fields, option, option_list, set_option};
+use crate::preserved::{add_away, keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
+use crate::record::{
+    Read, Record, Times, Unresolved, blank, option, option_list, resolve, set_option, whole,
+};
 use crate::states;
 use crate::times::{compact, rfc3339, to_compact};
 use crate::unsupported;
@@ -65,6 +69,7 @@ pub(crate) fn is_one(text: &str) -> bool {
     first.is_some_and(|task| task.get("uuid").is_some() && task.get("description").is_some())
 }
 
+#[derive(Clone)]
 struct Item {
     record: Record,
     id: TaskId,
@@ -72,25 +77,45 @@ struct Item {
     theirs: String,
 }
 
-pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+impl Unresolved for Item {
+    fn key(&self) -> String {
+        self.theirs.clone()
+    }
+
+    fn place(&self) -> &Position {
+        &self.record.place
+    }
+}
+
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Read<Reading> {
     let (file, text) = files.first();
-    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
-    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
-    for mut record in records(file, text)? {
-        let theirs = record.id("uuid")?;
-        let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
-        let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-            let problem = format!("task `{theirs}` is there twice");
-            return Err(record.place.error("uuid", problem, "remove one of the two"));
-        };
-        let own_fields = own_fields.settle(&id);
-        items.push(Item { record, id, own_fields, theirs });
+    let (mut ids, mut items) = (Ids::new(options), Vec::new());
+    for (place, record) in records(file, text, faults)? {
+        match record.and_then(|record| item(record, &mut ids)) {
+            Ok(item) => items.push(item),
+            Err(error) => faults.add(error, &place),
+        }
     }
-    for item in items {
-        reading.names.push(item.theirs.clone());
-        reading.tasks.push(task(item, &ids, options, &mut reading.left_out)?);
-    }
+    let mut reading = resolve(items, &mut ids, faults, FIELDS, |item, ids, reading| {
+        let (name, record) = (item.theirs.clone(), ids.record(&item.theirs));
+        let changed_at = item.record.map.get(TIMES.changed).and_then(|at| parse(at.as_str()?));
+        let task = task(item, ids, options, &mut reading.left_out)?;
+        reading.push(task, name, record, changed_at);
+        Ok(())
+    });
+    links::settle(&mut reading, |task, on| add_away(task, FORMAT, "depends", json!(on)));
     Ok(reading)
+}
+
+fn item(mut record: Record, ids: &mut Ids<'_>) -> Read<Item> {
+    let theirs = record.id("uuid")?;
+    let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
+    let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
+        let problem = format!("task `{theirs}` is there twice; the first one counts");
+        return Err(record.place.error("uuid", problem, "remove one of the two"));
+    };
+    let own_fields = own_fields.settle(&id);
+    Ok(Item { record, id, own_fields, theirs })
 }
 
 /// Returns true if the text is a list. Otherwise it has one task per line, as some settings of Taskwarrior print it.
@@ -98,32 +123,32 @@ fn is_list(text: &str) -> bool {
     text.trim_start().starts_with('[')
 }
 
-fn records(file: &str, text: &str) -> Read<Vec<Record>> {
+fn records(file: &str, text: &str, faults: &mut Faults) -> Read<Vec<(Position, Read<Record>)>> {
     let place = Position::of(file);
     let mut records = Vec::new();
     if is_list(text) {
-        let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
-        for (number, value) in (1..).zip(value.as_array().into_iter().flatten()) {
-            records.push(Record::new(
-                value.clone(),
-                Position { record: format!("task {number}"), ..place.clone() },
-            )?);
+        let value: Value = whole(text, &place)?;
+        let Value::Array(list) = value else { return Ok(records) };
+        for (number, value) in list.into_iter().enumerate() {
+            let place = place.element(None, number, format!("task {}", number + 1));
+            records.push((place.clone(), Record::new(value, place)));
         }
         return Ok(records);
     }
+    let is_in_conflict = leave_out_conflicts(file, text, faults);
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim().trim_end_matches(',');
-        if line.is_empty() {
+        if line.is_empty() || is_in_conflict(number) {
             continue;
         }
-        let place = Position { line: Some(number), ..place.clone() };
-        let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number))?;
-        records.push(Record::new(value, place)?);
+        let place = Position { line: Some(number), record: format!("line {number}"), ..place.clone() };
+        let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number));
+        records.push((place.clone(), value.and_then(|value| Record::new(value, place))));
     }
     Ok(records)
 }
 
-fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
     let Item { mut record, id, own_fields, theirs } = item;
     let mut task = blank(id, record.title("description")?, options.now);
     let mut kept = Map::new();
@@ -267,58 +292,83 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let name = if name.is_empty() { "taskwarrior.json" } else { name };
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
+    let raw = raw_records(name, text);
+    let in_file: BTreeSet<String> = raw.keys().cloned().collect();
     let uuids = |tasks: &'_ [Task]| -> BTreeMap<TaskId, String> {
-        tasks.iter().map(|task| (task.id.clone(), uuid_of(task, document))).collect()
+        let names = document.names_of(tasks, uuid_of, in_file.clone());
+        names.into_iter().map(|(id, name)| (id.clone(), name)).collect()
     };
     let (theirs, said) = (uuids(tasks), uuids(document.tasks));
-    let raw = raw_records(name, text);
+    written.names.clone_from(&theirs);
     let mut list = Vec::new();
     for task in document.in_order(tasks) {
         let now = record_of(task, &theirs, &mut written.left_out);
         let before = document.task(&task.id).map(|task| record_of(task, &said, &mut Vec::new()));
         let uuid = &theirs[&task.id];
-        let record = match raw.get(uuid).zip(before) {
-            Some((raw, before)) => existing_document::over(raw, &before, &now, &KINDS),
-            None => now,
+        let (place, record) = match raw.get(uuid).zip(before) {
+            Some(((place, raw), before)) => {
+                (Some(*place), existing_document::over(raw, &before, &now, &KINDS))
+            }
+            None => (None, now),
         };
-        list.push((uuid.clone(), Value::Object(record)));
+        list.push((place, uuid.clone(), Value::Object(record)));
     }
-    let text = if is_list(text) || raw.is_empty() { list_of(list, text) } else { lines_of(list, text) };
+    let read: BTreeSet<usize> =
+        document.names.iter().filter_map(|name| raw.get(name)).map(|(place, _)| *place).collect();
+    let text = if is_list(text) || text.trim().is_empty() {
+        list_of(list, text, &read)
+    } else {
+        lines_of(list, text, &read)
+    };
     written.files.insert(name, text);
     written
 }
 
-/// Returns the records of a file by their UUIDs.
-fn raw_records(name: &str, text: &str) -> BTreeMap<String, Map> {
-    let record = |record: Record| Some((record.clone().id("uuid").ok()?, record.map));
-    records(name, text).unwrap_or_default().into_iter().filter_map(record).collect()
+/// Returns the records of a file by their UUIDs, with their places: indexes in the list, or lines from 0. Of two with one
+/// UUID the first counts.
+fn raw_records(name: &str, text: &str) -> BTreeMap<String, (usize, Map)> {
+    let mut by_id = BTreeMap::new();
+    for (place, record) in records(name, text, &mut Faults::default()).unwrap_or_default() {
+        let place = match (place.line, place.path.last()) {
+            (Some(line), _) => line as usize - 1,
+            (None, Some(Step::Element(element))) => *element,
+            (None, _) => continue,
+        };
+        let Ok(record) = record else { continue };
+        if let Ok(uuid) = record.clone().id("uuid") {
+            by_id.entry(uuid).or_insert((place, record.map));
+        }
+    }
+    by_id
 }
 
 /// Returns tasks as a list. A new list has one task per line.
-fn list_of(list: Vec<(String, Value)>, text: &str) -> String {
-    let list = Value::Array(list.into_iter().map(|(_, record)| record).collect());
+fn list_of(list: Vec<(Option<usize>, String, Value)>, text: &str, read: &BTreeSet<usize>) -> String {
+    let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+    let list = list.into_iter().map(|(place, _, record)| (place, record)).collect();
+    let list = Value::Array(existing_document::with_unread(list, &raw, |place| read.contains(&place)));
     json_text::over(if is_list(text) { text } else { "[\n]\n" }, &list)
 }
 
 /// Returns tasks as lines, with commas between them if the existing lines have them.
-fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
+fn lines_of(list: Vec<(Option<usize>, String, Value)>, text: &str, read: &BTreeSet<usize>) -> String {
     let has_commas = text.lines().any(|line| line.trim_end().ends_with(','));
-    let mut left: BTreeMap<String, Value> = list.iter().cloned().collect();
+    let (new, present): (Vec<_>, Vec<_>) = list.into_iter().partition(|(place, ..)| place.is_none());
+    let mut left: BTreeMap<usize, Value> =
+        present.into_iter().filter_map(|(place, _, record)| Some((place?, record))).collect();
     let mut lines = Vec::new();
-    for (line, end) in lines::parts(text) {
+    for (place, (line, end)) in lines::parts(text).enumerate() {
         let bare = line.trim().trim_end_matches(',');
         let (lead, tail) = line.split_once(bare).unwrap_or_default();
-        let record =
-            serde_json::from_str(bare).ok().and_then(|value| Record::new(value, Position::default()).ok());
-        let record = match record.and_then(|mut record| record.id("uuid").ok()) {
-            Some(uuid) => {
-                left.remove(&uuid).map(|record| format!("{lead}{}{tail}", json_text::over(bare, &record)))
-            }
+        let out = match left.remove(&place) {
+            Some(record) => Some(format!("{lead}{}{tail}", json_text::over(bare, &record))),
+            // A task was read from this line, and is not written any more.
+            None if read.contains(&place) => None,
             None => Some(line.to_owned()),
         };
-        lines.extend(record.map(|record| Line::document(record, end)));
+        lines.extend(out.map(|out| Line::document(out, end)));
     }
-    for (_, record) in list.into_iter().filter(|(uuid, _)| left.contains_key(uuid)) {
+    for (.., record) in new {
         if let Some(last) = lines.last_mut().filter(|last| has_commas && !last.text.trim_end().ends_with(','))
         {
             last.text.push(',');
@@ -329,17 +379,17 @@ fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
 }
 
 /// Returns the UUID of a task. An id that is no UUID is hashed, so that every export gives the same one.
-fn uuid_of(task: &Task, document: &ExistingDocument<'_>) -> String {
-    if let Some(name) = document.name(&task.id) {
-        return name.to_owned();
-    }
-    let kept = kept(task, FORMAT);
-    if let Some(uuid) = kept.get("uuid").and_then(Value::as_str) {
-        return uuid.to_owned();
-    }
-    let id = task.id.as_str();
-    if is_uuid(id) {
-        return id.to_owned();
+fn uuid_of(task: &Task, attempt: u64) -> String {
+    let own = task.id.as_str();
+    let numbered = format!("{own}#{attempt}");
+    let id = if attempt == 0 { own } else { numbered.as_str() };
+    if attempt == 0 {
+        if let Some(uuid) = kept(task, FORMAT).get("uuid").and_then(Value::as_str) {
+            return uuid.to_owned();
+        }
+        if is_uuid(id) {
+            return id.to_owned();
+        }
     }
     // A hash has no version of its own: these bits make it a valid UUID of version 8, which is free for such uses.
     let (high, low) = (hash(id), hash(&format!("{id}/")));
@@ -402,8 +452,13 @@ fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) -> bool 
     // Taskwarrior has no status for work in progress: a start time alone means that.
     let start = match own {
         Status::InProgress => Some(task.started_at.unwrap_or(task.updated_at)),
-        Status::Todo | Status::Blocked | Status::Failed => None,
-        Status::Done | Status::Cancelled | Status::Skipped => task.started_at,
+        // Taskwarrior removes it from a task that ends.
+        Status::Todo
+        | Status::Blocked
+        | Status::Failed
+        | Status::Done
+        | Status::Cancelled
+        | Status::Skipped => None,
     };
     let meant = if states::is_put_off(task, wait(kept), PROGRAM) { Status::Todo } else { own };
     put(out, kept, "status", json!(word_of(own)), |raw| {

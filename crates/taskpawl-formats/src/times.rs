@@ -11,7 +11,7 @@ pub(crate) fn rfc3339(text: &str) -> Option<Timestamp> {
     }
 }
 
-fn date(text: &str) -> Option<Timestamp> {
+pub(crate) fn date(text: &str) -> Option<Timestamp> {
     let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
     in_range(date.and_hms_opt(0, 0, 0)?.and_utc())
 }

@@ -10,10 +10,18 @@ use crate::format::LeftOut;
 use crate::states::IMPORTED;
 use crate::tasks::NOT_TAKEN;
 
-/// Fields that are not reported. They follow from the status or from events, or, like the priority, are in every format or in
+/// Fields that are not reported. They follow from the status or from events, say who wrote a value, or, like the priority, are in every format or in
 /// [the text of own fields](crate::own_fields).
-const NOT_MISSED: &[&str] =
-    &["priority", "blockedReason", "errorClass", "createdAt", "updatedAt", "startedAt", "finishedAt"];
+const NOT_MISSED: &[&str] = &[
+    "priority",
+    "blockedReason",
+    "errorClass",
+    "origins",
+    "createdAt",
+    "updatedAt",
+    "startedAt",
+    "finishedAt",
+];
 
 /// Reports the fields of tasks that the format does not have.
 pub(crate) fn say(tasks: &[Task], fields: &[&str], why: &str, left_out: &mut Vec<LeftOut>) {

@@ -11,7 +11,10 @@ pub(crate) mod table;
 
 pub use answer::{Answer, ApplyReport, Undone};
 pub use context::{Context, IdempotentRequest, Request, RequestRecord};
-pub use import::{DivergingField, Import, ImportMode, ImportReport, PreservedField};
+pub use import::{
+    BoundRecord, DivergingField, Import, ImportMode, ImportReport, ImportedRecord, OlderRecord,
+    PreservedField, SourceRecord,
+};
 pub use kinds::{Apply, CallMutation, Command, NewTask, PlanMutation, Prune, TaskRef};
 pub use mutation::MutationRequest;
 pub use refusal::{ChangesSince, Conflict, ConflictingChange, HeldBy, Refusal};

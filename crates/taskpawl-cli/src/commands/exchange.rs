@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use taskpawl::model::advice::Hint;
 use taskpawl::model::command::DivergingField;
 use taskpawl::model::value::TaskId;
-use taskpawl_formats::{Files, Format, LeftOut, detect};
+use taskpawl_formats::{Files, Format, LeftOut, detected};
 
 use crate::app::App;
+use crate::commands::features;
 use crate::error::CliError;
 
 /// Number of bytes that are read, over all files of an import.
-const MAX_BYTES: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
 
 /// Number of files that are read from a folder.
 const MAX_FILES: usize = 10_000;
@@ -32,14 +33,27 @@ pub(crate) fn format(name: &str) -> Result<Format, String> {
     })
 }
 
+/// Parses the name of a format that can be written.
+pub(crate) fn writable_format(name: &str) -> Result<Format, String> {
+    let format = format(name)?;
+    if format.is_writable() {
+        return Ok(format);
+    }
+    Err(format!("`{name}` is only read: change issues through GitHub, for example by `gh issue close`"))
+}
+
 /// The files of one import, or the existing files of an export.
 pub(super) struct Found {
     /// The format.
     pub(super) format: Format,
+    /// What was seen, if the format was detected.
+    pub(super) why: Option<String>,
     /// The path of the file or folder; `-` means standard input or output.
     pub(super) path: PathBuf,
     /// The contents, with names relative to `path`.
     pub(super) files: Files,
+    /// The name of the feature folder, in formats that have one file for each feature.
+    pub(super) feature: Option<String>,
 }
 
 /// Refuses an export that exceeds the limits of `import`, so that everything written can be read again.
@@ -55,28 +69,47 @@ pub(super) fn check_size(path: &Path, files: &Files) -> Result<(), CliError> {
     ))
 }
 
-/// Reads files in the given format, or in the one that is detected without ambiguity.
-pub(super) fn find(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
+/// Reads files in the given format, or in the one that is detected without ambiguity. A folder of features has several.
+pub(super) fn find_all(app: &App, format: Option<Format>, path: &Path) -> Result<Vec<Found>, CliError> {
+    let is_folder = path.as_os_str() != "-" && path.is_dir();
+    if is_folder && format.is_none_or(Format::has_features) {
+        let features = features::find(format, &absolute(app, path)?, path)?;
+        if !features.is_empty() {
+            return Ok(features);
+        }
+    }
+    Ok(vec![find(app, format, path)?])
+}
+
+/// Like [`find_all`], for a single file, or a folder of a single source.
+pub(super) fn find(app: &App, format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     if path.as_os_str() == "-" {
         let files = Files::single("<stdin>", read_some(&mut io::stdin().lock(), path, MAX_BYTES)?);
-        return known(format, path.to_owned(), files);
+        return known("", format, path.to_owned(), files);
     }
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
     if fs::metadata(path).map_err(failed)?.is_dir() {
         return find_folder(format, path);
     }
     let files = Files::single(shown_name(path), read_file(path, MAX_BYTES)?);
-    known(format, path.to_owned(), files)
+    let whole = absolute(app, path)?;
+    known(&whole.to_string_lossy(), format, path.to_owned(), files)
 }
 
-fn known(format: Option<Format>, path: PathBuf, files: Files) -> Result<Found, CliError> {
-    match format.or_else(|| detect(&files)) {
-        Some(format) => Ok(Found { format, path, files }),
-        None => Err(unclear(&path, &files)),
-    }
+fn known(whole: &str, format: Option<Format>, path: PathBuf, files: Files) -> Result<Found, CliError> {
+    let (format, why) = match format {
+        Some(format) => (format, None),
+        None => match detected(whole, &files) {
+            Ok(detected) => (detected.format, Some(detected.why)),
+            Err(seen) => return Err(unclear(&path, &files, &seen)),
+        },
+    };
+    let feature = || Path::new(whole).parent()?.file_name()?.to_str().map(str::to_owned);
+    let feature = if format.has_features() { feature() } else { None };
+    Ok(Found { format, why, path, files, feature })
 }
 
-fn unclear(path: &Path, files: &Files) -> CliError {
+fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
     let shown = path.display();
     let is_json = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "json");
     let of_json = files.iter().find(|(name, _)| is_json(name));
@@ -88,7 +121,7 @@ fn unclear(path: &Path, files: &Files) -> CliError {
             "restore the file, or write it anew with its own program",
         ),
         None => CliError::usage_with(
-            format!("it is not clear which format `{shown}` has"),
+            format!("it is not clear which format `{shown}` has: {seen}"),
             Hint::new("name it: ").command_of("import FORMAT", [shown.to_string()]),
         ),
     }
@@ -103,9 +136,14 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
         && let Some(root) = backlog_root(path)
     {
         let files = read_folder(Format::Backlog, &root)?;
-        return Ok(Found { format: Format::Backlog, path: root, files });
+        let why = format.is_none().then(|| "it has `tasks/` or `config.yml` of Backlog.md".to_owned());
+        return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None });
     }
     match format {
+        Some(format) if format.has_features() => Err(CliError::usage_with(
+            format!("`{}` has no folders with a `tasks.md`", path.display()),
+            Hint::new("name the folder of the features, or a `tasks.md`"),
+        )),
         Some(format) if !format.is_folder() => Err(CliError::usage_with(
             format!("`{}` is a folder, and `{}` is one file", path.display(), format.name()),
             "name the file",
@@ -114,7 +152,7 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
             format!("`{}` has neither `tasks` nor `config.yml`", path.display()),
             "name the folder of Backlog.md, which is usually `backlog`",
         )),
-        _ => known(format, path.to_owned(), read_folder(Format::Claude, path)?),
+        _ => known("", format, path.to_owned(), read_folder(Format::Claude, path)?),
     }
 }
 
@@ -184,7 +222,7 @@ fn link(path: &Path) -> CliError {
 
 /// Reads a regular file. A link is followed only if the command line names it: then the user chose to open
 /// it.
-fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
+pub(super) fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
     let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
     // `O_NONBLOCK` opens a FIFO without waiting for a writer. Otherwise the check below would come too late.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
@@ -216,31 +254,35 @@ fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, 
     })
 }
 
+fn absolute(app: &App, path: &Path) -> Result<PathBuf, CliError> {
+    let whole = std::path::absolute(app.environment().directory.join(path));
+    let whole = whole.map_err(|source| CliError::File { action: "find", path: path.to_owned(), source })?;
+    Ok(normal(&whole))
+}
+
 /// Returns the source of an import. It is stored with the tasks, so it must not depend on the working
 /// directory.
-pub(super) fn source(
-    app: &App,
-    format: Format,
-    path: &Path,
-    prefix: Option<&String>,
-) -> Result<String, CliError> {
+pub(super) fn source(app: &App, format: Format, path: &Path) -> Result<String, CliError> {
     let place = if path.as_os_str() == "-" {
         "standard input".to_owned()
     } else {
-        let whole = std::path::absolute(app.environment().directory.join(path));
-        let whole = normal(&whole.map_err(|source| CliError::File {
-            action: "find",
-            path: path.to_owned(),
-            source,
-        })?);
+        let whole = absolute(app, path)?;
         // Relative to the project, so that a project that moves keeps its sources.
         let root = app.place()?.root.clone();
         whole
             .strip_prefix(&root)
             .map_or_else(|_| whole.display().to_string(), |path| path.display().to_string())
     };
-    let prefix = prefix.map(|prefix| format!(" as {prefix}")).unwrap_or_default();
-    Ok(format!("{} {place}{prefix}", format.name()))
+    Ok(format!("{} {place}", format.name()))
+}
+
+/// Returns true if the file of a source is gone, or was standard input.
+pub(super) fn is_gone(app: &App, format: Format, source: &str) -> bool {
+    let Some(place) = source.strip_prefix(format.name()).and_then(|place| place.strip_prefix(' ')) else {
+        return false;
+    };
+    let root = app.place().map(|place| place.root.clone()).unwrap_or_default();
+    place == "standard input" || !root.join(place).exists()
 }
 
 /// Resolves `.` and `..` in a path by its text alone: links are not followed, and the file may not exist.
@@ -256,15 +298,36 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// Returns the omitted fields and tasks for `--json`.
+/// Returns the omitted fields, records and lines for `--json`.
 pub(super) fn left_out(list: &[LeftOut]) -> Vec<Value> {
-    list.iter().map(|left| json!({ "what": left.what, "why": left.why })).collect()
+    let one = |left: &LeftOut| {
+        let mut value = json!({ "what": left.what, "why": left.why });
+        if !left.file.is_empty() {
+            value["file"] = json!(left.file);
+        }
+        if let Some(line) = left.line {
+            value["line"] = json!(line);
+        }
+        value
+    };
+    list.iter().map(one).collect()
 }
 
-/// Reports fields and tasks that the format cannot express.
+/// Reports fields, records and lines that are left out. Faulty ones are counted.
 pub(super) fn remark_left_out(app: &App, list: &[LeftOut]) {
-    let lines = list.iter().map(|left| format!("{}: {}", left.what, left.why));
+    let place = |left: &LeftOut| match (left.file.as_str(), left.line) {
+        ("", _) => String::new(),
+        (file, Some(line)) => format!("{file}:{line}: "),
+        (file, None) if file == left.what => String::new(),
+        (file, None) => format!("{file}: "),
+    };
+    let lines = list.iter().map(|left| format!("{}{}: {}", place(left), left.what, left.why));
     remark_some(app, "left out", lines);
+    let faults = list.iter().filter(|left| left.is_fault).count();
+    if faults > 0 {
+        let count = crate::text::count(faults as u64, "faulty record");
+        app.out().remark(&format!("warning: {count} left out; `--strict` refuses such a file"));
+    }
 }
 
 /// Reports values of the file that the export replaced.
@@ -296,7 +359,7 @@ pub(super) fn remark_deleted(app: &App, list: &BTreeSet<TaskId>, is_out: bool) {
     remark_some(app, label, list.iter().map(|id| format!("{id}: {what}")));
 }
 
-fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {
+pub(super) fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {
     const MAX_SHOWN: usize = 10;
     let more = lines.len().saturating_sub(MAX_SHOWN);
     for line in lines.take(MAX_SHOWN) {

@@ -2,12 +2,17 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use taskpawl::Manager;
 use taskpawl::model::advice::Hint;
-use taskpawl::model::command::{DivergingField, Import, ImportMode, ImportReport};
-use taskpawl::model::value::{TaskId, check_id};
-use taskpawl_formats::{Format, FormatError, Options, Reading, detect, read};
+use taskpawl::model::command::{
+    BoundRecord, DivergingField, Import, ImportMode, ImportReport, ImportedRecord,
+};
+use taskpawl::model::rules::bound_records;
+use taskpawl::model::value::{TaskId, check_id, format_time};
+use taskpawl_formats::{
+    Ambiguous, Format, FormatError, Known, LeftOut, Options, Reading, Renamed, detect, read,
+};
 
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
@@ -26,16 +31,27 @@ Formats:
   taskwarrior  what `task export` prints
   backlog      a folder of Backlog.md
   markdown     a checklist
+  spec-kit     specs/*/tasks.md, or one of them
+  openspec     openspec/changes/*/tasks.md, or one of them
+  kiro         .kiro/specs/*/tasks.md, or one of them
+  todo.txt     a list in that format
+  shrimp       tasks.json of Shrimp Task Manager
+  github       what `gh issue list --json number,title,state,...` prints; import only
   tasks        tasks.json of taskpawl, or what `list --json` prints
 
-Of a file that was imported before, what changed in it is taken over, and what changed here stays. Nothing that is \
-imported counts as work that ran, and tool calls in it ask before they run. `docs/formats.md` has the tables.
+Of a file that was imported before, what changed in it is taken over, and what changed here stays. A record that is \
+older than the last export or change here is ignored. A faulty record is left out and listed, and the others come \
+in. Nothing that is imported counts as work that ran, and tool calls in it ask before they run. `docs/formats.md` \
+has the tables.
 
 Examples:
   taskpawl import .beads/issues.jsonl --dry-run
   taskpawl import backlog
   taskpawl import taskwarrior -    reads what `task export` prints
+  taskpawl import specs            every feature of spec-kit, each as a plan
+  taskpawl import --moved old/TODO.md TODO.md
   taskpawl import markdown TODO.md --prefix todo")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Args {
     /// The format; or the file or folder alone, where there is no doubt which format it has
     #[arg(value_name = "FORMAT|PATH")]
@@ -46,12 +62,21 @@ pub(crate) struct Args {
     /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Give the tasks ids that begin with this and a `.`
+    /// Give new tasks ids that begin with this and a `.`
     #[arg(long, value_name = "NAME")]
     prefix: Option<String>,
-    /// Take tasks here that have the same ids for the same tasks: where they differ, the file counts
+    /// Take tasks here that have the same ids for the same tasks: where they differ, the file counts, also if it is older
     #[arg(long)]
     adopt: bool,
+    /// The path that the file had at the last import or export
+    #[arg(long, value_name = "OLD")]
+    moved: Option<PathBuf>,
+    /// Refuse a file with faulty records, and import nothing
+    #[arg(long)]
+    strict: bool,
+    /// Make subtasks `todo` that are open below a task that is done in the file, instead of skipping them
+    #[arg(long)]
+    reopen: bool,
 }
 
 /// Number of preserved fields that are listed; `--json` lists all.
@@ -60,49 +85,201 @@ const MAX_SHOWN: usize = 10;
 /// Imports tasks, or previews the import.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     check_prefix(args.prefix.as_ref())?;
-    let found = find(&args.format, args.path.as_deref())?;
-    let reading = reading(app, &found, args.prefix.as_ref())?;
-    let source = exchange::source(app, found.format, &found.path, args.prefix.as_ref())?;
-    let mode = if args.adopt { ImportMode::Adopt } else { ImportMode::Merge };
-    let left_out = reading.left_out.clone();
-    let is_empty = reading.tasks.is_empty();
-    let import = import_of(reading, source, mode);
-    let report = if args.dry_run {
-        manager_to_look(app)?.preview_import(import)?
-    } else {
-        question::manager(app)?.import(import)?
-    };
-    let out = app.out();
+    let found = find(app, &args.format, args.path.as_deref())?;
+    let manager = if args.dry_run { manager_to_look(app)? } else { question::manager(app)? };
+    let mut batch = Batch::of(app, args, &found)?;
+    let records = Records::of(&manager, batch.format, &batch.import.moved)?;
+    if args.moved.is_some() && !records.has_any_of(&batch.import.moved) {
+        return Err(CliError::usage_with(
+            format!("no task remembers `{}`", args.moved.as_deref().unwrap_or(Path::new("")).display()),
+            "name the path that the file had at the last import or export",
+        ));
+    }
+    let is_one = found.len() == 1;
+    for found in &found {
+        let prefix = feature_prefix(args.prefix.as_ref(), found, is_one);
+        let mut reading = reading(app, found, &records, prefix.as_ref())?;
+        if prefix == args.prefix && is_taken(&manager, &reading) {
+            // The ids of a second feature repeat those of the first.
+            if let Some(feature) = &found.feature {
+                let prefix = joined(args.prefix.as_ref(), feature);
+                reading = self::reading(app, found, &records, Some(&prefix))?;
+            }
+        }
+        batch.add(app, found, reading)?;
+    }
+    refuse_faults(&batch, args.strict)?;
+    let import = batch.import.clone();
+    let report = if args.dry_run { manager.preview_import(import)? } else { manager.import(import)? };
+    show(app, args, &found, &batch, &report)
+}
+
+/// The files of one command, as one import.
+struct Batch {
+    format: Format,
+    import: Import,
+    left_out: Vec<LeftOut>,
+    renamed: Vec<Renamed>,
+}
+
+impl Batch {
+    fn of(app: &App, args: &Args, found: &[Found]) -> Result<Self, CliError> {
+        let format = found[0].format;
+        let path = match found {
+            [one] => one.path.clone(),
+            several => several[0].path.parent().and_then(Path::parent).unwrap_or(Path::new(".")).to_owned(),
+        };
+        let source = exchange::source(app, format, &path)?;
+        let mut moved = Vec::new();
+        if let Some(old) = &args.moved {
+            for found in found {
+                let now = exchange::source(app, format, &found.path)?;
+                // Below a folder that moved, each file has moved with it.
+                let below = found.path.strip_prefix(&path).unwrap_or(Path::new(""));
+                let before = if below.as_os_str().is_empty() { old.clone() } else { old.join(below) };
+                moved.push((exchange::source(app, format, &before)?, now));
+            }
+        }
+        let mode = if args.adopt { ImportMode::Adopt } else { ImportMode::Merge };
+        let import = Import { source, mode, moved, reopen: args.reopen, ..Import::default() };
+        Ok(Self { format, import, left_out: Vec::new(), renamed: Vec::new() })
+    }
+
+    fn add(&mut self, app: &App, found: &Found, reading: Reading) -> Result<(), CliError> {
+        let source = exchange::source(app, found.format, &found.path)?;
+        let plan = found.feature.clone().filter(|plan| check_id(plan).is_ok());
+        self.left_out.extend(reading.left_out.iter().cloned());
+        self.renamed.extend(reading.renamed.iter().cloned());
+        let Import { tasks, records, fields, .. } = import_of(reading, &source, self.import.mode);
+        let of_plan = |record: ImportedRecord| ImportedRecord { plan: plan.clone(), ..record };
+        self.import.tasks.extend(tasks);
+        self.import.records.extend(records.into_iter().map(of_plan));
+        self.import.fields = fields;
+        Ok(())
+    }
+}
+
+/// Refuses files without a readable record, and, if `is_strict`, those with a faulty one.
+fn refuse_faults(batch: &Batch, is_strict: bool) -> Result<(), CliError> {
+    if is_strict || batch.import.tasks.is_empty() {
+        refuse_any(batch.format, &batch.left_out)?;
+    }
+    Ok(())
+}
+
+/// Refuses faulty records, with all of them.
+pub(super) fn refuse_any(format: Format, left_out: &[LeftOut]) -> Result<(), CliError> {
+    let errors: Vec<FormatError> = left_out.iter().filter(|left| left.is_fault).map(error_of).collect();
+    if errors.is_empty() { Ok(()) } else { Err(CliError::Foreign { format: format.name(), errors }) }
+}
+
+fn error_of(left: &LeftOut) -> FormatError {
+    FormatError {
+        file: left.file.clone(),
+        line: left.line,
+        record: left.what.clone(),
+        field: String::new(),
+        problem: left.why.clone(),
+        hint: left.hint.clone(),
+    }
+}
+
+/// Returns the prefix of the ids of a feature. Several features have the same numbers, so each has a prefix.
+fn feature_prefix(prefix: Option<&String>, found: &Found, is_one: bool) -> Option<String> {
+    match &found.feature {
+        Some(feature) if !is_one => Some(joined(prefix, feature)),
+        _ => prefix.cloned(),
+    }
+}
+
+fn joined(prefix: Option<&String>, feature: &str) -> String {
+    prefix.map_or_else(|| feature.to_owned(), |prefix| format!("{prefix}.{feature}"))
+}
+
+/// Returns true if a new task of a feature has the id of another task.
+fn is_taken(manager: &Manager, reading: &Reading) -> bool {
+    let known = reading.tasks.iter().zip(&reading.is_known);
+    known
+        .filter(|(_, is_known)| !**is_known)
+        .any(|(task, _)| manager.get(task.id.as_str()).is_ok_and(|found| found.id == task.id))
+}
+
+fn show(
+    app: &App,
+    args: &Args,
+    found: &[Found],
+    batch: &Batch,
+    report: &ImportReport,
+) -> Result<ExitCode, CliError> {
+    let (out, first) = (app.out(), &found[0]);
+    let renamed: Vec<Value> = batch
+        .renamed
+        .iter()
+        .map(|renamed| json!({ "task": renamed.task, "from": renamed.from, "to": renamed.to }))
+        .collect();
     if out.is_json {
         return out.data(&json!({
-            "format": found.format.name(), "source": report.source, "dryRun": args.dry_run, "created": report.created,
-            "changed": report.changed, "unchanged": report.unchanged, "kept": report.kept, "apart": report.apart,
-            "gone": report.gone,
-            "leftOut": exchange::left_out(&left_out),
+            "format": first.format.name(), "detected": first.why, "source": report.source, "dryRun": args.dry_run,
+            "created": report.created, "changed": report.changed, "unchanged": report.unchanged, "kept": report.kept,
+            "apart": report.apart, "gone": report.gone, "older": report.older, "differs": report.differs,
+            "skipped": report.skipped, "renamed": renamed, "leftOut": exchange::left_out(&batch.left_out),
         }));
     }
     if out.is_quiet {
         let ids = report.created.iter().chain(&report.changed);
         return out.print(ids.map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
     }
-    exchange::remark_left_out(app, &left_out);
-    if is_empty {
-        out.remark(&nothing_in(&found));
+    if let Some(why) = &first.why {
+        out.remark(&format!("read as {}: {why}", first.format.name()));
     }
+    exchange::remark_left_out(app, &batch.left_out);
+    if batch.import.tasks.is_empty() {
+        out.remark(&nothing_in(first));
+    }
+    remark_changes(app, batch, report);
     if args.dry_run {
         out.remark("dry run: nothing was changed");
     }
-    out.print(text_of(app, &report))
+    out.print(text_of(app, report))
+}
+
+/// Reports tasks whose text or status does not follow from the file as it stands.
+fn remark_changes(app: &App, batch: &Batch, report: &ImportReport) {
+    let renamed = batch.renamed.iter();
+    let renamed =
+        renamed.map(|renamed| format!("{}: `{}` is now `{}`", renamed.task, renamed.from, renamed.to));
+    exchange::remark_some(app, "renamed", renamed);
+    let older = report.older.iter().map(|older| {
+        let (there, here) = (format_time(older.there), format_time(older.here));
+        format!(
+            "{}: its record is of {there}, the state here of {here}; `--adopt` takes the record",
+            older.task
+        )
+    });
+    exchange::remark_some(app, "older", older);
+    let skipped = report
+        .skipped
+        .iter()
+        .map(|skipped| format!("{}: {}; `--reopen` makes it todo", skipped.task, skipped.why));
+    exchange::remark_some(app, "skipped", skipped);
+    let differs =
+        report.differs.iter().map(|differs| format!("{}: {}", differs.task, exchange::both(differs)));
+    exchange::remark_some(app, "differs", differs);
 }
 
 fn nothing_in(found: &Found) -> String {
     let hint = match found.format {
-        Format::Markdown => ": an item of a checklist is a line `- [ ] text`",
+        Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => {
+            ": an item of a checklist is a line `- [ ] text`"
+        }
         Format::Beads
         | Format::Taskmaster
         | Format::Claude
         | Format::Taskwarrior
         | Format::Backlog
+        | Format::Shrimp
+        | Format::GitHub
+        | Format::TodoTxt
         | Format::Tasks => "",
     };
     format!("there are no tasks of the format `{}` in `{}`{hint}", found.format.name(), found.path.display())
@@ -115,25 +292,125 @@ pub(super) fn check_prefix(prefix: Option<&String>) -> Result<(), CliError> {
     }
 }
 
-pub(super) fn reading(app: &App, found: &Found, prefix: Option<&String>) -> Result<Reading, CliError> {
-    let options = Options { prefix: prefix.cloned(), now: app.source()?.now() };
-    read(found.format, &found.files, &options).map_err(|mut error| {
+/// The records of one format that the tasks of a store remember.
+pub(super) struct Records {
+    bound: Vec<BoundRecord>,
+}
+
+impl Records {
+    /// Reads the records. Those of `moved` sources count under their new names.
+    pub(super) fn of(
+        manager: &Manager,
+        format: Format,
+        moved: &[(String, String)],
+    ) -> Result<Self, CliError> {
+        let start = format!("{} ", format.name());
+        let mut bound =
+            manager.read(|view| Ok(bound_records(view, &|source| source.starts_with(&start))?))?;
+        for record in &mut bound {
+            for (before, now) in moved {
+                if let Some(rest) = record.source.strip_prefix(before).filter(|rest| is_end(rest)) {
+                    record.source = format!("{now}{rest}");
+                    break;
+                }
+            }
+        }
+        Ok(Self { bound })
+    }
+
+    fn has_any_of(&self, moved: &[(String, String)]) -> bool {
+        let is_now =
+            |source: &str| moved.iter().any(|(_, now)| source.strip_prefix(now.as_str()).is_some_and(is_end));
+        self.bound.iter().any(|record| is_now(&record.source))
+    }
+
+    /// Returns the records of one file.
+    pub(super) fn known(&self, app: &App, format: Format, source: &str) -> Known {
+        Known::of(format, source, &self.bound, |source| exchange::is_gone(app, format, source))
+    }
+}
+
+/// Returns true if nothing but the prefix of version 0.1 follows a source.
+fn is_end(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(" as ")
+}
+
+/// Reads a file with the records that tasks remember of it.
+pub(super) fn reading(
+    app: &App,
+    found: &Found,
+    records: &Records,
+    prefix: Option<&String>,
+) -> Result<Reading, CliError> {
+    let source = exchange::source(app, found.format, &found.path)?;
+    let known = records.known(app, found.format, &source);
+    let options = Options { prefix: prefix.cloned(), now: app.source()?.now(), known };
+    let reading = read(found.format, &found.files, &options).map_err(|mut error| {
         if let Some(other) = detect(&found.files).filter(|other| *other != found.format) {
-            error.hint = Hint::new("it looks like ")
-                .text(other.name())
-                .text(": name that, ")
-                .command_of("import", [other.name().to_owned(), "PATH".to_owned()]);
+            error.hint = other_format(other);
         }
         foreign(found.format, error)
-    })
+    })?;
+    if reading.tasks.is_empty()
+        && let Some(first) = reading.faults().next()
+        && let Some(other) = detect(&found.files).filter(|other| *other != found.format)
+    {
+        // Every line is faulty in the same way: it is another format.
+        let error = FormatError { hint: other_format(other), ..error_of(first) };
+        return Err(foreign(found.format, error));
+    }
+    refuse_ambiguous(found, &reading)?;
+    Ok(reading)
+}
+
+fn other_format(other: Format) -> Hint {
+    Hint::new("it looks like ")
+        .text(other.name())
+        .text(": name that, ")
+        .command_of("import", [other.name().to_owned(), "PATH".to_owned()])
+}
+
+/// Refuses a file with records that more than one task may have come from.
+fn refuse_ambiguous(found: &Found, reading: &Reading) -> Result<(), CliError> {
+    if reading.ambiguous.is_empty() {
+        return Ok(());
+    }
+    let error = |ambiguous: &Ambiguous| {
+        let tasks: Vec<String> = ambiguous.tasks.iter().map(|task| format!("`{task}`")).collect();
+        FormatError {
+            file: found.path.display().to_string(),
+            line: None,
+            record: ambiguous.record.clone(),
+            field: String::new(),
+            problem: format!("it could be {}", tasks.join(" or ")),
+            hint: Hint::new("delete one of them, or import the file that the other came from first"),
+        }
+    };
+    let errors = reading.ambiguous.iter().map(error).collect();
+    Err(CliError::Foreign { format: found.format.name(), errors })
 }
 
 pub(super) fn foreign(format: Format, error: FormatError) -> CliError {
-    CliError::Foreign { format: format.name(), error: Box::new(error) }
+    CliError::Foreign { format: format.name(), errors: vec![error] }
 }
 
-pub(super) fn import_of(reading: Reading, source: String, mode: ImportMode) -> Import {
-    Import { source, tasks: reading.tasks, fields: reading.fields, mode }
+pub(super) fn import_of(reading: Reading, source: &str, mode: ImportMode) -> Import {
+    let records = reading.records.into_iter().zip(reading.changed_at).zip(reading.from);
+    let record = |((record, changed_at), from)| ImportedRecord {
+        source: source.to_owned(),
+        record,
+        changed_at,
+        plan: None,
+        from,
+    };
+    Import {
+        source: source.to_owned(),
+        tasks: reading.tasks,
+        records: records.map(record).collect(),
+        fields: reading.fields,
+        mode,
+        ..Import::default()
+    }
 }
 
 /// Returns a manager for previews, which need no project.
@@ -143,19 +420,19 @@ pub(super) fn manager_to_look(app: &App) -> Result<Manager, CliError> {
 
 /// Reads the files to import. A single word is a path, unless no such file exists and it names a format with
 /// a usual path.
-fn find(word: &str, path: Option<&Path>) -> Result<Found, CliError> {
+fn find(app: &App, word: &str, path: Option<&Path>) -> Result<Vec<Found>, CliError> {
     if let Some(path) = path {
         let format = exchange::format(word).map_err(CliError::usage)?;
-        return exchange::find(Some(format), path);
+        return exchange::find_all(app, Some(format), path);
     }
     let usual = Format::from_name(word).filter(|_| !Path::new(word).exists());
     match usual.map(|format| (format, format.usual_path())) {
-        Some((format, Some(path))) => exchange::find(Some(format), Path::new(path)),
+        Some((format, Some(path))) => exchange::find_all(app, Some(format), Path::new(path)),
         Some((format, None)) => Err(CliError::usage_with(
             format!("`{word}` has no usual place"),
             Hint::new("name the file: ").command_of("import", [format.name().to_owned(), "PATH".to_owned()]),
         )),
-        None => exchange::find(None, Path::new(word)),
+        None => exchange::find_all(app, None, Path::new(word)),
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) mod watch;
 mod agents;
 mod calls;
 pub(crate) mod exchange;
+mod features;
 mod fields;
 mod forecast;
 mod notify_programs;

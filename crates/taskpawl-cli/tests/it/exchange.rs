@@ -111,7 +111,7 @@ fn an_export_after_an_import_changes_no_byte() {
             "w.json",
             "{\"uuid\":\"b\",\"id\":1,\"description\":\"B\",\"depends\":[\"c\",\"a\"]},\n{\"uuid\":\"a\",\"description\":\"A\",\"status\":\"completed\"}\n{\"uuid\":\"c\",\"description\":\"C\",\"urgency\":1.0}",
         ),
-        ("backlog", "board/tasks/a.md", "---\r\nid: TASK-1\ntitle: A\n---\nText\n"),
+        ("backlog", "board/tasks/task-1.md", "---\r\nid: TASK-1\ntitle: A\n---\nText\n"),
         ("markdown", "m.md", "- [~]  a\r\n\t- [x] b \n- [ ]\n* [!] c"),
         (
             "tasks",
@@ -241,7 +241,7 @@ fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
         ("taskmaster", "t.json", "{\"master\":{\"tasks\":[{\"id\":1,\"title\":\"First\"}]}}"),
         ("claude", "c.json", "{\"id\":\"1\",\"subject\":\"First\",\"status\":\"pending\"}"),
         ("taskwarrior", "w.json", "[{\"uuid\":\"a\",\"description\":\"First\",\"status\":\"pending\"}]"),
-        ("backlog", "board/tasks/a.md", "---\nid: TASK-1\ntitle: First\n---\n"),
+        ("backlog", "board/tasks/task-1.md", "---\nid: TASK-1\ntitle: First\n---\n"),
         ("markdown", "m.md", "- [ ] First <!-- taskpawl id=a -->\n"),
         ("tasks", "k.json", "{\"tasks\":[{\"id\":\"a\",\"name\":\"First\"}]}"),
     ];
@@ -310,7 +310,9 @@ fn several_tasks_are_not_written_to_the_file_of_one() {
     cli.run(&["import", "claude", "list/1.json"]).ok();
     cli.run(&["create", "Second"]).ok();
     let before = fs::read(&path).unwrap();
-    let run = cli.run(&["export", "claude", "list/1.json"]);
+    cli.run(&["export", "claude", "list/1.json"]).ok();
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let run = cli.run(&["export", "claude", "list/1.json", "--add-new"]);
     assert!(run.code == Some(2) && run.stderr.contains("`taskpawl export claude list`"), "{run}");
     assert_eq!(fs::read(&path).unwrap(), before);
     cli.run(&["export", "claude", "list/1.json", "--only", "1"]).ok();
@@ -360,6 +362,9 @@ fn an_export_leaves_the_state_of_a_parent_that_nobody_changed() {
     cli.run(&["import", "c.md"]).ok();
     cli.run(&["export", "markdown", "c.md"]).ok();
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(cli.run(&["show", "open", "--json"]).ok().json()["data"]["status"], "skipped");
+    let run = cli.run(&["import", "c.md", "--reopen"]).ok();
+    assert!(run.stdout.contains("changed        2  open, other"), "{run}");
     cli.run(&["done", "open"]).ok();
     let run = cli.run(&["export", "markdown", "c.md"]).ok();
     assert!(run.stderr.contains("overwritten: ship: status: `done` there, `todo` here"), "{run}");
@@ -397,7 +402,7 @@ fn a_file_with_news_is_not_written_over() {
     assert!(fs::read_to_string(broken).unwrap().contains("\"Ours\""));
     // An edit by another program after the export is detected.
     cli.run(&["import", "checklist.md"]).ok();
-    cli.run(&["export", "markdown", "checklist.md"]).ok();
+    cli.run(&["export", "markdown", "checklist.md", "--add-new"]).ok();
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("- [ ] Ours", "- [x] Ours")).unwrap();
     let run = cli.run(&["export", "markdown", "checklist.md"]);
@@ -410,7 +415,7 @@ fn a_file_with_news_is_not_written_over() {
 fn errors_name_the_file_the_place_and_the_remedy() {
     let cli = Cli::new();
     cli.file("i.jsonl", "{\"id\":\"a\",\"title\":\"A\"}\n{\"id\":\"b\",\"title\":\"B\",\"priority\":9}\n");
-    cli.file("circle.jsonl", "{\"id\":\"a\",\"title\":\"A\",\"dependencies\":[{\"depends_on_id\":\"b\",\"type\":\"blocks\"}]}\n{\"id\":\"b\",\"title\":\"B\",\"dependencies\":[{\"depends_on_id\":\"a\",\"type\":\"blocks\"}]}\n");
+    cli.file("circle.jsonl", "{\"id\":\"x\",\"title\":\"X\",\"dependencies\":[{\"depends_on_id\":\"y\",\"type\":\"blocks\"}]}\n{\"id\":\"y\",\"title\":\"Y\",\"dependencies\":[{\"depends_on_id\":\"x\",\"type\":\"blocks\"}]}\n");
     cli.file("odd.txt", "hello\n");
     cli.file("bytes.json", "x");
     cli.file("cut.json", "{\"master\": {\"tasks\": [");

@@ -7,7 +7,7 @@ use taskpawl_model::task::{Priority, Task};
 use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
-use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
+use super::{FIELDS, FORMAT, Words, body, files_by_id, people, priority_of, word_for};
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, as_spelled};
 use crate::files::Files;
@@ -49,13 +49,18 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         return Written::default();
     };
     let present = files_by_id(before);
-    let theirs = numbers(tasks, &present, &ids_by_ours(before), &words);
+    let theirs = numbers(&document.in_order(tasks), document, &present, &words);
     let name = |task: &Task| Some((task.id.clone(), document.name(&task.id)?.to_owned()));
     let said: BTreeMap<TaskId, String> = document.tasks.iter().filter_map(name).collect();
     let mut written = Written::default();
     unsupported::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
     if before.get(super::CONFIG).is_none() {
         written.files.insert(super::CONFIG, config(&words));
+    }
+    written.names = theirs.iter().map(|(id, name)| (id.clone(), name.to_uppercase())).collect();
+    // Files of tasks that are not written stay.
+    for (task, name) in document.tasks.iter().zip(document.names) {
+        written.names.entry(task.id.clone()).or_insert_with(|| name.to_uppercase());
     }
     let below = below(tasks, &theirs);
     let below_before = self::below(document.tasks, &said);
@@ -129,17 +134,20 @@ fn config(words: &Words) -> String {
 
 /// Assigns an id to every task: the one that it has, or else the next free one, below the id of its parent.
 fn numbers(
-    tasks: &[Task],
+    tasks: &[&Task],
+    document: &ExistingDocument<'_>,
     present: &BTreeMap<String, &str>,
-    own_fields: &BTreeMap<String, String>,
     words: &Words,
 ) -> BTreeMap<TaskId, String> {
     let own = |task: &Task| {
-        let kept = kept(task, FORMAT);
-        let known = own_fields.get(task.id.as_str()).map(String::as_str);
-        let id = kept.get("id").and_then(Value::as_str).or(known).unwrap_or(task.id.as_str()).to_owned();
         // An id of another form stays if a file has it, but no new file gets one.
-        (is_number(&id) || present.contains_key(&id.to_uppercase())).then_some(id)
+        if let Some(name) = document.name(&task.id) {
+            return Some(name.to_owned());
+        }
+        let kept = kept(task, FORMAT);
+        let id = kept.get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned();
+        // An id that came from another file must not lead to a task of this folder.
+        (is_number(&id) && !present.contains_key(&id.to_uppercase())).then_some(id)
     };
     let mut names = Names { taken: present.keys().cloned().collect(), ..Names::default() };
     let mut numbers: BTreeMap<TaskId, String> = BTreeMap::new();
@@ -152,7 +160,7 @@ fn numbers(
     }
     names.taken.extend(given);
     // A preserved link to a missing task must not start to point to a new one.
-    names.taken.extend(tasks.iter().flat_map(links_away));
+    names.taken.extend(tasks.iter().flat_map(|task| links_away(task)));
     // An id of a subtask contains that of its parent, so parents are numbered first.
     let mut waiting: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
     while !left.is_empty() {

@@ -9,7 +9,8 @@ use taskpawl_model::value::{Period, TaskId};
 
 use super::derived::Recount;
 use super::{
-    FIELDS, FORMAT, LINKS, close_reason, deferred, ended_badly, number_of, priority_of, status_of, word_of,
+    DROPPED, FIELDS, FORMAT, LINKS, close_reason, deferred, ended_badly, is_blocking, number_of, priority_of,
+    status_of, word_of,
 };
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};
@@ -38,28 +39,42 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let mut issues = Issues::of(tasks, document);
     let list: Vec<(String, Map)> =
         tasks.iter().map(|task| (issues.id(task), issues.issue(task, &mut written.left_out))).collect();
+    let names = tasks.iter().map(|task| (task.id.clone(), issues.id(task)));
+    written.names = names.collect();
     let mut said = Issues::of(document.tasks, document);
     let known = document.tasks.iter().map(|task| (said.id(task), said.issue(task, &mut Vec::new())));
-    written.files.insert(name, text_of(&list, &known.collect(), text));
+    let read = Read { issues: known.collect(), lines: document.lines() };
+    written.files.insert(name, text_of(&list, &read, text));
     written
 }
 
+/// The issues that were read from the file.
+struct Read<'d> {
+    issues: BTreeMap<String, Map>,
+    /// The lines that they were read from, counted from 1. Without them, each id is there once.
+    lines: Option<&'d BTreeSet<u32>>,
+}
+
+impl Read<'_> {
+    fn is_read(&self, id: &str, line: u32) -> bool {
+        self.issues.contains_key(id) && self.lines.is_none_or(|lines| lines.contains(&line))
+    }
+}
+
 /// Returns the text of the file: existing issues on their lines, new ones after the last of them.
-fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -> String {
+fn text_of(issues: &[(String, Map)], read: &Read<'_>, text: &str) -> String {
     let mut left: BTreeMap<&str, &Map> = issues.iter().map(|(id, issue)| (id.as_str(), issue)).collect();
     let (mut lines, mut last) = (Vec::new(), None);
-    let recount = Recount::of(said, &left);
-    for (line, end) in lines::parts(text) {
-        if is_other(line) {
+    let recount = Recount::of(&read.issues, &left);
+    for (number, (line, end)) in (1..).zip(lines::parts(text)) {
+        let known = known_issue(line).filter(|(id, _)| !is_other(line) && read.is_read(id, number));
+        let Some((id, raw)) = known else {
+            // No task was read from this line: it stays, also if it is faulty.
             lines.push(Line::document(line, end));
-        } else if let Some((id, raw)) = known_issue(line)
-            && let Some(issue) = left.remove(id.as_str())
-        {
-            let out = match said.get(&id) {
-                Some(said) => recount.apply(&id, existing_document::over(&raw, said, issue, &KINDS)),
-                // No task was read from this line, so there is no export of it to compare with.
-                None => with_kind_of(&raw, issue),
-            };
+            continue;
+        };
+        if let Some((issue, said)) = left.remove(id.as_str()).zip(read.issues.get(&id)) {
+            let out = recount.apply(&id, existing_document::over(&raw, said, issue, &KINDS));
             lines.push(Line::document(json_text::over(line, &Value::Object(out)), end));
             last = Some(lines.len());
         }
@@ -79,13 +94,6 @@ fn known_issue(line: &str) -> Option<(String, Map)> {
     Some((id, raw))
 }
 
-/// Returns a new issue for an existing line, with the record type of that line.
-fn with_kind_of(raw: &Map, issue: &Map) -> Map {
-    let mut issue = issue.clone();
-    issue.extend(raw.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
-    issue
-}
-
 /// Returns true for lines that are not issues and are preserved: headers, other record types, deleted issues and empty lines.
 fn is_other(line: &str) -> bool {
     if line.trim().is_empty() {
@@ -98,6 +106,11 @@ fn is_other(line: &str) -> bool {
         || map.get("status").and_then(Value::as_str) == Some("tombstone")
 }
 
+/// Returns the ids of all lines, also of those that no task was read from.
+fn ids_in(text: &str) -> BTreeSet<String> {
+    text.lines().filter_map(known_issue).map(|(id, _)| id).collect()
+}
+
 /// The issues of some tasks.
 struct Issues<'t> {
     theirs: BTreeMap<&'t TaskId, String>,
@@ -106,13 +119,12 @@ struct Issues<'t> {
 
 impl<'t> Issues<'t> {
     fn of(tasks: &'t [Task], document: &ExistingDocument<'_>) -> Self {
-        let id = |task: &Task| match document.name(&task.id) {
-            Some(name) => name.to_owned(),
-            None => {
-                kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
-            }
+        let candidate = |task: &Task, attempt: u64| match attempt {
+            0 => kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned(),
+            1 => task.id.to_string(),
+            _ => format!("{}-{attempt}", task.id),
         };
-        let theirs = tasks.iter().map(|task| (&task.id, id(task))).collect();
+        let theirs = document.names_of(tasks, candidate, ids_in(document.files.first().1));
         Self { theirs, comments: Comments::of(tasks, document.files.first().1) }
     }
 
@@ -235,17 +247,20 @@ fn write_links(
         list.into_iter().flatten().filter_map(Value::as_str).for_each(|id| want(&TaskId::from(id), kind));
     }
     let known: BTreeSet<&String> = theirs.values().collect();
-    let above = task.parent.as_ref().and_then(|parent| theirs.get(parent));
+    let dropped = kept.remove(DROPPED);
+    let is_dropped = |on: &String| {
+        dropped.as_ref().and_then(Value::as_array).is_some_and(|list| list.contains(&json!(on)))
+    };
     let mut links: Vec<Value> = Vec::new();
     let mut written: BTreeSet<usize> = BTreeSet::new();
     for map in raw {
         let (on, kind) = (text(&map, "depends_on_id"), text(&map, "type"));
         let place = wanted.iter().position(|(id, own_fields)| *id == on && same_kind(own_fields, &kind));
         written.extend(place);
-        // A task does not depend on its parent here, so the reader dropped this link. In the file it stays.
-        let is_said_by_parent = above == Some(&on) && same_kind("blocks", &kind);
+        // The reader dropped links that cannot hold here. In the file they stay.
+        let is_dropped = same_kind("blocks", &kind) && is_dropped(&on);
         // A link that the task no longer has is dropped, unless a task could not express it or its target is not exported.
-        if place.is_some() || is_said_by_parent || !is_mapped(&kind) || !known.contains(&on) {
+        if place.is_some() || is_dropped || !is_mapped(&kind) || !known.contains(&on) {
             links.push(Value::Object(map));
         }
     }
@@ -260,13 +275,12 @@ fn write_links(
 
 fn same_kind(own_fields: &str, theirs: &str) -> bool {
     own_fields == theirs
-        || (own_fields == "blocks" && matches!(theirs, "waits-for" | ""))
+        || (own_fields == "blocks" && is_blocking(theirs))
         || (own_fields == "relates-to" && theirs == "related")
 }
 
 fn is_mapped(kind: &str) -> bool {
-    matches!(kind, "blocks" | "waits-for" | "parent-child" | "")
-        || LINKS.iter().any(|(theirs, _)| *theirs == kind)
+    is_blocking(kind) || kind == "parent-child" || LINKS.iter().any(|(theirs, _)| *theirs == kind)
 }
 
 /// Writes the comments: those that beads has keep their records; new ones follow with the next ids.

@@ -1,6 +1,6 @@
 //! Rewrites a JSON text for a new value: equal parts keep their bytes, new parts look like their neighbours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use jsonc_parser::ast::{Array, Object, Value as Node};
@@ -199,33 +199,49 @@ impl Document<'_> {
 /// Pairs the elements of a new list with those of the previous list, each at most once.
 struct Matches<'v> {
     before: &'v [Value],
-    by_identity: BTreeMap<String, usize>,
+    by_identity: BTreeMap<String, VecDeque<usize>>,
+    /// Elements without an identity, by their text.
+    by_text: BTreeMap<String, VecDeque<usize>>,
     is_taken: Vec<bool>,
 }
 
 impl<'v> Matches<'v> {
     fn of(before: &'v [Value]) -> Self {
-        let by_identity =
-            before.iter().enumerate().filter_map(|(index, value)| Some((identity(value)?, index)));
-        Self { before, by_identity: by_identity.collect(), is_taken: vec![false; before.len()] }
+        let (mut by_identity, mut by_text) = (BTreeMap::new(), BTreeMap::new());
+        for (index, value) in before.iter().enumerate() {
+            let (map, key) = match identity(value) {
+                Some(identity) => (&mut by_identity, identity),
+                None => (&mut by_text, value.to_string()),
+            };
+            map.entry(key).or_insert_with(VecDeque::new).push_back(index);
+        }
+        Self { before, by_identity, by_text, is_taken: vec![false; before.len()] }
     }
 
     /// Returns the index of the previous element with the same identity. An element without identity is paired with an equal element, or
     /// else with the object at the same index.
     fn take(&mut self, index: usize, value: &Value) -> Option<usize> {
-        let is_free = |index: &usize| self.is_taken.get(*index) == Some(&false);
-        let found = if let Some(identity) = identity(value) {
-            self.by_identity.get(&identity).copied().filter(is_free)
-        } else {
-            let is_same = |index: &usize| is_free(index) && self.before[*index] == *value;
-            let is_alike = |index: &usize| is_free(index) && self.before[*index].is_object();
-            let same = Some(index).filter(is_same).or_else(|| (0..self.before.len()).find(is_same));
-            same.or_else(|| Some(index).filter(|_| value.is_object()).filter(is_alike))
+        let found = match identity(value) {
+            Some(identity) => self.by_identity.get_mut(&identity).and_then(VecDeque::pop_front),
+            None => self.take_equal(index, value),
         };
         if let Some(found) = found {
             self.is_taken[found] = true;
         }
         found
+    }
+
+    fn take_equal(&mut self, index: usize, value: &Value) -> Option<usize> {
+        let is_taken = &self.is_taken;
+        let is_free = |index: &usize| is_taken.get(*index) == Some(&false);
+        if is_free(&index) && self.before[index] == *value {
+            return Some(index);
+        }
+        // Elements that were paired by their index are still in the queue.
+        let queue = self.by_text.get_mut(&value.to_string());
+        let equal = queue.and_then(|queue| std::iter::from_fn(|| queue.pop_front()).find(is_free));
+        let is_alike = |index: &usize| is_free(index) && self.before[*index].is_object();
+        equal.or_else(|| Some(index).filter(|_| value.is_object()).filter(is_alike))
     }
 }
 

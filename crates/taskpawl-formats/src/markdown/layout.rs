@@ -7,20 +7,22 @@ use serde_json::Value;
 use taskpawl_model::task::Task;
 use taskpawl_model::value::TaskId;
 
-use super::{Aside, FORMAT, Item, KnownBy, Line, What, bullet, heading, items, open_at_end, own_name, width};
+use super::dialect::Dialect;
+use super::items::{Aside, Item, bullet, heading, items, open_at_end, width};
+use super::{Line, What};
+use crate::existing_document::ExistingDocument;
 use crate::lines::{self, parts};
 use crate::preserved::kept;
 
-/// Returns the lines of a text with tasks in it. `names` has the names of its items as they were read, before items were removed.
-pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> Vec<Line<'t>> {
-    let mut items = items(text);
-    // Removing an item renumbers others with the same text. The names of the reading still have the old numbers.
-    if names.len() == items.len() {
-        for (item, name) in items.iter_mut().zip(names) {
-            item.theirs.clone_from(name);
-        }
-    }
-    let (mut lines, shown) = in_place(tasks, text, &items);
+/// Returns the lines of a text with tasks in it. The tasks of `document` are those of its items, in their order.
+pub(super) fn lines<'t>(
+    tasks: &'t [Task],
+    text: &'t str,
+    document: &ExistingDocument<'t>,
+    dialect: Dialect,
+) -> Vec<Line<'t>> {
+    let items = items(text, dialect);
+    let (mut lines, shown) = in_place(tasks, text, &items, document);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains_key(&task.id)).collect();
     if left.is_empty() {
         return lines;
@@ -29,8 +31,8 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> V
     let end = open_at_end(text).map(Aside::end);
     let texts: Vec<&str> = text.lines().chain(end.as_deref()).collect();
     lines.extend(end.as_deref().map(Line::text));
-    let page = Page { texts, items: &items };
-    let mut forest = Forest::of(&left, &shown);
+    let page = Page::of(texts, &items);
+    let mut forest = Forest::of(&left, &shown, dialect);
     let mut added = Added::default();
     for (above, tasks) in std::mem::take(&mut forest.below_shown) {
         let at = page.end_of(page.items[above].line);
@@ -49,9 +51,9 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> V
 }
 
 /// Returns a text without some of its items. Lines indented below them go, too, except for other items and the lines below those.
-pub(super) fn without(text: &str, is_out: &[bool]) -> String {
-    let items = items(text);
-    let page = Page { texts: text.lines().collect(), items: &items };
+pub(super) fn without(text: &str, is_out: &[bool], dialect: Dialect) -> String {
+    let items = items(text, dialect);
+    let page = Page::of(text.lines().collect(), &items);
     let mut goes = vec![false; page.texts.len()];
     // Later items overwrite the range of their ancestors, so that a nested item keeps its own decision.
     for (item, is_out) in items.iter().zip(is_out) {
@@ -68,25 +70,19 @@ fn in_place<'t>(
     tasks: &'t [Task],
     text: &'t str,
     items: &[Item<'_>],
+    document: &ExistingDocument<'t>,
 ) -> (Vec<Line<'t>>, BTreeMap<&'t TaskId, usize>) {
     let line = |document: (&'t str, &'t str)| Line { document: Some(document), ..Line::text(document.0) };
     let mut lines: Vec<Line<'t>> = parts(text).map(line).collect();
-    let by_name: BTreeMap<String, &Task> = tasks.iter().map(|task| (own_name(task), task)).collect();
-    let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
     let mut shown: BTreeMap<&TaskId, usize> = BTreeMap::new();
-    for (position, item) in items.iter().enumerate() {
-        // An id that is unknown, or that an earlier item has, is ignored here as in `read`.
-        let own_fields = item.own_fields.id.as_deref().and_then(|id| with_id.get(id)).copied();
-        let own_fields = own_fields.filter(|task| !shown.contains_key(&task.id));
-        let task = own_fields.or_else(|| by_name.get(&item.theirs).copied());
-        let line = &mut lines[item.line].what;
-        let Some(task) = task.filter(|task| !shown.contains_key(&task.id)) else {
-            let What::Text(whole) = line else { continue };
-            *line = What::Other { line: std::mem::take(whole), text: item.text.clone() };
-            continue;
-        };
-        let known_by = if own_fields.is_some() { KnownBy::Comment } else { KnownBy::Text };
-        *line = What::Task { task, lead: item.lead.to_owned(), known_by };
+    for (position, (item, said)) in items.iter().zip(document.tasks).enumerate() {
+        lines[item.line].id = Some(&said.id);
+        // An item without a task here keeps its line.
+        let Some(task) = by_id.get(&said.id).copied() else { continue };
+        let has_comment = item.own_fields.id.as_deref() == Some(said.id.as_str());
+        let lead = item.lead.to_owned();
+        lines[item.line].what = What::Task { task, lead, said: Some(said), has_comment };
         shown.insert(&task.id, position);
     }
     (lines, shown)
@@ -105,7 +101,7 @@ struct Forest<'t> {
 }
 
 impl<'t> Forest<'t> {
-    fn of(left: &[&'t Task], shown: &BTreeMap<&TaskId, usize>) -> Self {
+    fn of(left: &[&'t Task], shown: &BTreeMap<&TaskId, usize>, dialect: Dialect) -> Self {
         let present: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
         let mut forest = Self {
             below_shown: BTreeMap::new(),
@@ -120,14 +116,14 @@ impl<'t> Forest<'t> {
             } else if let Some(parent) = parent.filter(|parent| present.contains(parent)) {
                 forest.below.entry(parent).or_default().push(task);
             } else {
-                forest.add_root(task);
+                forest.add_root(task, dialect);
             }
         }
         forest
     }
 
-    fn add_root(&mut self, task: &'t Task) {
-        let kept = kept(task, FORMAT);
+    fn add_root(&mut self, task: &'t Task, dialect: Dialect) {
+        let kept = kept(task, dialect.name());
         let section = kept.get("section").and_then(Value::as_str).unwrap_or_default();
         if section.is_empty() {
             self.roots.push(task);
@@ -151,8 +147,8 @@ impl<'t> Forest<'t> {
                 format!("{}{}- ", lead.inside(), "  ".repeat(depth - 1))
             };
             number += u64::from(depth == 0);
-            let what = What::Task { task, lead, known_by: KnownBy::Nothing };
-            lines.push(Line { what, document: None });
+            let what = What::Task { task, lead, said: None, has_comment: false };
+            lines.push(Line { what, document: None, id: Some(&task.id) });
             let below = self.below.remove(&task.id);
             open.extend(below.into_iter().flatten().rev().map(|task| (task, depth + 1)));
         }
@@ -204,9 +200,16 @@ impl Lead {
 struct Page<'p> {
     texts: Vec<&'p str>,
     items: &'p [Item<'p>],
+    /// The last item below each item.
+    last_below: BTreeMap<usize, usize>,
 }
 
-impl Page<'_> {
+impl<'p> Page<'p> {
+    fn of(texts: Vec<&'p str>, items: &'p [Item<'p>]) -> Self {
+        let below = items.iter().enumerate().filter_map(|(place, item)| Some((item.above?, place)));
+        Self { texts, items, last_below: below.collect() }
+    }
+
     /// Returns the line after an item and all lines indented below it.
     fn end_of(&self, line: usize) -> usize {
         let depth = width(self.texts[line]);
@@ -228,8 +231,8 @@ impl Page<'_> {
 
     /// Returns the lead of a new item below another one: that of its last subitem, if there is one.
     fn lead_below(&self, above: usize) -> Lead {
-        if let Some(last) = self.items.iter().rev().find(|item| item.above == Some(above)) {
-            return Lead::behind(last.lead);
+        if let Some(last) = self.last_below.get(&above) {
+            return Lead::behind(self.items[*last].lead);
         }
         let lead = self.items[above].lead;
         let rest = lead.trim_start();
@@ -240,7 +243,7 @@ impl Page<'_> {
 
     /// Returns the line after the last item of a section, and the lead of a new item there.
     fn section(&self, title: &str) -> Option<(usize, Lead)> {
-        let last = self.items.iter().rev().find(|item| item.section == title);
+        let last = self.items.iter().rev().find(|item| item.section() == title);
         if let Some(last) = last {
             let mut root = last;
             while let Some(above) = root.above {
@@ -249,7 +252,7 @@ impl Page<'_> {
             return Some((self.end_of(root.line), Lead::behind(root.lead)));
         }
         let at = self.end_of_heading(title)?;
-        let is_heading = heading(self.texts[at - 1]) == Some(title);
+        let is_heading = heading(self.texts[at - 1]).is_some_and(|(_, other)| other == title);
         Some((at, Lead { follows_text: !is_heading, ..Lead::plain() }))
     }
 
@@ -260,7 +263,7 @@ impl Page<'_> {
             let is_aside = aside.is_some();
             aside = Aside::after(aside, text.trim_start());
             // A `#` line inside a code block is no heading.
-            match heading(text).filter(|_| !is_aside) {
+            match heading(text).filter(|_| !is_aside).map(|(_, title)| title) {
                 Some(_) if end.is_some() => break,
                 Some(other) if other == title => end = Some(number + 1),
                 _ if end.is_some() && !text.trim().is_empty() => end = Some(number + 1),

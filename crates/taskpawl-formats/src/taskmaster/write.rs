@@ -8,7 +8,8 @@ use taskpawl_model::value::TaskId;
 use taskpawl_model::value::{Map, format_time};
 
 use super::{
-    FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, number_of_link, whole, whole_below, word_of,
+    FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, key, number_of_link, qualified, whole_below,
+    word_of,
 };
 use crate::existing_document::{self, ExistingDocument, Kinds, as_spelled, text_of};
 use crate::format::{LeftOut, Written};
@@ -47,6 +48,8 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
     let tasks = document.in_order(tasks);
     let records = Records::of(&tasks, document, &mut written.left_out);
     let mut lists = records.lists(&mut written.left_out);
+    let names = records.spots.iter().map(|(id, spot)| (id.clone(), key(&spot.tag, &spot.number())));
+    written.names = names.collect();
     let text = match envelope(text) {
         Some(mut file) if is_without_tags(&file) && lists.keys().all(|tag| tag == MASTER) => {
             // A file without tags stays so, unless a task belongs to another tag.
@@ -102,16 +105,16 @@ struct Records<'t> {
     spots: BTreeMap<TaskId, Spot>,
     /// The positions that the tasks have in the file.
     said: BTreeMap<TaskId, Spot>,
-    /// The records of the file without their subtasks, by tag and full number.
-    raw: BTreeMap<(String, String), Map>,
+    raw: Raw,
 }
 
 impl<'t> Records<'t> {
     fn of(tasks: &'t [&'t Task], document: &'t ExistingDocument<'t>, left_out: &mut Vec<LeftOut>) -> Self {
         let before: Vec<&Task> = document.tasks.iter().collect();
-        let said = spots(&before, document, &mut Vec::new());
-        let spots = spots(tasks, document, left_out);
-        Self { tasks, document, spots, said, raw: raw_records(document.files.first().1) }
+        let said = spots(&before, document, &Raw::default(), &mut Vec::new());
+        let raw = Raw::of(document.files.first().1, document);
+        let spots = spots(tasks, document, &raw, left_out);
+        Self { tasks, document, spots, said, raw }
     }
 
     /// Returns the records of the top-level tasks by tag, with their subtasks.
@@ -123,7 +126,7 @@ impl<'t> Records<'t> {
                 below.entry((spot.tag.as_str(), spot.top)).or_default().push(task);
             }
         }
-        let mut lists: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let mut lists: BTreeMap<String, Vec<(Option<usize>, Value)>> = BTreeMap::new();
         for task in self.tasks {
             let spot = &self.spots[&task.id];
             if spot.below.is_some() {
@@ -131,22 +134,39 @@ impl<'t> Records<'t> {
             }
             let mut out = self.record(task, left_out);
             let below = below.remove(&(spot.tag.as_str(), spot.top)).unwrap_or_default();
-            let below: Vec<Value> =
-                below.into_iter().map(|other| Value::Object(self.record(other, left_out))).collect();
+            let below: Vec<(Option<usize>, Value)> = below
+                .into_iter()
+                .map(|other| (self.index(other), Value::Object(self.record(other, left_out))))
+                .collect();
+            let list = self.document.name(&task.id).map(|name| (spot.tag.clone(), Some(name.to_owned())));
+            let below = self.raw.with_unread(list.as_ref(), below);
             // A record without a list gets none as long as it has no subtasks.
             let had_none = self.raw(task).is_some_and(|raw| !raw.contains_key("subtasks"));
             if !(below.is_empty() && (had_none || out.get("subtasks").is_some_and(Value::is_null))) {
                 out.insert("subtasks".to_owned(), Value::Array(below));
             }
-            lists.entry(spot.tag.clone()).or_default().push(Value::Object(out));
+            lists.entry(spot.tag.clone()).or_default().push((self.index(task), Value::Object(out)));
         }
-        lists
+        for (tag, _) in self.raw.lists.keys().filter(|(_, above)| above.is_none()) {
+            lists.entry(tag.clone()).or_default();
+        }
+        let whole = |(tag, list): (String, Vec<(Option<usize>, Value)>)| {
+            let list = self.raw.with_unread(Some(&(tag.clone(), None)), list);
+            (tag, list)
+        };
+        lists.into_iter().map(whole).collect()
+    }
+
+    /// Returns the index of a task's record in its list of the file.
+    fn index(&self, task: &Task) -> Option<usize> {
+        let (document, name) = (self.document.task(&task.id)?, self.document.name(&task.id)?);
+        self.raw.index.get(&(tag_of(document), name.to_owned())).copied()
     }
 
     /// Returns the record of a task in the file.
     fn raw(&self, task: &Task) -> Option<&Map> {
         let (document, name) = (self.document.task(&task.id)?, self.document.name(&task.id)?);
-        self.raw.get(&(tag_of(document), name.to_owned()))
+        self.raw.records.get(&(tag_of(document), name.to_owned()))
     }
 
     fn record(&self, task: &Task, left_out: &mut Vec<LeftOut>) -> Map {
@@ -170,7 +190,7 @@ impl<'t> Records<'t> {
     fn spelled(&self, raw: &Map, task: &Task, links: &Value) -> Value {
         let (tag, name) = (tag_of(task), self.document.name(&task.id).unwrap_or_default());
         let above = name.rsplit_once('.').map(|(above, _)| above);
-        let is_there = |number: &str| self.raw.contains_key(&(tag.clone(), number.to_owned()));
+        let is_there = |number: &str| self.raw.records.contains_key(&(tag.clone(), number.to_owned()));
         as_spelled(raw.get("dependencies"), links, |link| number_of_link(link, name, above, is_there))
     }
 
@@ -184,43 +204,91 @@ impl<'t> Records<'t> {
     }
 }
 
-/// Returns the records of a file without their subtasks, by tag and full number.
-fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
-    let Ok(Value::Object(file)) = serde_json::from_str::<Value>(text) else { return BTreeMap::new() };
-    let file = if is_without_tags(&file) {
-        Map::from_iter([(MASTER.to_owned(), Value::Object(file))])
-    } else {
-        file
-    };
-    let list = |value: Option<&Value>| -> Vec<Map> {
-        let list = value.and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_object).cloned().collect()
-    };
-    let mut raw = BTreeMap::new();
-    for (tag, value) in &file {
-        for mut record in list(value.get("tasks")) {
-            let number = record.get("id").map(text_of).unwrap_or_default();
-            for below in list(record.get("subtasks")) {
-                let own = below.get("id").map(text_of).unwrap_or_default();
-                raw.insert((tag.clone(), whole_below(&number, &own)), below);
-            }
-            if record.get("subtasks").is_some_and(Value::is_array) {
-                record.insert("subtasks".to_owned(), json!([]));
-            }
-            raw.insert((tag.clone(), number), record);
+/// The records of a file.
+#[derive(Default)]
+struct Raw {
+    /// The records without their subtasks, by tag and full number. Of two with one number the first counts.
+    records: BTreeMap<(String, String), Map>,
+    /// The index of each record in its list.
+    index: BTreeMap<(String, String), usize>,
+    /// The lists by tag, and by the number of the task above.
+    lists: BTreeMap<(String, Option<String>), Vec<Value>>,
+    /// The elements of lists that tasks were read from.
+    read: BTreeSet<(String, Option<String>, usize)>,
+    /// The numbers in use, of faulty records as well.
+    numbers: BTreeSet<(String, String)>,
+}
+
+impl Raw {
+    fn of(text: &str, document: &ExistingDocument<'_>) -> Self {
+        let Ok(Value::Object(file)) = serde_json::from_str::<Value>(text) else { return Self::default() };
+        let file = if is_without_tags(&file) {
+            Map::from_iter([(MASTER.to_owned(), Value::Object(file))])
+        } else {
+            file
+        };
+        let known: BTreeSet<(String, &str)> =
+            document.tasks.iter().map(tag_of).zip(document.names.iter().map(String::as_str)).collect();
+        let is_read = |tag: &str, number: &str| known.contains(&(tag.to_owned(), number));
+        let mut raw = Self::default();
+        for (tag, value) in &file {
+            raw.add_list(tag, None, value.get("tasks"), &is_read);
         }
+        raw
     }
-    raw
+
+    fn add_list(
+        &mut self,
+        tag: &str,
+        above: Option<&str>,
+        list: Option<&Value>,
+        is_read: &impl Fn(&str, &str) -> bool,
+    ) {
+        let Some(list) = list.and_then(Value::as_array) else { return };
+        for (index, value) in list.iter().enumerate() {
+            let Some(record) = value.as_object() else { continue };
+            let own = record.get("id").map(text_of).unwrap_or_default();
+            let number = above.map_or_else(|| own.clone(), |above| whole_below(above, &own));
+            let key = (tag.to_owned(), number.clone());
+            self.numbers.insert(key.clone());
+            if self.records.contains_key(&key) || !is_read(tag, &number) {
+                continue;
+            }
+            let mut record = record.clone();
+            if above.is_none() && record.get("subtasks").is_some_and(Value::is_array) {
+                let below = record.insert("subtasks".to_owned(), json!([]));
+                self.add_list(tag, Some(&number), below.as_ref(), is_read);
+            }
+            self.records.insert(key.clone(), record);
+            self.index.insert(key, index);
+            self.read.insert((tag.to_owned(), above.map(str::to_owned), index));
+        }
+        self.lists.insert((tag.to_owned(), above.map(str::to_owned)), list.clone());
+    }
+
+    /// Returns a list with the elements of the file that no task was read from.
+    fn with_unread(
+        &self,
+        list: Option<&(String, Option<String>)>,
+        written: Vec<(Option<usize>, Value)>,
+    ) -> Vec<Value> {
+        let raw = list.and_then(|list| self.lists.get(list));
+        let is_read = |index: usize| {
+            list.is_some_and(|(tag, above)| self.read.contains(&(tag.clone(), above.clone(), index)))
+        };
+        existing_document::with_unread(written, raw.map_or(&[], Vec::as_slice), is_read)
+    }
 }
 
 /// Assigns a position to every task: the present one, or else the next free number. Deeper subtasks go below their top-level task.
 fn spots(
     tasks: &[&Task],
     document: &ExistingDocument<'_>,
+    raw: &Raw,
     left_out: &mut Vec<LeftOut>,
 ) -> BTreeMap<TaskId, Spot> {
     let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, *task)).collect();
-    let mut numbers = Numbers { document: Some(document), ..Numbers::default() };
+    let mut numbers = Numbers::of(document, raw);
     let tops: BTreeMap<&TaskId, &TaskId> =
         tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
     // All numbers are reserved before the first new one is chosen, so that no new task gets the number of a later one.
@@ -294,11 +362,39 @@ struct Numbers<'t> {
     reserved: BTreeSet<(String, u64)>,
     reserved_below: BTreeSet<(String, u64, u64)>,
     below: BTreeSet<(String, u64, u64)>,
+    /// The numbers of the records in the file.
+    of_others: BTreeSet<(String, u64)>,
+    of_others_below: BTreeSet<(String, u64, u64)>,
     /// The first number that may be free, by tag and, for subtasks, by top-level task.
     next: BTreeMap<(String, Option<u64>), u64>,
 }
 
-impl Numbers<'_> {
+impl<'t> Numbers<'t> {
+    fn of(document: &'t ExistingDocument<'t>, raw: &Raw) -> Self {
+        let mut numbers = Self { document: Some(document), ..Self::default() };
+        for (tag, number) in &raw.numbers {
+            let (top, below) = number.split_once('.').unwrap_or((number, ""));
+            match (top.parse(), below.parse()) {
+                (Ok(top), Ok(below)) => drop(numbers.reserved_below.insert((tag.clone(), top, below))),
+                (Ok(top), Err(_)) => drop(numbers.reserved.insert((tag.clone(), top))),
+                (Err(_), _) => {}
+            }
+        }
+        numbers.of_others.clone_from(&numbers.reserved);
+        numbers.of_others_below.clone_from(&numbers.reserved_below);
+        numbers
+    }
+
+    /// Returns true if a record of the file has the number, and not the task.
+    fn is_of_other(&self, task: &Task, tag: &str, top: u64, below: Option<u64>) -> bool {
+        let is_its_own = self.document.is_some_and(|document| document.name(&task.id).is_some());
+        !is_its_own
+            && match below {
+                Some(below) => self.of_others_below.contains(&(tag.to_owned(), top, below)),
+                None => self.of_others.contains(&(tag.to_owned(), top)),
+            }
+    }
+
     fn reserve(&mut self, task: &Task, tag: &str, is_top: bool) {
         if let (true, Some((number, None))) = (is_top, number_of(task, self.document)) {
             self.reserved.insert((tag.to_owned(), number));
@@ -324,6 +420,7 @@ impl Numbers<'_> {
 
     fn top(&mut self, task: &Task, tag: &str) -> u64 {
         if let Some((number, None)) = number_of(task, self.document)
+            && !self.is_of_other(task, tag, number, None)
             && self.given.insert((tag.to_owned(), number))
         {
             return number;
@@ -343,6 +440,7 @@ impl Numbers<'_> {
     fn below(&mut self, task: &Task, above: &Spot) -> u64 {
         if let Some((top, Some(number))) = number_of(task, self.document)
             && top == above.top
+            && !self.is_of_other(task, &above.tag, top, Some(number))
             && self.below.insert((above.tag.clone(), top, number))
         {
             return number;
@@ -372,7 +470,9 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     }
     let word = word_of(own);
     put(&mut out, &mut kept, "status", json!(word), |raw| {
-        WORDS.iter().any(|(word, status)| raw.as_str() == Some(word) && states::fits(task, *status))
+        WORDS.iter().any(|(word, status)| {
+            raw.as_str().is_some_and(|raw| raw.eq_ignore_ascii_case(word)) && states::fits(task, *status)
+        })
     });
     // Subtasks have no priority in Task Master, unless the file had one or the task's differs from the default.
     let had_one = kept.remove("priority").is_some();
@@ -393,7 +493,7 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     if let Some(above) = spot.below.map(|_| spot.top) {
         out.insert("parentTaskId".to_owned(), json!(above));
     }
-    let has_id = known || task.id.as_str() == whole(&spot.tag, &spot.number());
+    let has_id = known || task.id.as_str() == qualified(&spot.tag, &spot.number());
     let status = WORDS.iter().find(|(theirs, _)| *theirs == word).map_or(own, |(_, status)| *status);
     if let Some(text) = OwnFields::of(task, has_id, status, task.priority).text() {
         put_text(&mut kept, text);
@@ -402,11 +502,22 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     out
 }
 
+/// Returns true if a subtask has a sibling with the number of `other`: a link without a dot would mean that one.
+fn has_sibling(spots: &BTreeMap<TaskId, Spot>, spot: &Spot, other: &Spot) -> bool {
+    let sibling = Spot { below: Some(other.top), ..spot.clone() };
+    spots.values().any(|spot| *spot == sibling)
+}
+
 fn dependencies(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Vec<Value> {
     let spot = &spots[&task.id];
     let mut list = Vec::new();
     for on in &task.dependencies {
         let why = match spots.get(on) {
+            Some(other)
+                if spot.below.is_some() && other.below.is_none() && has_sibling(spots, spot, other) =>
+            {
+                format!("a subtask with the number of `{on}` stands beside it")
+            }
             Some(other) if other.tag == spot.tag => {
                 list.push(match (spot.below, other.below) {
                     (None, None) => json!(other.top),

@@ -1,13 +1,16 @@
 //! Detection of the format of files, which must be unambiguous.
 
-use taskpawl_formats::{Files, Format, detect};
+use taskpawl_formats::{Files, Format, detect, detected};
 
-use crate::support::{files, sample, samples};
+use crate::support::{files, path_of_sample, sample, samples};
 
 #[test]
 fn every_sample_is_recognised() {
     for format in Format::ALL.iter().copied() {
-        assert_eq!(detect(&sample(format)), Some(format), "{}", format.name());
+        let path = path_of_sample(format).to_string_lossy().into_owned();
+        let found = detected(&path, &sample(format)).unwrap();
+        assert_eq!(found.format, format, "{}", found.why);
+        assert!(!found.why.is_empty());
     }
     assert_eq!(detect(&files(Format::Claude, &samples().join("claude-todos.json"))), Some(Format::Claude));
 }

@@ -38,7 +38,7 @@ const WORDS: &[&str] = &[
 ];
 
 fn name(format: Format) -> &'static str {
-    if format == Format::Backlog { "tasks/a.md" } else { "a.json" }
+    if format == Format::Backlog { "tasks/task-a.md" } else { "a.json" }
 }
 
 /// Reads, writes and reads again. Returns true if the input is of the format.

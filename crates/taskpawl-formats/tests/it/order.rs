@@ -80,13 +80,13 @@ fn fields_stand_where_they_stood() {
 fn a_head_keeps_its_comments_its_order_and_its_ends_of_lines() {
     let text = "---\n# by hand\nstatus: To Do  # so far\n\nid: TASK-1\ntitle: First\ncreated_date: 2026-01-01 10:00\nlabels: [a, b]\nassignee: @ana\nowner:\n  name: x # who\n# the end\n---\n\nText\n\n\n";
     for text in [text.to_owned(), text.replace('\n', "\r\n")] {
-        let name = "tasks/a.md";
+        let name = "tasks/task-a.md";
         assert_eq!(renamed(Format::Backlog, name, &text), text.replace("First", "Other"));
     }
     // An entry whose name is not a plain word forces a new front matter, with the same values.
     let odd = "---\n\"a b\": 1\nid: TASK-1\ntitle: First\n---\n";
-    let again = renamed(Format::Backlog, "tasks/a.md", odd);
-    let tasks = reading(Format::Backlog, &Files::single("tasks/a.md", again)).tasks;
+    let again = renamed(Format::Backlog, "tasks/task-a.md", odd);
+    let tasks = reading(Format::Backlog, &Files::single("tasks/task-a.md", again)).tasks;
     assert_eq!((tasks[0].name.as_str(), &tasks[0].metadata.extra["backlog"]["a b"]), ("Other", &1.into()));
 }
 
@@ -115,14 +115,14 @@ fn a_list_of_what_is_below_stays_and_follows() {
             "---\nid: {id}\ntitle: Below\ncreated_date: 2026-01-01\nparent_task_id: TASK-1\nstatus: To Do\n---\n"
         )
     };
-    let mut before = Files::single("tasks/a.md", above);
-    before.insert("tasks/b.md", below("TASK-1.1"));
-    before.insert("tasks/c.md", below("TASK-1.2"));
+    let mut before = Files::single("tasks/task-a.md", above);
+    before.insert("tasks/task-b.md", below("TASK-1.1"));
+    before.insert("tasks/task-c.md", below("TASK-1.2"));
     before.insert("config.yml", "");
     let mut tasks = reading(Format::Backlog, &before).tasks;
     assert_eq!(over(&before, &write(Format::Backlog, &tasks, Some(&before)).files), before);
     tasks.retain(|task| task.id.as_str() != "TASK-1.2");
     let files = write(Format::Backlog, &tasks, Some(&before)).files;
     let said = above.replace(" [task-1.2, TASK-1.1]", "\n  - TASK-1.1");
-    assert_eq!(files.get("tasks/a.md"), Some(said.as_str()));
+    assert_eq!(files.get("tasks/task-a.md"), Some(said.as_str()));
 }

@@ -4,14 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use taskpawl_formats::{Files, Format, Options, Reading, read};
+use taskpawl_model::advice::Hint;
 use taskpawl_model::task::Task;
 
 pub(crate) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
 }
 
+/// Returns the formats that can be written.
+pub(crate) fn writable() -> impl Iterator<Item = Format> {
+    Format::ALL.iter().copied().filter(|format| format.is_writable())
+}
+
 /// Returns the sample of a format.
 pub(crate) fn sample(format: Format) -> Files {
+    files(format, &path_of_sample(format))
+}
+
+/// Returns the path of the sample of a format.
+pub(crate) fn path_of_sample(format: Format) -> PathBuf {
     let name = match format {
         Format::Beads => "beads.jsonl",
         Format::Taskmaster => "taskmaster.json",
@@ -19,9 +30,15 @@ pub(crate) fn sample(format: Format) -> Files {
         Format::Taskwarrior => "taskwarrior.json",
         Format::Backlog => "backlog",
         Format::Markdown => "checklist.md",
+        Format::SpecKit => "spec-kit/specs/001-photo-albums/tasks.md",
+        Format::OpenSpec => "openspec/changes/add-login/tasks.md",
+        Format::Kiro => "kiro/.kiro/specs/login/tasks.md",
+        Format::TodoTxt => "todo.txt",
+        Format::Shrimp => "shrimp.json",
+        Format::GitHub => "github.json",
         Format::Tasks => "tasks.json",
     };
-    files(format, &samples().join(name))
+    samples().join(name)
 }
 
 /// Returns the files of a format in a folder, or the single file at the path.
@@ -52,6 +69,19 @@ pub(crate) fn options() -> Options {
 
 pub(crate) fn reading(format: Format, files: &Files) -> Reading {
     read(format, files, &options()).unwrap_or_else(|error| panic!("{}: {error}", format.name()))
+}
+
+/// Returns the first faulty record, or the error of the whole file, as one line.
+pub(crate) fn fault(format: Format, files: &Files) -> (String, Hint) {
+    match read(format, files, &options()) {
+        Err(error) => (error.to_string(), error.hint),
+        Ok(reading) => {
+            let left = reading.faults().next().expect("a faulty record");
+            let line = left.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let what = if left.what == left.file { String::new() } else { format!("{}: ", left.what) };
+            (format!("{}{line}: {what}{}", left.file, left.why), left.hint.clone())
+        }
+    }
 }
 
 pub(crate) fn task<'r>(reading: &'r Reading, id: &str) -> &'r Task {

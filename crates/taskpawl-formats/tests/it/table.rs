@@ -17,6 +17,8 @@ const FORMATS: &[Format] = &[
     Format::Taskwarrior,
     Format::Backlog,
     Format::Markdown,
+    Format::TodoTxt,
+    Format::Shrimp,
 ];
 
 /// The status words of a format that the tables list.
@@ -30,7 +32,9 @@ fn words(format: Format) -> &'static [&'static str] {
         Format::Taskwarrior => &["pending", "waiting", "completed", "deleted", "recurring"],
         Format::Backlog => &["To Do", "In Progress", "Done", "Blocked"],
         Format::Markdown => &[" ", "x", "/", "~", "-", "!"],
-        Format::Tasks => &[],
+        Format::TodoTxt => &["text", "x text"],
+        Format::Shrimp => &["pending", "in_progress", "completed", "blocked"],
+        Format::SpecKit | Format::OpenSpec | Format::Kiro | Format::GitHub | Format::Tasks => &[],
     }
 }
 
@@ -44,9 +48,11 @@ fn input(format: Format, word: &str) -> Files {
         Format::Taskwarrior => json!([{ "uuid": "u", "description": "A", "status": word }]).to_string(),
         Format::Backlog => format!("---\nid: TASK-1\ntitle: A\nstatus: {word}\n---\n"),
         Format::Markdown => format!("- [{word}] A\n"),
-        Format::Tasks => String::new(),
+        Format::TodoTxt => format!("{word}\n"),
+        Format::Shrimp => json!({ "tasks": [{ "id": "a", "name": "A", "status": word }] }).to_string(),
+        Format::SpecKit | Format::OpenSpec | Format::Kiro | Format::GitHub | Format::Tasks => String::new(),
     };
-    Files::single(if format == Format::Backlog { "tasks/a.md" } else { "a" }, text)
+    Files::single(if format == Format::Backlog { "tasks/task-a.md" } else { "a" }, text)
 }
 
 fn one(status: Status, priority: Priority) -> Task {
@@ -69,6 +75,16 @@ fn written(format: Format, task: &Task, field: &str) -> String {
         }
         Format::Taskmaster => serde_json::from_str::<Value>(&text).unwrap()["master"]["tasks"][0].clone(),
         Format::Taskwarrior => serde_json::from_str::<Value>(&text).unwrap()[0].clone(),
+        Format::TodoTxt => {
+            let words = text.split(' ').filter(|word| match field {
+                "priority" => word.starts_with('('),
+                _ => *word == "x" || word.starts_with("taskpawl:"),
+            });
+            let words: Vec<&str> = words.map(str::trim_end).collect();
+            return if words.is_empty() { "–".to_owned() } else { words.join(" ") };
+        }
+        Format::Shrimp => serde_json::from_str::<Value>(&text).unwrap()["tasks"][0].clone(),
+        Format::SpecKit | Format::OpenSpec | Format::Kiro | Format::GitHub => return "–".to_owned(),
         Format::Beads | Format::Claude | Format::Tasks => serde_json::from_str(&text).unwrap(),
     };
     let word = |name: &str| {
@@ -109,7 +125,7 @@ fn tables() -> String {
     let _ = write!(out, "\n| priority | {} |\n{rule}", header.join(" | "));
     for priority in Priority::ALL {
         let cell = |format: &Format| {
-            let has_none = matches!(format, Format::Markdown | Format::Claude);
+            let has_none = matches!(format, Format::Markdown | Format::Claude | Format::Shrimp);
             if has_none {
                 "–".to_owned()
             } else {

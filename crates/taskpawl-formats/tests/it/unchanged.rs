@@ -68,12 +68,12 @@ const AWKWARD: &[(Format, &str, &str)] = &[
     (Format::Markdown, "c.md", "\n\n"),
     (
         Format::Backlog,
-        "tasks/a.md",
+        "tasks/task-a.md",
         "---\r\nid: TASK-1\r\ntitle: A\n\"a b\": 1\nstatus: To Do\r\n---\nText\r\nmore\n",
     ),
     (
         Format::Backlog,
-        "tasks/a.md",
+        "tasks/task-a.md",
         "---\nid: task-1\ntitle: \"A\"\nassignee: @ana\nlabels: [ x ]\nupdated_date: 2026-01-02 03:04\n---",
     ),
     (
@@ -229,13 +229,7 @@ fn only_what_changed_is_another() {
             |task| task.status = Status::Done,
             "- [ ]  A \r\n* [x]  B  \n- [x] C",
         ),
-        (
-            Format::Markdown,
-            "c.md",
-            "- [ ]  A \r\n* [ ]  B",
-            rename,
-            "- [ ]  A \r\n* [ ] Z <!-- taskpawl id=b -->",
-        ),
+        (Format::Markdown, "c.md", "- [ ]  A \r\n* [ ]  B", rename, "- [ ]  A \r\n* [ ] Z"),
         (
             Format::Tasks,
             "k.json",
@@ -293,8 +287,8 @@ fn a_number_below_a_task_is_never_that_task() {
     let alone = json!([{"id": 1, "title": "S", "dependencies": [1]}]);
     assert_eq!(on(alone, "1.1"), (vec![], 1), "no task waits for itself");
     let before = json!([{"id": 1, "title": "S", "dependencies": [2, "2"]}]);
-    // A number means a sibling, which does not exist. A string means the top-level task.
-    assert_eq!(on(before, "1.1"), (vec!["2".to_owned()], 1));
+    // There is no such sibling: both mean the top-level task.
+    assert_eq!(on(before, "1.1"), (vec!["2".to_owned()], 0));
 }
 
 #[test]
@@ -304,22 +298,27 @@ fn dependencies_that_stay_keep_their_spelling() {
         {"id": 2, "title": "B", "dependencies": ["1"], "subtasks": [
             {"id": 1, "title": "S"}, {"id": 2, "title": "T", "dependencies": [1, "2.3"]}, {"id": 3, "title": "U"},
         ]},
-        {"id": 3, "title": "C"},
+        {"id": 3, "title": "C"}, {"id": 4, "title": "D"},
     ]);
     let before = Files::single("t.json", json!({"master": {"tasks": tasks}}).to_string());
     let mut tasks = reading(Format::Taskmaster, &before).tasks;
     for task in &mut tasks {
         match task.id.as_str() {
             "2" => task.dependencies.push("3".into()),
-            "2.2" => task.dependencies.push("1".into()),
+            "2.2" => task.dependencies.extend(["4".into(), "1".into()]),
             _ => {}
         }
     }
-    let written = write(Format::Taskmaster, &tasks, Some(&before)).files;
-    let value: Value = serde_json::from_str(written.get("t.json").unwrap()).unwrap();
+    let written = write(Format::Taskmaster, &tasks, Some(&before));
+    // There is a subtask 2.1, so nothing that a subtask of 2 says leads to 1.
+    assert_eq!(
+        written.left_out.iter().map(|left| left.what.as_str()).collect::<Vec<_>>(),
+        ["2.2: dependencies"]
+    );
+    let value: Value = serde_json::from_str(written.files.get("t.json").unwrap()).unwrap();
     let two = &value["master"]["tasks"][1];
     assert_eq!(two["dependencies"], json!(["1", 3]));
-    assert_eq!(two["subtasks"][1]["dependencies"], json!([1, "2.3", "1"]));
+    assert_eq!(two["subtasks"][1]["dependencies"], json!([1, "2.3", "4"]));
     // A link to a removed task is removed, too.
     tasks.retain(|task| task.id.as_str() != "2.1");
     for task in &mut tasks {
@@ -327,7 +326,7 @@ fn dependencies_that_stay_keep_their_spelling() {
     }
     let written = write(Format::Taskmaster, &tasks, Some(&before)).files;
     let value: Value = serde_json::from_str(written.get("t.json").unwrap()).unwrap();
-    assert_eq!(value["master"]["tasks"][1]["subtasks"][0]["dependencies"], json!(["2.3", "1"]));
+    assert_eq!(value["master"]["tasks"][1]["subtasks"][0]["dependencies"], json!(["2.3", "4", "1"]));
 }
 
 #[test]

@@ -25,7 +25,13 @@ fn task(fields: &Value) -> Task {
 
 fn import(tasks: &[Value], mode: ImportMode) -> Import {
     let fields = FIELDS.iter().map(|field| (*field).to_owned()).collect();
-    Import { source: "other file".to_owned(), tasks: tasks.iter().map(task).collect(), fields, mode }
+    Import {
+        source: "other file".to_owned(),
+        tasks: tasks.iter().map(task).collect(),
+        fields,
+        mode,
+        ..Import::default()
+    }
 }
 
 impl Fixture {
@@ -330,10 +336,26 @@ fn a_cycle_is_refused_with_its_path_and_nothing_is_created() {
 }
 
 #[test]
-fn a_parent_is_done_only_when_everything_below_it_is() {
+fn open_subtasks_of_a_task_that_is_done_there_are_skipped() {
     let fixture = Fixture::new();
-    let report = fixture.imported(&[json!({"id": "p", "status": "done"}), json!({"id": "q", "parent": "p"})]);
-    assert_eq!((fixture.status_of("p"), report.kept[0].task.as_str()), (Status::Todo, "p"));
+    let tasks = [
+        json!({"id": "p", "status": "done"}),
+        json!({"id": "q", "parent": "p"}),
+        json!({"id": "r", "parent": "p", "status": "done"}),
+    ];
+    let report = fixture.imported(&tasks);
+    assert_eq!((fixture.status_of("p"), fixture.status_of("q")), (Status::Done, Status::Skipped));
+    assert_eq!((report.skipped.len(), report.skipped[0].task.as_str()), (1, "q"));
+    assert!(report.skipped[0].why.contains("`p` above it is done there"), "{:?}", report.skipped);
+    assert_eq!(fixture.imported(&tasks).unchanged, 3);
+    let mut again = import(&tasks, ImportMode::Merge);
+    again.reopen = true;
+    let report = fixture.manager.import(again).unwrap();
+    assert_eq!((fixture.status_of("p"), fixture.status_of("q")), (Status::Todo, Status::Todo));
+    assert_eq!(report.changed, ["q".into()]);
+    // Once reopened, it stays so.
+    assert_eq!(fixture.imported(&tasks).changed, []);
+    assert_eq!(fixture.status_of("q"), Status::Todo);
     fixture.manager.done(&["q".to_owned()], Ending::default()).unwrap();
     assert_eq!(fixture.status_of("p"), Status::Done);
 }

@@ -6,26 +6,30 @@
 mod baseline;
 mod states;
 
-use crate::view::ReadGraph;
+use crate::view::{ReadGraph, ReadTasks};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::merge::{self, STATE, is_equal, list, said};
-use crate::command::import::{DivergingField, Import, ImportMode, ImportReport, PreservedField};
+use crate::command::import::{
+    DivergingField, Import, ImportMode, ImportReport, ImportedRecord, OlderRecord, PreservedField,
+    SourceRecord,
+};
 use crate::command::refusal::{Conflict, Refusal};
 use crate::rules::Graph;
 use crate::rules::draft::{Decided, Draft};
+use crate::task::Outcome;
 use crate::task::event::EventKind;
-use crate::task::record::{CallRecord, Note};
+use crate::task::record::{CallRecord, Note, PlanRecord, Work};
 use crate::task::spec::{NewCall, Origin};
-use crate::task::status::TaskStatus;
+use crate::task::status::{Status, TaskStatus};
 use crate::task::wire::{Task, TaskParts};
-use crate::value::Map;
-use crate::value::{Key, TaskId, check_id};
+use crate::value::{Key, Map, TaskId, Timestamp, check_id};
 use crate::view::Query;
 
 use baseline::Before;
+pub use baseline::bound_records;
 pub(super) use baseline::write_applied;
 
 /// Fields that are imported only when the task is created.
@@ -36,16 +40,23 @@ impl Draft<'_> {
         // The importing person did not write the file, so its values count as written by an agent.
         self.write_as(Origin::Agent);
         let mut work = Importing::new(import);
+        work.rename_source(self)?;
         work.find_tasks(self)?;
         if import.mode != ImportMode::Record {
             let search = work.may_have_circle(self)?;
             work.make_new(self, search)?;
             work.change_present(self)?;
+            work.skip_below_done(self)?;
             work.set_states(self)?;
             work.list_gone(self)?;
         }
         work.list_apart(self)?;
         work.note_said(self)?;
+        if import.mode != ImportMode::Record {
+            // Parents only get their status here once the gates are settled.
+            self.settle()?;
+            work.list_different(self)?;
+        }
         self.answer.tasks.extend(work.report.created.iter().chain(&work.report.changed).cloned());
         self.answer.imported = Some(work.report);
         Ok(())
@@ -55,6 +66,12 @@ impl Draft<'_> {
 /// A task of the source.
 struct ImportMatch<'i> {
     task: &'i Task,
+    /// Its record, with the source.
+    record: ImportedRecord,
+    /// The record at the last import.
+    record_before: Option<SourceRecord>,
+    /// The status that stands here for another one in the source.
+    adapted: Option<Status>,
     /// Key of the task in the store; `None` until it is created.
     key: Option<Key>,
     is_new: bool,
@@ -71,10 +88,19 @@ struct ImportMatch<'i> {
 }
 
 impl<'i> ImportMatch<'i> {
-    fn new(task: &'i Task, key: Option<Key>, now: BTreeMap<String, Value>, before: Before) -> Self {
-        let Before { said, apart } = before;
+    fn new(
+        task: &'i Task,
+        record: ImportedRecord,
+        key: Option<Key>,
+        now: BTreeMap<String, Value>,
+        before: Before,
+    ) -> Self {
+        let Before { said, apart, record: record_before } = before;
         Self {
             task,
+            record,
+            adapted: record_before.as_ref().and_then(|record| record.adapted),
+            record_before,
             key,
             is_new: key.is_none(),
             before: said,
@@ -83,6 +109,10 @@ impl<'i> ImportMatch<'i> {
             now,
             state: None,
         }
+    }
+
+    fn key(&self) -> Key {
+        self.key.expect("BUG: every task has a key once the new ones are made")
     }
 
     /// Returns whether a field must be compared: its value in the source changed, or the source `counts` and was not
@@ -112,7 +142,8 @@ impl<'i> Importing<'i> {
     /// Finds the existing tasks; refuses a task of the source if the store has an unrelated task with its id.
     fn find_tasks(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let mut seen = BTreeSet::new();
-        for task in &self.import.tasks {
+        for (place, task) in self.import.tasks.iter().enumerate() {
+            let record = self.record(place, task);
             check_id(task.id.as_str()).map_err(Refusal::from)?;
             if !seen.insert(&task.id) {
                 self.conflicts.push(Conflict::new(&task.id, "is there twice"));
@@ -122,11 +153,14 @@ impl<'i> Importing<'i> {
             let now = said(task, &self.import.fields);
             let Some(known) = key else {
                 if !self.is_deleted(draft, &task.id)? {
-                    self.found.push(ImportMatch::new(task, key, now, Before::default()));
+                    self.found.push(ImportMatch::new(task, record, key, now, Before::default()));
                 }
                 continue;
             };
-            let before = baseline::of(draft, known, &self.import.source)?;
+            if let Some(from) = &record.from {
+                baseline::rename(draft, known, from, &record.source)?;
+            }
+            let before = baseline::of(draft, known, &record.source)?;
             if before.said.is_none()
                 && self.import.mode == ImportMode::Merge
                 && !self.is_same(draft, known, &now)?
@@ -134,12 +168,37 @@ impl<'i> Importing<'i> {
                 self.conflicts.push(Conflict::new(&task.id, "is here and was not imported from there"));
                 continue;
             }
-            self.found.push(ImportMatch::new(task, key, now, before));
+            self.found.push(ImportMatch::new(task, record, key, now, before));
         }
         if self.import.mode == ImportMode::Record {
             self.found.retain(|found| !found.is_new);
         }
         self.refuse_conflicts()
+    }
+
+    /// Stores the records of the source under its new name, if its file has moved.
+    fn rename_source(&self, draft: &mut Draft<'_>) -> Decided<()> {
+        if self.import.moved.is_empty() {
+            return Ok(());
+        }
+        for key in draft.view.find(&Query::default())? {
+            for (from, to) in &self.import.moved {
+                baseline::rename(draft, key, from, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the record of the task at `place`.
+    fn record(&self, place: usize, task: &Task) -> ImportedRecord {
+        let mut record = self.import.records.get(place).cloned().unwrap_or_else(|| ImportedRecord {
+            record: SourceRecord { id: task.id.to_string(), ..SourceRecord::default() },
+            ..ImportedRecord::default()
+        });
+        if record.source.is_empty() {
+            record.source.clone_from(&self.import.source);
+        }
+        record
     }
 
     /// A task that was deleted in the store stays deleted.
@@ -206,7 +265,8 @@ impl<'i> Importing<'i> {
             let parts = self.parts(position)?;
             let (spec, context) = (&parts.record.spec, &parts.record.body.context);
             let calls = new_calls(&parts.calls);
-            let key = draft.insert_new(&parts.record.id, None, spec, context, &calls)?;
+            let plan = self.plan_of(draft, position)?;
+            let key = draft.insert_new(&parts.record.id, plan.as_deref(), spec, context, &calls)?;
             self.found[position].key = Some(key);
         }
         for position in self.positions(true) {
@@ -223,6 +283,16 @@ impl<'i> Importing<'i> {
             self.report.created.push(self.found[position].task.id.clone());
         }
         Ok(())
+    }
+
+    /// Returns the plan of a new task, which is made if there is none. A plan file with that name keeps its tasks to itself.
+    fn plan_of(&self, draft: &mut Draft<'_>, position: usize) -> Decided<Option<String>> {
+        let Some(name) = &self.found[position].record.plan else { return Ok(None) };
+        if let Some(plan) = draft.plan(name)? {
+            return Ok(plan.path.is_none().then(|| name.clone()));
+        }
+        draft.changes.plans.push(PlanRecord { name: name.clone(), ..PlanRecord::default() });
+        Ok(Some(name.clone()))
     }
 
     fn attach(&self, draft: &mut Draft<'_>, position: usize, search: bool) -> Decided<()> {
@@ -244,7 +314,12 @@ impl<'i> Importing<'i> {
     fn change_present(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in self.positions(false) {
             let key = self.key(position);
-            let here = said(&draft.flat_task(key)?, &self.import.fields);
+            let task = draft.flat_task(key)?;
+            let here = said(&task, &self.import.fields);
+            if self.is_older(draft, position, &task)? {
+                self.report.unchanged += 1;
+                continue;
+            }
             let (found, counts) = (&self.found[position], self.import.mode == ImportMode::Adopt);
             let mut wanted = Vec::new();
             for (field, value) in &found.now {
@@ -264,6 +339,37 @@ impl<'i> Importing<'i> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the record is older than the state here, and lists it. Its values are not remembered either: the
+    /// newer ones stay the last known state of the source.
+    fn is_older(&mut self, draft: &mut Draft<'_>, position: usize, here: &Task) -> Decided<bool> {
+        let found = &self.found[position];
+        let (Some(there), Some(before)) = (found.record.changed_at, found.before.as_ref()) else {
+            return Ok(false);
+        };
+        if self.import.mode != ImportMode::Merge {
+            return Ok(false);
+        }
+        let last = before.get("updatedAt").and_then(|at| at.as_str()?.parse::<Timestamp>().ok());
+        let is_before_last = last.is_some_and(|last| there < as_precise_as(there, last));
+        // An edit that did not touch the record's time says nothing about its age.
+        let is_stated = last.is_none_or(|last| there > last);
+        let here_at = as_precise_as(there, here.updated_at);
+        let is_before_change =
+            is_stated && there < here_at && self.is_changed_since(draft, found.key(), before)?;
+        if !is_before_last && !is_before_change {
+            return Ok(false);
+        }
+        let here_at = if is_before_last { last.unwrap_or(here_at) } else { here.updated_at };
+        let is_news = |field: &&String| !ONCE.contains(&field.as_str()) && found.has_news(field, false);
+        if found.now.keys().any(|field| is_news(&field)) {
+            let task = found.task.id.clone();
+            self.report.older.push(OlderRecord { task, there, here: here_at });
+        }
+        let before = before.clone();
+        self.found[position].now = before;
+        Ok(true)
     }
 
     /// Imports changed fields; returns whether anything changed.
@@ -381,11 +487,23 @@ impl<'i> Importing<'i> {
     /// Lists tasks of earlier imports that are gone from the source.
     fn list_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let present: BTreeSet<Key> = self.found.iter().filter_map(|found| found.key).collect();
+        let mut sources: BTreeSet<String> =
+            self.found.iter().map(|found| found.record.source.clone()).collect();
+        sources.insert(self.import.source.clone());
         for key in draft.view.find(&Query::default())? {
             if present.contains(&key) {
                 continue;
             }
-            let Some(before) = baseline::of(draft, key, &self.import.source)?.said else { continue };
+            let mut before = None;
+            for source in &sources {
+                let Before { said, apart, record } = baseline::of(draft, key, source)?;
+                if let (Some(said), Some(record)) = (&said, record.filter(|record| !record.gone)) {
+                    let record = SourceRecord { gone: true, ..record };
+                    baseline::note(draft, key, source, said.clone(), apart, record)?;
+                }
+                before = before.or(said);
+            }
+            let Some(before) = before else { continue };
             let id = draft.id(key)?;
             if self.is_changed_since(draft, key, &before)? {
                 self.report.gone_changed.push(id.clone());
@@ -458,8 +576,34 @@ impl<'i> Importing<'i> {
                 // A derived status is an exception: the source keeps its own word for it.
                 apart.retain(|field| field == "status");
             }
-            if found.before.as_ref() != Some(&found.now) || found.apart_before != apart {
-                baseline::note(draft, self.key(position), &self.import.source, found.now.clone(), apart)?;
+            let mut record = found.record.record.clone();
+            // Once the task has left that status, its status is one that was set here.
+            let status = draft.task(found.key())?.body.state.status();
+            record.adapted = found.adapted.filter(|adapted| *adapted == status);
+            if found.before.as_ref() != Some(&found.now)
+                || found.apart_before != apart
+                || found.record_before.as_ref() != Some(&record)
+            {
+                let source = found.record.source.clone();
+                baseline::note(draft, self.key(position), &source, found.now.clone(), apart, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists parents that are open in the source and done here.
+    fn list_different(&mut self, draft: &Draft<'_>) -> Decided<()> {
+        for found in &self.found {
+            let there = found.task.status;
+            let Some(key) = found.key.filter(|_| !there.is_finished()) else { continue };
+            let node = draft.node(key)?;
+            if node.work == Work::Automatic && node.status_kind.outcome_above() == Outcome::Done {
+                self.report.differs.push(DivergingField {
+                    task: found.task.id.clone(),
+                    field: "status".to_owned(),
+                    here: json!(Status::Done),
+                    there: json!(there),
+                });
             }
         }
         Ok(())
@@ -486,7 +630,7 @@ impl<'i> Importing<'i> {
     }
 
     fn key(&self, position: usize) -> Key {
-        self.found[position].key.expect("BUG: every task has a key once the new ones are made")
+        self.found[position].key()
     }
 
     fn parts(&self, position: usize) -> Decided<TaskParts> {
@@ -495,6 +639,18 @@ impl<'i> Importing<'i> {
         let parts = task.into_parts();
         Ok(parts.map_err(|error| super::fields::invalid("tasks", format!("`{id}`: {error}")))?)
     }
+}
+
+/// Returns `time` with the precision of `there`: some sources state minutes, or days.
+fn as_precise_as(there: Timestamp, time: Timestamp) -> Timestamp {
+    let step = match (there.timestamp(), there.timestamp_subsec_nanos()) {
+        (_, nanos) if nanos > 0 => return time,
+        (seconds, _) if seconds % 86_400 == 0 => 86_400,
+        (seconds, _) if seconds % 60 == 0 => 60,
+        _ => 1,
+    };
+    let seconds = time.timestamp().div_euclid(step) * step;
+    Timestamp::from_timestamp(seconds, 0).unwrap_or(time)
 }
 
 fn new_calls(calls: &[CallRecord]) -> Vec<NewCall> {

@@ -36,6 +36,7 @@ pub(crate) use needs::{Holder, held_paths};
 
 pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
+pub use import::bound_records;
 pub use part::complete_part;
 
 use crate::command::refusal::Refusal;

@@ -1,12 +1,12 @@
 //! Statuses set by an import, adapted to the statuses that are possible in the store.
 
 use crate::view::ReadGraph;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Importing;
-use crate::command::import::ImportMode;
+use crate::command::import::{ImportMode, PreservedField};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::EventKind;
 use crate::task::record::{CallRecord, TaskBody, Work};
@@ -14,7 +14,7 @@ use crate::task::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskS
 use crate::task::trust::ValueOrigins;
 use crate::task::wire::TaskParts;
 use crate::task::{ActorKind, Outcome};
-use crate::value::Key;
+use crate::value::{Key, TaskId};
 
 /// Returns whether a run or a person holds the task, so that this import must not take it.
 fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskStatus) -> bool {
@@ -22,7 +22,7 @@ fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskStatus) -> bool {
     claim.run.is_some() || !claim.may_be_taken_by(draft.context.as_actor(), draft.now())
 }
 
-impl Importing<'_> {
+impl<'i> Importing<'i> {
     /// Notes the status of the source, unless the task's status changed in the store since.
     pub(super) fn take_state(
         &mut self,
@@ -56,7 +56,91 @@ impl Importing<'_> {
         }
         let state = self.parts(position)?.record.body.state.clone();
         self.found[position].state = Some(state);
+        self.found[position].adapted = None;
         Ok(true)
+    }
+
+    /// Skips the open subtasks of tasks that became done in the source. Its author forgot them: nothing below a task that is
+    /// done is still to be done. Subtasks that were worked on here stay, and so does their parent.
+    pub(super) fn skip_below_done(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let below = self.below();
+        for position in 0..self.found.len() {
+            let found = &self.found[position];
+            let is_news = found.is_new || found.has_news("status", self.import.mode == ImportMode::Adopt);
+            if found.task.status != Status::Done || !(is_news || self.import.reopen) {
+                continue;
+            }
+            let mut open = below.get(&found.task.id).cloned().unwrap_or_default();
+            let mut all_below = BTreeSet::new();
+            while let Some(position_below) = open.pop() {
+                open.extend(below.get(&self.found[position_below].task.id).into_iter().flatten());
+                all_below.insert(position_below);
+            }
+            let mut is_reopened = false;
+            for position_below in &all_below {
+                is_reopened |= self.skip_or_reopen(draft, *position_below, position)?;
+            }
+            if is_reopened {
+                self.reopen_above(draft, all_below.into_iter().chain([position]))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn below(&self) -> BTreeMap<&'i TaskId, Vec<usize>> {
+        let mut below: BTreeMap<&TaskId, Vec<usize>> = BTreeMap::new();
+        for (position, found) in self.found.iter().enumerate() {
+            if let Some(parent) = &found.task.parent {
+                below.entry(parent).or_default().push(position);
+            }
+        }
+        below
+    }
+
+    /// Lets parents above reopened subtasks follow from these again.
+    fn reopen_above(&mut self, draft: &Draft<'_>, positions: impl Iterator<Item = usize>) -> Decided<()> {
+        for position in positions {
+            let key = self.key(position);
+            if draft.node(key)?.work == Work::Automatic && draft.task(key)?.body.state == TaskStatus::Done {
+                self.found[position].state = Some(TaskStatus::Done);
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips an open subtask, or reopens one that an earlier import skipped. Returns whether it was reopened.
+    fn skip_or_reopen(&mut self, draft: &mut Draft<'_>, position: usize, above: usize) -> Decided<bool> {
+        let found = &self.found[position];
+        if found.task.status.is_finished() || draft.node(found.key())?.work == Work::Automatic {
+            return Ok(false);
+        }
+        let record = draft.task(found.key())?;
+        let here = record.body.state.status();
+        if self.import.reopen {
+            if found.adapted == Some(Status::Skipped) && here == Status::Skipped {
+                self.found[position].state = Some(TaskStatus::Todo);
+                self.found[position].adapted = None;
+                let id = self.found[position].task.id.clone();
+                self.report.changed.push(id);
+                return Ok(true);
+            }
+            return Ok(false);
+        }
+        let was_worked_on = !found.is_new
+            && (is_kept_by_holder(draft, &record.body.state)
+                || found.before.as_ref().is_none_or(|before| before.get("status") != Some(&json!(here))));
+        if here.is_finished() || was_worked_on {
+            return Ok(false);
+        }
+        let why = format!("`{}` above it is done there", self.found[above].task.id);
+        self.found[position].state = Some(TaskStatus::Skipped { reason: Some(why.clone()) });
+        let task = self.found[position].task.id.clone();
+        if !self.found[position].is_new && !self.report.changed.contains(&task) {
+            self.report.unchanged = self.report.unchanged.saturating_sub(1);
+            self.report.changed.push(task.clone());
+        }
+        self.report.skipped.push(PreservedField { task, field: "status".to_owned(), why });
+        Ok(false)
     }
 
     /// Returns whether the status still is the last one of the source, or is only derived from other tasks.
@@ -78,7 +162,9 @@ impl Importing<'_> {
     /// Sets the status of every task from the source, subtasks before their parents.
     pub(super) fn set_states(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in self.positions(true) {
-            self.found[position].state = Some(self.parts(position)?.record.body.state.clone());
+            if self.found[position].state.is_none() {
+                self.found[position].state = Some(self.parts(position)?.record.body.state.clone());
+            }
         }
         // A parent can only become done after its subtasks, so these come first.
         for position in self.lowest_first(draft)? {
@@ -87,6 +173,10 @@ impl Importing<'_> {
             let key = self.key(position);
             let calls = self.calls_to_set(draft, position, &parts)?;
             let state = self.fitting(draft, position, state, calls.as_deref())?;
+            let is_derived = draft.node(key)?.work == Work::Automatic;
+            if state.status() != self.found[position].task.status && !is_derived {
+                self.found[position].adapted = Some(state.status());
+            }
             let body = self.body(draft, position, &parts, state)?;
             self.set_state(draft, key, body, calls)?;
             if self.found[position].is_new {

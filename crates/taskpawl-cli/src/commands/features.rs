@@ -1,0 +1,124 @@
+//! Folders with one `tasks.md` for each feature: spec-kit, `OpenSpec` and Kiro.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use taskpawl_formats::{Files, Format, detected};
+
+use crate::commands::exchange::{self, Found};
+use crate::error::CliError;
+
+/// The file of a feature.
+const FILE: &str = "tasks.md";
+
+/// Returns the features of a folder: those in its subfolders, its own, or those at the usual path of a project. `whole` is the
+/// absolute path.
+pub(super) fn find(format: Option<Format>, whole: &Path, path: &Path) -> Result<Vec<Found>, CliError> {
+    let mut paths = below(path)?;
+    if paths.is_empty() && path.join(FILE).is_file() {
+        paths.push(path.join(FILE));
+    }
+    if !paths.is_empty() {
+        return of_paths(format, whole, &paths);
+    }
+    let all = [Format::SpecKit, Format::OpenSpec, Format::Kiro];
+    let wanted = all.into_iter().filter(|other| format.is_none_or(|format| format == *other));
+    let mut found = Vec::new();
+    for format in wanted {
+        let Some(usual) = format.usual_path() else { continue };
+        let folder = path.join(usual);
+        let paths = below(&folder)?;
+        if !paths.is_empty() {
+            found.push((format, folder, paths));
+        }
+    }
+    match found.as_slice() {
+        [(format, folder, paths)] => {
+            let why = format!("it has `{}`", folder.display());
+            let mut features = of_paths(Some(*format), whole, paths)?;
+            for feature in &mut features {
+                feature.why = Some(why.clone());
+            }
+            Ok(features)
+        }
+        [] => Ok(Vec::new()),
+        several => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|(format, folder, _)| format!("`{}` ({})", folder.display(), format.name()))
+                .collect();
+            Err(CliError::usage_with(
+                format!("`{}` has several folders of features: {}", path.display(), names.join(", ")),
+                "name one of them",
+            ))
+        }
+    }
+}
+
+/// Returns the files of the features in a folder, by name. Archived changes of `OpenSpec` lie one level deeper.
+fn below(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let failed = |source| CliError::File { action: "read", path: folder.to_owned(), source };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let file = entry.path().join(FILE);
+        if entry.file_type().map_err(failed)?.is_dir() && file.is_file() && !file.is_symlink() {
+            paths.push(file);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn of_paths(format: Option<Format>, whole: &Path, paths: &[PathBuf]) -> Result<Vec<Found>, CliError> {
+    let (mut features, mut left) = (Vec::new(), exchange::MAX_BYTES);
+    for path in paths {
+        let text = exchange::read_file(path, left)?;
+        left -= text.len() as u64;
+        features.push((path.clone(), text));
+    }
+    let (format, why) = match format {
+        Some(format) => (format, None),
+        None => match detect(whole, &features) {
+            Some((format, why)) => (format, Some(why)),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let found = features.into_iter().map(|(path, text)| {
+        let whole = if path.is_absolute() { path.clone() } else { whole.join(FILE) };
+        let parent = path.parent().and_then(Path::file_name).or(whole.parent().and_then(Path::file_name));
+        let feature = parent.map(|name| name.to_string_lossy().into_owned());
+        Found { format, why: why.clone(), path, files: Files::single(FILE, text), feature }
+    });
+    Ok(found.collect())
+}
+
+/// Returns the format of a folder: by its path, by what its features have beside `tasks.md`, or by the ids of their items.
+fn detect(whole: &Path, features: &[(PathBuf, String)]) -> Option<(Format, String)> {
+    let whole = whole.to_string_lossy().into_owned() + "/";
+    let has = |name: &str| features.iter().any(|(path, _)| path.with_file_name(name).is_file());
+    for (format, above) in [(Format::Kiro, "/.kiro/specs/"), (Format::OpenSpec, "/openspec/changes/")] {
+        if whole.contains(above) {
+            return Some((format, format!("it lies below `{}`", above.trim_matches('/'))));
+        }
+    }
+    let beside = [
+        (Format::OpenSpec, "proposal.md"),
+        (Format::SpecKit, "plan.md"),
+        (Format::SpecKit, "spec.md"),
+        (Format::Kiro, "requirements.md"),
+    ];
+    for (format, name) in beside {
+        if has(name) {
+            return Some((format, format!("it has folders with `{FILE}` and `{name}`")));
+        }
+    }
+    let (_, text) = features.first()?;
+    let found = detected("", &Files::single(FILE, text.as_str())).ok()?;
+    found.format.has_features().then_some((found.format, found.why))
+}

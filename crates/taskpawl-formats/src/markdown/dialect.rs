@@ -1,0 +1,109 @@
+//! Checklists with conventions of their own: spec-kit, `OpenSpec` and Kiro.
+
+use crate::format::Format;
+
+/// The conventions of a checklist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// No conventions.
+    Plain,
+    /// Ids such as `T001`, with `[P]` for items that may run beside each other. Phases follow one another.
+    SpecKit,
+    /// Numbers at the start of a text are places.
+    Numbered(Format),
+}
+
+impl Dialect {
+    pub(super) fn of(format: Format) -> Self {
+        match format {
+            Format::SpecKit => Self::SpecKit,
+            Format::OpenSpec | Format::Kiro => Self::Numbered(format),
+            Format::Markdown
+            | Format::Beads
+            | Format::Taskmaster
+            | Format::Claude
+            | Format::Taskwarrior
+            | Format::Backlog
+            | Format::TodoTxt
+            | Format::Shrimp
+            | Format::GitHub
+            | Format::Tasks => Self::Plain,
+        }
+    }
+
+    /// Returns the name of the member with the preserved fields.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => Format::Markdown.name(),
+            Self::SpecKit => Format::SpecKit.name(),
+            Self::Numbered(format) => format.name(),
+        }
+    }
+
+    /// Returns the fields of a task that a file has.
+    pub(super) fn fields(self) -> Vec<String> {
+        let metadata = format!("metadata.{}", self.name());
+        let mut fields =
+            vec!["name".to_owned(), "status".to_owned(), "parent".to_owned(), "labels".to_owned()];
+        if self == Self::SpecKit {
+            fields.push("dependencies".to_owned());
+        }
+        fields.push(metadata);
+        fields
+    }
+
+    pub(super) fn has_numbers(self) -> bool {
+        matches!(self, Self::Numbered(_))
+    }
+
+    /// Splits the id and the tags from the text of an item, with the blanks after them.
+    pub(super) fn split_tags(self, text: &str) -> (&str, &str) {
+        if self != Self::SpecKit || self.id_in(text).is_none() {
+            return ("", text);
+        }
+        let mut rest = text.split_once(' ').map_or("", |(_, rest)| rest).trim_start();
+        while let Some((tag, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            if !after.starts_with(' ') || tag.contains(['[', '(']) {
+                break;
+            }
+            rest = after.trim_start();
+        }
+        text.split_at(text.len() - rest.len())
+    }
+
+    /// Returns the id at the start of a text, such as `T001`.
+    pub(super) fn id_in(self, text: &str) -> Option<&str> {
+        let word = text.split(' ').next()?.trim_matches('*').trim_end_matches([':', '.']);
+        let digits = word.strip_prefix('T')?;
+        let is_id = self == Self::SpecKit && digits.len() >= 3 && digits.chars().all(|c| c.is_ascii_digit());
+        is_id.then_some(word)
+    }
+
+    /// Returns the id in the tags of an item.
+    pub(super) fn id_of(self, tags: &str) -> Option<String> {
+        self.id_in(tags).map(str::to_owned)
+    }
+
+    /// Returns true if the tags of an item let it run beside its neighbours.
+    pub(super) fn is_beside(tags: &str) -> bool {
+        tags.contains("[P]")
+    }
+}
+
+/// Returns the tags of an item of spec-kit that name a user story, such as `US1`.
+pub(super) fn stories(tags: &str) -> Vec<String> {
+    let parts = tags.split('[').skip(1).filter_map(|part| part.split_once(']'));
+    parts.map(|(tag, _)| tag.to_owned()).filter(|tag| is_story(tag)).collect()
+}
+
+/// Returns the labels that name user stories as tags of an item.
+pub(super) fn stories_of(labels: &[String]) -> String {
+    let tags: Vec<String> =
+        labels.iter().filter(|label| is_story(label)).map(|label| format!("[{label}] ")).collect();
+    tags.concat()
+}
+
+pub(super) fn is_story(label: &str) -> bool {
+    let number = label.strip_prefix("US").unwrap_or_default();
+    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
+}

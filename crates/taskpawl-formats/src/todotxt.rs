@@ -1,0 +1,327 @@
+//! Lists in the todo.txt format: one task per line, with a priority, dates, `+projects`, `@contexts` and `due:`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use taskpawl_model::task::{Priority, Status, Task};
+use taskpawl_model::value::{Map, TaskId, Timestamp, format_time};
+
+use crate::content::{self, ContentItem};
+use crate::existing_document::ExistingDocument;
+use crate::faults::{Faults, leave_out_conflicts};
+use crate::files::Files;
+use crate::format::{Options, Reading, Written};
+use crate::ids::{Ids, Names};
+use crate::lines::{self, Line, one_line, parts};
+use crate::own_fields::OwnFields;
+use crate::preserved::{keep, kept};
+use crate::record::{blank, option, option_list, set_option};
+use crate::states;
+use crate::times::{date, rfc3339};
+use crate::unsupported;
+
+const FORMAT: &str = "todo.txt";
+
+const FIELDS: &[&str] =
+    &["name", "status", "priority", "dueDate", "labels", "createdAt", "finishedAt", "metadata.todo.txt"];
+
+/// The start of words with taskpawl's own fields, such as `taskpawl:status=blocked`.
+const OWN: &str = "taskpawl:";
+
+/// Returns true if a line has the form of a task with a mark, a priority or a date.
+pub(crate) fn is_one(text: &str) -> bool {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let marked = lines.iter().filter(|line| Entry::parse(line).is_marked()).count();
+    !lines.is_empty() && 2 * marked >= lines.len()
+}
+
+/// The parts of a line.
+#[derive(Debug, Default)]
+struct Entry<'l> {
+    is_over: bool,
+    priority: Option<char>,
+    /// The dates as they stand: that of completion first, if there are two.
+    dates: [Option<&'l str>; 2],
+    rest: &'l str,
+}
+
+impl<'l> Entry<'l> {
+    fn parse(line: &'l str) -> Self {
+        let mut rest = line.trim();
+        let mut entry = Self::default();
+        if let Some(after) = rest.strip_prefix("x ") {
+            (entry.is_over, rest) = (true, after.trim_start());
+        }
+        if let Some((letter, after)) = priority(rest) {
+            (entry.priority, rest) = (Some(letter), after);
+        }
+        // Only a task that is over has two dates.
+        let dates = if entry.is_over { 2 } else { 1 };
+        for slot in entry.dates.iter_mut().take(dates) {
+            let Some((word, after)) = rest.split_once(' ').filter(|(word, _)| is_date(word)) else { break };
+            (*slot, rest) = (Some(word), after.trim_start());
+        }
+        entry.rest = rest;
+        entry
+    }
+
+    /// Returns true if something stands before the text.
+    fn is_marked(&self) -> bool {
+        self.is_over || self.priority.is_some() || self.dates[0].is_some()
+    }
+
+    /// Returns the dates of creation and of completion.
+    fn created_and_finished(&self) -> (Option<&'l str>, Option<&'l str>) {
+        match (self.is_over, self.dates) {
+            (true, [finished, created]) => (created, finished),
+            (false, [created, _]) => (created, None),
+        }
+    }
+}
+
+fn priority(text: &str) -> Option<(char, &str)> {
+    let (letter, after) = text.strip_prefix('(')?.split_once(") ")?;
+    let letter = letter.chars().next().filter(|c| letter.len() == 1 && c.is_ascii_uppercase())?;
+    Some((letter, after.trim_start()))
+}
+
+fn is_date(word: &str) -> bool {
+    word.len() == 10 && date(word).is_some()
+}
+
+/// The words of a text, by their meaning.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Words {
+    name: String,
+    labels: Vec<String>,
+    due: Option<String>,
+    priority: Option<char>,
+    own: OwnFields,
+}
+
+impl Words {
+    fn parse(text: &str) -> Self {
+        let (mut words, mut name, mut own) = (Self::default(), Vec::new(), Vec::new());
+        for word in text.split_whitespace() {
+            let tag = |mark: char| word.strip_prefix(mark).filter(|tag| !tag.is_empty());
+            if let Some(project) = tag('+') {
+                add(&mut words.labels, project);
+            } else if tag('@').is_some() {
+                add(&mut words.labels, word);
+            } else if let Some(due) = word.strip_prefix("due:").filter(|due| is_date(due)) {
+                words.due = Some(due.to_owned());
+            } else if let Some(letter) = word.strip_prefix("pri:").filter(|letter| letter.len() == 1) {
+                words.priority = letter.chars().next().filter(char::is_ascii_uppercase);
+            } else if let Some(field) = word.strip_prefix(OWN) {
+                own.push(field);
+            } else {
+                name.push(word);
+            }
+        }
+        words.own = OwnFields::parse(&own.join(" "));
+        words.name = name.join(" ");
+        if words.name.is_empty() {
+            // A task needs a name: a line may have nothing but tags.
+            words.name = one_line(text);
+        }
+        words
+    }
+}
+
+fn add(labels: &mut Vec<String>, label: &str) {
+    if !labels.iter().any(|known| known == label) {
+        labels.push(label.to_owned());
+    }
+}
+
+pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Reading {
+    let (file, text) = files.first();
+    let is_in_conflict = leave_out_conflicts(file, text, faults);
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let place = u32::try_from(number + 1).unwrap_or(u32::MAX);
+        if line.trim().is_empty() || is_in_conflict(place) {
+            continue;
+        }
+        let entry = Entry::parse(line);
+        let words = Words::parse(entry.rest);
+        found.push((number, entry, words));
+    }
+    let items: Vec<ContentItem> = found
+        .iter()
+        .map(|(_, _, words)| ContentItem {
+            text: words.name.clone(),
+            task: words.own.id.clone(),
+            ..ContentItem::default()
+        })
+        .collect();
+    let mut ids = Ids::new(options);
+    let matched = content::find(&items, &mut ids);
+    let mut reading = Reading { renamed: matched.renamed, ..Reading::of(FIELDS) };
+    for (((number, entry, words), id), record) in found.into_iter().zip(matched.ids).zip(matched.records) {
+        // The name is the place in the text: an export finds the line there.
+        reading.push(task(id, &entry, words, options.now), number.to_string(), record, None);
+    }
+    reading
+}
+
+fn task(id: TaskId, entry: &Entry<'_>, words: Words, now: Timestamp) -> Task {
+    let mut task = blank(id, words.name, now);
+    let mut kept = Map::new();
+    kept.insert("text".to_owned(), json!(entry.rest));
+    let status = if entry.is_over { Status::Done } else { Status::Todo };
+    let status = words.own.status.filter(|own| is_over(*own) == entry.is_over).unwrap_or(status);
+    states::set(&mut task, status, None);
+    let letter = entry.priority.or(words.priority.filter(|_| entry.is_over));
+    task.priority = letter.map_or(Priority::Medium, priority_of);
+    if let Some(letter) = letter {
+        kept.insert("priority".to_owned(), json!(letter.to_string()));
+    }
+    let (created, finished) = entry.created_and_finished();
+    if let Some(at) = created.and_then(date) {
+        (task.created_at, task.updated_at) = (at, at);
+        kept.insert("created".to_owned(), json!(true));
+    }
+    task.finished_at = finished.and_then(date);
+    if let Some(at) = words.due.as_deref().and_then(date) {
+        set_option(&mut task, "dueDate", format_time(at));
+    }
+    set_option(&mut task, "labels", words.labels);
+    keep(&mut task, FORMAT, kept);
+    task
+}
+
+fn is_over(status: Status) -> bool {
+    matches!(status, Status::Done | Status::Cancelled | Status::Skipped)
+}
+
+fn priority_of(letter: char) -> Priority {
+    match letter {
+        'A' => Priority::Critical,
+        'B' => Priority::High,
+        'C' => Priority::Medium,
+        _ => Priority::Low,
+    }
+}
+
+fn letter_of(priority: Priority) -> Option<char> {
+    match priority {
+        Priority::Critical => Some('A'),
+        Priority::High => Some('B'),
+        Priority::Medium => None,
+        Priority::Low => Some('D'),
+    }
+}
+
+pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written {
+    let (name, text) = document.files.first();
+    let name = if name.is_empty() { "todo.txt" } else { name };
+    let mut written = Written::default();
+    unsupported::say(tasks, FIELDS, "todo.txt has no place for it", &mut written.left_out);
+    let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
+    let read: BTreeMap<usize, &Task> =
+        document.names.iter().filter_map(|name| name.parse().ok()).zip(document.tasks).collect();
+    let (mut out, mut names) = (Vec::new(), Names::default());
+    for (number, (line, end)) in parts(text).enumerate() {
+        let Some(said) = read.get(&number) else {
+            out.push(Line::document(line, end));
+            continue;
+        };
+        names.name(&said.name);
+        written.order.push(said.id.clone());
+        let has_id = Words::parse(Entry::parse(line).rest).own.id.is_none();
+        let text = by_id.get(&said.id).map_or_else(
+            || line.to_owned(),
+            |task| {
+                let now = line_of(task, has_id);
+                if line_of(said, has_id) == now { line.to_owned() } else { now }
+            },
+        );
+        out.push(Line::document(text, end));
+    }
+    for task in tasks.iter().filter(|task| document.task(&task.id).is_none()) {
+        let has_id = names.name(&one_line(&task.name)) == task.id.as_str();
+        out.push(Line::new(line_of(task, has_id)));
+        written.order.push(task.id.clone());
+    }
+    written.files.insert(name, lines::joined(&out, text));
+    written
+}
+
+/// Removes the lines of tasks.
+pub(crate) fn without(files: &Files, is_out: &[bool]) -> Files {
+    let (name, text) = files.first();
+    let mut is_out = is_out.iter();
+    let goes = |line: &str| !line.trim().is_empty() && is_out.next().copied().unwrap_or(false);
+    let mut goes = goes;
+    let left: Vec<Line<'_>> =
+        parts(text).filter(|(line, _)| !goes(line)).map(|(line, end)| Line::document(line, end)).collect();
+    let mut files = files.clone();
+    files.insert(name, lines::joined(&left, text));
+    files
+}
+
+fn line_of(task: &Task, has_id: bool) -> String {
+    let (kept, own) = (kept(task, FORMAT), states::own(task));
+    let mut words = Vec::new();
+    let known = kept.get("priority").and_then(Value::as_str).and_then(|letter| letter.chars().next());
+    let letter = known.filter(|letter| priority_of(*letter) == task.priority).or(letter_of(task.priority));
+    let day = |at: Timestamp| at.format("%Y-%m-%d").to_string();
+    let text = text_of(task, kept.get("text").and_then(Value::as_str), letter.filter(|_| is_over(own)));
+    // Behind a date of creation, a text may begin like a line of its own.
+    let has_created =
+        kept.get("created").is_some() || kept.get("text").is_none() || Entry::parse(&text).is_marked();
+    let created = has_created.then(|| day(task.created_at));
+    if is_over(own) {
+        words.push("x".to_owned());
+        let finished = task.finished_at.map(day);
+        // A date of creation alone would be read as that of completion.
+        words.extend(finished.or_else(|| created.as_ref().map(|_| day(task.updated_at))));
+        words.extend(created);
+    } else {
+        words.extend(letter.map(|letter| format!("({letter})")));
+        words.extend(created);
+    }
+    words.push(text);
+    let said = if is_over(own) { Status::Done } else { Status::Todo };
+    let fields = OwnFields::of(task, has_id, said, task.priority).text();
+    words.extend(fields.iter().flat_map(|text| text.split(' ')).map(|field| format!("{OWN}{field}")));
+    words.join(" ")
+}
+
+/// Returns the text of a task. The text of the file stays, except for words whose meaning changed.
+fn text_of(task: &Task, before: Option<&str>, letter: Option<char>) -> String {
+    let name = one_line(&task.name);
+    let labels = option_list(task, "labels");
+    let due = option(task, "dueDate").and_then(rfc3339).map(|at| at.format("%Y-%m-%d").to_string());
+    let said = before.map(Words::parse).unwrap_or_default();
+    let is_word = |word: &str| {
+        let is_label = |mark: char| word.strip_prefix(mark).is_some_and(|tag| !tag.is_empty());
+        !is_label('+') && !is_label('@')
+    };
+    let mut words: Vec<String> = Vec::new();
+    match before.filter(|_| said.name == name) {
+        Some(text) => words.extend(text.split_whitespace().map(str::to_owned)),
+        None => words.extend(name.split(' ').map(str::to_owned)),
+    }
+    words.retain(|word| {
+        let label = word.strip_prefix('+').unwrap_or(word);
+        let is_gone = !is_word(word) && said.name == name && !labels.iter().any(|known| known == label);
+        let is_other =
+            word.strip_prefix("due:").is_some_and(|day| due.as_deref() != Some(day) && is_date(day))
+                || (word.starts_with("pri:") && word.len() == 5)
+                || word.starts_with(OWN);
+        !is_gone && !is_other
+    });
+    let has = |words: &[String], wanted: &str| words.iter().any(|word| word == wanted);
+    for label in &labels {
+        let tag =
+            if label.starts_with('@') { label.clone() } else { format!("+{}", label.replace(' ', "-")) };
+        if !has(&words, &tag) {
+            words.push(tag);
+        }
+    }
+    words.extend(due.map(|day| format!("due:{day}")).filter(|due| !has(&words, due)));
+    words.extend(letter.map(|letter| format!("pri:{letter}")));
+    words.join(" ")
+}
