@@ -12,13 +12,13 @@ use taskpawl_model::value::{Map, format_time};
 
 use crate::error::Position;
 use crate::faults::{Faults, conflict};
-use crate::files::Files;
-use crate::format::{LeftOut, Options, Reading, has_extension};
+use crate::files::{Files, has_extension};
 use crate::front_matter;
 use crate::ids::Ids;
 use crate::links;
 use crate::own_fields::OwnFields;
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, keep_word};
+use crate::reading::{LeftOut, Options, Reading};
 use crate::record::{Read, Record, Unresolved, blank, resolve, set_option};
 use crate::states;
 use crate::times::{minutes, to_minutes};

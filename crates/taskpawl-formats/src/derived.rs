@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use taskpawl_model::task::{Status, Task};
 use taskpawl_model::value::TaskId;
 
-use crate::format::Reading;
+use crate::reading::Reading;
 use crate::states::own;
 use crate::unsupported::is_empty;
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::files::Files;
-use crate::format::{Format, has_extension};
+use crate::files::{Files, has_extension};
+use crate::kind::Format;
 use crate::{beads, claude, github, markdown, shrimp, taskmaster, tasks, taskwarrior, todotxt};
 
 /// A format that was detected without doubt.

@@ -11,7 +11,7 @@ use taskpawl_model::value::Map;
 use taskpawl_model::value::TaskId;
 
 use crate::files::Files;
-use crate::format::Reading;
+use crate::reading::Reading;
 
 /// Files that are written over, with the tasks that were read from them.
 pub(crate) struct ExistingDocument<'r> {

@@ -2,8 +2,8 @@
 
 use crate::error::{FormatError, Position, Step};
 use crate::files::Files;
-use crate::format::LeftOut;
 use crate::json_text::{Document, ast, span};
+use crate::reading::LeftOut;
 
 /// The faults of one reading.
 #[derive(Debug, Default)]

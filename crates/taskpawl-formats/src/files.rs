@@ -62,3 +62,8 @@ impl Files {
         self.iter().next().unwrap_or(("", ""))
     }
 }
+
+/// Returns true if a file name has the extension, in any case.
+pub(crate) fn has_extension(name: &str, wanted: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case(wanted))
+}

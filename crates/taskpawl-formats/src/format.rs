@@ -1,129 +1,21 @@
-//! The formats: their names, their detection, and the entry points for reading and writing.
+//! The entry points for reading and writing. Each format has its reader and its writer below them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use taskpawl_model::advice::Hint;
 use taskpawl_model::command::SourceRecord;
-use taskpawl_model::task::{Status, Task};
+use taskpawl_model::task::Task;
 use taskpawl_model::value::{TaskId, Timestamp};
 
 use crate::error::{FormatError, Position};
 use crate::existing_document::ExistingDocument;
 use crate::faults::Faults;
-use crate::files::Files;
-use crate::known::{Ambiguous, Known, Renamed};
-use crate::record::fields;
+use crate::files::{Files, has_extension};
+use crate::kind::Format;
+use crate::known::Known;
+use crate::reading::{Options, Reading, Written};
 use crate::{backlog, beads, claude, github, markdown, shrimp, taskmaster, tasks, taskwarrior, todotxt};
 
-/// A format of task files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
-    /// Issues of beads: one JSON object per line.
-    Beads,
-    /// `tasks.json` of Task Master.
-    Taskmaster,
-    /// Task files of Claude: a folder with one JSON file per task, or a single file with a list of to-dos.
-    Claude,
-    /// The output of Taskwarrior's `task export`.
-    Taskwarrior,
-    /// A folder of Backlog.md.
-    Backlog,
-    /// A checklist in Markdown.
-    Markdown,
-    /// `tasks.md` of a feature of spec-kit, or a folder of features.
-    SpecKit,
-    /// `tasks.md` of a change of `OpenSpec`, or a folder of changes.
-    OpenSpec,
-    /// `tasks.md` of a spec of Kiro, or a folder of specs.
-    Kiro,
-    /// A list in the todo.txt format.
-    TodoTxt,
-    /// `tasks.json` of Shrimp Task Manager.
-    Shrimp,
-    /// Issues as `gh issue list --json` prints them. They are only read.
-    GitHub,
-    /// `tasks.json` of taskpawl.
-    Tasks,
-}
-
 impl Format {
-    /// Every format.
-    pub const ALL: &'static [Self] = &[
-        Self::Beads,
-        Self::Taskmaster,
-        Self::Claude,
-        Self::Taskwarrior,
-        Self::Backlog,
-        Self::Markdown,
-        Self::SpecKit,
-        Self::OpenSpec,
-        Self::Kiro,
-        Self::TodoTxt,
-        Self::Shrimp,
-        Self::GitHub,
-        Self::Tasks,
-    ];
-
-    /// Returns the format's name, which is also the name of its member in `metadata`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Beads => "beads",
-            Self::Taskmaster => "taskmaster",
-            Self::Claude => "claude",
-            Self::Taskwarrior => "taskwarrior",
-            Self::Backlog => "backlog",
-            Self::Markdown => "markdown",
-            Self::SpecKit => "spec-kit",
-            Self::OpenSpec => "openspec",
-            Self::Kiro => "kiro",
-            Self::TodoTxt => "todo.txt",
-            Self::Shrimp => "shrimp",
-            Self::GitHub => "github",
-            Self::Tasks => "tasks",
-        }
-    }
-
-    /// Returns the format with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == name)
-    }
-
-    /// Returns the format with the most similar name, for suggestions.
-    pub fn nearest(name: &str) -> Option<Self> {
-        taskpawl_text::nearest(name, Self::ALL.iter().map(|format| format.name())).and_then(Self::from_name)
-    }
-
-    /// Returns the path at which a project keeps the format, relative to its root; `None` for formats without a usual path.
-    pub fn usual_path(self) -> Option<&'static str> {
-        match self {
-            Self::Beads => Some(".beads/issues.jsonl"),
-            Self::Taskmaster => Some(".taskmaster/tasks/tasks.json"),
-            Self::Backlog => Some("backlog"),
-            Self::SpecKit => Some("specs"),
-            Self::OpenSpec => Some("openspec/changes"),
-            Self::Kiro => Some(".kiro/specs"),
-            Self::TodoTxt => Some("todo.txt"),
-            Self::Claude | Self::Taskwarrior | Self::Markdown | Self::Shrimp | Self::GitHub | Self::Tasks => {
-                None
-            }
-        }
-    }
-
-    /// Returns true if the format is a folder of files. That of Claude may also be a single file.
-    pub fn is_folder(self) -> bool {
-        matches!(self, Self::Backlog | Self::Claude)
-    }
-
-    /// Returns true if the format has one `tasks.md` for each feature, in a folder with the name of the feature.
-    pub fn has_features(self) -> bool {
-        matches!(self, Self::SpecKit | Self::OpenSpec | Self::Kiro)
-    }
-
-    /// Returns true if the format can be written.
-    pub fn is_writable(self) -> bool {
-        self != Self::GitHub
-    }
-
     /// Returns true if a file belongs to a folder of this format. `name` is relative to the folder.
     pub fn takes(self, name: &str) -> bool {
         let is_hidden = name.split('/').any(|part| part.starts_with('.'));
@@ -143,142 +35,6 @@ impl Format {
             | Self::Tasks => false,
         }
     }
-}
-
-pub(crate) fn has_extension(name: &str, wanted: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case(wanted))
-}
-
-/// Options of reading.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// A prefix for the ids of new tasks, separated from them by `.`; the one that the file's tasks have if `None`.
-    pub prefix: Option<String>,
-    /// The creation time of tasks for which the file has none.
-    pub now: Timestamp,
-    /// The records that tasks remember from an earlier import or export of the file.
-    pub known: Known,
-}
-
-impl Options {
-    /// Returns options with a time and no prefix.
-    pub fn at(now: Timestamp) -> Self {
-        Self { prefix: None, now, known: Known::default() }
-    }
-}
-
-/// The tasks of some files.
-#[derive(Debug, Clone, Default)]
-pub struct Reading {
-    /// The tasks, in file order.
-    pub tasks: Vec<Task>,
-    /// The ids that the files give the tasks, in the order of `tasks`.
-    pub names: Vec<String>,
-    /// The fields that the format can express, by their names in a task; `metadata.<format>` is among them.
-    pub fields: Vec<String>,
-    /// The parts of the files that were not imported.
-    pub left_out: Vec<LeftOut>,
-    /// The records of the tasks, in the order of `tasks`.
-    pub records: Vec<SourceRecord>,
-    /// The times of the last change that the records state, in the order of `tasks`.
-    pub changed_at: Vec<Option<Timestamp>>,
-    /// The sources under which version 0.1 stored the records, if those files are gone; in the order of `tasks`.
-    pub from: Vec<Option<String>>,
-    /// Whether a task remembers the record, in the order of `tasks`.
-    pub is_known: Vec<bool>,
-    /// Tasks whose text changed in the file.
-    pub renamed: Vec<Renamed>,
-    /// Records that more than one task remembers. Nothing may be imported or exported then.
-    pub ambiguous: Vec<Ambiguous>,
-    /// Statuses that imports set here in place of those in the file.
-    pub adapted: BTreeMap<TaskId, Status>,
-    /// The lines that the tasks were read from, if the format has one task per line. Counted from 1.
-    pub(crate) lines: BTreeSet<u32>,
-}
-
-impl Reading {
-    pub(crate) fn of(known: &[&str]) -> Self {
-        Self { fields: fields(known), ..Self::default() }
-    }
-
-    /// Adds a task with its name in the file, its record, and the time of the last change that the record states.
-    pub(crate) fn push(
-        &mut self,
-        task: Task,
-        name: String,
-        record: SourceRecord,
-        changed_at: Option<Timestamp>,
-    ) {
-        self.tasks.push(task);
-        self.names.push(name);
-        self.records.push(record);
-        self.changed_at.push(changed_at);
-    }
-
-    /// Removes tasks.
-    fn retain(&mut self, is_out: &[bool]) {
-        fn retain<T>(list: &mut Vec<T>, is_out: &[bool]) {
-            let mut is_out = is_out.iter();
-            list.retain(|_| !is_out.next().copied().unwrap_or_default());
-        }
-        retain(&mut self.tasks, is_out);
-        retain(&mut self.names, is_out);
-        retain(&mut self.records, is_out);
-        retain(&mut self.changed_at, is_out);
-    }
-
-    /// Returns the faulty records that were left out.
-    pub fn faults(&self) -> impl Iterator<Item = &LeftOut> {
-        self.left_out.iter().filter(|left| left.is_fault)
-    }
-}
-
-/// A part that was not imported or not exported, because the other side cannot express it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
-    /// The record or the task, and the field.
-    pub what: String,
-    /// The reason, as a fragment.
-    pub why: String,
-    /// The file, by its name within the files that were read; empty for a part of a task.
-    pub file: String,
-    /// The line, counted from 1, if it is known.
-    pub line: Option<u32>,
-    /// True if the part is a faulty record or line, and not one that the format leaves out by its rules.
-    pub is_fault: bool,
-    /// One thing to do about a fault.
-    pub hint: Hint,
-}
-
-impl LeftOut {
-    pub(crate) fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            why: why.into(),
-            file: String::new(),
-            line: None,
-            is_fault: false,
-            hint: Hint::default(),
-        }
-    }
-
-    /// Returns the part with its position.
-    pub(crate) fn at(self, file: impl Into<String>, line: Option<u32>) -> Self {
-        Self { file: file.into(), line, ..self }
-    }
-}
-
-/// The result of an export.
-#[derive(Debug, Clone, Default)]
-pub struct Written {
-    /// The files. Unchanged ones of a folder are included.
-    pub files: Files,
-    /// The parts of the tasks that the format cannot express.
-    pub left_out: Vec<LeftOut>,
-    /// The ids of the records, as a reading of the files finds them.
-    pub(crate) names: BTreeMap<TaskId, String>,
-    /// The tasks in the order of their items, where the format has no ids.
-    pub(crate) order: Vec<TaskId>,
 }
 
 /// Reads files of a format. Faulty records are left out and listed in [`Reading::left_out`].

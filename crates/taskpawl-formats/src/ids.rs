@@ -6,8 +6,8 @@ use any_ascii::any_ascii;
 use taskpawl_model::command::SourceRecord;
 use taskpawl_model::value::{MAX_ID_BYTES, TaskId, check_id};
 
-use crate::format::Options;
 use crate::known::{Ambiguous, Known};
+use crate::reading::Options;
 
 /// The maximum length of an id that is made from a text, without the number that tells equal ones apart.
 const NAME_CHARS: usize = 48;

@@ -8,7 +8,7 @@ use taskpawl_model::command::SourceRecord;
 use taskpawl_model::task::Status;
 use taskpawl_model::value::TaskId;
 
-use crate::format::Format;
+use crate::kind::Format;
 
 /// The records of one file that tasks remember, in the order of the file.
 #[derive(Debug, Clone, Default)]

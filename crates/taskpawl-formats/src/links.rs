@@ -6,7 +6,7 @@ use taskpawl_model::rules::Graph;
 use taskpawl_model::task::{Status, Task};
 use taskpawl_model::value::{Key, TaskId};
 
-use crate::format::{LeftOut, Reading};
+use crate::reading::{LeftOut, Reading};
 
 /// The number of circles that are resolved one by one. A file with more is refused as a whole.
 const MAX_CIRCLES: usize = 1_000;

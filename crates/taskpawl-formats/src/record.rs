@@ -10,9 +10,9 @@ use taskpawl_model::value::{Map, Timestamp, format_time};
 
 use crate::error::{FormatError, Position, Short};
 use crate::faults::{Faults, conflict};
-use crate::format::Reading;
 use crate::ids::Ids;
 use crate::preserved::keep_if_other;
+use crate::reading::Reading;
 
 /// An object of a file, with its position.
 #[derive(Debug, Clone)]
@@ -296,8 +296,4 @@ pub(crate) fn resolve<R: Unresolved>(
             false
         });
     }
-}
-
-pub(crate) fn fields(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }

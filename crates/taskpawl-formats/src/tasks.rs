@@ -13,14 +13,14 @@ use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds, text_of};
 use crate::faults::Faults;
 use crate::files::Files;
-use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::json_text;
 use crate::links;
+use crate::reading::{LeftOut, Options, Reading, Written};
 use crate::record::{Read, Record, Unresolved, resolve, whole};
 use crate::states;
 use crate::times::rfc3339;
-use crate::unsupported;
+use crate::unsupported::{self, NOT_TAKEN};
 
 /// The fields that every task has, in output order. Of `metadata` only `toolCalls` and `context` are written.
 const ALWAYS: &[&str] = &[
@@ -51,36 +51,6 @@ const SAID: &[&str] = &[
 ];
 
 const NO_PLACE: &str = "`tasks.json` has the fields that every task has";
-
-/// Fields that are not imported as they are: those that only the store sets (claims, decisions, counters), and those with a reader of
-/// their own.
-pub(crate) const NOT_TAKEN: &[&str] = &[
-    "subtasks",
-    "metadata",
-    "id",
-    "plan",
-    "claim",
-    "claimEnded",
-    "questionOver",
-    "endedBy",
-    "attempt",
-    "generation",
-    "version",
-    "names",
-    "ready",
-    "opened",
-    "formerItems",
-    "item",
-    "round",
-    "deadline",
-    "took",
-    "granted",
-    "cached",
-    "fingerprint",
-    "cachedFrom",
-    "changedBeyond",
-    "changesUnknown",
-];
 
 /// Results of calls. Other tasks use them as input, so only calls that ran here may have them.
 const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs", "error", "errorClass"];

@@ -11,13 +11,13 @@ use crate::error::{Position, Step};
 use crate::existing_document::{self, ExistingDocument, Kinds};
 use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
-use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
 use crate::json_text;
 use crate::lines::{self, Line};
 use crate::links;
 use crate::own_fields::{NAME, OwnFields};
 use crate::preserved::{add_away, keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
+use crate::reading::{LeftOut, Options, Reading, Written};
 use crate::record::{
     Read, Record, Times, Unresolved, blank, option, option_list, resolve, set_option, whole,
 };

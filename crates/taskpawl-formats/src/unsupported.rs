@@ -6,9 +6,8 @@ use serde_json::Value;
 use taskpawl_model::task::{BlockedReason, Task};
 use taskpawl_model::value::Map;
 
-use crate::format::LeftOut;
+use crate::reading::LeftOut;
 use crate::states::IMPORTED;
-use crate::tasks::NOT_TAKEN;
 
 /// Fields that are not reported. They follow from the status or from events, say who wrote a value, or, like the priority, are in every format or in
 /// [the text of own fields](crate::own_fields).
@@ -21,6 +20,36 @@ const NOT_MISSED: &[&str] = &[
     "updatedAt",
     "startedAt",
     "finishedAt",
+];
+
+/// Fields that are not imported as they are: those that only the store sets (claims, decisions, counters), and those with a reader of
+/// their own.
+pub(crate) const NOT_TAKEN: &[&str] = &[
+    "subtasks",
+    "metadata",
+    "id",
+    "plan",
+    "claim",
+    "claimEnded",
+    "questionOver",
+    "endedBy",
+    "attempt",
+    "generation",
+    "version",
+    "names",
+    "ready",
+    "opened",
+    "formerItems",
+    "item",
+    "round",
+    "deadline",
+    "took",
+    "granted",
+    "cached",
+    "fingerprint",
+    "cachedFrom",
+    "changedBeyond",
+    "changesUnknown",
 ];
 
 /// Reports the fields of tasks that the format does not have.

@@ -11,10 +11,10 @@ use super::{FIELDS, FORMAT, Words, body, files_by_id, people, priority_of, word_
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, as_spelled};
 use crate::files::Files;
-use crate::format::{LeftOut, Written};
 use crate::front_matter::{self, entry};
 use crate::own_fields::OwnFields;
 use crate::preserved::{kept, put, put_rest, take_away};
+use crate::reading::{LeftOut, Written};
 use crate::record::{option, option_list};
 use crate::states;
 use crate::times::{minutes, rfc3339, to_minutes};

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::error::Position;
 use crate::existing_document::{self, ExistingDocument, Kinds};
-use crate::format::{LeftOut, Written};
 use crate::json_text;
 use crate::lines::{self, Line};
 use crate::preserved::{kept, put, put_rest};
+use crate::reading::{LeftOut, Written};
 use crate::record::{Record, option, option_list};
 use crate::states;
 use crate::times::rfc3339;

@@ -1,6 +1,6 @@
 //! Checklists with conventions of their own: spec-kit, `OpenSpec` and Kiro.
 
-use crate::format::Format;
+use crate::kind::Format;
 
 /// The conventions of a checklist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

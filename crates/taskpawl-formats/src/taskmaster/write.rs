@@ -12,10 +12,10 @@ use super::{
     word_of,
 };
 use crate::existing_document::{self, ExistingDocument, Kinds, as_spelled, text_of};
-use crate::format::{LeftOut, Written};
 use crate::json_text;
 use crate::own_fields::{OwnFields, put_text};
 use crate::preserved::{kept, put, put_rest, take_away};
+use crate::reading::{LeftOut, Written};
 use crate::record::option;
 use crate::states;
 use crate::times::rfc3339;
