@@ -1,9 +1,10 @@
 //! The tree of commands, and the path from the command line to an exit code.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
 use std::process::ExitCode;
 
-use clap::{Args, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands;
@@ -27,8 +28,10 @@ Exit codes:
   130    interrupted (143: terminated)
 
 Within a call:
-  A program of a call with `planAccess` (TASKPAWL_FD is set) looks at the plan of that call, and with \
-`planAccess: add` adds tasks to it, in the name of the call; every other command is refused (7).
+  A program of a call with `planAccess` (TASKPAWL_FD is set) reads the plan of that call, and with \
+`planAccess: add` adds tasks to it, in the name of the call. Every other command is refused (7).
+
+`taskpawl COMMAND --help` describes a command.
 
 Examples:
   taskpawl init
@@ -36,7 +39,7 @@ Examples:
   taskpawl create \"Write the report\" --needs build --priority high
   taskpawl list --status failed,blocked --json";
 
-/// Runs the plans of AI agents: keeps tasks safely, runs what is ready in parallel, tells the truth about where things stand
+/// Runs the plans of AI agents: stores tasks durably, runs ready tasks in parallel, and reports what actually ran
 #[derive(Debug, Parser)]
 #[command(name = "taskpawl", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
@@ -72,43 +75,41 @@ pub(crate) struct Global {
     pub(crate) color: Option<ColorWord>,
 }
 
-/// Generates the tree of commands from one list: names, arguments, and the functions that run them.
+/// Generates the tree of commands from one list: groups for the help, names, arguments, and the functions that run them.
 macro_rules! commands {
-    ($($first:ident = $first_name:literal in $first_module:ident: $first_kind:ident,)+
-     ; $($then:ident = $then_name:literal in $then_module:ident: $then_kind:ident,)+) => {
-        /// What can be done. The order is that of `--help`.
+    ($($group:literal { $($variant:ident = $name:literal in $module:ident: $kind:ident,)+ })+) => {
+        /// The commands, in the order of the help.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
-            $(#[command(name = $first_name)] $first(Box<commands::$first_module::Args>),)+
+            $($(#[command(name = $name)] $variant(Box<commands::$module::Args>),)+)+
             #[command(flatten)]
-            TodoQueue(commands::todo_queue::QueueCommand),
-            $(#[command(name = $then_name)] $then(Box<commands::$then_module::Args>),)+
+            TodoQueue(commands::todo_queue::QueueAlias),
         }
+
+        /// The groups of the help, each with its commands.
+        const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($name),+])),+];
 
         impl Command {
             fn run(&self, app: &App) -> Result<ExitCode, CliError> {
                 match self {
-                    $(Self::$first(args) => commands::$first_module::run(app, args),)+
-                    Self::TodoQueue(command) => commands::todo_queue::run(app, command),
-                    $(Self::$then(args) => commands::$then_module::run(app, args),)+
+                    $($(Self::$variant(args) => commands::$module::run(app, args),)+)+
+                    Self::TodoQueue(command) => command.run(app),
                 }
             }
 
             /// Returns the name and the kind of the command.
             pub(crate) fn row(&self) -> (&'static str, Kind) {
                 match self {
-                    $(Self::$first(_) => ($first_name, Kind::$first_kind),)+
+                    $($(Self::$variant(_) => ($name, Kind::$kind),)+)+
                     Self::TodoQueue(_) => ("todo", Kind::General),
-                    $(Self::$then(_) => ($then_name, Kind::$then_kind),)+
                 }
             }
 
             /// Returns the part of the tree for the command of this name. Returns `None` for an unknown name, and for
-            /// the commands of to-do queues.
+            /// the aliases of the commands of to-do queues.
             fn branch(name: &str) -> Option<clap::Command> {
                 Some(match name {
-                    $($first_name => commands::$first_module::Args::augment_args(clap::Command::new($first_name)),)+
-                    $($then_name => commands::$then_module::Args::augment_args(clap::Command::new($then_name)),)+
+                    $($($name => commands::$module::Args::augment_args(clap::Command::new($name)),)+)+
                     _ => return None,
                 })
             }
@@ -117,61 +118,95 @@ macro_rules! commands {
 }
 
 commands! {
-    Init = "init" in init: Change,
-    Create = "create" in create: Add,
-    List = "list" in list: Read,
-    Show = "show" in show: Read,
-    Update = "update" in update: Change,
-    Delete = "delete" in delete: Change,
-    Ready = "ready" in ready: Read,
-    Claim = "claim" in claim: Change,
-    Renew = "renew" in renew: Change,
-    Release = "release" in release: Change,
-    Done = "done" in done: Change,
-    Fail = "fail" in fail: Change,
-    Skip = "skip" in skip: Change,
-    Block = "block" in block: Change,
-    Unblock = "unblock" in unblock: Change,
-    Retry = "retry" in retry: Change,
-    Reopen = "reopen" in reopen: Change,
-    Cancel = "cancel" in cancel: Change,
-    Approve = "approve" in approve: Change,
-    Reject = "reject" in reject: Change,
-    AddToolCall = "add-tool-call" in add_tool_call: Add,
-    AddDependency = "add-dependency" in add_dependency: Add,
-    RemoveDependency = "remove-dependency" in remove_dependency: Change,
-    AddSubtask = "add-subtask" in add_subtask: Add,
-    Note = "note" in note: Add,
-    Apply = "apply" in apply: Add,
-    Plan = "plan" in plan: General,
-    RunAllReady = "run-all-ready" in run_all_ready: Change,
-    Run = "run" in run: Change,
-    Runs = "runs" in runs: Read,
-    Logs = "logs" in logs: ReadFiles,
-    Explain = "explain" in explain: Read,
-    CriticalPath = "critical-path" in critical_path: Read,
-    Graph = "graph" in graph: Read,
-    History = "history" in history: Read,
-    Watch = "watch" in watch: ReadFiles,
-    Prime = "prime" in prime: Read,
-    Undo = "undo" in undo: Change,
-    Prune = "prune" in prune: Change,
-    Import = "import" in import: Change,
-    Export = "export" in export: Change,
-    Where = "where" in placement: Read,
-    Config = "config" in config: General,
-    Tools = "tools" in tools: General,
-    Policy = "policy" in policy: General,
-    Todo = "todo" in todo: General,
-    // The commands of to-do queues belong here; they are flattened into the tree.
-    ;
-    Mcp = "mcp" in mcp: General,
-    Pin = "pin" in pin: Change,
-    Trust = "trust" in trust: Change,
-    Doctor = "doctor" in doctor: ReadFiles,
-    Schema = "schema" in schema: General,
-    Completions = "completions" in completions: General,
-    Man = "man" in man: General,
+    "Run" {
+        RunAllReady = "run-all-ready" in run_all_ready: Change,
+        Run = "run" in run: Change,
+        Runs = "runs" in runs: Read,
+        Logs = "logs" in logs: ReadFiles,
+        Watch = "watch" in watch: ReadFiles,
+        Retry = "retry" in retry: Change,
+        Reopen = "reopen" in reopen: Change,
+        Approve = "approve" in approve: Change,
+        Reject = "reject" in reject: Change,
+    }
+    "Work on tasks" {
+        Ready = "ready" in ready: Read,
+        Claim = "claim" in claim: Change,
+        Renew = "renew" in renew: Change,
+        Release = "release" in release: Change,
+        Done = "done" in done: Change,
+        Fail = "fail" in fail: Change,
+        Skip = "skip" in skip: Change,
+        Cancel = "cancel" in cancel: Change,
+        Block = "block" in block: Change,
+        Unblock = "unblock" in unblock: Change,
+        Note = "note" in note: Add,
+    }
+    "Inspect" {
+        List = "list" in list: Read,
+        Show = "show" in show: Read,
+        Explain = "explain" in explain: Read,
+        Graph = "graph" in graph: Read,
+        CriticalPath = "critical-path" in critical_path: Read,
+        History = "history" in history: Read,
+    }
+    "Plan" {
+        Apply = "apply" in apply: Add,
+        Plan = "plan" in plan: General,
+        Create = "create" in create: Add,
+        Update = "update" in update: Change,
+        Delete = "delete" in delete: Change,
+        AddSubtask = "add-subtask" in add_subtask: Add,
+        AddToolCall = "add-tool-call" in add_tool_call: Add,
+        AddDependency = "add-dependency" in add_dependency: Add,
+        RemoveDependency = "remove-dependency" in remove_dependency: Change,
+        Undo = "undo" in undo: Change,
+        Import = "import" in import: Change,
+        Export = "export" in export: Change,
+    }
+    "Agents" {
+        Mcp = "mcp" in mcp: General,
+        Prime = "prime" in prime: Read,
+        Todo = "todo" in todo: General,
+        Tools = "tools" in tools: General,
+        Policy = "policy" in policy: General,
+        Trust = "trust" in trust: Change,
+        Pin = "pin" in pin: Change,
+    }
+    "Set-up" {
+        Init = "init" in init: Change,
+        Where = "where" in placement: Read,
+        Config = "config" in config: General,
+        Doctor = "doctor" in doctor: ReadFiles,
+        Prune = "prune" in prune: Change,
+        Schema = "schema" in schema: General,
+        Completions = "completions" in completions: General,
+        Man = "man" in man: General,
+    }
+}
+
+/// Returns the whole tree, with a help that lists the commands by group.
+///
+/// clap puts all commands under one heading, so they are hidden from it and listed by the template.
+fn tree() -> clap::Command {
+    let tree = Cli::command();
+    let mut groups = String::new();
+    for (group, names) in GROUPS {
+        let _ = write!(groups, "\n{group}:\n");
+        for name in *names {
+            let about = tree.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            // The further sentences are for the help of the command itself.
+            let first = about.split(". ").next().unwrap_or_default();
+            let _ = writeln!(groups, "  {name:17}  {first}");
+        }
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{{all-args}}{{after-help}}\n"
+    );
+    tree.mut_subcommands(|command| command.hide(true))
+        .override_usage("taskpawl [OPTIONS] <COMMAND>")
+        .help_template(template)
 }
 
 /// Effect of a command on the plan.
@@ -230,7 +265,7 @@ fn output_of(environment: &Environment, is_json: bool) -> Output {
 /// Parses a command line. First builds only the named command's part of the tree, because the whole tree takes 0.8
 /// MB. The whole tree is built if that fails: for the help, for suggestions, and for errors.
 fn understood(words: &[OsString]) -> Result<Cli, clap::Error> {
-    of_one_branch(words).map_or_else(|| Cli::try_parse_from(words), Ok)
+    of_one_branch(words).map_or_else(|| Cli::from_arg_matches(&tree().try_get_matches_from(words)?), Ok)
 }
 
 fn of_one_branch(words: &[OsString]) -> Option<Cli> {
@@ -255,8 +290,6 @@ fn asks_for_json(words: &[OsString]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -313,6 +346,6 @@ mod tests {
         assert!(cli.global.json && matches!(cli.command, Command::Show(_)));
         assert!(of_one_branch(&words("taskpawl show --wrong")).is_none());
         let help = understood(&words("taskpawl --help")).unwrap_err().to_string();
-        assert!(help.contains("Make a task; without calls"), "{help}");
+        assert!(help.contains("\nRun:\n  run-all-ready      Run all ready tasks\n"), "{help}");
     }
 }

@@ -5,7 +5,7 @@ use crate::commands::fields::NewTaskArgs;
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Make a task below another, or put an existing one there
+/// Add a subtask, or move a task. Creates a task below a parent, or moves an existing one there
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::commands::{calls, parse, print};
 use crate::error::CliError;
 
-/// Add a tool call to a task, after those that it has
+/// Add a tool call to a task. Adds it after the calls that the task has
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_field_names, reason = "`args` is the word for the arguments of a call")]
 #[command(after_help = "\

@@ -18,7 +18,7 @@ use crate::error::{CliError, MAX_SHOWN, Problem};
 use crate::shown::{Shown, shown};
 use crate::text::{clean, nearest, style};
 
-/// Bring a plan file into the store: the same file again changes nothing
+/// Apply a plan file. Applying the same file again changes nothing
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\

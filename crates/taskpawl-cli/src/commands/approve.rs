@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::output::write_err;
 use crate::shown::shown;
 
-/// Let tasks start, or go on, that wait for a decision
+/// Approve tasks that wait for approval. Tasks that wait for a decision may start or continue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It takes a person at a terminal: a script or an agent approves nothing, and is refused with 7. \

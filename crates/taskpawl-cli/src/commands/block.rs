@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::print;
 use crate::error::CliError;
 
-/// Keep tasks from starting, for a reason
+/// Keep tasks from starting. Blocks tasks, for a reason that is shown with them, until `unblock`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ use crate::commands::select::{self, Select, Selection};
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Give tasks, with all below them, up: what depends on them is blocked
+/// Cancel tasks and their subtasks. Their dependents are blocked
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

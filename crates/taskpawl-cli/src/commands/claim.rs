@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
 
-/// Take a ready manual task, so that nobody else does
+/// Claim a ready manual task. No other actor can take the task until the claim ends
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A claim ends by itself after 30 minutes (--ttl). Each `renew` or `claim` of its holder begins the time \

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::args::Cli;
 use crate::error::CliError;
 
-/// Print a script that completes commands and flags in a shell
+/// Print shell completions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ use crate::config::{Key, Setting, files};
 use crate::error::CliError;
 use crate::text::{Cell, Table, style};
 
-/// Show the configuration and where it comes from
+/// Show the configuration and its sources
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.

@@ -10,7 +10,7 @@ use crate::commands::print;
 use crate::error::CliError;
 use crate::output::write_err;
 
-/// Make a task; without calls and subtasks it is work for an agent or a person
+/// Create a task. A task without calls and subtasks is a manual one: an agent or a person ends it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,8 @@ use crate::output::Output;
 use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, count, style};
 
-/// Show the longest chain of tasks, which no number of jobs makes shorter, and how long everything takes at least
+/// Show the longest chain of tasks. No number of jobs makes this chain shorter. Also shows the least time that
+/// everything takes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A task counts as long as it took when it last ended well, else as its `estimate` says, else the median of those that are known.

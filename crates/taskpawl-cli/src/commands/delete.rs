@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::commands::question;
 use crate::error::CliError;
 
-/// Delete tasks that nothing else needs; their ids are not used again
+/// Delete tasks without dependents. Their ids are not used again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Style, clean_block, style};
 
-/// Check the store for faults, and repair them
+/// Check the store, and repair it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Checks the integrity of the store, gates and counts against the tasks, expired leases, tasks and records of dead runs, \

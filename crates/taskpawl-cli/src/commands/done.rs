@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
 
-/// End manual tasks well, or say that their interrupted calls ended well
+/// Mark manual tasks as done. Of a task with interrupted calls, these count as succeeded
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Who holds a task reports without naming the attempt. A report about a task that somebody else has taken \

@@ -14,7 +14,7 @@ use crate::servers::Lack;
 use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, style};
 
-/// Tell why a task is not running, down to the first cause, and which command clears it
+/// Explain why a task is not running. Follows the reasons to the first cause, and shows the command that clears it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Each line says why a task waits for the next; the last one is where it really hangs. Commands that lose nothing come first.

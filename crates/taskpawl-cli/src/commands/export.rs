@@ -19,7 +19,7 @@ mod existing;
 mod files;
 mod prepared;
 
-/// Write tasks as another program keeps them
+/// Export tasks for another program
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A file that exists is written only if everything in it is here: what is new in it is imported first.

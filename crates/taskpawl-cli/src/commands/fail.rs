@@ -5,7 +5,7 @@ use crate::commands::done::EndArgs;
 use crate::commands::print;
 use crate::error::CliError;
 
-/// End manual tasks badly, or say that their interrupted calls ended badly
+/// Mark manual tasks as failed. Of a task with interrupted calls, these count as failed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

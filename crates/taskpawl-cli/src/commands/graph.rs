@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, style};
 
-/// Show what comes before what: tasks in layers, each of which needs only the ones above it
+/// Show the dependency graph. Shows tasks in layers. Each layer depends only on those above it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

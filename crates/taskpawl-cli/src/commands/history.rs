@@ -14,7 +14,7 @@ use crate::output::{Output, PageInfo};
 use crate::shown::{Shown, shown};
 use crate::text::{clean, cut, quoted, style, without_sequences};
 
-/// Tell what changed, when, and by whom, in the order in which it happened
+/// Show changes: what, when, by which actor. Shows changes in the order in which they happened
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Every change has a revision: a number that grows by one, and by which `undo` takes it.

@@ -21,7 +21,7 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 
-/// Bring tasks of another program into the store, with their states: the same file again changes nothing
+/// Import tasks of another program. Imports them with their statuses. Importing the same file again changes nothing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Formats:

@@ -9,7 +9,8 @@ use crate::commands::{agents, placement};
 use crate::error::CliError;
 use crate::text::quoted;
 
-/// Make this directory a project, with a store outside everything that its tools may write; and tell agents of it
+/// Make this directory a project. Creates the store outside all directories that tools may write, and informs
+/// coding agents about it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The store lies in the state directory of the user; `--store PATH` puts it elsewhere. A project stays as it is.

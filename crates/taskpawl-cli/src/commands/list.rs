@@ -9,7 +9,7 @@ use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::text::quoted;
 
-/// List tasks, by age; all of them unless filtered
+/// List tasks. Lists all tasks by age, unless filtered
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

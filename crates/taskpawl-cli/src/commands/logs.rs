@@ -22,7 +22,7 @@ use crate::output::{write_data, write_out};
 use crate::shown::shown;
 use crate::text::{clean, clean_block, style, without_sequences};
 
-/// Show what the calls of a task printed, of every start
+/// Show the output of a task's calls. Shows the output of every start
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::args::Cli;
 use crate::error::CliError;
 
-/// Print the manual page, or write the pages of all commands into a directory
+/// Print manual pages. Prints the main page, or writes the pages of all commands into a directory
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -25,7 +25,7 @@ use crate::error::CliError;
 use crate::text::quoted;
 use crate::todo_lists;
 
-/// Serve the plan to an agent as an MCP server, on standard input and output
+/// Serve the plan to an agent over MCP. Speaks MCP on standard input and output
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An agent starts it by itself: name `taskpawl mcp --project DIR` in its list of MCP servers.

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::print;
 use crate::error::CliError;
 
-/// Add a remark to a task
+/// Add a note to a task
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

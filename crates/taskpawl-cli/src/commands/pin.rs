@@ -7,7 +7,7 @@ use crate::commands::question;
 use crate::error::CliError;
 use crate::pin::{self, LENGTHS, Pin, PinFault};
 
-/// Set a PIN that decisions ask for
+/// Set a PIN that decisions require
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Where a PIN is set, `approve`, `reject`, `trust` and the questions of a run ask for it. It stops an agent that runs \

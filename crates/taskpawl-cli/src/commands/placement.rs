@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::text::{Cell, Table, style};
 
-/// Say where the store is, and why there
+/// Show the location of the store, and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

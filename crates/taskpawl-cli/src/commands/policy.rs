@@ -21,7 +21,7 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, style};
 
-/// Show which calls run, which ask first, and which never run
+/// Show which calls run, ask, or are denied
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Three files are asked, and the strictest answer counts:

@@ -14,7 +14,8 @@ use crate::error::CliError;
 use crate::output::{Output, say};
 use crate::text::{clean, clean_block, count, cut};
 
-/// Tell a model where the plan stands, in at most 1,000 tokens: for the start of a session, and after its context was compacted
+/// Summarize the plan for a model. Takes at most 1,000 tokens: for the start of a session, and after its context
+/// was compacted
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Claims and advice are those of the actor: `--actor NAME` or TASKPAWL_ACTOR. A token is counted as 4 ASCII characters \

@@ -8,7 +8,7 @@ use crate::commands::parse;
 use crate::commands::print::count;
 use crate::error::CliError;
 
-/// Remove what old runs left: their records, and what their calls printed
+/// Remove data of old runs. Removes their records, and the output of their calls
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Tasks, their results and the history stay. Output of tasks that are still open, and of runs that go on, stays, too.

@@ -11,7 +11,7 @@ use crate::commands::{print, question, running};
 use crate::error::CliError;
 use crate::output::PageInfo;
 
-/// List what can be done now, in the order in which it is taken
+/// List ready tasks in execution order
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What is ready and needs what no run here has, as a tool that nobody knows, is not among it: it is \

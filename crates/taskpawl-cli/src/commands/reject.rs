@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Cancel tasks, with all below them, that wait for a decision
+/// Reject tasks that wait for approval. Cancels tasks that wait for a decision, and their subtasks
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It takes a terminal, as `approve` does. `taskpawl retry ID` lets a rejected task ask again.

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::print;
 use crate::error::CliError;
 
-/// Give claimed tasks back
+/// Release claimed tasks
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -5,7 +5,7 @@ use crate::commands::add_dependency::EdgeArgs;
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Make a task not depend on another any more
+/// Remove a dependency
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

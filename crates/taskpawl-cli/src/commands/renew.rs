@@ -5,7 +5,7 @@ use crate::commands::claim::LeaseArgs;
 use crate::commands::print;
 use crate::error::CliError;
 
-/// Prolong your claim on a task
+/// Extend your claim on a task
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ use crate::commands::select::{self, Select, Selection};
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Start tasks again from the beginning: results are cleared
+/// Start tasks again from the beginning. Their results are cleared; `retry` keeps those of calls that succeeded
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

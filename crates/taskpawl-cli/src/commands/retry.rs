@@ -7,7 +7,7 @@ use crate::commands::select::{self, Select, Selection};
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Start tasks again where they stopped: what succeeded is kept
+/// Retry tasks where they stopped. Results of calls that succeeded are kept; `reopen` clears them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `--only` finds the tasks that failed.

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::running::{self, RunArgs, What};
 use crate::error::CliError;
 
-/// Run one task with all below it; it is blocked, and says why, while its dependencies are unfinished
+/// Run one task and its subtasks. Refuses to run it, with the reason, while its dependencies are unfinished
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A task that is blocked in this way opens by itself when its dependencies are finished.

@@ -15,7 +15,7 @@ use crate::commands::running::{self, RunArgs, What};
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
 
-/// Run everything that is ready, and what becomes ready by it, until nothing more can be done
+/// Run all ready tasks. Runs everything that is ready, and what becomes ready by it, until nothing more can run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Ctrl-C lets what runs end and starts nothing more; a second one kills what runs; a third one leaves at once.

@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::output::PageInfo;
 use crate::text::{Cell, Table, style};
 
-/// List runs, the latest first: whether they go on, how they ended, or that they were killed
+/// List runs, latest first. Shows which runs are active, how the others ended, and which were killed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::schema;
 
-/// Print the JSON Schema of plan files, of a part of them, or of something else
+/// Print JSON Schemas. Prints the schema of plan files, of a part of them, of events, or of the configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, clean_block, style, without_sequences};
 
-/// Show everything about a task
+/// Show a task in full
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ use crate::commands::select::{self, Select, Selection};
 use crate::commands::{print, question};
 use crate::error::CliError;
 
-/// Say that tasks, with all below them, are not needed: what depends on them may start
+/// Skip tasks and their subtasks. Their dependents may start
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,8 @@ use crate::error::CliError;
 use crate::files::read_file;
 use crate::text::{clean, clean_block, nearest};
 
-/// Read, promote and clear the to-do lists of models, and learn their tools
+/// Use the to-do lists of models. Reads, promotes and clears them, uses the queues of agents, and describes the
+/// tools of the dialects
 #[derive(Debug, clap::Args)]
 #[command(disable_help_subcommand = true)]
 #[command(after_help = "\
@@ -69,8 +70,10 @@ enum What {
     },
     /// Make manual tasks of the plan from items of a list; the list stays
     Promote(todo_promote::Args),
-    /// Say that the work on an item is done which was taken with a lease: it does not come back
+    /// Confirm an item that was popped with a lease, so that it does not return
     Ack(todo_queue::AckArgs),
+    #[command(flatten)]
+    Queue(todo_queue::QueueCommand),
 }
 
 /// Result of `todo clear` in `--json`.
@@ -93,6 +96,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         What::Clear { scope } => clear(app, scope.as_deref()),
         What::Promote(args) => todo_promote::run(app, args),
         What::Ack(args) => todo_queue::acknowledge(app, args),
+        What::Queue(command) => command.run(app),
     }
 }
 

@@ -12,100 +12,107 @@ use crate::error::CliError;
 use crate::output::to_text;
 use crate::todo_lists;
 
-/// Formats examples for the help of a command.
-macro_rules! examples {
-    ($($line:literal),+) => {
-        concat!("Examples:", $("\n  taskpawl ", $line),+)
+/// Generates the commands, whose names begin with a prefix. Each answers as the tool `task` does.
+macro_rules! queue_commands {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $shown:literal, hidden: $is_hidden:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum $name {
+            /// Push an item to the front of a queue
+            #[command(name = concat!($prefix, "lpush"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "lpush --agent agent-7 \"Fix the build first\""))]
+            Lpush(PushArgs),
+            /// Push an item to the end of a queue
+            #[command(name = concat!($prefix, "rpush"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "rpush --agent agent-7 \"Fix authentication bug\""))]
+            Rpush(PushArgs),
+            /// Pop the first item of a queue. Processes that pop at the same time get different items
+            #[command(name = concat!($prefix, "lpop"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "lpop --agent agent-7\n  taskpawl ", $shown, "lpop --agent agent-7 --lease 5m"))]
+            Lpop(PopArgs),
+            /// Pop the last item of a queue
+            #[command(name = concat!($prefix, "rpop"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "rpop --agent agent-7"))]
+            Rpop(PopArgs),
+            /// Show the first item of a queue
+            #[command(name = concat!($prefix, "lpeek"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "lpeek --agent agent-7"))]
+            Lpeek(LookArgs),
+            /// Show the last item of a queue
+            #[command(name = concat!($prefix, "rpeek"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "rpeek --agent agent-7"))]
+            Rpeek(LookArgs),
+            /// List the items of a queue
+            #[command(name = concat!($prefix, "list"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "list --agent agent-7"))]
+            List(LookArgs),
+            /// Count the items of a queue
+            #[command(name = concat!($prefix, "count"), hide = $is_hidden, after_help = concat!("Examples:\n  taskpawl ", $shown, "count --agent agent-7"))]
+            Count(LookArgs),
+        }
+
+        impl $name {
+            /// Executes the operation.
+            pub(crate) fn run(&self, app: &App) -> Result<ExitCode, CliError> {
+                match self {
+                    Self::Lpush(args) => operate(app, &args.queue, "lpush", json!({"item": args.item})),
+                    Self::Rpush(args) => operate(app, &args.queue, "rpush", json!({"item": args.item})),
+                    Self::Lpop(args) => operate(app, &args.queue, "lpop", json!({"lease": args.lease})),
+                    Self::Rpop(args) => operate(app, &args.queue, "rpop", json!({"lease": args.lease})),
+                    Self::Lpeek(args) => operate(app, args, "lpeek", json!({})),
+                    Self::Rpeek(args) => operate(app, args, "rpeek", json!({})),
+                    Self::List(args) => operate(app, args, "list", json!({})),
+                    Self::Count(args) => operate(app, args, "count", json!({})),
+                }
+            }
+        }
     };
 }
 
-/// The commands. Each answers as the tool `task` does.
-#[derive(Debug, clap::Subcommand)]
-pub(crate) enum QueueCommand {
-    /// Put an item at the front of an agent's queue
-    #[command(name = "todo-lpush", after_help = examples!("todo-lpush --agent agent-7 \"Fix the build first\""))]
-    Lpush(PushArgs),
-    /// Put an item at the end of an agent's queue
-    #[command(name = "todo-rpush", after_help = examples!("todo-rpush --agent agent-7 \"Fix authentication bug\""))]
-    Rpush(PushArgs),
-    /// Take the first item of an agent's queue; two that do so at once get two items
-    #[command(
-        name = "todo-lpop",
-        after_help = examples!("todo-lpop --agent agent-7", "todo-lpop --agent agent-7 --lease 5m")
-    )]
-    Lpop(PopArgs),
-    /// Take the last item of an agent's queue
-    #[command(name = "todo-rpop", after_help = examples!("todo-rpop --agent agent-7"))]
-    Rpop(PopArgs),
-    /// Show the first item of an agent's queue
-    #[command(name = "todo-lpeek", after_help = examples!("todo-lpeek --agent agent-7"))]
-    Lpeek(LookArgs),
-    /// Show the last item of an agent's queue
-    #[command(name = "todo-rpeek", after_help = examples!("todo-rpeek --agent agent-7"))]
-    Rpeek(LookArgs),
-    /// Show all items of an agent's queue
-    #[command(name = "todo-list", after_help = examples!("todo-list --agent agent-7"))]
-    List(LookArgs),
-    /// Say how many items an agent's queue has
-    #[command(name = "todo-count", after_help = examples!("todo-count --agent agent-7"))]
-    Count(LookArgs),
+queue_commands! {
+    /// The commands of a queue below `todo`.
+    QueueCommand, "", "todo ", hidden: false
 }
 
-/// Whose queue it is and where.
+queue_commands! {
+    /// The same commands under the names that they had in version 0.1.
+    QueueAlias, "todo-", "todo ", hidden: true
+}
+
+/// The queue, and its directory.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 pub(crate) struct LookArgs {
-    /// The agent whose queue it is [env: TASKPAWL_ACTOR]
+    /// The agent that owns the queue [env: TASKPAWL_ACTOR]
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Where queues are kept [default: files/ in the state directory]
+    /// The directory of the queues [default: files/ in the state directory]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
 
-/// What is put into a queue.
+/// An item to push.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PushArgs {
-    /// What is to be done
+    /// The text of the item
     #[arg(value_name = "ITEM")]
     item: String,
     #[command(flatten)]
     queue: LookArgs,
 }
 
-/// How an item is taken.
+/// Options of popping.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PopArgs {
-    /// Take it for so long, as in 5m; it comes back unless `todo ack` is given with the receipt
+    /// Return the item to the queue after this time, as in 5m, unless `todo ack` confirms it
     #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
     #[command(flatten)]
     queue: LookArgs,
 }
 
-/// Which item is done.
+/// The item that is done.
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples!("todo ack --agent agent-7 5f0c7f9e-4a50-4a3e-9a55-6f1e0a3b2c4d"))]
+#[command(after_help = "Examples:\n  taskpawl todo ack --agent agent-7 5f0c7f9e-4a50-4a3e-9a55-6f1e0a3b2c4d")]
 pub(crate) struct AckArgs {
-    /// What the command said that took the item
+    /// The receipt that the command printed when it popped the item
     #[arg(value_name = "RECEIPT")]
     receipt: String,
     #[command(flatten)]
     queue: LookArgs,
-}
-
-/// Executes one queue operation.
-pub(crate) fn run(app: &App, command: &QueueCommand) -> Result<ExitCode, CliError> {
-    match command {
-        QueueCommand::Lpush(args) => operate(app, &args.queue, "lpush", json!({"item": args.item})),
-        QueueCommand::Rpush(args) => operate(app, &args.queue, "rpush", json!({"item": args.item})),
-        QueueCommand::Lpop(args) => operate(app, &args.queue, "lpop", json!({"lease": args.lease})),
-        QueueCommand::Rpop(args) => operate(app, &args.queue, "rpop", json!({"lease": args.lease})),
-        QueueCommand::Lpeek(args) => operate(app, args, "lpeek", json!({})),
-        QueueCommand::Rpeek(args) => operate(app, args, "rpeek", json!({})),
-        QueueCommand::List(args) => operate(app, args, "list", json!({})),
-        QueueCommand::Count(args) => operate(app, args, "count", json!({})),
-    }
 }
 
 /// Acknowledges a popped item, so that it is not delivered again.
@@ -146,10 +153,10 @@ fn call(app: &App, root: Option<&Path>, args: Value) -> Result<Value, CliError> 
 
 fn refused(error: &str, root: Option<&Path>) -> CliError {
     if error == "agent_id is required" {
-        return CliError::usage_with(error, "`--agent ID` or `TASKPAWL_ACTOR` says whose queue it is");
+        return CliError::usage_with(error, "`--agent ID` or `TASKPAWL_ACTOR` names the owner of the queue");
     }
     if let Some(root) = root.filter(|_| error.contains("(os error ")) {
-        let hint = format!("queues are kept in `{}`: check who may read and write there", root.display());
+        let hint = format!("queues are stored in `{}`: check its permissions", root.display());
         return CliError::usage_with(error, hint);
     }
     CliError::usage(error)

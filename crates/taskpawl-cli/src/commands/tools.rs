@@ -26,7 +26,7 @@ use crate::shown::shown;
 use crate::text::{Cell, Table, clean, clean_block, style, without_sequences};
 use crate::toolbox::ToolSource;
 
-/// Show the tools that calls can name, and try one by hand
+/// List tools, and try one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A tool of your own is a program with a template of its arguments, in config.toml:

@@ -21,7 +21,7 @@ use crate::trust::{self, Trusted};
 /// File of a project that describes MCP servers, besides the configuration.
 const SERVERS: &str = ".mcp.json";
 
-/// Trust the files of this project that describe tools or servers
+/// Trust the tool files of this project. Trusts the files that describe tools or MCP servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What a project describes runs programs on this machine, and somebody else may have written it. Until it \

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::print;
 use crate::error::CliError;
 
-/// Take blocks away that were set by hand; an interrupted call starts again
+/// Unblock tasks. Removes blocks that were set with `block`. An interrupted call starts again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

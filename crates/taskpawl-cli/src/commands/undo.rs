@@ -15,7 +15,7 @@ use crate::text::style;
 /// Number of changes and tasks that are listed; the rest is counted.
 const MAX_SHOWN: usize = 20;
 
-/// Take back what a command did: everything that it changed is as it was before
+/// Undo a command. Restores everything that the command changed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What runs do is never undone, and neither is anything that something later built on: then it is refused, with a list.

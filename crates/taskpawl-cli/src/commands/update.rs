@@ -12,7 +12,7 @@ use crate::commands::fields::FieldArgs;
 use crate::commands::{parse, print, question};
 use crate::error::CliError;
 
-/// Change fields of a task, or its state
+/// Change fields of a task, or its status
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Lists such as --label and --needs replace what is there; --context and --metadata are merged into it.

@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::Paint;
 
-/// Show the plan as a live checklist: what is done, what runs and who is at it, in whatever process
+/// Show the plan as a live checklist. Shows which tasks are done and running, and their actors, in all processes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed, \
