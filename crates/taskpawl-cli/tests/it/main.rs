@@ -14,6 +14,7 @@ mod errors;
 mod exact_json;
 mod examples;
 mod exchange;
+mod exchange_edits;
 mod exit_codes;
 mod explain;
 mod full_disk;

@@ -72,7 +72,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         let head = was.as_ref().map_or_else(|| head.clone(), |(was, _)| with_links_of(was, head.clone()));
         let name = present
             .get(&id.to_uppercase())
-            .map_or_else(|| file_name(id, &task.name), |name| (*name).to_owned());
+            .map_or_else(|| file_name(id, &task.name, &words.prefix), |name| (*name).to_owned());
         let is_same = was.is_some_and(|(was, said)| said == body && is_same(&was, &head))
             && set_of(&below, &task.id) == set_of(&below_before, &task.id);
         let below = below.get(&task.id).map_or(&[] as &[&String], Vec::as_slice);
@@ -338,8 +338,8 @@ fn text_of(head: &Map, body: &str) -> String {
     format!("---\n{head}---\n\n{body}\n")
 }
 
-/// Returns the file name that Backlog.md would choose: `tasks/task-1 - Title.md`.
-fn file_name(id: &str, title: &str) -> String {
+/// Returns the file name that Backlog.md would choose: `tasks/task-1 - Title.md`. It only finds files whose names begin with the prefix.
+fn file_name(id: &str, title: &str, prefix: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let mut slug = String::new();
     for c in title.chars().take(60) {
@@ -348,5 +348,7 @@ fn file_name(id: &str, title: &str) -> String {
             slug.push(c);
         }
     }
-    format!("tasks/{} - {}.md", id.to_lowercase(), slug.trim_matches('-'))
+    let (id, start) = (id.to_lowercase(), format!("{}-", prefix.to_lowercase()));
+    let start = if id.starts_with(&start) { "" } else { &start };
+    format!("tasks/{start}{id} - {}.md", slug.trim_matches('-'))
 }

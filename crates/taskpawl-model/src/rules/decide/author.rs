@@ -297,17 +297,28 @@ impl Draft<'_> {
     ) -> Decided<()> {
         let wanted: Option<Vec<String>> = serde_json::from_value(value.clone())
             .map_err(|_| invalid("dependencies", "expected a list of task ids"))?;
-        let wanted = wanted.unwrap_or_default();
-        let wanted = self.resolve_all(&wanted)?;
+        let wanted = self.resolve_all(&wanted.unwrap_or_default())?;
+        let present: BTreeSet<Key> = self.dependencies(key)?.into_iter().collect();
+        if wanted.iter().copied().collect::<BTreeSet<Key>>() != present {
+            self.refuse_changed_work(key, "its dependencies")?;
+        }
+        self.link_to(key, &wanted, changed)
+    }
+
+    /// Like [`replace_dependencies`](Self::replace_dependencies), whatever the status of the task is.
+    pub(super) fn link_to(
+        &mut self,
+        key: Key,
+        wanted: &[Key],
+        changed: &mut BTreeMap<String, Change>,
+    ) -> Decided<()> {
         let present = self.dependencies(key)?;
         let (after, before): (BTreeSet<&Key>, BTreeSet<&Key>) =
             (wanted.iter().collect(), present.iter().collect());
         if after == before {
             return Ok(());
         }
-        self.refuse_changed_work(key, "its dependencies")?;
-        let (from, to) =
-            (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(&wanted)?));
+        let (from, to) = (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(wanted)?));
         changed.insert("dependencies".to_owned(), Change { from, to });
         for on in before.difference(&after) {
             self.remove_edge(key, **on)?;
