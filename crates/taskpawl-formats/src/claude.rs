@@ -474,12 +474,22 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, document: &ExistingDocume
     let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let (mut list, mut names) = (Vec::new(), Names::default());
     for task in document.in_order(tasks) {
-        let name = names.name(&task.name);
         let place = document.name(&task.id).and_then(|name| name.parse::<usize>().ok());
         let before = place.and_then(|place| raw.get(place)?.as_object()).zip(document.task(&task.id));
         let is_marked = before.is_some_and(|(raw, _)| is_marked(raw, &task.id));
         // A to-do of the file is known by its text. A new one needs its id if that does not follow from the text.
-        let now = todo_of(task, !is_marked && (before.is_some() || task.id.as_str() == name));
+        let has_id = match &before {
+            Some(_) if is_marked => {
+                names.marked(&task.id);
+                false
+            }
+            Some(_) => {
+                names.unmarked(&task.name);
+                true
+            }
+            None => names.is_next(&task.name, &task.id),
+        };
+        let now = todo_of(task, has_id);
         let now = match before {
             Some((raw, said)) => existing_document::over(raw, &todo_of(said, !is_marked), &now, &KINDS),
             None => now,

@@ -58,11 +58,16 @@ pub(crate) fn find(items: &[ContentItem], ids: &mut Ids<'_>) -> Found {
         ids.take(known.task.clone());
     }
     let matched: BTreeMap<usize, &KnownRecord> = matched.into_iter().collect();
+    // Then the ids that an export wrote into the file: an item above may have the same slug.
+    let is_new = |place: &usize| !matched.contains_key(place);
+    let written: BTreeMap<usize, TaskId> = (0..items.len())
+        .filter(is_new)
+        .filter_map(|place| Some((place, ids.add_written(items[place].task.as_deref()?)?)))
+        .collect();
     for (place, item) in items.iter().enumerate() {
-        let id = match matched.get(&place) {
-            Some(known) => known.task.clone(),
-            None => ids.add_item(item.id.as_deref(), &item.text, item.task.as_deref()),
-        };
+        let known = matched.get(&place).map(|known| known.task.clone());
+        let id = known.or_else(|| written.get(&place).cloned());
+        let id = id.unwrap_or_else(|| ids.add_item(item.id.as_deref(), &item.text));
         found.records.push(record(item, place, ids));
         found.ids.push(id);
     }

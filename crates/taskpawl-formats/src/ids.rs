@@ -83,13 +83,19 @@ impl<'k> Ids<'k> {
         }
     }
 
+    /// Assigns the task id that an export wrote into an item, if it is valid and free.
+    pub(crate) fn add_written(&mut self, written: &str) -> Option<TaskId> {
+        let id = self.is_free(written).then(|| TaskId::from(written))?;
+        self.taken.insert(id.clone());
+        Some(id)
+    }
+
     /// Assigns a task id to an item that no task remembers.
-    pub(crate) fn add_item(&mut self, theirs: Option<&str>, text: &str, known: Option<&str>) -> TaskId {
-        let wanted = known.filter(|known| self.is_free(known)).map(TaskId::from);
-        let id = wanted.unwrap_or_else(|| match theirs {
+    pub(crate) fn add_item(&mut self, theirs: Option<&str>, text: &str) -> TaskId {
+        let id = match theirs {
             Some(theirs) => self.fitting(theirs),
             None => self.fitting_text(text),
-        });
+        };
         self.taken.insert(id.clone());
         id
     }
@@ -194,7 +200,8 @@ pub(crate) fn slug_of(text: &str) -> String {
     if slug.is_empty() { format!("item-{:08x}", hash(text) & 0xffff_ffff) } else { slug }
 }
 
-/// Names of items that have no ids in their file: slugs of their texts, numbered where they repeat.
+/// The ids that items without ids get when their file is read in another store: slugs of their texts, numbered where they repeat. An
+/// item with another id must say it.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     given: BTreeSet<String>,
@@ -202,16 +209,33 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the name of the next item.
-    pub(crate) fn name(&mut self, text: &str) -> String {
+    /// Counts an item that does not say its id.
+    pub(crate) fn unmarked(&mut self, text: &str) {
+        let name = self.following(text);
+        self.given.insert(name);
+    }
+
+    /// Counts an item that says its id.
+    pub(crate) fn marked(&mut self, id: &TaskId) {
+        self.given.insert(id.to_string());
+    }
+
+    /// Counts a new item. Returns true if it gets this id, and need not say it.
+    pub(crate) fn is_next(&mut self, text: &str, id: &TaskId) -> bool {
+        let is_next = self.following(text) == id.as_str();
+        self.marked(id);
+        is_next
+    }
+
+    fn following(&mut self, text: &str) -> String {
         let slug = slug_of(text);
-        let number = self.next.entry(slug.clone()).or_insert(0);
+        let number = self.next.entry(slug.clone()).or_insert(1);
         loop {
-            *number += 1;
             let name = if *number == 1 { slug.clone() } else { format!("{slug}-{number}") };
-            if self.given.insert(name.clone()) {
+            if !self.given.contains(&name) {
                 return name;
             }
+            *number += 1;
         }
     }
 }

@@ -295,13 +295,21 @@ impl Style {
         match &line.what {
             What::Text(line) => line.clone(),
             What::Task { task, lead, said, has_comment } => {
-                let name = self.names.name(&one_line(&task.name));
+                let name = one_line(&task.name);
                 let Some(said) = said else {
                     let tags = new.next(task);
                     // A new line is known by the id in its tags, by its text, or by a comment.
-                    let id = self.dialect.id_of(&tags).unwrap_or(name);
-                    return self.line_of(task, lead, &tags, task.id.as_str() == id);
+                    let has_id = match self.dialect.id_of(&tags) {
+                        Some(id) => task.id.as_str() == id,
+                        None => self.names.is_next(&name, &task.id),
+                    };
+                    return self.line_of(task, lead, &tags, has_id);
                 };
+                if *has_comment {
+                    self.names.marked(&task.id)
+                } else {
+                    self.names.unmarked(&name)
+                }
                 self.line_of(task, lead, &tags(said, self.dialect), !has_comment)
             }
         }

@@ -227,9 +227,13 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
             out.push(Line::document(line, end));
             continue;
         };
-        names.name(&said.name);
         written.order.push(said.id.clone());
         let has_id = Words::parse(Entry::parse(line).rest).own.id.is_none();
+        if has_id {
+            names.unmarked(&by_id.get(&said.id).unwrap_or(said).name);
+        } else {
+            names.marked(&said.id);
+        }
         let text = by_id.get(&said.id).map_or_else(
             || line.to_owned(),
             |task| {
@@ -240,7 +244,7 @@ pub(crate) fn write(tasks: &[Task], document: &ExistingDocument<'_>) -> Written 
         out.push(Line::document(text, end));
     }
     for task in tasks.iter().filter(|task| document.task(&task.id).is_none()) {
-        let has_id = names.name(&one_line(&task.name)) == task.id.as_str();
+        let has_id = names.is_next(&one_line(&task.name), &task.id);
         out.push(Line::new(line_of(task, has_id)));
         written.order.push(task.id.clone());
     }

@@ -257,3 +257,18 @@ fn an_item_that_is_taken_out_is_not_one_of_the_same_text() {
         assert_eq!(above(&again.tasks), above(&tasks), "{out}");
     }
 }
+
+#[test]
+fn equal_names_with_ids_in_another_order_are_read_with_their_ids() {
+    for format in [Format::Markdown, Format::TodoTxt, Format::Kiro] {
+        let text =
+            if format == Format::TodoTxt { "a\na!\nA\nb\n" } else { "- [ ] a\n- [ ] a!\n- [ ] A\n- [ ] b\n" };
+        let mut tasks = reading(format, &Files::single("list", text)).tasks;
+        for (task, id) in tasks.iter_mut().zip(["a-3", "a", "a-4", "b"]) {
+            task.id = id.into();
+            task.metadata.extra.clear();
+        }
+        let again = reading(format, &write(format, &tasks, None).files).tasks;
+        assert_eq!(crate::support::ids(&again), ["a-3", "a", "a-4", "b"], "{}", format.name());
+    }
+}

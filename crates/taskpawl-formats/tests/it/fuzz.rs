@@ -201,6 +201,42 @@ fn tasks() {
 }
 
 #[test]
+fn spec_kit() {
+    fuzz(
+        Format::SpecKit,
+        &[
+            include_str!("../samples/spec-kit/specs/001-photo-albums/tasks.md"),
+            include_str!("../samples/kiro/.kiro/specs/login/tasks.md"),
+        ],
+        &["- [ ] ", "T001 ", "[P] ", "[US1] ", "## Phase 2", "- [ ]* ", "<!-- taskpawl id=a -->"],
+    );
+}
+
+#[test]
+fn todo_txt() {
+    fuzz(
+        Format::TodoTxt,
+        &[
+            include_str!("../samples/todo.txt"),
+            "x 2026-01-02 a taskpawl:id=b taskpawl:status=skipped\n(B) x a\n",
+        ],
+        &["x ", "(A) ", "2026-01-02 ", "+a", "@b", "due:2026-01-02", "pri:A", "taskpawl:id=c"],
+    );
+}
+
+#[test]
+fn shrimp() {
+    fuzz(
+        Format::Shrimp,
+        &[
+            include_str!("../samples/shrimp.json"),
+            "{\"tasks\":[{\"id\":1,\"name\":\"A\",\"status\":\"completed\"}]}",
+        ],
+        &["tasks", "taskId", "dependencies", "pending", "completed", "in_progress", "relatedFiles"],
+    );
+}
+
+#[test]
 fn a_planted_panic_is_found() {
     let target = Target { name: "planted", corpus: &["- [ ] a\n"], words: &["- [ ] ", "x"] };
     let found = target.search(100_000, 1, |text| {
