@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, read, write};
 use taskpawl_model::task::{Priority, Status, Task};
 
-use crate::support::{options, reading, sample};
+use crate::support::{options, reading, sample, writable};
+use crate::unsupported::{self, FIELDS};
 
 /// Formats with status words.
-const FORMATS: &[Format] = &[
+const WITH_WORDS: &[Format] = &[
     Format::Beads,
     Format::Taskmaster,
     Format::Claude,
@@ -100,7 +101,7 @@ fn written(format: Format, task: &Task, field: &str) -> String {
 
 fn tables() -> String {
     let mut out = String::from("| their word | the state here |\n| --- | --- |\n");
-    for format in FORMATS {
+    for format in WITH_WORDS {
         for word in words(*format) {
             let reading = read(*format, &input(*format, word), &options()).unwrap();
             let status = reading.tasks[0].status;
@@ -112,11 +113,11 @@ fn tables() -> String {
             );
         }
     }
-    let header: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
-    let rule = "| --- ".repeat(FORMATS.len() + 1) + "|\n";
+    let header: Vec<&str> = WITH_WORDS.iter().map(|format| format.name()).collect();
+    let rule = "| --- ".repeat(WITH_WORDS.len() + 1) + "|\n";
     let _ = write!(out, "\n| state | {} |\n{rule}", header.join(" | "));
     for status in Status::ALL {
-        let cells: Vec<String> = FORMATS
+        let cells: Vec<String> = WITH_WORDS
             .iter()
             .map(|format| written(*format, &one(*status, Priority::Medium), "status"))
             .collect();
@@ -132,9 +133,10 @@ fn tables() -> String {
                 written(*format, &one(Status::Todo, *priority), "priority")
             }
         };
-        let cells: Vec<String> = FORMATS.iter().map(cell).collect();
+        let cells: Vec<String> = WITH_WORDS.iter().map(cell).collect();
         let _ = writeln!(out, "| `{priority}` | {} |", cells.join(" | "));
     }
+    out.push_str(&fates());
     let _ = write!(out, "\n| format | fields of a task |\n| --- | --- |\n");
     for format in Format::ALL {
         let fields = reading(*format, &sample(*format)).fields;
@@ -142,6 +144,49 @@ fn tables() -> String {
         let _ = writeln!(out, "| {} | {} |", format.name(), fields.join(", "));
     }
     out
+}
+
+/// Returns the table that says for each field and format what becomes of a value in an export.
+fn fates() -> String {
+    let header: Vec<&str> = writable().map(Format::name).collect();
+    let mut out = format!("\n| field | {} |\n{}|\n", header.join(" | "), "| --- ".repeat(header.len() + 1));
+    for name in FIELDS.iter().filter(|name| **name != "metadata.own") {
+        let cells: Vec<&str> = writable().map(|format| fate(format, name)).collect();
+        let _ = writeln!(out, "| `{name}` | {} |", cells.join(" | "));
+    }
+    out
+}
+
+fn fate(format: Format, name: &str) -> &'static str {
+    let tasks = unsupported::tasks();
+    let written = write(format, &tasks, None);
+    // Other programs ignore these fields: what is lost without them is not in a field of their own.
+    let mut plain = Files::default();
+    for (file, text) in written.files.iter() {
+        plain.insert(file, text.replace("taskpawl", "other"));
+    }
+    let value = |all: &[Task]| {
+        let names = |id: &Value| {
+            all.iter()
+                .find(|task| id == task.id.as_str())
+                .map(|task| task.name.split(' ').next().unwrap_or_default().to_owned())
+        };
+        let full = all.iter().find(|task| task.name.starts_with("full"))?;
+        Some(match unsupported::field(full, name) {
+            Value::Array(list) if name == "dependencies" => list.iter().map(names).collect(),
+            id if name == "parent" => json!(names(&id)),
+            value => value,
+        })
+    };
+    let there = value(&tasks);
+    if written.left_out.iter().any(|left| left.what == format!("full: {name}")) {
+        "listed"
+    } else if value(&reading(format, &plain).tasks) == there || name == "name" {
+        "kept"
+    } else {
+        assert_eq!(value(&reading(format, &written.files).tasks), there, "{} {name}", format.name());
+        "mapped"
+    }
 }
 
 #[test]

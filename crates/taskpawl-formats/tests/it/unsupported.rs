@@ -7,7 +7,7 @@ use taskpawl_model::task::Task;
 use crate::support::{reading, sample, task, writable};
 
 /// Fields that users can set.
-const FIELDS: &[&str] = &[
+pub(crate) const FIELDS: &[&str] = &[
     "name",
     "description",
     "status",
@@ -27,7 +27,8 @@ const FIELDS: &[&str] = &[
     "blockedReason",
 ];
 
-fn tasks() -> Vec<Task> {
+/// Returns a task with every field, after the two that it refers to.
+pub(crate) fn tasks() -> Vec<Task> {
     let at = "2030-01-01T00:00:00Z";
     let blank = |id: &str| json!({"id": id, "name": id, "status": "todo", "metadata": {}, "createdAt": at, "updatedAt": at});
     let mut full = blank("full");
@@ -45,7 +46,8 @@ fn tasks() -> Vec<Task> {
     list.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect()
 }
 
-fn field(task: &Task, field: &str) -> Value {
+/// Returns the value of a field, without what not every format has.
+pub(crate) fn field(task: &Task, field: &str) -> Value {
     let value = serde_json::to_value(task).unwrap();
     let value = match field.strip_prefix("metadata.") {
         Some(member) => value["metadata"][member].clone(),
