@@ -15,6 +15,7 @@ mod exact_json;
 mod examples;
 mod exchange;
 mod exchange_edits;
+mod exchange_files;
 mod exit_codes;
 mod explain;
 mod full_disk;

@@ -1,0 +1,143 @@
+//! The files of imports and exports: folders of features, detection, files that moved, and records that are left out.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::Cli;
+
+fn write(cli: &Cli, name: &str, text: &str) {
+    fs::create_dir_all(cli.path("work").join(name).parent().unwrap()).unwrap();
+    cli.file(name, text);
+}
+
+fn data(cli: &Cli, args: &[&str]) -> Value {
+    cli.run(&[args, &["--json"]].concat()).ok().json()["data"].clone()
+}
+
+#[test]
+fn a_folder_of_features_has_a_plan_for_each() {
+    let cli = Cli::new();
+    let text = "# Tasks\n\n## Phase 1\n\n- [ ] T001 Start\n- [ ] T002 [P] Left\n- [ ] T003 [P] Right\n\n## Phase 2\n\n- [ ] T004 [US1] End\n";
+    for feature in ["001-albums", "002-search"] {
+        write(&cli, &format!("specs/{feature}/tasks.md"), text);
+        write(&cli, &format!("specs/{feature}/spec.md"), "# Spec\n");
+    }
+    let run = data(&cli, &["import", "specs"]);
+    assert_eq!(run["format"], "spec-kit");
+    assert_eq!(run["detected"], "it has folders with `tasks.md` and `spec.md`");
+    assert_eq!(run["created"].as_array().unwrap().len(), 8, "{run}");
+    let task = data(&cli, &["show", "002-search.T004"]);
+    assert_eq!((&task["plan"], &task["labels"]), (&json!("002-search"), &json!(["US1"])), "{task}");
+    assert_eq!(task["dependencies"], json!(["002-search.T002", "002-search.T003"]));
+    assert_eq!(
+        data(&cli, &["ready", "--fields", "id"]),
+        json!([{"id": "001-albums.T001"}, {"id": "002-search.T001"}])
+    );
+    cli.run(&["done", "002-search.T001"]).ok();
+    let run = data(&cli, &["export", "spec-kit", "specs"]);
+    let changed: Vec<&Value> = run["files"].as_array().unwrap().iter().map(|file| &file["changed"]).collect();
+    assert_eq!(changed, [&json!([]), &json!(["002-search.T001"])], "{run}");
+    let read =
+        |feature: &str| fs::read_to_string(cli.path("work/specs").join(feature).join("tasks.md")).unwrap();
+    assert_eq!(read("001-albums"), text);
+    assert_eq!(read("002-search"), text.replace("[ ] T001", "[x] T001"));
+    let again = data(&cli, &["import", "specs"]);
+    assert_eq!(
+        (&again["created"], &again["changed"], &again["unchanged"]),
+        (&json!([]), &json!([]), &json!(8))
+    );
+    // One feature alone is the same source.
+    assert_eq!(data(&cli, &["import", "specs/001-albums/tasks.md"])["unchanged"], 4);
+}
+
+#[test]
+fn a_project_is_asked_for_its_features() {
+    let cli = Cli::new();
+    write(&cli, "openspec/changes/add-login/tasks.md", "## 1. Code\n\n- [x] 1.1 Form\n- [ ] 1.2 Session\n");
+    write(&cli, "openspec/changes/add-login/proposal.md", "# Why\n");
+    write(&cli, "openspec/changes/archive/2026-01-02-old/tasks.md", "- [x] 1.1 Old\n");
+    let run = data(&cli, &["import", "openspec/changes"]);
+    assert_eq!(
+        (&run["format"], &run["detected"]),
+        (&json!("openspec"), &json!("it lies below `openspec/changes`"))
+    );
+    assert_eq!(run["created"].as_array().unwrap().len(), 2, "{run}");
+    // An inserted item takes no status from those behind it, although their numbers change.
+    write(
+        &cli,
+        "openspec/changes/add-login/tasks.md",
+        "## 1. Code\n\n- [ ] 1.1 Schema\n- [x] 1.2 Form\n- [ ] 1.3 Session\n",
+    );
+    let run = data(&cli, &["import", "openspec/changes"]);
+    assert_eq!((run["created"].as_array().unwrap().len(), &run["gone"]), (1, &json!([])), "{run}");
+    write(&cli, ".kiro/specs/login/tasks.md", "- [x] 1. Set up\n- [ ]* 2. Write tests\n- [-] 3. Session\n");
+    let run = data(&cli, &["import", "kiro"]);
+    let ids = run["created"].as_array().unwrap();
+    let optional = data(&cli, &["show", ids[1].as_str().unwrap()]);
+    assert_eq!(
+        (&optional["labels"], &optional["plan"]),
+        (&json!(["optional"]), &json!("login")),
+        "{optional}"
+    );
+    assert_eq!(data(&cli, &["show", ids[2].as_str().unwrap()])["status"], "in_progress");
+}
+
+#[test]
+fn issues_of_github_are_read_and_never_written() {
+    let cli = Cli::new();
+    cli.file(
+        "issues.json",
+        r#"[{"number": 7, "title": "Read it", "state": "OPEN", "labels": [{"name": "bug"}], "assignees": [{"login": "ana"}]},
+            {"number": 6, "title": "Drop it", "state": "CLOSED", "stateReason": "NOT_PLANNED"}, {"number": 5, "state": "OPEN"}]"#,
+    );
+    let run = data(&cli, &["import", "issues.json"]);
+    assert_eq!((&run["format"], &run["created"]), (&json!("github"), &json!(["7", "6"])), "{run}");
+    assert_eq!(run["leftOut"][0]["line"], 2, "{run}");
+    assert_eq!(data(&cli, &["show", "6"])["status"], "cancelled");
+    let task = data(&cli, &["show", "7"]);
+    assert_eq!((&task["labels"], &task["assignee"]), (&json!(["bug"]), &json!("ana")));
+    let export = cli.run(&["export", "github", "issues.json"]);
+    assert!(export.code == Some(2) && export.stderr.contains("`github` is only read"), "{export}");
+}
+
+#[test]
+fn a_file_that_moved_keeps_its_tasks() {
+    let cli = Cli::new();
+    let text = "- [ ] First\n- [x] Second\n";
+    let path = cli.file("list.md", text);
+    cli.run(&["import", "list.md"]).ok();
+    write(&cli, "docs/todo.md", text);
+    fs::remove_file(path).unwrap();
+    let run = cli.run(&["import", "--moved", "nowhere.md", "docs/todo.md"]);
+    assert!(run.code == Some(2) && run.stderr.contains("no task remembers `nowhere.md`"), "{run}");
+    let run = data(&cli, &["import", "--moved", "list.md", "docs/todo.md"]);
+    assert_eq!((&run["created"], &run["unchanged"]), (&json!([]), &json!(2)), "{run}");
+    cli.run(&["done", "first"]).ok();
+    cli.run(&["export", "markdown", "docs/todo.md"]).ok();
+    let text = fs::read_to_string(cli.path("work/docs/todo.md")).unwrap();
+    assert_eq!(text, "- [x] First\n- [x] Second\n");
+}
+
+#[test]
+fn faulty_records_are_left_out_unless_the_import_is_strict() {
+    let cli = Cli::new();
+    let text = "{\"id\":\"a\",\"title\":\"A\"}\n<<<<<<< ours\n{\"id\":\"b\",\"title\":\"B\"}\n=======\n{\"id\":\"b\",\"title\":\"C\"}\n>>>>>>> theirs\n{\"id\":\"d\",\"title\":\"\"}\n";
+    let path = cli.file("i.jsonl", text);
+    let strict = cli.run(&["import", "i.jsonl", "--strict"]);
+    assert!(strict.code == Some(7) && strict.stderr.contains("i.jsonl:7"), "{strict}");
+    assert_eq!(data(&cli, &["list"]), json!([]));
+    let run = cli.run(&["import", "i.jsonl"]).ok();
+    assert!(run.stderr.contains("git conflict, lines 2 to 6"), "{run}");
+    assert_eq!(run.stderr.matches("warning:").count(), 1, "{run}");
+    assert_eq!(data(&cli, &["list", "--fields", "id"]), json!([{"id": "a"}]));
+    // What was left out stays in the file.
+    cli.run(&["done", "a"]).ok();
+    cli.run(&["export", "beads", "i.jsonl"]).ok();
+    let written = fs::read_to_string(path).unwrap();
+    assert_eq!(
+        written.lines().skip(1).collect::<Vec<_>>(),
+        text.lines().skip(1).collect::<Vec<_>>(),
+        "{written}"
+    );
+}
