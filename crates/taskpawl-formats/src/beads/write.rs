@@ -114,6 +114,8 @@ fn ids_in(text: &str) -> BTreeSet<String> {
 /// The issues of some tasks.
 struct Issues<'t> {
     theirs: BTreeMap<&'t TaskId, String>,
+    /// The values of `theirs`.
+    exported: BTreeSet<String>,
     comments: Comments,
 }
 
@@ -125,7 +127,8 @@ impl<'t> Issues<'t> {
             _ => format!("{}-{attempt}", task.id),
         };
         let theirs = document.names_of(tasks, candidate, ids_in(document.files.first().1));
-        Self { theirs, comments: Comments::of(tasks, document.files.first().1) }
+        let exported = theirs.values().cloned().collect();
+        Self { theirs, exported, comments: Comments::of(tasks, document.files.first().1) }
     }
 
     fn id(&self, task: &Task) -> String {
@@ -133,13 +136,14 @@ impl<'t> Issues<'t> {
     }
 
     fn issue(&mut self, task: &Task, left_out: &mut Vec<LeftOut>) -> Map {
-        issue_of(task, &self.theirs, &mut self.comments, left_out)
+        issue_of(task, &self.theirs, &self.exported, &mut self.comments, left_out)
     }
 }
 
 fn issue_of(
     task: &Task,
     theirs: &BTreeMap<&TaskId, String>,
+    exported: &BTreeSet<String>,
     comments: &mut Comments,
     left_out: &mut Vec<LeftOut>,
 ) -> Map {
@@ -177,7 +181,7 @@ fn issue_of(
         let text = at.map(format_time);
         put(&mut out, &mut kept, field, json!(text), |raw| raw.as_str().and_then(rfc3339) == at);
     }
-    write_links(task, theirs, &mut out, &mut kept, left_out);
+    write_links(task, theirs, exported, &mut out, &mut kept, left_out);
     write_comments(task, theirs, comments, &mut out, &mut kept);
     put_rest(&mut out, kept);
     out
@@ -217,6 +221,7 @@ fn write_estimate(task: &Task, out: &mut Map, left_out: &mut Vec<LeftOut>) {
 fn write_links(
     task: &Task,
     theirs: &BTreeMap<&TaskId, String>,
+    exported: &BTreeSet<String>,
     out: &mut Map,
     kept: &mut Map,
     left_out: &mut Vec<LeftOut>,
@@ -246,7 +251,6 @@ fn write_links(
         let list = links.and_then(|links| links.get(*name)).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).for_each(|id| want(&TaskId::from(id), kind));
     }
-    let known: BTreeSet<&String> = theirs.values().collect();
     let dropped = kept.remove(DROPPED);
     let is_dropped = |on: &String| {
         dropped.as_ref().and_then(Value::as_array).is_some_and(|list| list.contains(&json!(on)))
@@ -260,7 +264,7 @@ fn write_links(
         // The reader dropped links that cannot hold here. In the file they stay.
         let is_dropped = same_kind("blocks", &kind) && is_dropped(&on);
         // A link that the task no longer has is dropped, unless a task could not express it or its target is not exported.
-        if place.is_some() || is_dropped || !is_mapped(&kind) || !known.contains(&on) {
+        if place.is_some() || is_dropped || !is_mapped(&kind) || !exported.contains(&on) {
             links.push(Value::Object(map));
         }
     }
