@@ -212,6 +212,19 @@ fn counters_close_to_overflow_are_refused() {
 }
 
 #[test]
+fn a_file_that_is_no_exact_json_is_refused() {
+    let scene = Scene::new();
+    let text = fs::read_to_string(&scene.path).unwrap();
+    for (field, problem) in
+        [("\"revision\": 1", "already given"), ("\"own\": 18446744073709551616", "18446744073709551616")]
+    {
+        fs::write(&scene.path, text.replacen('{', &format!("{{{field}, "), 1)).unwrap();
+        let refusal = scene.refusal();
+        assert!(refusal.contains(problem), "{refusal}");
+    }
+}
+
+#[test]
 fn a_write_that_could_not_be_read_back_is_refused() {
     let scene = Scene::new();
     scene.edit(|file| file["tasks"][0]["version"] = (u64::MAX / 2).into());

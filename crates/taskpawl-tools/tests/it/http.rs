@@ -118,6 +118,16 @@ async fn a_body_can_be_saved() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_no_exact_json_is_refused() {
+    let project = Project::new();
+    for text in crate::programs::INEXACT_JSON {
+        let server = Server::new(answer("200 OK", "application/json", text));
+        let error = project.call("http_request", json!({"url": server.url})).await.unwrap_err();
+        assert_eq!(error.class(), "invalid_json", "{text}");
+    }
+}
+
+#[tokio::test]
 async fn large_bodies_are_cut_or_refused() {
     let mut project = Project::new();
     project.cx.limits.keep_bytes = 10;

@@ -90,6 +90,18 @@ async fn another_exit_code_fails_the_call_and_keeps_the_result() {
     assert_eq!(project.refusal("shell", args).await, "exit_code: `kill -9 $$` was ended by signal 9");
 }
 
+/// JSON that other parsers read with another meaning: two equal keys, and a number that is rounded.
+pub(crate) const INEXACT_JSON: [&str; 2] = ["{\"a\": 1, \"a\": 2}", "[18446744073709551616]"];
+
+#[tokio::test]
+async fn output_that_is_no_exact_json_is_refused() {
+    let project = Project::new();
+    for text in INEXACT_JSON {
+        let args = json!({"argv": ["echo", text], "parse": "json"});
+        assert_eq!(project.call("exec", args).await.unwrap_err().class(), "invalid_json", "{text}");
+    }
+}
+
 #[tokio::test]
 async fn output_is_parsed_on_demand() {
     let mut project = Project::new();
