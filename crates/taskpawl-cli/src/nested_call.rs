@@ -31,6 +31,6 @@ fn beyond(command: &Command) -> Option<String> {
             Some("`logs` reads files that calls do not see; `show` has what is kept of them".to_owned())
         }
         (_, (_, Kind::Read | Kind::Add | Kind::General)) => None,
-        (_, (name, Kind::ReadFiles | Kind::Change)) => Some(format!("`{name}` is for neither")),
+        (_, (name, Kind::ReadFiles | Kind::Change)) => Some(format!("`{name}` is not allowed")),
     }
 }

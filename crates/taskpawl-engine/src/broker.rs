@@ -215,7 +215,7 @@ impl CallAccess {
         spent: &mut MutationUsage,
     ) -> Result<PlanMutation, Refusal> {
         if self.handshake.access != PlanAccess::Add && !faults::is_on(Fault::AddAnything) {
-            let what = "this would change it".to_owned();
+            let what = "this command would change it".to_owned();
             return Err(Refusal::BeyondAccess { access: Some(self.handshake.access), what });
         }
         // Refused additions count as well, so that a call cannot keep the run busy with requests that fail.
@@ -234,7 +234,7 @@ impl CallAccess {
     fn without_secrets(&self, addition: MutationRequest) -> Result<MutationRequest, Refusal> {
         let invalid = |error: serde_json::Error| Refusal::InvalidField {
             field: "tasks".to_owned(),
-            problem: format!("with its secrets taken out it cannot be read ({error})"),
+            problem: format!("it is invalid after the removal of secrets ({error})"),
         };
         // Redaction may replace a whole string by a placeholder, so the result has to pass the parser again.
         let mut value = serde_json::to_value(addition).map_err(invalid)?;
@@ -296,7 +296,7 @@ impl Connection {
     fn talk(&self) {
         let problem = match self.serve() {
             Err(Broken::Gone(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                format!("it took longer than {} s over one look or message", LONGEST_LOOK.as_secs())
+                format!("one view or message took longer than {} s", LONGEST_LOOK.as_secs())
             }
             Ok(()) | Err(Broken::Gone(_)) => return,
             Err(Broken::Store(error)) => format!("the store of the run failed: {error}"),
@@ -311,7 +311,7 @@ impl Connection {
             Some((AccessRequest::Hello { .. }, _)) => {
                 self.say(&AccessReply::Handshake(&self.access.handshake))?;
             }
-            Some(_) => return Err(senseless("a conversation begins with `hello`")),
+            Some(_) => return Err(senseless("a connection must begin with `hello`")),
             None => return Ok(()),
         }
         while let Some((ask, bytes)) = self.next()? {
@@ -328,7 +328,7 @@ impl Connection {
                     }
                 }
                 AccessRequest::Hello { .. } | AccessRequest::Done | AccessRequest::View(_) => {
-                    return Err(senseless("this has no place outside of a look at the plan"));
+                    return Err(senseless("this request is only allowed inside a view of the plan"));
                 }
             }
         }

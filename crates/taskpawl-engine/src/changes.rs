@@ -70,7 +70,7 @@ impl Snapshot {
 }
 
 fn look(root: &Path, most: usize, bounds: &ScanBounds) -> Result<BTreeMap<String, Stamp>, String> {
-    const UNFIT: &str = "an ignore file in the project is too large, or none";
+    const UNFIT: &str = "an ignore file in the project is too large or not a regular file";
 
     // The ignore crate reads a whole ignore file into memory. One that is a link to `/dev/zero`, for example, would
     // never end.
@@ -110,7 +110,7 @@ fn look(root: &Path, most: usize, bounds: &ScanBounds) -> Result<BTreeMap<String
         );
         if files.len() > most {
             return Err(format!(
-                "the project has more than {most} files; a `.gitignore` leaves out what does not matter"
+                "the project has more than {most} files; exclude irrelevant files in a `.gitignore`"
             ));
         }
     }
@@ -215,7 +215,7 @@ mod tests {
             fs::create_dir(root.path().join("a")).unwrap();
             std::os::unix::fs::symlink(device, root.path().join(path)).unwrap();
             let unknown = take(root.path()).changed(take(root.path()), &[]).unknown.unwrap();
-            assert_eq!(unknown, "an ignore file in the project is too large, or none", "{path}");
+            assert_eq!(unknown, "an ignore file in the project is too large or not a regular file", "{path}");
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn remedy(error: &ToolError, written: &Map) -> Option<String> {
     } else {
         return None;
     };
-    Some(format!("`${{{{ {} | {filter} }}}}` makes it {kind}", operand(source)))
+    Some(format!("`${{{{ {} | {filter} }}}}` converts it to {kind}", operand(source)))
 }
 
 /// Returns an expression as an operand for a filter, in parentheses if it is more than a path.
@@ -66,13 +66,13 @@ mod tests {
         };
         let number = "has to be a string, but is the number `2`";
         let text = "has to be an integer, but is the string `\"2\"`";
-        assert_eq!(hint("argv[1]", number), "`${{ (1 + 1) | string }}` makes it text");
-        assert_eq!(hint("env.N", number), "`${{ params['n'] | string }}` makes it text");
+        assert_eq!(hint("argv[1]", number), "`${{ (1 + 1) | string }}` converts it to text");
+        assert_eq!(hint("env.N", number), "`${{ params['n'] | string }}` converts it to text");
         assert_eq!(
             hint("argv[2]", "has to be a string, but is an array of 2"),
-            "`${{ params.list | tojson }}` makes it text"
+            "`${{ params.list | tojson }}` converts it to text"
         );
-        assert_eq!(hint("seconds", text), "`${{ context.seconds | int }}` makes it a whole number");
+        assert_eq!(hint("seconds", text), "`${{ context.seconds | int }}` converts it to a whole number");
         for (field, problem) in [
             ("argv[0]", number),
             ("argv[3]", number),

@@ -71,20 +71,20 @@ impl Engine {
                 if let Some(task) = task_of(&path)
                     && view.key(task)?.is_none()
                 {
-                    found.push(ownerless(&path, &format!("there is no task `{task}`")));
+                    found.push(ownerless(&path, &format!("no task `{task}`")));
                 }
             }
             let is_wanted = |path: &&PathBuf| path.file_name().is_some_and(|name| wanted.contains(name));
             let unwanted = results.iter().filter(|path| !is_wanted(path));
-            found.extend(unwanted.map(|path| ownerless(path, "no call has it as its result")));
+            found.extend(unwanted.map(|path| ownerless(path, "no call has this result")));
             Ok(found)
         })
     }
 }
 
 fn ownerless(path: &Path, why: &str) -> Diagnostic {
-    let message = format!("it belongs to nothing: {why}");
-    let remedy = "remove it by hand, if nobody wants to undo what it belonged to";
+    let message = format!("it is unused: {why}");
+    let remedy = "remove it by hand, unless you want to undo the deletion of its task";
     Diagnostic::new("output", Severity::Note, path.display(), message, remedy)
 }
 
@@ -100,15 +100,15 @@ fn diagnostics(left: &Recovered) -> Vec<Diagnostic> {
             "dead_run",
             format!("run `{run}`"),
             message,
-            "take its tasks back and close its record",
+            "reclaim its tasks and close its record",
         ));
     }
     for id in &left.returned {
-        let message = "a run held it that is dead; it may go on";
-        found.push(diagnostic("orphan", task(id), message, "give it back: the next run goes on with it"));
+        let message = "its run has died; it can continue";
+        found.push(diagnostic("orphan", task(id), message, "release it: the next run continues it"));
     }
     for id in &left.interrupted {
-        let message = "a run held it that is dead, in the middle of a call that may not be repeated";
+        let message = "its run has died during a call that may not be repeated";
         found.push(diagnostic(
             "orphan",
             task(id),
@@ -121,15 +121,15 @@ fn diagnostics(left: &Recovered) -> Vec<Diagnostic> {
             "lease",
             task(id),
             "its lease has ended",
-            "give it back: somebody else may claim it",
+            "release it, so that it can be claimed",
         ));
     }
     for id in &left.undecided {
         found.push(diagnostic(
             "question",
             task(id),
-            "nobody has decided about it in time",
-            "let it go the way that its plan says",
+            "its approval has expired",
+            "apply the default of its plan",
         ));
     }
     found
@@ -145,7 +145,7 @@ fn removable(files: &Path) -> Result<Vec<(PathBuf, Diagnostic)>, Error> {
     for path in entries(&files.join("runs"))? {
         let Some(run) = run_of_lock(&path) else { continue };
         if !liveness::is_alive(files, &run) {
-            let message = "no process holds this lock of a run";
+            let message = "this lock of a run is not held by any process";
             let diagnostic =
                 Diagnostic::new("run_lock", Severity::Repairable, path.display(), message, "remove it");
             found.push((path, diagnostic));
@@ -153,7 +153,7 @@ fn removable(files: &Path) -> Result<Vec<(PathBuf, Diagnostic)>, Error> {
     }
     for path in entries(&files.join("output").join("results"))? {
         if path.extension().is_some_and(|end| end == "part") && !writer_lives(&path) {
-            let message = "its writer died before it was whole";
+            let message = "its writer died before it was complete";
             let diagnostic =
                 Diagnostic::new("left_over", Severity::Repairable, path.display(), message, "remove it");
             found.push((path, diagnostic));

@@ -117,10 +117,10 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(time) => write!(f, "its `timeout` is {time}"),
-            Self::Default => write!(f, "without a `timeout` it has {}", Period(DEFAULT_TIMEOUT)),
+            Self::Default => write!(f, "the default `timeout` is {}", Period(DEFAULT_TIMEOUT)),
             Self::OfTool(time) => write!(f, "the `timeout` of the tool is {time}"),
             Self::OfServer(server, time) => write!(f, "the `timeout` of MCP server `{server}` is {time}"),
-            Self::OfTask => f.write_str("the `timeout` of its task is over"),
+            Self::OfTask => f.write_str("its task exceeded its `timeout`"),
             Self::OfRun(limit) => f.write_str(limit),
         }
     }
@@ -190,9 +190,10 @@ impl Executor {
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
             let (end, stand_in) = match (tool, &broker) {
-                (_, Err(error)) => {
-                    (failed("io", format!("failed to open the plan to the call: {error}"), None), Vec::new())
-                }
+                (_, Err(error)) => (
+                    failed("io", format!("failed to give the call access to the plan: {error}"), None),
+                    Vec::new(),
+                ),
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
                     Err(error) => (not_started(&error, &limit), Vec::new()),
@@ -453,7 +454,7 @@ async fn run(
         Ok(result) => match bounded(flat_enough(result)) {
             Ok(StoredResult { value, cut }) if spec.emit && !cut.is_empty() => {
                 let most = spec.keep.unwrap_or(ByteSize::DEFAULT_KEEP).max(ByteSize::DEFAULT_KEEP);
-                let message = format!("its tasks are lost: a result of more than {most} is cut");
+                let message = format!("its tasks are lost: a result of more than {most} is truncated");
                 stand_in = cut;
                 failed("emit", message, Some(value))
             }
@@ -461,7 +462,7 @@ async fn run(
                 stand_in = cut;
                 CallEnd::Succeeded(value)
             }
-            Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
+            Err(error) => failed("io", format!("failed to store the result: {error}"), None),
         },
         // A tool that reports a cancellation without being cancelled counts as failed. As an interrupted call it would
         // be started again, and report the same again.

@@ -131,7 +131,7 @@ impl Notifier {
             }
         };
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
-            warnings.push("not everything could be told in time".to_owned());
+            warnings.push("some notifications were not sent in time".to_owned());
         }
         warnings.retain(|warning| !warning.is_empty());
         warnings
@@ -171,9 +171,9 @@ impl Notifier {
         {
             let program = notify.argv.join(" ");
             let way = if is_by_model(&notify) {
-                "it runs when a person applies the plan with it, or names it"
+                "it runs only if a person applies the plan with it, or sets it"
             } else {
-                "take it out of the plan, or name it"
+                "remove it from the plan, or set it"
             };
             self.refused.push_back(format!(
                 "`notify` of plan `{plan}` is not run (`{program}`, written by `{}`): {why}; {way} as `run.notify` in \

@@ -103,8 +103,7 @@ impl Questions {
                     *refusal,
                     Refusal::WrongAnswer { .. } | Refusal::ManyCalls { .. } | Refusal::InvalidField { .. }
                 );
-                Ok(is_answer
-                    .then(|| format!("the decision about `{}` does not count: {refusal}", request.task)))
+                Ok(is_answer.then(|| format!("the decision about `{}` is ignored: {refusal}", request.task)))
             }
             Err(error) => Err(error),
         }

@@ -131,7 +131,7 @@ async fn values(vault: &Vault, names: BTreeSet<String>) -> Result<BTreeMap<Strin
 
 fn without_value(error: ToolError) -> ToolError {
     let ToolError::InvalidArgs { tool, field, .. } = error else { return error };
-    ToolError::InvalidArgs { tool, field, problem: "does not fit with the secret in it".to_owned() }
+    ToolError::InvalidArgs { tool, field, problem: "is invalid with the secret inserted".to_owned() }
 }
 
 /// Refuses to write a text with placeholders into a file: an agent that edits a result it has read would replace the
@@ -142,7 +142,7 @@ fn refuse_marks(tool: &str, written: &Map<String, Value>, args: &Value) -> Resul
     if !writes || !any_text(args, &has_mark) || written.values().any(|value| any_text(value, &has_mark)) {
         return Ok(());
     }
-    let problem = "holds a text out of which a secret was taken, and would write it without";
+    let problem = "contains text with a removed secret, and would be written without it";
     Err(ToolError::InvalidArgs {
         tool: tool.to_owned(),
         field: "args".to_owned(),
@@ -212,7 +212,7 @@ impl Filler<'_> {
 
     fn text(&self, text: &str, field: &str) -> Result<String, ToolError> {
         let pieces =
-            secret_pieces(text).map_err(|fault| self.invalid(field, format!("is wrong: {fault}")))?;
+            secret_pieces(text).map_err(|fault| self.invalid(field, format!("is invalid: {fault}")))?;
         let filled = pieces.into_iter().map(|piece| match piece {
             SecretPiece::Text(text) => text,
             SecretPiece::Secret(name) => self.value_of(name),
@@ -255,7 +255,7 @@ pub(crate) struct Removed(String);
 impl Removed {
     /// Returns the filter for output whose secrets are unknown, so that nothing of it may be kept.
     pub(crate) fn because(error: &SecretError) -> Self {
-        Self(format!("[removed: this was not over when its run was killed, and {error}]\n"))
+        Self(format!("[removed: its run was killed before it ended, and {error}]\n"))
     }
 }
 

@@ -317,7 +317,7 @@ impl Summarizer {
                 } else {
                     String::new()
                 };
-                let reason = format!("waits for `{first}`{more}, which this run leaves out");
+                let reason = format!("waits for `{first}`{more}, which this run does not include");
                 waiting.push(NotRun { task, reason });
             }
         }
@@ -330,7 +330,7 @@ impl Summarizer {
         let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
         let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
         for key in manual.iter().take(MAX_LISTED) {
-            let manual = line(view, *key, "a manual task that is ready")?;
+            let manual = line(view, *key, "a ready manual task")?;
             let record = view.task(*key)?;
             let assignee = record.as_ref().and_then(|record| record.spec.assignee.as_deref());
             if let Some(task) = manual {
@@ -465,7 +465,7 @@ pub(crate) fn interruption(view: &dyn View, key: Key, reason: &BlockedReason) ->
 }
 
 /// Advice about an interrupted call.
-const DECIDE: &str = "look, then `done`, `fail`, or `unblock` to start it again";
+const DECIDE: &str = "check its effects, then `done`, `fail`, or `unblock` to start it again";
 
 /// Returns the reason why a task is blocked, as a text for people and models.
 pub(crate) fn reason_text(reason: &BlockedReason) -> String {
@@ -479,7 +479,7 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
         }
         BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
         BlockedReason::Interrupted { call } => {
-            format!("call `{call}` was interrupted and nobody knows how far it came: {DECIDE}")
+            format!("call `{call}` was interrupted, and its progress is unknown: {DECIDE}")
         }
         BlockedReason::Manual { text } => format!("blocked by hand: {text}"),
     }
@@ -582,7 +582,7 @@ fn held_text(needs: &Needs) -> String {
     let resources = needs.resources.keys().map(|name| format!("resource `{name}`"));
     let paths = needs.paths();
     let paths = paths.iter().map(|path| format!("`{}`", paths::shown(path)));
-    let items = needs.items.map(|(_, most)| format!("one of {most} places among the items of its list"));
+    let items = needs.items.map(|(_, most)| format!("one of {most} places for the items of its list"));
     let all: Vec<String> = resources.chain(paths).chain(items).collect();
-    format!("needs {}, which somebody else holds", all.join(", "))
+    format!("needs {}, which another run or agent holds", all.join(", "))
 }

@@ -462,7 +462,8 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
         }),
     );
     if let Some(run) = digest.runs.iter().find(|run| run.state == RunState::Killed) {
-        let why = format!("run {} was killed: what it held is taken back, and the rest goes on", run.run);
+        let why =
+            format!("run {} was killed: its tasks are reclaimed, and the other tasks continue", run.run);
         actions.push(NextAction::run(why));
     }
     actions.extend(digest.on_hold.items.iter().take(MAX_OF_KIND).map(go_on_with));
@@ -470,7 +471,7 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
         let look = if group.has_logs { Advice::logs(&group.task) } else { Advice::explain(&group.task) };
         actions.push(NextAction::task(Action::Look, look, &group.task, "it failed"));
         let command = Advice::retry_failed_then_run(&[]).into();
-        let why = "starts what failed again, when the cause is gone".to_owned();
+        let why = "restarts failed tasks once the cause is fixed".to_owned();
         actions.push(NextAction { action: Action::Retry, task: None, command, why });
     }
     if let Some(ready) = digest.ready.items.first() {
@@ -486,7 +487,7 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
             Action::Claim,
             Advice::claim(&held.task),
             &held.task,
-            "its holder's lease is over",
+            "its holder's lease has ended",
         ));
     }
     let has_run = !digest.runs.is_empty();
@@ -513,7 +514,8 @@ fn all_offered(view: &dyn View, actions: Vec<NextAction>, asker: &Context) -> Vi
 }
 
 /// Reason for the action on a task that no run can take.
-const UNRUNNABLE: &str = "it is ready, and no run here can take it: this says what it lacks, and what helps";
+const UNRUNNABLE: &str =
+    "it is ready, but no run here can start it: this explains the missing requirement and its fix";
 
 /// Returns the action that unblocks a task which is blocked for a reason of its own.
 fn go_on_with(held: &OnHold) -> NextAction {
@@ -525,22 +527,17 @@ fn go_on_with(held: &OnHold) -> NextAction {
                 [] => Advice::Approve { id: task.clone(), answer: None },
                 _ => Advice::show(task),
             };
-            NextAction::task(
-                Action::Approve,
-                advice,
-                task,
-                "it waits for a person who approves or rejects it",
-            )
+            NextAction::task(Action::Approve, advice, task, "it waits for a person to approve or reject it")
         }
         BlockedReason::Interrupted { .. } => {
-            let why = "its call was interrupted: look how it ended, then `done`, `fail` or `unblock`";
+            let why = "its call was interrupted: check its effects, then `done`, `fail` or `unblock`";
             NextAction::task(Action::Decide, Advice::logs(task), task, why)
         }
         BlockedReason::Manual { .. } => {
             NextAction::task(Action::Look, Advice::show(task), task, "it was blocked by hand")
         }
         BlockedReason::MissingTool { .. } => {
-            NextAction::task(Action::Look, Advice::explain(task), task, "it lacks a tool")
+            NextAction::task(Action::Look, Advice::explain(task), task, "a tool is missing")
         }
         BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } => {
             NextAction::task(Action::Look, Advice::explain(task), task, "it cannot start")

@@ -11,10 +11,10 @@ use crate::sandbox::Refusal;
 #[non_exhaustive]
 pub enum SpawnError {
     /// The command has no words.
-    #[error("the command is empty; its first word has to name a program")]
+    #[error("the command is empty; its first word must be a program")]
     EmptyCommand,
     /// No directory of `PATH` contains the program.
-    #[error("program `{program}` is in no directory of PATH (`{path}`); install it or name it with its path")]
+    #[error("program `{program}` is not in PATH (`{path}`); install it or use its full path")]
     NotInPath {
         /// The program, as named by the command.
         program: String,
@@ -23,7 +23,7 @@ pub enum SpawnError {
     },
     /// The program exists only in directories that sandboxed programs can write, but it would run outside the
     /// sandbox.
-    #[error("`{program}` is where programs of plans may write, so it is not run outside of the sandbox; install it elsewhere", program = program.display())]
+    #[error("`{program}` is writable by programs of plans, so it is not run outside the sandbox; install it elsewhere", program = program.display())]
     Planted {
         /// The file that was found there.
         program: PathBuf,
@@ -35,21 +35,21 @@ pub enum SpawnError {
         program: PathBuf,
     },
     /// The file exists, but is not executable.
-    #[error("program `{program}` may not be executed; `chmod +x` makes it a program")]
+    #[error("program `{program}` is not executable; run `chmod +x` on it")]
     NotExecutable {
         /// The file without permission to execute.
         program: PathBuf,
     },
     /// The working directory does not exist or cannot be entered.
-    #[error("working directory `{path}` is no directory that can be entered")]
+    #[error("working directory `{path}` is not an accessible directory")]
     WorkingDirectory {
         /// The working directory.
         path: PathBuf,
     },
     /// The program was not found before the deadline or the cancellation. A file system may not answer.
     #[error("program `{program}` was not started: {}", match why {
-        Unfinished::Cancelled => "it was cancelled while it was looked up",
-        Unfinished::TimedOut => "looking it up took too long, so a file system may not answer",
+        Unfinished::Cancelled => "its lookup was cancelled",
+        Unfinished::TimedOut => "its lookup took too long, so a file system may not respond",
     })]
     NotFoundInTime {
         /// The program, as the command names it.
@@ -66,7 +66,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// The output of the program could not be stored.
-    #[error("failed to keep in `{path}` what the program printed")]
+    #[error("failed to save the output of the program to `{path}`")]
     Output {
         /// The output file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum SpawnError {
     /// The program exists, but the system failed to execute it.
     #[error(
         "failed to start program `{program}`{}",
-        if is_format(source) { "; a script has to begin with `#!` and an interpreter that exists" } else { "" }
+        if is_format(source) { "; a script must begin with `#!` and an existing interpreter" } else { "" }
     )]
     Start {
         /// The file that was executed.
@@ -86,20 +86,18 @@ pub enum SpawnError {
     },
     /// Only a supervisor can pass a descriptor to a program; this run has none.
     #[error(
-        "a program gets its plan access from a supervisor, and this run does without; let the host's `main` begin with \
-         `taskpawl::child_entry();`, or name a `taskpawl` program by `Builder::supervision`"
+        "plan access of programs needs a supervisor, and this run has none; call `taskpawl::child_entry();` first in the host's `main`, or set a `taskpawl` program with `Builder::supervision`"
     )]
     HandoverUnsupervised,
     /// The descriptor for the program could not be duplicated.
-    #[error("failed to hand a descriptor over to the program")]
+    #[error("failed to pass a descriptor to the program")]
     Handover {
         /// The error of the operating system.
         source: io::Error,
     },
     /// The host program has no supervisor, and running without one was not requested.
     #[error(
-        "no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a \
-         `taskpawl` program by `Builder::supervision`"
+        "programs need a supervisor; call `taskpawl::child_entry();` first in the host's `main`, or set a `taskpawl` program with `Builder::supervision`"
     )]
     NoSupervisor,
     /// The supervisor could not be started.
@@ -120,7 +118,7 @@ pub enum SpawnError {
     },
     /// The sandbox cannot be enforced on this machine. The program was not started.
     #[error(
-        "the sandbox of the program cannot be enforced: {missing}; {advice}, or let programs do whatever you may by `--sandbox=off`"
+        "the sandbox of the program cannot be enforced: {missing}; {advice}, or run programs with all your permissions with `--sandbox=off`"
     )]
     Sandbox {
         /// The missing feature.
@@ -129,10 +127,12 @@ pub enum SpawnError {
         advice: String,
     },
     /// The supervisor was killed while the program ran, so the status of the program is unknown.
-    #[error("the supervisor of the run was killed while the program ran; nobody knows how the program ended")]
+    #[error(
+        "the supervisor of the run was killed while the program ran; the result of the program is unknown"
+    )]
     SupervisorLost,
     /// The run of the program is over.
-    #[error("the run is over, and with it all of its programs")]
+    #[error("the run has ended with all its programs")]
     Closed,
 }
 

@@ -273,7 +273,7 @@ fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
 }
 
 pub(crate) fn without_supervisor() -> Refusal {
-    Refusal::new("it takes a supervisor, and there is none", "choose another `Supervision` than `Off`")
+    Refusal::new("it needs a supervisor, and there is none", "use a `Supervision` other than `Off`")
 }
 
 async fn carry_through(

@@ -31,7 +31,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file or its directory is not writable.
-    #[error("`{}` cannot be written", .path.display())]
+    #[error("`{}` is read-only", .path.display())]
     ReadOnly {
         /// The file that could not be written.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file contains the output of a command with `--json`, not a store.
-    #[error("`{}` is what a command printed with `--json`, and no store", .path.display())]
+    #[error("`{}` is the output of a command with `--json`, not a store", .path.display())]
     Printed {
         /// The file with the printed output.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum StoreError {
         has_log: bool,
     },
     /// The file was written by a later version of this program. It was not changed.
-    #[error("`{}` has schema version {found}, this taskpawl knows versions up to {known}", .path.display())]
+    #[error("`{}` has schema version {found}, this taskpawl supports versions up to {known}", .path.display())]
     Newer {
         /// The file of the later version.
         path: PathBuf,
@@ -69,7 +69,7 @@ pub enum StoreError {
         known: i64,
     },
     /// Another program kept the file locked for longer than the busy timeout.
-    #[error("`{}` is held by another program", .path.display())]
+    #[error("`{}` is locked by another program", .path.display())]
     Busy {
         /// The locked file.
         path: PathBuf,
@@ -90,7 +90,7 @@ pub enum StoreError {
     },
     /// A commit failed at a point where its durability is unknown. After the store is opened again, either
     /// all of the batch is visible or nothing.
-    #[error("`{}` may or may not have taken the change", .path.display())]
+    #[error("`{}` may or may not contain the change", .path.display())]
     InDoubt {
         /// The file of the store.
         path: PathBuf,
@@ -105,7 +105,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The call through which the plan was reached has ended.
-    #[error("the call is over through which this plan was reached")]
+    #[error("the call that gave access to this plan has ended")]
     CallOver,
     /// The plan of the surrounding call cannot be reached.
     #[error("failed to reach the plan of this call: {problem}")]
@@ -114,7 +114,7 @@ pub enum StoreError {
         problem: String,
     },
     /// The callback of a read failed for a reason outside the store.
-    #[error("failed to look at the store")]
+    #[error("failed to read the store")]
     View {
         /// The error of the callback.
         source: Arc<dyn std::error::Error + Send + Sync>,
@@ -127,41 +127,39 @@ impl StoreError {
         if let Self::Printed { .. } = self {
             return Hint::default()
                 .command("export tasks PATH")
-                .text(" writes a file that can be one; ")
+                .text(" writes a valid store file; ")
                 .command("import PATH")
-                .text(" takes these tasks into a store");
+                .text(" imports these tasks into a store");
         }
         self.plain_hint().into()
     }
 
     fn plain_hint(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "check that the path exists and may be read and written",
-            Self::Full { .. } => "make room on the disk and try again: nothing was half written",
+            Self::Io { .. } => "check that the path exists and is readable and writable",
+            Self::Full { .. } => "free disk space and retry: no partial write happened",
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
-            Self::NotAStore { .. } => "name another file with `--store`",
+            Self::NotAStore { .. } => "use another file with `--store`",
             Self::Corrupt { has_log: false, .. } => {
-                "keep it, and put a copy of an earlier state in its place, or name another with `--store`"
+                "keep it and restore a backup in its place, or use another store with `--store`"
             }
             Self::Corrupt { has_log: true, .. } => {
-                "keep it, with the `-wal` file beside it if there is one, and put a copy of an earlier state in its place, or name another with `--store`"
+                "keep it and its `-wal` file, if any, and restore a backup in its place, or use another store with `--store`"
             }
             Self::Newer { .. } => {
-                "use the taskpawl that wrote it, or a newer one; a copy of what it was before may stand beside it, named `.bak`"
+                "use the taskpawl that wrote it, or a newer one; a backup may be next to it, named `.bak`"
             }
-            Self::InDoubt { .. } => {
-                "see what the store says before you repeat the command, and check the disk"
-            }
-            Self::Busy { .. } => "find the program that has it open and end its transaction",
+            Self::InDoubt { .. } => "check the disk, and check the store before you repeat the command",
+            Self::Busy { .. } => "find the program that locks it and end its transaction",
             Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
             Self::Sql { .. } => {
-                "try again; if it stays, keep a copy of the file and name another store with `--store`"
+                "retry; if it fails again, keep a copy of the file and use another store with `--store`"
             }
-            Self::CallOver => "what a call leaves running has no part in its plan any more",
+            Self::CallOver => "programs that outlive their call have no access to its plan",
             Self::OutOfReach { .. } => {
-                "the descriptor that `TASKPAWL_FD` names has to be passed on by every program in between"
+                "every program in between must pass on the descriptor in `TASKPAWL_FD`"
             }
-            Self::Printed { .. } | Self::View { .. } => "see the cause",
+            Self::Printed { .. } | Self::View { .. } => "check the cause",
         }
     }
 
@@ -180,7 +178,7 @@ impl StoreError {
         use rusqlite::ErrorCode as Code;
         let path = path.to_owned();
         if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = &source {
-            let detail = format!("column {column} cannot be understood: {cause}");
+            let detail = format!("invalid column {column}: {cause}");
             return Self::Corrupt { path, detail, has_log: true };
         }
         match source.sqlite_error_code() {

@@ -25,8 +25,7 @@ impl FileSystemKind {
     pub(crate) fn warning(self, path: &Path) -> Option<String> {
         let Self::Remote(kind) = self else { return None };
         Some(format!(
-            "`{}` lies on a network file system ({kind}): use it from one machine at a time, since locks may not reach others; \
-             `--store` names another place",
+            "`{}` is on a network file system ({kind}): use it from one machine at a time, because locks may not reach other machines; `--store` sets another path",
             path.display()
         ))
     }

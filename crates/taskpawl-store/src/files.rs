@@ -71,7 +71,7 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
         Ok(()) => sync_directory(above),
         // Another process may have created it in the meantime.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        Err(error) => Err(StoreError::io("make the directory", path, error)),
+        Err(error) => Err(StoreError::io("create the directory", path, error)),
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn check_regular(data: &fs::Metadata) -> io::Result<()> {
     if data.is_file() || data.is_dir() {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"))
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"))
 }
 
 /// Makes the entries of a directory durable.
@@ -274,6 +274,6 @@ mod tests {
             let _ = sender.send(read_text(&pipe).map_err(|error| error.to_string()));
         });
         let read = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
-        assert_eq!(read, Err("it is no regular file".to_owned()));
+        assert_eq!(read, Err("it is not a regular file".to_owned()));
     }
 }

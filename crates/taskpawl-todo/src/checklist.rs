@@ -114,12 +114,12 @@ fn parse(items: &[Value]) -> Result<Vec<Item>, String> {
 fn item(position: usize, value: &Value) -> Result<Item, String> {
     let wrong = |field: &str, problem: &str| format!("taskList[{position}].{field}: {problem}");
     if !value.is_object() {
-        return Err(format!("taskList[{position}]: it is no object"));
+        return Err(format!("taskList[{position}]: expected an object"));
     }
     let args = Args::of(value);
     let id = match args.get("id") {
         Some(Value::Number(number)) => ItemId::Number(number.clone()),
-        Some(_) => return Err(wrong("id", "it is no number")),
+        Some(_) => return Err(wrong("id", "expected a number")),
         None => return Err(wrong("id", "it is missing")),
     };
     let title = args.filled("title").ok_or_else(|| wrong("title", "it is missing"))?;

@@ -156,7 +156,7 @@ fn not_found() -> Answer {
 fn failed(cx: &CallContext, file: &ListFile, error: &FileError) -> Answer {
     match error {
         FileError::Corrupt { detail } => {
-            cx.report(format!("`{}` cannot be read: {detail}", file.name));
+            cx.report(format!("failed to read `{}`: {detail}", file.name));
             Answer::line(CORRUPT)
         }
         FileError::Io(error) => Answer::line(format!("Error: {error}")),
@@ -165,7 +165,7 @@ fn failed(cx: &CallContext, file: &ListFile, error: &FileError) -> Answer {
 
 fn list(content: &Content) -> Result<List, FileError> {
     let items = content.items.iter().enumerate().map(|(position, value)| {
-        read(value).ok_or_else(|| corrupt(format!("`tasks[{position}]` is no task")))
+        read(value).ok_or_else(|| corrupt(format!("`tasks[{position}]` is not a task")))
     });
     Ok(List::of(items.collect::<Result<Vec<_>, _>>()?))
 }

@@ -84,10 +84,10 @@ impl ListFile {
     fn read_in(&self, folder: &Folder) -> Result<Content, FileError> {
         let Some(bytes) = folder.read(&self.name)? else { return Ok(Content::default()) };
         let value: Value = taskpawl_json::read(&bytes).map_err(|error| corrupt(error.to_string()))?;
-        let Value::Object(mut beside) = value else { return Err(corrupt("it holds no object")) };
+        let Value::Object(mut beside) = value else { return Err(corrupt("expected an object")) };
         match beside.remove(self.field) {
             Some(Value::Array(items)) => Ok(Content { items, beside }),
-            Some(_) => Err(corrupt(format!("`{}` is no list", self.field))),
+            Some(_) => Err(corrupt(format!("`{}` is not a list", self.field))),
             None => Err(corrupt(format!("`{}` is missing", self.field))),
         }
     }

@@ -108,7 +108,7 @@ fn make_beneath(base: &OwnedFd, path: &Path, mode: Mode) -> Result<OwnedFd, Errn
 
 fn named(errno: Errno, folder: &Path) -> io::Error {
     match errno {
-        Errno::XDEV => io::Error::other(format!("`{}` leads out of its place", folder.display())),
+        Errno::XDEV => io::Error::other(format!("`{}` leads out of its folder", folder.display())),
         errno => errno.into(),
     }
 }
@@ -141,7 +141,7 @@ impl Folder {
         };
         let data = file.metadata()?;
         if !data.is_file() {
-            return Err(io::Error::other(format!("`{name}` is no regular file")));
+            return Err(io::Error::other(format!("`{name}` is not a regular file")));
         }
         if data.len() > MAX_BYTES {
             return Err(io::Error::other(format!("`{name}` has more than {MAX_BYTES} bytes")));

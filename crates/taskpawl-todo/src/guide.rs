@@ -10,7 +10,7 @@ use crate::vocabulary::{Kind, PROMOTE, Param, TOOLS, ToolText, of_dialect};
 const PLACE: &str = "{{tools}}\n";
 
 /// Introduction of the section about promotion.
-const INTO_PLAN: &str = "\n## From the list into the plan\n\nWhere you have this tool, it makes tasks of the plan of items of the list.\n\n";
+const INTO_PLAN: &str = "\n## From the list into the plan\n\nIf this tool is available, it creates plan tasks from items of the list.\n\n";
 
 /// Returns the guide to a dialect as Markdown: when to use it, when not, and a description of every tool. It is meant
 /// for models, as a rule file or as a prompt.
@@ -35,10 +35,10 @@ pub fn guide(dialect: Dialect) -> String {
 /// Returns a one-line description of the guide, for lists of prompts.
 pub fn summary(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Conversation => "How to keep the task list of a conversation",
-        Dialect::Checklist | Dialect::TodoList => "How to keep the checklist that people watch",
-        Dialect::Session => "How to keep the to-do list of a session",
-        Dialect::Queue => "How to work on the queues of agents",
+        Dialect::Conversation => "Using the task list of a conversation",
+        Dialect::Checklist | Dialect::TodoList => "Using the checklist that people watch",
+        Dialect::Session => "Using the to-do list of a session",
+        Dialect::Queue => "Using the queues of agents",
     }
 }
 
@@ -82,7 +82,7 @@ pub fn table() -> String {
 
 /// Returns the name of the dialect that a tool belongs to.
 fn whose(tool: &ToolText) -> &'static str {
-    tool.dialect.map_or("all, beside the plan", Dialect::as_str)
+    tool.dialect.map_or("all, with a plan", Dialect::as_str)
 }
 
 /// Returns a parameter for the table; optional ones have a question mark.

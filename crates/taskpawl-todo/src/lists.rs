@@ -74,7 +74,7 @@ struct Session {
 #[non_exhaustive]
 pub enum ListError {
     /// The scope is invalid for the dialect.
-    #[error("`{scope}` is no {what}")]
+    #[error("`{scope}` is not a valid {what}")]
     Scope {
         /// The scope as it was given.
         scope: String,
@@ -82,10 +82,10 @@ pub enum ListError {
         what: &'static str,
     },
     /// The dialect needs a directory that was not configured.
-    #[error("no folder for queues is known here")]
+    #[error("no folder for queues is configured")]
     NoFolder,
     /// The file does not have the expected structure. It is unchanged.
-    #[error("the list cannot be read: {detail}")]
+    #[error("the list is invalid: {detail}")]
     Corrupt {
         /// Description of the fault.
         detail: String,
@@ -306,7 +306,7 @@ impl Lists {
         if let Some(mirror) = self.0.mirror.get()
             && let Err(error) = mirror.write(scope, list.iter().map(shown).collect())
         {
-            cx.report(format!("the checklist was not told to other processes: {error}"));
+            cx.report(format!("failed to publish the checklist to other processes: {error}"));
         }
         Ok((list, dropped))
     }
@@ -324,7 +324,7 @@ impl Lists {
 
     fn follow_for(&self, cx: &CallContext, checklists: &mut BTreeMap<String, Checklist>) {
         if let Err(error) = self.follow(checklists) {
-            cx.report(format!("other processes could not be heard: {error}"));
+            cx.report(format!("failed to read changes of other processes: {error}"));
         }
     }
 

@@ -93,12 +93,12 @@ impl Tool for Promoter {
 /// Refuses unknown arguments and wrong types. A misspelled `items` must not promote everything.
 fn check(args: &Value) -> Result<(), String> {
     let Some(args) = args.as_object() else {
-        return if args.is_null() { Ok(()) } else { Err("the arguments are an object".to_owned()) };
+        return if args.is_null() { Ok(()) } else { Err("expected an object with arguments".to_owned()) };
     };
     for (name, value) in args.iter().filter(|(_, value)| !value.is_null()) {
         let Some(param) = PROMOTE.all_params(true).find(|param| param.name == name) else {
             let known: Vec<&str> = PROMOTE.all_params(true).map(|param| param.name).collect();
-            return Err(format!("{}: there is no such argument, only {}", cut(name), known.join(", ")));
+            return Err(format!("{}: unknown argument; the arguments are {}", cut(name), known.join(", ")));
         };
         let (fits, expected) = match param.kind {
             Kind::Flag => (value.is_boolean(), "true or false"),
@@ -139,7 +139,7 @@ impl Work {
         }
         let promoted = promotion
             .make(&manager)
-            .map_err(|error| format!("{error}; tasks that were made before that stay"))?;
+            .map_err(|error| format!("{error}; tasks created before the error remain"))?;
         let made = promoted.iter().filter(|task| task.is_new).count();
         let tasks = tasks_of(&promotion, promoted.iter().cloned().map(Some));
         Ok(answer(tasks, json!({"made": made, "before": promoted.len() - made})))
@@ -153,11 +153,11 @@ impl Work {
                 let found = dialects.iter().find(|dialect| dialect.as_str() == word);
                 found
                     .copied()
-                    .ok_or_else(|| format!("dialect: `{word}` is not kept here: use one of {}", served()))
+                    .ok_or_else(|| format!("dialect: `{word}` is not available: use one of {}", served()))
             }
             (None, [only]) => Ok(*only),
             (None, _) => {
-                Err(format!("dialect is required, for several are kept here: use one of {}", served()))
+                Err(format!("dialect is required, because several are available: use one of {}", served()))
             }
         }
     }
@@ -184,7 +184,7 @@ fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
         |name: &&str| (1..=MAX_ACTOR).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     let agent = agent.as_str().filter(is_name).map(str::to_owned);
     agent.ok_or_else(|| {
-        format!("agent: expected text of 1 to {MAX_ACTOR} characters, none of them a control character")
+        format!("agent: expected text of 1 to {MAX_ACTOR} characters without control characters")
     })
 }
 
@@ -192,7 +192,7 @@ fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
 fn names(args: Args<'_>) -> Result<Vec<String>, String> {
     let Some(items) = args.get("items").and_then(Value::as_array) else { return Ok(Vec::new()) };
     if items.is_empty() {
-        return Err("items: expected at least one; leave it out for all that are unfinished".to_owned());
+        return Err("items: expected at least one; leave it out for all unfinished items".to_owned());
     }
     // Numeric ids are compared by their text.
     let name = |item: &Value| item.as_str().map_or_else(|| item.to_string(), str::to_owned);
@@ -215,7 +215,7 @@ fn unknown(name: &str, items: &[Item]) -> String {
     };
     let known =
         if known.is_empty() { "is empty".to_owned() } else { format!("has: {}{more}", known.join("; ")) };
-    format!("items: no item of the list is called `{}`; it {known}", cut(name))
+    format!("items: the list has no item `{}`; it {known}", cut(name))
 }
 
 fn shown(item: &Item) -> Value {

@@ -81,7 +81,7 @@ pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer 
         Ok(operation) => operation,
         Err(error) => return Answer::error(error),
     };
-    let Some(root) = lists.queue_root() else { return Answer::error("no folder for queues is known here") };
+    let Some(root) = lists.queue_root() else { return Answer::error("no folder for queues is configured") };
     let Some(file) = file(root, agent) else {
         return Answer::error(format!("agent_id `{}` would leave its folder", agent.escape_default()));
     };
@@ -120,7 +120,7 @@ fn operation(args: Args<'_>) -> Result<Operation, String> {
     };
     let lease = args.get("lease").map(lease).transpose()?;
     if lease.is_some() && word != "lpop" && word != "rpop" {
-        return Err("lease goes with lpop and rpop alone".to_owned());
+        return Err("lease is only for lpop and rpop".to_owned());
     }
     match word.as_str() {
         "lpush" => Ok(Operation::Push(End::Front, item(args)?)),
@@ -226,7 +226,7 @@ fn kept(content: &Content, now: Timestamp) -> Result<Kept, FileError> {
     let items = content.items.iter().enumerate().map(|(position, value)| match value {
         Value::String(item) => Ok(Item::new(ItemId::Text(String::new()), item.clone())),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err(corrupt(format!("`items[{position}]` is no text")))
+            Err(corrupt(format!("`items[{position}]` is not text")))
         }
     });
     let mut list = List::of(items.collect::<Result<Vec<_>, _>>()?);
@@ -256,8 +256,8 @@ impl Kept {
 fn failed(cx: &CallContext, agent: &str, error: &FileError) -> Answer {
     match error {
         FileError::Corrupt { detail } => {
-            cx.report(format!("the queue of `{agent}` cannot be read: {detail}"));
-            Answer::error("the queue is corrupt or invalid; its file was left as it is")
+            cx.report(format!("failed to read the queue of `{agent}`: {detail}"));
+            Answer::error("the queue is corrupt or invalid; its file is unchanged")
         }
         FileError::Io(error) => Answer::error(error.to_string()),
     }

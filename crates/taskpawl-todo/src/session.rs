@@ -89,21 +89,21 @@ fn shown(item: &Item) -> Shown<'_> {
 }
 
 fn parse(lists: &Lists, given: Option<&Value>) -> Result<Vec<Item>, String> {
-    let items = given.and_then(Value::as_array).ok_or("todos: it is no array")?;
+    let items = given.and_then(Value::as_array).ok_or("todos: expected an array")?;
     items.iter().enumerate().map(|(position, value)| item(lists, position, value)).collect()
 }
 
 fn item(lists: &Lists, position: usize, value: &Value) -> Result<Item, String> {
     let wrong = |field: &str, problem: String| format!("todos[{position}].{field}: {problem}");
     if !value.is_object() {
-        return Err(format!("todos[{position}]: it is no object"));
+        return Err(format!("todos[{position}]: expected an object"));
     }
     let args = Args::of(value);
     let id = match args.get("id") {
         None => lists.source().new_id(),
         Some(Value::String(id)) if id.trim().is_empty() => lists.source().new_id(),
         Some(Value::String(id)) => id.clone(),
-        Some(_) => return Err(wrong("id", "it is no string".to_owned())),
+        Some(_) => return Err(wrong("id", "expected a string".to_owned())),
     };
     let content = args.filled("content").ok_or_else(|| wrong("content", "it is empty".to_owned()))?;
     let state = word(args, "status", &STATES).map_err(|problem| wrong("status", problem))?;

@@ -80,37 +80,37 @@ const REPEATABLE: Hints = Hints { idempotent: true, ..NOTHING };
 const NOT_FOUND: &str = r#"{"ok":false,"error":"Task not found"}"#;
 const NO_TASK_ID: &str = r#"{"ok":false,"error":"taskId is required"}"#;
 const MARKED: &str = r#"{"ok":true,"task":{"id","title","description","done"}}"#;
-const TASK_ID: &[Param] = &[text("taskId", "The id of the task, as ListTasks shows it.")];
+const TASK_ID: &[Param] = &[text("taskId", "The id of the task, as returned by ListTasks.")];
 
 /// The parameter for the conversation, if calls may name it.
 const CONVERSATION: Param =
-    optional(text(conversation::ARGUMENT, "The id of the conversation whose list it is: a UUID."));
+    optional(text(conversation::ARGUMENT, "The id of the conversation that owns the list: a UUID."));
 
 /// The parameter for the session, if calls may name it.
 const SESSION: Param =
-    optional(text(session::ARGUMENT, "The session whose list it is; the same in every call of a session."));
+    optional(text(session::ARGUMENT, "The session that owns the list; the same in every call of a session."));
 
 const CHECKLIST_ITEM: &[Param] = &[
     Param {
         name: "id",
         kind: Kind::Number,
         required: true,
-        text: "Its number; by convention consecutive from 1.",
+        text: "The number of the item; by convention consecutive from 1.",
     },
-    text("title", "What is to be done, in 3-7 words by convention."),
-    word("status", &["not-started", "in-progress", "completed"], "How far it is."),
+    text("title", "The work to do, in 3-7 words by convention."),
+    word("status", &["not-started", "in-progress", "completed"], "The progress of the item."),
 ];
 
 const CHECKLIST_RULES: &[&str] = &[
     "Use it for complex multi-step work only, and skip it for simple tasks.",
-    "Send the complete array each time: what is left out is dropped.",
+    "Send the complete array each time: missing items are dropped.",
     "At most one item is in-progress at a time.",
     "Mark an item completed at once when it is done, not several together.",
     "Ids are consecutive from 1, and titles have 3-7 words.",
 ];
 
 const CHECKLIST_ANSWERS: &[&str] = &[
-    r#"{"success":true,"message":"Task list updated: 2/5 completed"}, with "dropped":[{"id","title"}] where unfinished items are gone"#,
+    r#"{"success":true,"message":"Task list updated: 2/5 completed"}, with "dropped":[{"id","title"}] if unfinished items were dropped"#,
     r#"{"success":true,"taskList":[…]} for read"#,
     r#"{"success":false,"error":"…"}"#,
 ];
@@ -118,16 +118,16 @@ const CHECKLIST_ANSWERS: &[&str] = &[
 const OPERATION: Param = optional(word(
     "operation",
     &["write", "read"],
-    "write is the default where a list is given, read where none is.",
+    "The default is write if a list is given, otherwise read.",
 ));
 
-const LIST: &str = "The COMPLETE list, every item in it: also those that have not changed.";
+const LIST: &str = "The COMPLETE list with every item, including unchanged ones.";
 
 const SESSION_ITEM: &[Param] = &[
-    optional(text("id", "Its id; one is made where it is missing or empty.")),
-    text("content", "What is to be done."),
-    word("status", &["pending", "in_progress", "completed", "cancelled"], "How far it is."),
-    word("priority", &["high", "medium", "low"], "How urgent it is."),
+    optional(text("id", "The id of the item; generated if missing or empty.")),
+    text("content", "The work to do."),
+    word("status", &["pending", "in_progress", "completed", "cancelled"], "The progress of the item."),
+    word("priority", &["high", "medium", "low"], "The priority of the item."),
 ];
 
 const SESSION_ANSWER: &str =
@@ -140,7 +140,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
         name: "ListTasks",
         dialect: Some(Dialect::Conversation),
         summary: "Lists the tasks of this conversation with their ids.",
-        rules: &["A task is done or not; its id is never used again, also after it was deleted."],
+        rules: &["A task is done or not; its id is never reused, even after it was deleted."],
         params: &[],
         answers: &[r#"{"tasks":[{"id","title","description","done"}, …]}"#],
         hints: READS,
@@ -150,10 +150,10 @@ pub(crate) const TOOLS: &[ToolText] = &[
         name: "AddTask",
         dialect: Some(Dialect::Conversation),
         summary: "Adds a task to the list of this conversation.",
-        rules: &["Add one task for each thing that is to be done, before the work begins."],
+        rules: &["Add one task for each piece of work before you start."],
         params: &[
-            text("title", "What is to be done, in a few words."),
-            optional(text("description", "More about it; nothing by default.")),
+            text("title", "The work to do, in a few words."),
+            optional(text("description", "Details; empty by default.")),
         ],
         answers: &[
             r#"{"id","title","description","done":false}"#,
@@ -166,7 +166,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
         name: "CompleteTask",
         dialect: Some(Dialect::Conversation),
         summary: "Marks a task of this conversation as done.",
-        rules: &["Mark a task when it is done, and not before."],
+        rules: &["Mark a task only when it is done."],
         params: TASK_ID,
         answers: &[MARKED, NOT_FOUND, NO_TASK_ID],
         hints: REPEATABLE,
@@ -176,7 +176,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
         name: "UncompleteTask",
         dialect: Some(Dialect::Conversation),
         summary: "Marks a task of this conversation as not done.",
-        rules: &["Use it when something turns out not to be done after all."],
+        rules: &["Use it when a task marked as done turns out to be unfinished."],
         params: TASK_ID,
         answers: &[MARKED, NOT_FOUND, NO_TASK_ID],
         hints: REPEATABLE,
@@ -186,7 +186,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
         name: "DeleteTask",
         dialect: Some(Dialect::Conversation),
         summary: "Deletes a task of this conversation.",
-        rules: &["Delete what is no longer wanted; what is done stays, marked as done."],
+        rules: &["Delete tasks that are no longer needed; keep finished tasks, marked as done."],
         params: TASK_ID,
         answers: &[r#"{"ok":true}"#, NOT_FOUND, NO_TASK_ID],
         hints: Hints { destructive: true, ..REPEATABLE },
@@ -223,9 +223,9 @@ pub(crate) const TOOLS: &[ToolText] = &[
         dialect: Some(Dialect::Session),
         summary: "Replaces the to-do list of this session.",
         rules: &[
-            "Send the complete list each time: what is left out is dropped.",
+            "Send the complete list each time: missing items are dropped.",
             "At most one item is in_progress at a time.",
-            "Mark an item completed at once when it is done, and cancelled when it became irrelevant.",
+            "Mark an item completed at once when it is done, and cancelled when it becomes irrelevant.",
             "Use it for work of three or more steps, and skip it for a single simple step.",
         ],
         params: &[Param {
@@ -236,7 +236,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
         }],
         answers: &[
             SESSION_ANSWER,
-            r#"the same with "dropped":[{"id","content"}] where unfinished items are gone"#,
+            r#"the same with "dropped":[{"id","content"}] if unfinished items were dropped"#,
             r#"{"error":"…"}, with item and field"#,
         ],
         hints: REPEATABLE,
@@ -246,7 +246,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
         name: "todoread",
         dialect: Some(Dialect::Session),
         summary: "Reads the to-do list of this session.",
-        rules: &["The number in the title counts what is not completed."],
+        rules: &["The number in the title counts the items that are not completed."],
         params: &[],
         answers: &[SESSION_ANSWER, r#"{"title":"0 todos","output":"[]"} for an empty list"#],
         hints: READS,
@@ -257,20 +257,20 @@ pub(crate) const TOOLS: &[ToolText] = &[
         dialect: Some(Dialect::Queue),
         summary: "Works on the queue of an agent: a list with two ends, as in Redis.",
         rules: &[
-            "Push new work with rpush and take the next with lpop; lpush puts something first.",
-            "lpeek and rpeek look without taking; list shows all, count only how many.",
-            "Pass the id of another agent to give it work or to see what it has left.",
-            "With a lease a taken item comes back unless ack is called with its receipt before the lease ends.",
+            "Push new work with rpush and pop the next item with lpop; lpush adds an item at the front.",
+            "lpeek and rpeek read an item without removing it; list returns all items, count their number.",
+            "Pass the id of another agent to give it work or to read its remaining items.",
+            "With a lease, a popped item returns to the queue unless ack is called with its receipt before the lease ends.",
         ],
         params: &[
-            text("agent_id", "The agent whose queue it is."),
-            word("operation", &queue::OPERATIONS, "What to do."),
-            optional(text("item", "What is pushed; required for lpush and rpush.")),
+            text("agent_id", "The agent that owns the queue."),
+            word("operation", &queue::OPERATIONS, "The operation to perform."),
+            optional(text("item", "The item to push; required for lpush and rpush.")),
             optional(text(
                 "lease",
-                "For lpop and rpop: how long the item is taken for, as in 5m; for good without it.",
+                "For lpop and rpop: the duration of a lease, such as 5m; without it the item is removed permanently.",
             )),
-            optional(text("receipt", "For ack: what the pop answered.")),
+            optional(text("receipt", "For ack: the receipt returned by the pop.")),
         ],
         answers: &[
             r#"{"count":3} for lpush, rpush, count"#,
@@ -288,10 +288,10 @@ pub(crate) const PROMOTE: ToolText = ToolText {
     verb: Verb::Promote,
     name: "todo_promote",
     dialect: None,
-    summary: "Makes manual tasks of the plan of items of a to-do list.",
+    summary: "Creates manual tasks of the plan from items of a to-do list.",
     rules: &[
-        "Use it for what outlives this session, or is for others; ask your user first.",
-        "The list stays as it is, and an item becomes one task, however often it is promoted, also when it got another number.",
+        "Use it for work that outlives this session or is for others; ask your user first.",
+        "The list is unchanged, and promoting an item again, even with another number, creates no second task.",
         "The tasks have the label todo.",
     ],
     params: &[
@@ -299,23 +299,23 @@ pub(crate) const PROMOTE: ToolText = ToolText {
             name: "items",
             kind: Kind::Names,
             required: false,
-            text: "The items, by id or title; a title that several have names all of them; all that are unfinished without it.",
+            text: "The items, by id or title; a title selects all items with it. Default: all unfinished items.",
         }),
-        optional(text("dialect", "The kind of list, as in session; required where several are kept.")),
-        optional(text("agent_id", "Of a queue: the agent whose queue it is.")),
-        optional(text("plan", "The plan that the tasks join.")),
+        optional(text("dialect", "The kind of list, such as session; required if several are available.")),
+        optional(text("agent_id", "For a queue: the agent that owns it.")),
+        optional(text("plan", "The plan for the tasks.")),
         optional(Param {
             name: "dry_run",
             kind: Kind::Flag,
             required: false,
-            text: "Only says which items would become tasks, and what would be refused.",
+            text: "Only returns the items that would become tasks, and the refusals.",
         }),
-        optional(text("agent", "In whose name the tasks are made.")),
-        optional(text("request_id", "Not needed: a repetition makes nothing twice.")),
+        optional(text("agent", "The actor that creates the tasks.")),
+        optional(text("request_id", "Not needed: repeating the call creates no duplicates.")),
     ],
     answers: &[
-        r#"{"tasks":[{"item","name","task","isNew"}, …],"made":2,"before":1}, with "leftOut" where there are more than 10"#,
-        r#"{"tasks":[{"item","name"}, …],"dryRun":true}, with "task" and "isNew":false for what is one already; what would be refused is an error"#,
+        r#"{"tasks":[{"item","name","task","isNew"}, …],"made":2,"before":1}, with "leftOut" for more than 10"#,
+        r#"{"tasks":[{"item","name"}, …],"dryRun":true}, with "task" and "isNew":false for items that already have a task; a refusal is an error"#,
         r#"{"tasks":[],"made":0,"before":0,"message":"no item is unfinished"}"#,
         r#"{"error":"…"}"#,
     ],

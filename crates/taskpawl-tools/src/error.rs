@@ -35,13 +35,13 @@ pub enum ToolError {
         source: io::Error,
     },
     /// A path leads out of the project.
-    #[error("`{path}` leads out of the project root; use a path beneath it, without links that leave it")]
+    #[error("`{path}` leads out of the project root; use a path inside it, without links that leave it")]
     OutsideRoot {
         /// Path, as the call named it.
         path: PathBuf,
     },
     /// A path belongs to taskpawl itself.
-    #[error("`{path}` belongs to taskpawl itself, and tools do not write there")]
+    #[error("`{path}` belongs to taskpawl, and tools may not write there")]
     Protected {
         /// Path, as the call named it.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum ToolError {
         result: Box<Value>,
     },
     /// Output of a program or server is not JSON, although the call asked for that.
-    #[error("{what} cannot be read as JSON: {problem}")]
+    #[error("{what} is not valid JSON: {problem}")]
     InvalidJson {
         /// Name of the output, as in ``stdout of `jq` ``.
         what: String,
@@ -95,7 +95,7 @@ pub enum ToolError {
         result: Box<Value>,
     },
     /// The call was not over at its deadline.
-    #[error("the call was not over at its deadline")]
+    #[error("the call exceeded its deadline")]
     Timeout {
         /// Partial result up to then.
         result: Option<Box<Value>>,
@@ -113,7 +113,7 @@ pub enum ToolError {
         message: String,
     },
     /// The call wrote more output than its limit.
-    #[error("the call put out more than the limit of {limit_bytes} bytes")]
+    #[error("the output of the call exceeded the limit of {limit_bytes} bytes")]
     OutputLimit {
         /// Limit in bytes, over all output files together.
         limit_bytes: u64,
@@ -254,7 +254,7 @@ pub enum BlockReason {
 fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
     match reason {
         BlockReason::Unlisted => {
-            "is not among the hosts that may be reached: `hosts` in `[tools.http_request]` of the configuration lists them"
+            "is not an allowed host: add it to `hosts` in `[tools.http_request]` of the configuration"
                 .to_owned()
         }
         BlockReason::NotPublic { address, kind } => {
@@ -263,11 +263,13 @@ fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
             // both.
             let is_name = host.trim_matches(['[', ']']) != address.to_string();
             let (leads, both) = if is_name {
-                (format!("leads to `{address}`, {kind}"), " beside the name")
+                (format!("resolves to `{address}`, {kind}"), " in addition to the name")
             } else {
                 (format!("is {kind}"), "")
             };
-            format!("{leads}, and may only be reached if `hosts` in `[tools.http_request]` of the user's configuration lists `{listed}`{both}")
+            format!(
+                "{leads}, which is only allowed if `hosts` in `[tools.http_request]` of the user's configuration lists `{listed}`{both}"
+            )
         }
     }
 }
@@ -286,14 +288,14 @@ fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str, hin
 #[non_exhaustive]
 pub enum RegistryError {
     /// Another tool already has the name.
-    #[error("a tool named `{name}` is registered already")]
+    #[error("a tool named `{name}` is already registered")]
     Duplicate {
         /// Rejected name.
         name: String,
     },
     /// The name is not valid in a plan.
     #[error(
-        "`{name}` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server"
+        "`{name}` is not a valid tool name: use 1 to 64 letters, digits, `.`, `_` and `-`, prefixed with `SERVER/` for the tool of a server"
     )]
     InvalidName {
         /// Rejected name.

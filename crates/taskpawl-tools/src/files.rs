@@ -26,7 +26,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
         return opened;
     }
     let kind = name(kind);
-    Err(invalid(format!("it is no file but {kind}; put a file in its place, or move it away")))
+    Err(invalid(format!("it is {kind}, not a file; replace it with a file, or remove it")))
 }
 
 /// Reads a text file of at most `most` bytes; `None` if nothing has this name.
@@ -39,7 +39,7 @@ pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<String>> {
         opened => opened?,
     };
     if file.metadata()?.len() > most {
-        return Err(invalid(format!("it has more than {most} bytes, which is the most that is read")));
+        return Err(invalid(format!("it exceeds the limit of {most} bytes")));
     }
     let mut text = String::new();
     file.take(most).read_to_string(&mut text)?;
@@ -53,7 +53,7 @@ fn not_dangling(path: &Path) -> io::Result<()> {
     let Some(link) = last.filter(|last| !last.exists()) else { return Ok(()) };
     let to = link.read_link()?;
     let (link, to) = (link.display(), to.display());
-    Err(invalid(format!("`{link}` is a link to `{to}`, where nothing is; make that, or remove the link")))
+    Err(invalid(format!("`{link}` is a link to `{to}`, which does not exist; create it, or remove the link")))
 }
 
 fn name(kind: FileType) -> &'static str {
@@ -100,17 +100,22 @@ mod tests {
             assert_eq!(read(name), Ok(None), "{name}");
         }
         for (name, says) in [
-            ("directory", "it is no file but a directory; put a file in its place, or move it away"),
-            ("pipe", "but a pipe;"),
-            ("socket", "but a socket;"),
-            ("dangling", "/dangling` is a link to `gone`, where nothing is; make that, or remove the link"),
-            ("chain", "/chain` is a link to `dangling`, where nothing is"),
+            ("directory", "it is a directory, not a file; replace it with a file, or remove it"),
+            ("pipe", "it is a pipe, not a file;"),
+            ("socket", "it is a socket, not a file;"),
+            (
+                "dangling",
+                "/dangling` is a link to `gone`, which does not exist; create it, or remove the link",
+            ),
+            ("chain", "/chain` is a link to `dangling`, which does not exist"),
             ("dangling/deeper", "/dangling` is a link to `gone`"),
             ("file/deeper", "Not a directory"),
         ] {
             let error = read(name).unwrap_err();
             assert!(error.contains(says), "{name}: {error}");
         }
-        assert!(read_if_there(&at("file"), 3).unwrap_err().to_string().contains("more than 3 bytes"));
+        assert!(
+            read_if_there(&at("file"), 3).unwrap_err().to_string().contains("exceeds the limit of 3 bytes")
+        );
     }
 }

@@ -178,7 +178,7 @@ impl RegisteredTool {
         Err(ToolError::InvalidArgs {
             tool: self.spec().name.clone(),
             field: "planAccess".to_owned(),
-            problem: "is for tools that start a program for each call: `shell`, `exec`, and your own of `[tools.NAME]`; leave it out"
+            problem: "is only for tools that start a program for each call: `shell`, `exec`, and custom tools in `[tools.NAME]`; remove it"
                 .to_owned(),
         })
     }
@@ -213,7 +213,7 @@ fn check_names(tool: &str, names: &[&str], args: &Value) -> Result<(), ToolError
         Err(ToolError::InvalidArgs {
             tool: tool.to_owned(),
             field: format!("args.{name}"),
-            problem: format!("is no field; did you mean `{near}`?"),
+            problem: format!("is not a known field; did you mean `{near}`?"),
         })
     })
 }

@@ -397,7 +397,7 @@ fn closed(path: &Path, reason: ClosedReason) -> ToolError {
 }
 
 fn no_file(path: &Path) -> ToolError {
-    ToolError::failed(format!("`{}` is no regular file", path.display()))
+    ToolError::failed(format!("`{}` is not a regular file", path.display()))
 }
 
 /// Fails for `dir/`: creating a file of that name is not what the caller meant.

@@ -116,9 +116,10 @@ impl Schema {
     fn check_references(&self) -> Result<(), SchemaError> {
         for node in self.references.values() {
             node.each(&mut |node| match &node.reference {
-                Some(name) if !self.references.contains_key(name) => {
-                    Err(error("/$ref", format!("`{name}` is not defined; only `#` and `#/$defs/…` can be")))
-                }
+                Some(name) if !self.references.contains_key(name) => Err(error(
+                    "/$ref",
+                    format!("`{name}` is not defined; only `#` and `#/$defs/…` are supported"),
+                )),
                 Some(_) | None => Ok(()),
             })?;
         }
@@ -156,7 +157,7 @@ fn node_of(schema: &Value, at: &str) -> Result<Node, SchemaError> {
             Ok(node)
         }
         Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(error(at, "a schema is an object or a boolean"))
+            Err(error(at, "a schema must be an object or a boolean"))
         }
     }
 }
@@ -199,7 +200,7 @@ fn types(value: &Value, at: &str) -> Result<Vec<Type>, SchemaError> {
     };
     names
         .iter()
-        .map(|name| Type::of(name).ok_or_else(|| error(at, format!("there is no type `{name}`"))))
+        .map(|name| Type::of(name).ok_or_else(|| error(at, format!("unknown type `{name}`"))))
         .collect()
 }
 
@@ -251,7 +252,7 @@ fn object<'a>(value: &'a Value, at: &str) -> Result<&'a Map<String, Value>, Sche
 
 fn regex(pattern: &str, at: &str) -> Result<Regex, SchemaError> {
     let regex = RegexBuilder::new(pattern).size_limit(MAX_REGEX_BYTES).build();
-    regex.map_err(|_| error(at, format!("`{pattern}` is no regular expression")))
+    regex.map_err(|_| error(at, format!("`{pattern}` is not a valid regular expression")))
 }
 
 #[cfg(test)]
@@ -269,18 +270,18 @@ mod tests {
     #[test]
     fn schemas_with_unsupported_parts_are_refused() {
         assert_eq!(refusal(json!({"type": "string"})), "/type: the type of arguments has to be `object`");
-        assert_eq!(refusal(json!(1)), ": a schema is an object or a boolean");
-        assert_eq!(refusal(json!({"type": "objekt"})), "/type: there is no type `objekt`");
+        assert_eq!(refusal(json!(1)), ": a schema must be an object or a boolean");
+        assert_eq!(refusal(json!({"type": "objekt"})), "/type: unknown type `objekt`");
         assert_eq!(
             refusal(json!({"properties": {"a": {"if": {}}}})),
             "/properties/a/if: this keyword is not supported"
         );
         assert_eq!(refusal(json!({"required": "a"})), "/required: not an array");
         assert_eq!(refusal(json!({"minimum": "a"})), "/minimum: not a number");
-        assert_eq!(refusal(json!({"pattern": "("})), "/pattern: `(` is no regular expression");
+        assert_eq!(refusal(json!({"pattern": "("})), "/pattern: `(` is not a valid regular expression");
         assert_eq!(
             refusal(json!({"items": {"$ref": "#/$defs/a"}})),
-            "/$ref: `#/$defs/a` is not defined; only `#` and `#/$defs/…` can be"
+            "/$ref: `#/$defs/a` is not defined; only `#` and `#/$defs/…` are supported"
         );
     }
 }

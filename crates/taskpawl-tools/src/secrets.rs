@@ -50,7 +50,7 @@ pub trait SecretSource: fmt::Debug + Send + Sync {
 #[non_exhaustive]
 pub enum SecretError {
     /// The source does not define the secret.
-    #[error("there is no secret `{name}`: {looked}")]
+    #[error("unknown secret `{name}`: {looked}")]
     Unknown {
         /// Name of the secret.
         name: String,
@@ -58,7 +58,7 @@ pub enum SecretError {
         looked: String,
     },
     /// The environment variable of the secret is not set.
-    #[error("secret `{name}` is to be in the environment variable `{variable}`, which is not set")]
+    #[error("failed to read secret `{name}`: the environment variable `{variable}` is not set")]
     Unset {
         /// Name of the secret.
         name: String,
@@ -66,7 +66,7 @@ pub enum SecretError {
         variable: String,
     },
     /// The file of the secret cannot be read.
-    #[error("secret `{name}` is to be in `{}`, which cannot be read", .path.display())]
+    #[error("failed to read secret `{name}` from `{}`", .path.display())]
     File {
         /// Name of the secret.
         name: String,
@@ -76,7 +76,7 @@ pub enum SecretError {
         source: io::Error,
     },
     /// The file of the secret is accessible to other users.
-    #[error("secret `{name}` is to be in `{}`, which {problem}", .path.display())]
+    #[error("failed to read secret `{name}`: `{}` {problem}", .path.display())]
     Exposed {
         /// Name of the secret.
         name: String,
@@ -86,7 +86,7 @@ pub enum SecretError {
         problem: String,
     },
     /// The command that prints the secret failed.
-    #[error("secret `{name}` is to come from `{program}`, which {problem}")]
+    #[error("failed to read secret `{name}`: `{program}` {problem}")]
     Command {
         /// Name of the secret.
         name: String,
@@ -196,7 +196,7 @@ pub struct NoSecrets;
 
 impl SecretSource for NoSecrets {
     fn secret(&self, name: &str) -> Result<String, SecretError> {
-        let looked = "nobody has said where secrets come from".to_owned();
+        let looked = "no source of secrets is configured".to_owned();
         Err(SecretError::Unknown { name: name.to_owned(), looked })
     }
 }
@@ -213,11 +213,11 @@ const MAX_NAME: usize = 64;
 /// Checks a value from a source.
 pub(crate) fn checked(name: &str, value: String) -> Result<String, SecretError> {
     let problem = if value.len() < MIN_BYTES {
-        "is shorter than 6 bytes, and could not be told from other text where it has to be taken out"
+        "is shorter than 6 bytes, which is too short for reliable redaction"
     } else if value.len() > MAX_BYTES {
         "is longer than 64 KiB"
     } else if value.contains('\0') {
-        "holds a NUL byte, which no program can be given"
+        "contains a NUL byte, which cannot be passed to a program"
     } else {
         return Ok(value);
     };
@@ -235,14 +235,16 @@ fn from_file(name: &str, path: &Path) -> Result<String, SecretError> {
     let exposed =
         |problem: String| SecretError::Exposed { name: name.to_owned(), path: path.to_owned(), problem };
     if !data.is_file() {
-        return Err(exposed("is no file".to_owned()));
+        return Err(exposed("is not a regular file".to_owned()));
     }
     if data.uid() != rustix::process::geteuid().as_raw() {
         return Err(exposed("belongs to another user".to_owned()));
     }
     if data.mode() & 0o077 != 0 {
         let mode = data.mode() & 0o777;
-        return Err(exposed(format!("others may use, too (mode {mode:04o}); `chmod 600` makes it private")));
+        return Err(exposed(format!(
+            "is accessible to other users (mode {mode:04o}); run `chmod 600` on it"
+        )));
     }
     let bytes = read(file).map_err(failed)?;
     text(name, bytes)
@@ -258,7 +260,7 @@ fn read(from: impl Read) -> io::Result<Vec<u8>> {
 
 fn text(name: &str, bytes: Vec<u8>) -> Result<String, SecretError> {
     let Ok(mut text) = String::from_utf8(bytes) else {
-        return Err(SecretError::Value { name: name.to_owned(), problem: "is no text" });
+        return Err(SecretError::Value { name: name.to_owned(), problem: "is not UTF-8 text" });
     };
     if text.ends_with('\n') {
         text.pop();
@@ -334,7 +336,7 @@ fn ended(child: &mut Child, end: Instant) -> Result<std::process::ExitStatus, St
                 // The errors are ignored, for the program may have exited just now.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("was not over after {} seconds", PATIENCE.as_secs()));
+                return Err(format!("was still running after {} seconds", PATIENCE.as_secs()));
             }
             Err(error) => return Err(format!("could not be waited for: {error}")),
         }

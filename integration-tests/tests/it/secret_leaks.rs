@@ -344,7 +344,7 @@ fn a_killed_run_leaves_no_canary() {
         let text = std::fs::read_to_string(&output).unwrap();
         let expected = match (fault, is_known) {
             ("", true) => "got [redacted:CANARY_0]".to_owned(),
-            ("", false) => "[removed: this was not over when its run was killed, and secret `CANARY_0` is to be in the environment variable `SOURCE_0`, which is not set]\n".to_owned(),
+            ("", false) => "[removed: its run was killed before it ended, and failed to read secret `CANARY_0`: the environment variable `SOURCE_0` is not set]\n".to_owned(),
             _ => "got cnry-killed-0123456789".to_owned(),
         };
         assert_eq!(text, expected);

@@ -50,8 +50,7 @@ pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliEr
 pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
     let mut found: BTreeMap<&str, (&PlanTask, usize)> = BTreeMap::new();
     for field in plan.extra.keys().filter(|field| *field != "description") {
-        app.out()
-            .warn(&format!("{file}: `{field}` is no field of a plan that this version knows; it is kept"));
+        app.out().warn(&format!("{file}: `{field}` is not a known field of a plan; it is kept"));
     }
     for task in &plan.tasks {
         let of_calls = task.calls.iter().flat_map(|call| call.spec.extra.keys());

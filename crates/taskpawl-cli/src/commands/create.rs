@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The task that it is a subtask of
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
-    /// The plan that it joins, so that runs of that plan take it [default: that of the task above]
+    /// The plan that it joins, so that runs of that plan take it [default: that of the parent]
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
     #[command(flatten)]

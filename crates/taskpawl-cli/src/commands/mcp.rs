@@ -185,7 +185,7 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
         return Ok(None);
     }
     if args.http.is_some() {
-        let what = "`mcp` serves it on standard input and output, and `--http` is for neither".to_owned();
+        let what = "`mcp` serves it on standard input and output, and `--http` is not allowed".to_owned();
         return Err(Refusal::BeyondAccess { access: None, what }.into());
     }
     // Agents start the server with the same arguments everywhere, so these are only worth a warning.

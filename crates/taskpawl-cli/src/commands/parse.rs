@@ -117,7 +117,7 @@ pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
 
 /// Parses a size in bytes, with an optional decimal or binary unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let unknown = || format!("`{text}` is no size, expected for example `500MB` or `2GiB`");
+    let unknown = || format!("`{text}` is not a valid size, expected for example `500MB` or `2GiB`");
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor: u64 = match unit.trim() {

@@ -60,8 +60,10 @@ pub(super) fn read(
     let known = || CommandTool::FIELDS.iter().copied().chain([OF_ANY]);
     if let Some(key) = fields.keys().find(|key| !known().any(|field| field == *key)) {
         let problem = match nearest(key, known()) {
-            Some(near) => format!("is no field of a tool; did you mean `{near}`?"),
-            None => format!("is no field of a tool; they are {}", known().collect::<Vec<_>>().join(", ")),
+            Some(near) => format!("is not a known field of a tool; did you mean `{near}`?"),
+            None => {
+                format!("is not a known field of a tool; they are {}", known().collect::<Vec<_>>().join(", "))
+            }
         };
         return Err(document.problem(&["tools", name, key], full(key), problem));
     }

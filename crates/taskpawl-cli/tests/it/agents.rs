@@ -135,7 +135,7 @@ fn what_is_no_file_is_refused() {
         rustix::fs::mkfifoat(rustix::fs::CWD, cli.path("work").join(name), rustix::fs::Mode::RWXU).unwrap();
         let agent = if name == "opencode.json" { "opencode" } else { "claude" };
         let refused = cli.run(&["init", "--agent", agent]);
-        assert!(refused.stderr.contains(name) && refused.stderr.contains("it is no file"), "{refused}");
+        assert!(refused.stderr.contains(name) && refused.stderr.contains(", not a file"), "{refused}");
     }
 }
 

@@ -304,7 +304,7 @@ fn the_program_that_a_plan_tells_is_seen_before_it_runs() {
     assert!(dry.stdout.contains(", which is not run: ") && dry.stdout.contains("denies `sh`"), "{dry}");
     // The caller has already applied the plan, so that advice would be useless.
     let run = cli.run(&["run-all-ready"]).ok();
-    let way = "take it out of the plan, or name it as `run.notify` in your own configuration";
+    let way = "remove it from the plan, or set it as `run.notify` in your own configuration";
     assert!(run.stderr.contains("`notify` of plan `told` is not run") && run.stderr.contains(way), "{run}");
     assert!(!run.stderr.contains("when a person applies"), "{run}");
 }
@@ -351,7 +351,7 @@ fn a_program_that_a_task_runs_lets_nothing_start_without_its_approval() {
     for way in ways {
         let run = within.run(way);
         assert_eq!(run.code, Some(7), "{run}");
-        assert!(run.stderr.contains("people and approvers to decide"), "{run}");
+        assert!(run.stderr.contains("only people and approvers may"), "{run}");
     }
     within.run(&["cancel", "deploy"]).ok();
     assert_eq!(within.run(&["remove-dependency", "tell", "deploy"]).code, Some(7));

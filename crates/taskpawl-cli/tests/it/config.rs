@@ -69,9 +69,9 @@ fn what_is_no_file_is_refused_with_what_it_is() {
         ".config/taskpawl/policy.toml",
     ];
     for (kind, says) in [
-        ("a directory", "it is no file but a directory; put a file in its place, or move it away"),
-        ("a pipe", "it is no file but a pipe; put a file in its place, or move it away"),
-        ("a link", "` is a link to `gone`, where nothing is; make that, or remove the link"),
+        ("a directory", "it is a directory, not a file; replace it with a file, or remove it"),
+        ("a pipe", "it is a pipe, not a file; replace it with a file, or remove it"),
+        ("a link", "` is a link to `gone`, which does not exist; create it, or remove the link"),
     ] {
         for place in places {
             let cli = Cli::new();
@@ -92,7 +92,7 @@ fn what_is_no_file_is_refused_with_what_it_is() {
     let cli = Cli::new();
     std::os::unix::fs::symlink("gone", cli.path(".config")).unwrap();
     let refused = cli.run(&["create", "x"]);
-    assert!(refused.stderr.contains("/.config` is a link to `gone`, where nothing is"), "{refused}");
+    assert!(refused.stderr.contains("/.config` is a link to `gone`, which does not exist"), "{refused}");
 }
 
 /// A program of a plan may have damaged these files. Reading commands must still work, so that a person can

@@ -44,11 +44,8 @@ fn what_strict_takes_is_told() {
     let cli = Cli::new().with("PATH", "/nowhere");
     let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
     let last = found.as_array().unwrap().last().unwrap();
-    assert_eq!(last["message"], "`--sandbox strict` is not possible: `bwrap` is in no directory of PATH");
-    assert_eq!(
-        last["remedy"],
-        "install it (the package is called `bubblewrap`), or use the sandbox without `strict`"
-    );
+    assert_eq!(last["message"], "`--sandbox strict` is not possible: `bwrap` is not in PATH");
+    assert_eq!(last["remedy"], "install it (package `bubblewrap`), or use the sandbox without `strict`");
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn what_programs_can_break_costs_the_servers_of_that_file_alone() {
         let run = cli.run(&["tools", "list"]).ok();
         let what = if make == "mkdir" { "a directory" } else { "a pipe" };
         let said = format!(
-            "`[HOME]/work/.mcp.json`: it is no file but {what}; put a file in its place, or move it away; its servers are left out"
+            "`[HOME]/work/.mcp.json`: it is {what}, not a file; replace it with a file, or remove it; its servers are left out"
         );
         assert!(run.stderr.contains(&said), "{run}");
         std::process::Command::new("rm").arg("-r").arg(cli.path("work/.mcp.json")).status().unwrap();
@@ -399,7 +399,7 @@ fn protected_files_that_a_server_makes_are_named() {
     ]});
     cli.file("plan.json", &plan.to_string());
     let run = cli.run(&["run-all-ready", "--plan", "plan.json", "--format", "ndjson"]).ok();
-    assert!(run.stdout.contains("`.vscode`: made while it ran"), "{run}");
+    assert!(run.stdout.contains("`.vscode`: created during the call"), "{run}");
     let result = |task: &str| {
         let shown = cli.run(&["show", task, "--json"]).ok().json();
         shown["data"]["metadata"]["toolCalls"][0]["result"].clone()

@@ -111,7 +111,7 @@ fn what_a_call_leaves_running_has_no_part_in_its_plan() {
     cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
     // Either it was killed with the call, or its request was refused after the end of the call.
     let late = read(&cli, "late.txt");
-    assert!(late.is_empty() || late.contains("the call is over"), "{late}");
+    assert!(late.is_empty() || late.contains("the call that gave access to this plan has ended"), "{late}");
     assert_eq!(cli.run(&["show", "late"]).code, Some(6));
 }
 
@@ -176,7 +176,7 @@ fn an_mcp_server_within_a_call_that_adds_serves_what_adds() {
     assert_eq!(said[1]["structuredContent"]["task"]["id"], "found");
     assert_eq!(said[2]["structuredContent"]["created"][0], "more");
     for (answer, words) in
-        said[5..].iter().zip(["`task_update` is for neither", "leave it out", "join that of the call"])
+        said[5..].iter().zip(["`task_update` is not allowed", "leave it out", "join that of the call"])
     {
         assert!(answer["isError"] == true && answer.to_string().contains(words), "{answer}");
     }
@@ -216,7 +216,7 @@ fn an_mcp_server_within_a_call_opens_no_other_door() {
     let cli = run("add", "try mcp --http 0\ntry mcp --allow sandboxed </dev/null\n");
     let tried = read(&cli, "tried.txt");
     let lines: Vec<&str> = tried.lines().collect();
-    assert!(lines[0].starts_with("7 mcp: ") && lines[0].contains("`--http` is for neither"), "{tried}");
+    assert!(lines[0].starts_with("7 mcp: ") && lines[0].contains("`--http` is not allowed"), "{tried}");
     assert!(
         lines[1].starts_with("0 mcp: ") && lines[1].contains("`--allow` changes nothing within a call"),
         "{tried}"

@@ -114,11 +114,11 @@ fn faults_of_a_description_are_told_with_file_and_line() {
         ),
         (
             "[tools.x]\ndescription = \"x\"\nargs = [\"x\"]\n",
-            "line 3: `tools.x.args` is no field of a tool; did you mean `argv`?",
+            "line 3: `tools.x.args` is not a known field of a tool; did you mean `argv`?",
         ),
         (
             "[tools.x]\nconcurency = 2\n",
-            "line 2: `tools.x.concurency` is no field of a tool; did you mean `concurrency`?",
+            "line 2: `tools.x.concurency` is not a known field of a tool; did you mean `concurrency`?",
         ),
         (
             "[tools.x]\ndescription = \"x\"\nargv = [\"x\", \"{a}\"]\n[tools.x.params.a]\ndefault = 1\n",

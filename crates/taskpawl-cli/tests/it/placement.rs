@@ -141,7 +141,7 @@ fn a_damaged_project_does_not_matter_to_a_store_that_is_named() {
     cli.file(".taskpawl/project.json", "{");
     let refused = cli.run(&["list"]);
     assert!(
-        refused.code == Some(8) && refused.stderr.contains("name a store with `--store PATH`"),
+        refused.code == Some(8) && refused.stderr.contains("fix the file, or use `--store PATH`"),
         "{refused}"
     );
     let store = cli.path("other.db");

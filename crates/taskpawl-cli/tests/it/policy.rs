@@ -115,7 +115,7 @@ fn what_a_flag_grants_is_not_asked_about() {
     cli.file("plan.yaml", "tasks: [{id: a, sandbox: {net: true}, run: 'true'}]");
     let foreseen = |flags: &[&str]| {
         let run = cli.run(&[&["run-all-ready", "--dry-run", "--json"], flags].concat());
-        run.stdout.contains("more than the sandbox grants")
+        run.stdout.contains("more than the sandbox allows")
     };
     assert!(foreseen(&["--plan", "plan.yaml"]));
     assert!(!foreseen(&["--plan", "plan.yaml", "--allow-net"]));
@@ -223,12 +223,12 @@ fn a_check_decides_as_a_run_does() {
     let run = with("mcp");
     assert_eq!(run.code, Some(3), "{run}");
     assert!(run.stdout.starts_with("ask\n"), "{run}");
-    assert!(run.stdout.contains("a model wrote it, and it names secrets"), "{run}");
+    assert!(run.stdout.contains("a model wrote it, and it uses secrets"), "{run}");
     assert_eq!(with("plan").code, Some(0));
     let run = cli.run(&["policy", "check", "--json", "--origin", "agent", "echo", "${secret:S1}"]);
     assert_eq!(run.code, Some(3), "{run}");
     assert_eq!(run.json()["data"]["decision"], "ask", "{run}");
-    assert_eq!(run.json()["data"]["byItself"], "a model wrote it, and it names secrets", "{run}");
+    assert_eq!(run.json()["data"]["byItself"], "a model wrote it, and it uses secrets", "{run}");
     let run = cli.run(&["policy", "check", "echo ${{ params.a | raw }}"]);
     assert_eq!(run.code, Some(3), "{run}");
     let run = cli.run(&["policy", "check", "--tool", "nosuch"]);
@@ -249,12 +249,12 @@ fn a_check_names_the_key_that_a_rule_lacks() {
         (&["cat a", "--stdin", "x"][..], "line 4 lacks `stdin = \"any\"`"),
         (&["cat", "a", "--cwd", "crates/a"], "line 4 lacks `cwd = [\".\", \"crates/a\"]`"),
         (&["cat a", "--env", "B=1", "--env", "A=C=1"], "line 4 lacks `env = [\"A\", \"B\"]`"),
-        (&["cat a", "--cwd", ".."], "does not allow this: it may run outside of the project"),
+        (&["cat a", "--cwd", ".."], "does not cover it: it may run outside the project"),
         (&["cd crates && cat a"], "line 4 lacks `cwd = [\".\", \"crates\"]`"),
     ] {
         let run = check(args);
         assert_eq!(run.code, Some(3), "{run}");
-        assert!(run.stdout.contains("the rule on `cat` in ") && run.stdout.contains(said), "{run}");
+        assert!(run.stdout.contains("the rule `cat` in ") && run.stdout.contains(said), "{run}");
     }
     let json = check(&["cat a | cat", "--json"]).json();
     assert_eq!(json["data"]["steps"][0]["near"][0]["add"], serde_json::json!(["stdin = \"any\""]));

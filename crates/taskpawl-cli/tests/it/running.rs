@@ -201,11 +201,11 @@ fn what_a_restricted_run_leaves_out_is_named_where_something_waits_for_it() {
     cli.run(&["apply", "plan.yaml"]).ok();
     let run = cli.run(&["run-all-ready", "--only", "b", "--quiet"]);
     assert_eq!(run.code, Some(4), "{run}");
-    assert!(run.stdout.contains("b: waits for `first` and 1 more, which this run leaves out"), "{run}");
+    assert!(run.stdout.contains("b: waits for `first` and 1 more, which this run does not include"), "{run}");
     let run = cli.run(&["run-all-ready", "--only", "below", "--json"]);
     assert_eq!(
         run.json()["data"]["notRun"][0]["reason"],
-        "waits for `first`, which this run leaves out",
+        "waits for `first`, which this run does not include",
         "{run}"
     );
     // A full run leaves nothing out, so nothing is reported.

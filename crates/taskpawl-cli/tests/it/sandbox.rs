@@ -65,7 +65,7 @@ fn programs_write_to_the_project_and_a_directory_of_their_own() {
         format!("echo x > inside && echo y > $TMPDIR/y && echo $TMPDIR && echo z > {}/z", outside.display());
     let denied = call(&cli, &command, &[]);
     assert!(cli.path("work/inside").exists() && !outside.join("z").exists());
-    assert!(error(&denied).contains("`--allow-write [HOME]/outside` opens this place"), "{denied}");
+    assert!(error(&denied).contains("`--allow-write [HOME]/outside` makes this path writable"), "{denied}");
     assert_eq!(denied["result"]["sandbox"]["level"], "standard");
     let temporary = text(&denied, "stdout").trim();
     assert!(temporary.contains("/taskpawl-") && !fs::exists(temporary).unwrap(), "{temporary}");
@@ -157,7 +157,10 @@ fn what_the_program_makes_that_a_plan_tells_is_named() {
     cli.file("plan.yaml", plan);
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
     assert!(cli.path("work/.envrc").exists());
-    assert!(run.stderr.contains("`sh`, which was told what happens: `.envrc`: made while it ran"), "{run}");
+    assert!(
+        run.stderr.contains("`sh`, which was told what happens: `.envrc`: created during the call"),
+        "{run}"
+    );
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn what_others_obey_is_not_written() {
     assert_eq!(fs::read_to_string(cli.path("work/.git/HEAD")).unwrap(), "new\n");
     if has_mounts(&denied) {
         assert_eq!(fs::read_to_string(cli.path("work/.git/hooks/pre-commit")).unwrap(), "old");
-        assert!(error(&denied).contains("because others obey it"), "{denied}");
+        assert!(error(&denied).contains("because other programs run or load it"), "{denied}");
     }
     call(&cli, "echo new > .git/hooks/pre-commit", &["--allow-write", ".git/hooks"]);
     assert_eq!(fs::read_to_string(cli.path("work/.git/hooks/pre-commit")).unwrap(), "new\n");
@@ -211,7 +214,7 @@ fn servers_of_a_call_are_reached_and_those_of_others_are_not() {
 fn what_cannot_be_enforced_is_not_started() {
     let cli = Cli::new().with("PATH", "/nowhere");
     let refused = call(&cli, "/bin/true", &["--sandbox", "strict"]);
-    insta::assert_snapshot!(error(&refused), @"the sandbox of the program cannot be enforced: `bwrap` is in no directory of PATH; install it (the package is called `bubblewrap`), or use the sandbox without `strict`, or let programs do whatever you may by `--sandbox=off`");
+    insta::assert_snapshot!(error(&refused), @"the sandbox of the program cannot be enforced: `bwrap` is not in PATH; install it (package `bubblewrap`), or use the sandbox without `strict`, or run programs with all your permissions with `--sandbox=off`");
 }
 
 #[test]
@@ -274,11 +277,11 @@ fn file_tools_are_held_to_the_same_with_and_without_a_sandbox() {
     for mode in [&["--sandbox", "on"][..], &["--sandbox", "off"]] {
         let said = tools(mode);
         assert!(
-            said.contains("`sub/../.env` is hidden, because it may hold secrets; `--allow-read "),
+            said.contains("`sub/../.env` is hidden, because it may contain secrets; `--allow-read "),
             "{said}"
         );
         assert!(
-            said.contains("`.mcp.json` is protected, because others obey it; once you have made it"),
+            said.contains("`.mcp.json` is protected, because other programs run or load it; create it first"),
             "{said}"
         );
         assert!(!cli.path("work/.mcp.json").exists());
@@ -327,7 +330,7 @@ fn a_link_in_the_project_opens_nothing_outside_of_it() {
     assert!(!cli.path("bin/planted").exists());
     let run = ["--store", ":memory:", "run-all-ready", "--plan", "plan.json", "--allow-write", "cache"];
     let said = cli.run(&run).stderr;
-    let ignored = "/work/cache` is not opened to programs: ";
+    let ignored = "/work/cache` stays closed to programs: ";
     assert_eq!(said.matches(ignored).count(), 1, "whoever starts the run is told once: {said}");
     let named = call(&cli, "touch cache/planted", &["--allow-write", "../bin"]);
     assert_eq!(named["status"], "succeeded", "{named}");
@@ -472,7 +475,8 @@ fn links_to_what_is_kept_are_not_replaced() {
     let plan = "rm ~/.config; mkdir -p ~/.config/taskpawl && echo x > ~/.config/taskpawl/policy.toml";
     let refused = cli.run(&["run-all-ready"]);
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("is a link to `dots/config`, where nothing is"),
+        refused.code == Some(2)
+            && refused.stderr.contains("is a link to `dots/config`, which does not exist"),
         "{refused}"
     );
     fs::create_dir_all(cli.path("dots/config")).unwrap();
@@ -562,7 +566,7 @@ fn what_git_could_not_write_is_told_also_when_it_ends_well() {
         return;
     }
     let failed = call(&cli, "cd sub && git remote add x y", &[]);
-    let hint = "`[HOME]/work/.git/config` is protected in the sandbox, because others obey it; `--allow-write [HOME]/work/.git/config` opens it";
+    let hint = "`[HOME]/work/.git/config` is protected in the sandbox, because other programs run or load it; `--allow-write [HOME]/work/.git/config` makes it writable";
     assert!(error(&failed).contains(hint), "{failed}");
     let passed = call(&cli, "git config a.b c; true", &[]);
     assert_eq!(passed["result"]["sandbox"]["protected"], serde_json::json!(["[HOME]/work/.git/config"]));

@@ -110,7 +110,7 @@ fn a_command_is_not_taken_from_where_programs_of_plans_write() {
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]);
     assert_ne!(run.code, Some(0), "{run}");
     let error = cli.run(&["show", "a", "--json"]).ok().stdout;
-    assert!(error.contains("is where programs of plans may write"), "{error}");
+    assert!(error.contains("is writable by programs of plans"), "{error}");
     assert!(!cli.path("planted").exists());
 }
 
@@ -127,19 +127,19 @@ fn a_command_is_not_taken_from_what_a_run_opens_either() {
     assert_eq!(cli.run(&run).code, Some(0));
     let opened = cli.run(&[&run[..], &["--allow-write", "../tools"]].concat());
     assert_ne!(opened.code, Some(0), "{opened}");
-    assert!(opened.stdout.contains("tools/pass` is where programs of plans may write"), "{opened}");
+    assert!(opened.stdout.contains("tools/pass` is writable by programs of plans"), "{opened}");
     // A location that a policy rule opens without a question may have been written by an earlier run.
     let rule = "[[rules]]\ndecision = \"allow\"\nargv = \"make\"\nsandbox = { write = [\"~/tools\"] }\n";
     cli.policy(rule);
     let granted = cli.run(&run);
-    assert!(granted.stdout.contains("tools/pass` is where programs of plans may write"), "{granted}");
+    assert!(granted.stdout.contains("tools/pass` is writable by programs of plans"), "{granted}");
     cli.policy("");
     assert_eq!(cli.run(&run).code, Some(0));
     let config = fs::read_to_string(cli.path(".config/taskpawl/config.toml")).unwrap();
     let server = "[mcpServers.s]\ncommand = \"s\"\nsandbox = { write = [\"~/tools\"] }\n";
     fs::write(cli.path(".config/taskpawl/config.toml"), config + server).unwrap();
     let granted = cli.run(&run);
-    assert!(granted.stdout.contains("tools/pass` is where programs of plans may write"), "{granted}");
+    assert!(granted.stdout.contains("tools/pass` is writable by programs of plans"), "{granted}");
 }
 
 #[test]
@@ -200,5 +200,5 @@ fn a_tool_of_ones_own_gets_secrets_in_its_variables() {
 
     let wrong = with_config(&tool.replace("secret:API", "secret:no name"));
     let refused = wrong.run(&["tools", "list"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("names no secret"), "{refused}");
+    assert!(refused.code == Some(2) && refused.stderr.contains("has an invalid `${secret:`"), "{refused}");
 }

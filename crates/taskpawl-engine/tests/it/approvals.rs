@@ -162,7 +162,7 @@ async fn an_invalid_answer_leaves_the_request_pending() {
     let (oracle, ear) = (Oracle::saying([yes()]), Arc::new(Ear::default()));
     let options = RunOptions { observer: Some(ear.clone()), ..asking(&oracle) };
     assert_eq!((lab.run_with(options).await.exit, lab.states()), (3, "a=blocked{approval}".into()));
-    insta::assert_snapshot!(ear.warnings().join("\n"), @"the decision about `a` does not count: an answer is needed to the question of task `a`");
+    insta::assert_snapshot!(ear.warnings().join("\n"), @"the decision about `a` is ignored: an answer is required for the question of task `a`");
 }
 
 #[tokio::test]

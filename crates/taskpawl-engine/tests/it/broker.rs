@@ -274,7 +274,7 @@ async fn access_to_the_plan_ends_with_the_call() {
     for plan in kept.lock().unwrap().iter() {
         assert!(matches!(plan.get("a").unwrap_err(), Error::Store(StoreError::CallOver)));
         let error = plan.create(task("late")).unwrap_err();
-        assert_eq!(error.to_string(), "the call is over through which this plan was reached");
+        assert_eq!(error.to_string(), "the call that gave access to this plan has ended");
     }
     assert_eq!(scene.manager.list(&taskpawl_model::view::Query::default()).unwrap().tasks.len(), 3);
 }
@@ -287,7 +287,7 @@ async fn additions_of_one_call_are_limited() {
             (0..10_001).map(|number| format!("{{\"id\":\"t{number}\"}}")).collect::<Vec<_>>().join(",");
         let many = parse_plan(&format!("{{\"tasks\":[{many}]}}")).unwrap();
         let error = plan.apply(many, "x", ApplyOptions::default()).unwrap_err();
-        assert!(error.to_string().starts_with("a call adds at most 1048576 bytes at once"), "{error}");
+        assert!(error.to_string().starts_with("a call may add at most 1048576 bytes at once"), "{error}");
         let few = |first: u32| {
             let few = (first..first + 4000).map(|number| format!("{{\"id\":\"t{number}\",\"name\":\"t\"}}"));
             parse_plan(&format!("{{\"tasks\":[{}]}}", few.collect::<Vec<_>>().join(","))).unwrap()
@@ -296,10 +296,10 @@ async fn additions_of_one_call_are_limited() {
             plan.apply(few(first), "x", ApplyOptions::default()).map_err(said)?;
         }
         let error = plan.apply(few(8000), "x", ApplyOptions::default()).unwrap_err();
-        assert_eq!(error.to_string(), "this call has added all that one call may: 10000 tasks");
+        assert_eq!(error.to_string(), "the call has reached its limit of 10000 tasks");
         let text = "x".repeat(1 << 19);
         let error = (0..40).find_map(|_| plan.note("a", &*text).err()).unwrap();
-        assert_eq!(error.to_string(), "this call has added all that one call may: 16777216 bytes");
+        assert_eq!(error.to_string(), "the call has reached its limit of 16777216 bytes");
         // Reading is still possible.
         plan.get("t1").map_err(said)?;
         Ok(())

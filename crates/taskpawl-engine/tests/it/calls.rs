@@ -136,7 +136,7 @@ async fn a_type_error_suggests_the_filter_that_converts_the_value() {
     let lab = Lab::new("tasks: [{id: a, call: {write_file: {path: x, content: '${{ 1 + 1 }}'}}}]");
     lab.run().await;
     let error = lab.task("a").error.unwrap();
-    assert!(error.ends_with("the number `2`; `${{ (1 + 1) | string }}` makes it text"), "{error}");
+    assert!(error.ends_with("the number `2`; `${{ (1 + 1) | string }}` converts it to text"), "{error}");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn the_reason_of_an_interruption_is_stored_with_the_call() {
     let options = RunOptions { jobs: Some(1), observer: Some(ends.clone()), ..RunOptions::default() };
     let summary = lab.run_with(options).await;
     assert_eq!((summary.exit, lab.states()), (3, "a=blocked{interrupted} b=done".into()));
-    let reason = "call `c1` was interrupted: its server ended: no disk; look, then `done`, `fail`, or `unblock` to start it again";
+    let reason = "call `c1` was interrupted: its server ended: no disk; check its effects, then `done`, `fail`, or `unblock` to start it again";
     assert_eq!(summary.waiting[0].reason, reason);
     let call = &lab.task("a").metadata.tool_calls[0];
     assert_eq!(
@@ -198,5 +198,5 @@ async fn plan_access_is_refused_for_tools_that_cannot_use_it() {
     let call = &lab.task("a").metadata.tool_calls[0];
     assert_eq!(call.error_class.as_deref(), Some("invalid_args"));
     let error = call.error.as_deref().unwrap();
-    assert!(error.contains("`planAccess` is for tools that start a program for each call"), "{error}");
+    assert!(error.contains("`planAccess` is only for tools that start a program for each call"), "{error}");
 }

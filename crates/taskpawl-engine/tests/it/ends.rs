@@ -135,7 +135,10 @@ async fn execute_task_blocks_until_the_dependencies_are_finished() {
     let summary = within(lab.engine.execute_task("b", RunOptions::default())).await.unwrap();
     assert_eq!((lab.states(), summary.exit), ("a=done b=done m=todo".into(), 0));
     let error = within(lab.engine.execute_task("m", RunOptions::default())).await.unwrap_err();
-    assert_eq!(error.to_string(), "task `m` has neither tool calls nor subtasks, so `run` is not for it");
+    assert_eq!(
+        error.to_string(),
+        "task `m` has neither tool calls nor subtasks, so `run` does not apply to it"
+    );
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn a_claim_beyond_the_capacity_is_never_run_and_is_reported() {
     let lab = Lab::new("tasks: [{id: a, resources: {gpu: 2}, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
     let summary = lab.run().await;
     assert_eq!((lab.states(), summary.exit), ("a=todo b=done".into(), 4));
-    assert_eq!(summary.not_run[0].reason, "it needs 2 of resource `gpu`, and there is 1");
+    assert_eq!(summary.not_run[0].reason, "it needs 2 of resource `gpu`, which has 1");
 }
 
 #[tokio::test]

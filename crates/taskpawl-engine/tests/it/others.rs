@@ -114,7 +114,7 @@ async fn a_run_releases_tasks_with_expired_leases() {
     lab.manager.claim("m", Duration::ZERO).unwrap();
     let summary = lab.run().await;
     assert_eq!((lab.states(), summary.exit), ("m=todo".into(), 3));
-    assert_eq!(summary.waiting[0].reason, "a manual task that is ready");
+    assert_eq!(summary.waiting[0].reason, "a ready manual task");
 }
 
 #[tokio::test]

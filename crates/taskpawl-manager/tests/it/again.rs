@@ -31,7 +31,7 @@ fn a_done_task_whose_dependents_ran_needs_cascade() {
     }
     insta::assert_snapshot!(fixture.refuse(|m| m.reopen(&ids(&["a"]), false)), @"
     `b` ran after `a`
-      hint: add `--cascade` to start those again, too
+      hint: add `--cascade` to reopen those as well
     ");
     fixture.accept(fixture.manager.claim("d", LEASE));
     insta::assert_snapshot!(fixture.refuse(|m| m.reopen(&ids(&["a"]), true)), @"

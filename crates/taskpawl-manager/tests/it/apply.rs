@@ -78,7 +78,7 @@ fn an_id_of_another_plan_refuses_the_whole_apply() {
     fixture.apply("tasks: [{id: a}, {id: q.a}]");
     let other = taskpawl_model::plan::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
     insta::assert_snapshot!(fixture.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
-    the plan `q` cannot be applied: `q.a` belongs to the plan `p`; `q.mine` was not made by a plan
+    the plan `q` cannot be applied: `q.a` belongs to the plan `p`; `q.mine` was not created by a plan
       hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to start over or `--as NAME` for a separate instance
     ");
 }
@@ -90,7 +90,7 @@ fn dependencies_outside_the_plan_must_exist() {
     assert_eq!(fixture.ready(), ["outside"]);
     let refused =
         fixture.refuse(|_| fixture.try_apply("tasks: [{id: a, needs: [outsid]}]", ApplyOptions::default()));
-    insta::assert_snapshot!(refused, @"field `dependencies`: `a` depends on `outsid`, which is no task of the plan nor an id in the store");
+    insta::assert_snapshot!(refused, @"field `dependencies`: `a` depends on `outsid`, which is neither a task of the plan nor an id in the store");
     let refused =
         fixture.refuse(|_| fixture.try_apply("tasks: [{id: a, needs: [nobody]}]", ApplyOptions::default()));
     insta::assert_snapshot!(refused, @"
@@ -212,7 +212,7 @@ fn a_plan_may_recreate_its_own_deleted_task() {
     fixture.accept(fixture.manager.delete(&ids(&["a"])));
     assert_eq!(
         error_text(&fixture.try_create("a").unwrap_err()).lines().next().unwrap(),
-        "id `a` is taken by a deleted task: ids are not used again"
+        "id `a` is taken by a deleted task: ids are not reused"
     );
     let plan = taskpawl_model::plan::parse_plan("tasks: [{id: a}]").unwrap();
     let report = fixture.accept(fixture.manager.apply(plan, "q", ApplyOptions::default()));

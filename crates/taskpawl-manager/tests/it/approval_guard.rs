@@ -66,7 +66,7 @@ fn is_for_people(command: impl Fn(&Manager) -> Tried, about: &str) {
     let fixture = fixture();
     for manager in kept(&fixture) {
         let text = fixture.refuse(|_| command(&manager));
-        assert!(text.contains("is for people and approvers to decide"), "{text}");
+        assert!(text.contains("people and approvers may"), "{text}");
         assert!(text.contains(about), "{text}");
     }
     fixture.accept(command(&fixture.manager));
@@ -117,7 +117,7 @@ fn cancelling_never_starts_a_task_that_waits_for_an_approval() {
     let waits = fixture.refuse(|_| agent.remove_dependency("deploy", "gate"));
     assert!(waits.contains("`deploy` would no longer wait for the approval of task `gate`"), "{waits}");
     let gone = fixture.refuse(|_| agent.delete(&ids(&["whole", "part"])));
-    assert!(gone.contains("would go or change"), "{gone}");
+    assert!(gone.contains("would remove or change"), "{gone}");
     fixture.accept(agent.retry(&ids(&["parent"]), false));
     assert_eq!(fixture.task("check").status, Status::Blocked, "the task asks again");
 }
@@ -205,7 +205,7 @@ fn answers_cannot_be_forged_and_decisions_cannot_be_restored() {
     let back = fixture.manager.history(None, 0, 0).unwrap();
     let undone = back.iter().rev().find(|event| matches!(event.kind, EventKind::Undone { .. })).unwrap();
     let text = fixture.refuse(|_| agent.undo(Some(undone.revision)));
-    assert!(text.contains("would go or change"), "{text}");
+    assert!(text.contains("would remove or change"), "{text}");
     // A dependency added by a person cannot be removed either.
     fixture.accept(fixture.manager.add_dependency("free", "gate"));
     let added = fixture.revision();
@@ -264,7 +264,7 @@ fn an_emitted_task_keeps_an_approval_added_by_a_person() {
     assert_eq!(fixture.task("x").status, Status::Blocked);
     let call = &fixture.task("a").metadata.tool_calls[1];
     let error = call.error.clone().unwrap_or_default();
-    assert!(error.contains("the approval that task `x` waits for would go or change"), "{error}");
+    assert!(error.contains("this would remove or change the approval that task `x` waits for"), "{error}");
 }
 
 // Random commands.

@@ -86,7 +86,7 @@ fn a_call_waiting_for_approval_keeps_the_results_of_earlier_calls() {
     assert_eq!(fixture.calls("deploy"), "build=succeeded/1 push=succeeded/1 tell=succeeded/1");
     insta::assert_snapshot!(fixture.refuse(|manager| approve(manager, "deploy", None)), @r#"
     task `deploy` does not wait for a decision: it is `done` (approved by ann at 2025-06-15T15:06:40Z)
-      hint: `taskpawl show deploy` shows how it stands
+      hint: `taskpawl show deploy` shows its status
     "#);
 }
 
@@ -94,15 +94,15 @@ fn a_call_waiting_for_approval_keeps_the_results_of_earlier_calls() {
 fn an_answer_must_be_one_of_the_options() {
     let fixture = colour("reject");
     insta::assert_snapshot!(fixture.refuse(|manager| approve(manager, "paint", None)), @r#"
-    an answer is needed to the question of task `paint`
+    an answer is required for the question of task `paint`
       hint: the answers are `blue`, `green`: `taskpawl approve paint --answer ANSWER`
     "#);
     insta::assert_snapshot!(fixture.refuse(|manager| approve(manager, "paint", Some("Geen"))), @r#"
-    `Geen` is none of the answers to the question of task `paint`
+    `Geen` is not an option of the question of task `paint`
       hint: did you mean `green`? The answers are `blue`, `green`
     "#);
     insta::assert_snapshot!(fixture.refuse(|manager| approve(manager, "paint", Some("yes"))), @r#"
-    `yes` is none of the answers to the question of task `paint`
+    `yes` is not an option of the question of task `paint`
       hint: the answers are `blue`, `green`: `taskpawl approve paint --answer ANSWER`
     "#);
     fixture.accept(approve(&fixture.manager, "paint", Some("green")));
@@ -282,7 +282,7 @@ tasks:
     );
     let args = Some(fields(json!({"n": 1})));
     insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["each"]), Approving { args: args.clone(), ..Approving::default() })), @r#"
-    task `each` asks about 2 calls, and arguments can be given for one
+    task `each` asks about 2 calls, but arguments can be given for only one
       hint: leave the arguments out, or change the calls in the plan and apply it
     "#);
     fixture.accept(approve(&fixture.manager, "each", None));
@@ -448,7 +448,7 @@ fn a_rejected_task_is_cancelled_and_asks_again_after_a_retry() {
     );
     insta::assert_snapshot!(fixture.refuse(|manager| manager.reject(&ids(&["paint"]), None)), @r#"
     task `paint` does not wait for a decision: it is `cancelled`
-      hint: `taskpawl show paint` shows how it stands
+      hint: `taskpawl show paint` shows its status
     "#);
     for again in [Manager::retry, Manager::reopen] {
         fixture.accept(again(&fixture.manager, &ids(&["paint"]), false));
@@ -497,10 +497,10 @@ fn an_expired_question_follows_the_on_expiry_setting() {
         assert!(fixture.task("paint").question_over, "a read shows the expiry without a change");
         let error = approve(&fixture.manager, "paint", Some("blue")).unwrap_err();
         insta::allow_duplicates! {
-            insta::assert_snapshot!(error, @"the time to decide about task `paint` ended at 2025-06-15T15:16:40Z");
+            insta::assert_snapshot!(error, @"the approval of task `paint` expired at 2025-06-15T15:16:40Z");
         }
         assert!(error_text(&error).contains(if answer.is_some() {
-            "lets it go on"
+            "approves it by default"
         } else {
             "taskpawl retry paint"
         }));
@@ -514,7 +514,7 @@ fn an_expired_question_follows_the_on_expiry_setting() {
             fixture.run("paint");
         } else {
             let text = fixture.task("paint").error.unwrap();
-            assert_eq!(text, "nobody decided until 2025-06-15T15:16:40Z");
+            assert_eq!(text, "no decision was made by 2025-06-15T15:16:40Z");
         }
     }
 }
@@ -581,7 +581,7 @@ fn a_run_never_decides_about_tasks() {
     let run = fixture.manager.clone().with_run(RunId::from("r1"));
     let refused = error_text(&approve(&run, "paint", Some("blue")).unwrap_err());
     insta::assert_snapshot!(refused, @r#"
-    a run cannot decide about tasks: `approve` is for people and approvers
+    a run cannot decide about tasks: only people and approvers may `approve`
       hint: ask a person
     "#);
     assert!(run.reject(&ids(&["paint"]), None).is_err());
@@ -592,7 +592,7 @@ fn a_task_waiting_for_approval_is_neither_unblocked_nor_marked_done() {
     let fixture = colour("reject");
     insta::assert_snapshot!(fixture.refuse(|manager| manager.unblock(&ids(&["paint"]))), @r#"
     task `paint` is `blocked` (approval) and cannot become `todo` by `unblock`
-      hint: from `blocked` it allows: skip, cancel, approve, reject
+      hint: from `blocked`, the allowed commands are: skip, cancel, approve, reject
     "#);
     fixture.refuse(|manager| manager.done(&ids(&["paint"]), taskpawl_manager::Ending::default()));
     fixture.accept(fixture.manager.skip(&ids(&["paint"]), None));
@@ -605,7 +605,7 @@ fn arguments_and_hashes_are_allowed_for_one_task_only() {
     );
     fixture.start(&["a", "b"]);
     let args = Some(fields(json!({})));
-    insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["a", "b"]), Approving { args: args.clone(), ..Approving::default() })), @"field `args`: it is about one task, and several are named");
+    insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["a", "b"]), Approving { args: args.clone(), ..Approving::default() })), @"field `args`: it applies to one task, and several were given");
     fixture.accept(fixture.manager.approve(&ids(&["a", "b"]), Approving::default()));
     assert_eq!(fixture.states(), "a=todo b=todo");
 }
@@ -695,7 +695,7 @@ fn a_question_without_options_accepts_only_yes() {
     let fixture = fixture("tasks: [{id: a, call: {t: {}}, approval: {ask: 'Delete it?'}}]");
     for answer in ["no", "purple"] {
         let refused = fixture.refuse(|manager| approve(manager, "a", Some(answer)));
-        assert!(refused.contains("`taskpawl reject a` says no"), "{refused}");
+        assert!(refused.contains("`taskpawl reject a` rejects"), "{refused}");
     }
     fixture.accept(approve(&fixture.manager, "a", Some("Yes")));
     assert_eq!(fixture.task("a").metadata.context["approval"], json!(true));
@@ -740,7 +740,7 @@ fn a_question_is_withdrawn_with_its_approval_setting() {
         let texts = fixture.manager.history(Some("a"), 0, 0).unwrap();
         let is_reported = texts.iter().any(|event| {
             matches!(&event.kind, EventKind::Status { cause: Cause::Withdraw, text: Some(text), .. }
-                if text == "nothing asks for a decision any more")
+                if text == "a decision is no longer needed")
         });
         assert!(is_reported, "{texts:#?}");
         assert_eq!(started(&fixture.start(&["a"])), ["c {}"]);
@@ -772,7 +772,7 @@ fn actors_that_may_not_decide_cannot_remove_an_approval() {
         for plan in &loose {
             let apply = || manager.apply(parse_plan(plan).unwrap(), "p", ApplyOptions::default());
             let text = fixture.refuse(|_| apply());
-            assert!(text.contains("would go or change"), "{text}");
+            assert!(text.contains("would remove or change"), "{text}");
         }
         for approval in [json!(null), json!({"ask": "?", "expires": "1s", "onExpiry": "approve"})] {
             let text = fixture.refuse(|_| manager.update("a", fields(json!({"approval": approval})), None));
@@ -781,7 +781,7 @@ fn actors_that_may_not_decide_cannot_remove_an_approval() {
     }
     for plan in &loose {
         let text = fixture.refuse(|manager| manager.apply(parse_plan(plan).unwrap(), "p", within));
-        assert!(text.contains("would go or change"), "{text}");
+        assert!(text.contains("would remove or change"), "{text}");
     }
     // A change that keeps the approvals, or adds one, is not a decision.
     let agent = &agents[1];
@@ -797,7 +797,7 @@ fn actors_that_may_not_decide_cannot_undo_an_added_approval() {
     let fixture = fixture("tasks: [{id: a, calls: [{toolName: t}]}]");
     fixture.accept(fixture.manager.update("a", fields(json!({"approval": "required"})), None));
     let agent = fixture.manager.clone().with_origin(Origin::Agent);
-    assert!(fixture.refuse(|_| agent.undo(None)).contains("would go or change"));
+    assert!(fixture.refuse(|_| agent.undo(None)).contains("would remove or change"));
     assert_eq!(fixture.states(), "a=blocked{approval}");
     fixture.accept(fixture.manager.undo(None));
     assert_eq!(fixture.states(), "a=todo");

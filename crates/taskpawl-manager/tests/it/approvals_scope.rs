@@ -55,8 +55,8 @@ fn a_task_that_is_reopened_asks_again() {
 fn replacement_arguments_are_refused_for_a_call_of_another_task() {
     let fixture = fixture();
     let with = || Approving { args: Some(fields(json!({"to": "nowhere"}))), ..Approving::default() };
-    insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["release"]), with())), @"field `args`: the call that is asked about is run by `publish`; change it there");
-    insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["each"]), with())), @"field `args`: the call is run by its items");
+    insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["release"]), with())), @"field `args`: `publish` runs the call that needs approval; change it there");
+    insta::assert_snapshot!(fixture.refuse(|manager| manager.approve(&ids(&["each"]), with())), @"field `args`: the items run the call");
 }
 
 #[test]

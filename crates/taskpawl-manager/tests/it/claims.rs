@@ -63,7 +63,7 @@ fn the_next_write_on_a_task_records_its_expired_lease() {
     bob.done("a");
     insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["a"]), at_attempt(1))), @"
     the report is about attempt 1 of task `a`, which is at attempt 2 and `done`
-      hint: `taskpawl history a` shows what happened since; the report was not recorded
+      hint: `taskpawl history a` shows the changes since then; the report was not recorded
     ");
 }
 
@@ -85,7 +85,7 @@ fn claim_next_takes_the_most_urgent_task_for_this_actor() {
     assert_eq!(next(&fixture), "a", "each call claims another task");
     insta::assert_snapshot!(fixture.refuse(|m| m.claim_next(LEASE)), @"
     no manual task is ready
-      hint: `taskpawl list --status todo,blocked` shows what is left
+      hint: `taskpawl list --status todo,blocked` lists the remaining tasks
     ");
     assert_eq!(next(&fixture.acting_as("bob")), "b");
 }
@@ -107,23 +107,23 @@ fn only_ready_manual_tasks_are_claimed() {
     let fixture = Fixture::with(&["a", "b needs=a", "tool calls=1", "p", "s in=p", "held"]);
     let refuse = |id: &str| fixture.refuse(|m| m.claim(id, LEASE));
     insta::assert_snapshot!(refuse("b"), @r"
-    task `b` is not ready: it waits for `a`: ready, a task for an agent or a person, and nobody has claimed it
-      hint: `taskpawl explain b` shows the chain of causes and the commands that clear it
+    task `b` is not ready: it waits for `a`: ready: an agent or a person must claim it
+      hint: `taskpawl explain b` shows the chain of causes and the commands that resolve it
     ");
     insta::assert_snapshot!(refuse("tool"), @"
-    task `tool` has tool calls, so `claim` is not for it
-      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
+    task `tool` has tool calls, so `claim` does not apply to it
+      hint: `taskpawl run-all-ready` runs its remaining work, and it ends automatically
     ");
     insta::assert_snapshot!(refuse("p"), @"
-    task `p` ends with its subtasks, so `claim` is not for it
-      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
+    task `p` ends with its subtasks, so `claim` does not apply to it
+      hint: `taskpawl run-all-ready` runs its remaining work, and it ends automatically
     ");
     let refused = fixture.refuse(|m| m.claim("a", Duration::MAX));
     insta::assert_snapshot!(refused, @"field `ttl`: the lease would end too far in the future");
     fixture.done("a");
     insta::assert_snapshot!(refuse("a"), @"
     task `a` is `done` and cannot become `in_progress` by `claim`
-      hint: from `done` it allows: retry, reopen
+      hint: from `done`, the allowed commands are: retry, reopen
     ");
 }
 
@@ -219,7 +219,7 @@ fn results_after_expiry_count_until_another_actor_claims() {
     bob.accept(bob.manager.command(Command::ReturnExpired { tasks: keys(&fixture, &["a", "b", "c", "d"]) }));
     assert_eq!(fixture.states(), "a=in_progress b=in_progress c=todo d=todo");
     let refused = bob.refuse(|m| m.done(&ids(&["c"]), at_attempt(1)));
-    assert!(refused.starts_with("attempt 1 of task `c` was not made by who reports"), "{refused}");
+    assert!(refused.starts_with("attempt 1 of task `c` belongs to another actor"), "{refused}");
     fixture.accept(fixture.manager.done(&ids(&["c"]), at_attempt(1)));
     bob.accept(bob.manager.claim("d", LEASE));
     let refused = fixture.refuse(|m| m.done(&ids(&["d"]), at_attempt(1)));
@@ -294,7 +294,7 @@ tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [
     fixture.accept(ann.claim("a", LEASE));
     fixture.accept(ann.claim("c", LEASE));
     let refused = fixture.refuse(|manager| manager.claim("b", LEASE));
-    assert!(refused.starts_with("task `b` needs what `a` holds"), "{refused}");
+    assert!(refused.starts_with("task `b` needs resources that `a` holds"), "{refused}");
     let explained = ann.explain("b", &Means::default()).unwrap().first_cause.text;
     assert_eq!(explained, "ready, but `gpu` is held by `a`");
     assert_eq!(
@@ -303,7 +303,7 @@ tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [
         "tasks that wait for a resource are passed over"
     );
     let refused = fixture.refuse(|manager| manager.claim_next(LEASE));
-    assert!(refused.starts_with("task `b` needs what `a` holds"), "{refused}");
+    assert!(refused.starts_with("task `b` needs resources that `a` holds"), "{refused}");
     let more = ann.clone().with_capacities([("gpu".to_owned(), 3)].into());
     fixture.accept(more.claim("b", LEASE));
     fixture.accept(ann.release(&ids(&["b"])));

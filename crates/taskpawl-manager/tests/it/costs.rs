@@ -217,7 +217,7 @@ fn results_beyond_the_expression_limit_are_an_error() {
         fixture.manager.done(&[format!("each.{n}")], ending).unwrap();
     }
     let error = fixture.task("after").error.unwrap();
-    assert!(error.contains("walks or copies more than 33554432 bytes"), "{error}");
+    assert!(error.contains("reads or copies more than 33554432 bytes"), "{error}");
 }
 
 /// Returns the reads for the start of a run, next to `waiting` tasks with conditions that wait for another

@@ -33,8 +33,8 @@ fn a_cancelled_task_cannot_restart_before_its_calls_have_ended() {
     let fixture = cancelled();
     assert_eq!(fixture.task("a").ended_by, Some(RunId::from("r1")));
     insta::assert_snapshot!(fixture.refuse(retry), @r"
-    run `r1` still ends a call of task `a`, which was cancelled
-      hint: ask again in a moment
+    run `r1` is still ending a call of the cancelled task `a`
+      hint: retry in a moment
     ");
     fixture.refuse(|manager| manager.reopen(&ids(&["a"]), true));
     fixture.refuse(|manager| manager.delete(&ids(&["a"])));

@@ -32,18 +32,18 @@ fn a_subtask_of_a_waiting_task_names_the_real_cause() {
         "leaf calls=1 in=mid",
     ]);
     insta::assert_snapshot!(explained(&fixture, "leaf"), @r"
-    leaf [todo] waits for the task above it, `mid`
-    mid [todo] waits for the task above it, `parent`
+    leaf [todo] waits for its parent `mid`
+    mid [todo] waits for its parent `parent`
     parent [todo] waits for `build`
     build [todo] waits for `review`
-    review [todo] ready, a task for an agent or a person, and nobody has claimed it
+    review [todo] ready: an agent or a person must claim it
       taskpawl claim review
       taskpawl done review
     ");
     insta::assert_snapshot!(explained(&fixture, "parent"), @r"
     parent [todo] waits for `build`
     build [todo] waits for `review`
-    review [todo] ready, a task for an agent or a person, and nobody has claimed it
+    review [todo] ready: an agent or a person must claim it
       taskpawl claim review
       taskpawl done review
     ");
@@ -56,7 +56,7 @@ fn a_failure_is_named_through_a_chain_of_blocked_tasks() {
     fixture.start(&["a"]);
     fixture.report("a", "c1", "bad");
     insta::assert_snapshot!(explained(&fixture, "d"), @r"
-    d [blocked] cannot start because of the task above it, `c`
+    d [blocked] cannot start because of its parent `c`
     c [blocked] cannot start because of `b`
     b [blocked] cannot start because of `a`
     a [failed] failed: call `c1` (t): boom
@@ -93,13 +93,13 @@ fn among_several_causes_the_one_that_needs_an_action_is_named() {
     insta::assert_snapshot!(explained(&fixture, "end"), @r"
     end [todo] waits for `mid` and 2 more
     mid [todo] waits for `hand`
-    hand [todo] ready, a task for an agent or a person, and nobody has claimed it
+    hand [todo] ready: an agent or a person must claim it
       taskpawl claim hand
       taskpawl done hand
     ");
     insta::assert_snapshot!(explained(&fixture, "late"), @r"
     late [todo] waits for `run`
-    run [in_progress] run `r1` works on it since 2025-06-15T15:06:40Z: call `c1`
+    run [in_progress] run `r1` is running it since 2025-06-15T15:06:40Z: call `c1`
       taskpawl logs run
     ");
 }
@@ -131,7 +131,7 @@ fn every_status_is_explained() {
     in_progress [in_progress] held by ann until 2025-06-15T15:07:40Z
       taskpawl show in_progress
       taskpawl run-all-ready --wait
-    todo [todo] ready, a task for an agent or a person, and nobody has claimed it
+    todo [todo] ready: an agent or a person must claim it
       taskpawl claim todo
       taskpawl done todo
     ");
@@ -150,14 +150,14 @@ fn an_expired_lease_and_an_interrupted_call_are_first_causes() {
     fixture.pass(61);
     insta::assert_snapshot!(explained(&fixture, "after"), @r"
     after [todo] waits for `hand`
-    hand [in_progress] was held by ann until 2025-06-15T15:07:40Z, which is over: who claims it gets it
+    hand [in_progress] was held by ann until 2025-06-15T15:07:40Z: its lease has ended, and it can be claimed
       taskpawl claim hand
     ");
     fixture.start(&["call"]);
     fixture.report("call", "c1", "lost");
     insta::assert_snapshot!(explained(&fixture, "behind"), @r"
     behind [todo] waits for `call`
-    call [blocked] call `c1` was stopped while it ran and nobody knows how far it came: look, then say `done` or `fail`, or `unblock` to start it again
+    call [blocked] call `c1` was interrupted, and its progress is unknown: check its effects, then use `done` or `fail`, or `unblock` to start it again
       taskpawl logs call
       taskpawl done call
       taskpawl fail call
@@ -186,13 +186,13 @@ fn a_dead_run_is_a_first_cause() {
     fixture.start(&["a"]);
     insta::assert_snapshot!(explained(&fixture, "b"), @r"
     b [todo] waits for `a`
-    a [in_progress] run `r1` works on it since 2025-06-15T15:06:40Z: call `c1`
+    a [in_progress] run `r1` is running it since 2025-06-15T15:06:40Z: call `c1`
       taskpawl logs a
     ");
     let manager = fixture.manager.clone().with_liveness(Arc::new(AllDead));
     insta::assert_snapshot!(shown(&manager.explain("b", &Means::default()).unwrap()), @r"
     b [todo] waits for `a`
-    a [in_progress] run `r1`, which held it, ended without finishing; the next run takes it back
+    a [in_progress] its run `r1` ended without finishing; the next run reclaims it
       taskpawl run-all-ready
       taskpawl doctor --fix
     ");
@@ -215,7 +215,7 @@ fn the_holders_of_an_exhausted_resource_are_named() {
     }
     let text = ["b", "c", "e"].map(|id| explained(&fixture, id)).join("\n");
     insta::assert_snapshot!(text, @r"
-    b [todo] ready: the next run takes it
+    b [todo] ready: the next run starts it
       taskpawl run-all-ready --only b
       taskpawl run b
     c [todo] ready, but `gpu` is held by `a`
@@ -236,7 +236,7 @@ fn triggers_and_skipped_tasks_are_explained() {
     fixture.set_state("a", "skipped");
     insta::assert_snapshot!(explained(&fixture, "any"), @r"
     any [todo] waits for `b`
-    b [todo] ready: the next run takes it
+    b [todo] ready: the next run starts it
       taskpawl run-all-ready --only b
       taskpawl run b
     ");
@@ -259,13 +259,13 @@ fn a_refused_claim_names_the_first_cause() {
     let fixture = Fixture::with(&["first", "second needs=first", "third needs=second", "fourth needs=first"]);
     let refused = fixture.manager.claim("third", crate::support::LEASE).unwrap_err();
     insta::assert_snapshot!(error_text(&refused), @r"
-    task `third` is not ready: it waits for `second`; the first cause is `first`: ready, a task for an agent or a person, and nobody has claimed it
-      hint: `taskpawl explain third` shows the chain of causes and the commands that clear it
+    task `third` is not ready: it waits for `second`; the first cause is `first`: ready: an agent or a person must claim it
+      hint: `taskpawl explain third` shows the chain of causes and the commands that resolve it
     ");
     let refused = fixture.manager.claim("fourth", crate::support::LEASE).unwrap_err();
     insta::assert_snapshot!(error_text(&refused), @r"
-    task `fourth` is not ready: it waits for `first`: ready, a task for an agent or a person, and nobody has claimed it
-      hint: `taskpawl explain fourth` shows the chain of causes and the commands that clear it
+    task `fourth` is not ready: it waits for `first`: ready: an agent or a person must claim it
+      hint: `taskpawl explain fourth` shows the chain of causes and the commands that resolve it
     ");
 }
 
@@ -295,7 +295,7 @@ fn the_search_of_a_wide_join_is_bounded() {
     tasks.push(format!("{{id: join, needs: [{}], run: 'true'}}", needs.join(", ")));
     fixture.apply(&format!("tasks: [{}]", tasks.join(", ")));
     let explanation = fixture.manager.explain("join", &Means::default()).unwrap();
-    assert_eq!(explanation.first_cause.text, "ready: the next run takes it");
+    assert_eq!(explanation.first_cause.text, "ready: the next run starts it");
     assert_eq!(explanation.chain[0].text, "waits for `t0` and 2999 more");
 }
 
@@ -313,11 +313,11 @@ fn ready_tasks_are_listed_in_run_order_with_the_reason() {
     let line = |task: &taskpawl_model::insight::ReadyTask| format!("{}: {}", task.task, task.because);
     let lines: Vec<String> = list.for_runs.iter().chain(&list.by_hand).map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    urgent: nothing comes before it
-    long: less urgent
-    short: as urgent, but with a shorter way to the end
-    hand: nothing comes before it
-    hand-low: less urgent
+    urgent: first in the order
+    long: lower priority
+    short: same priority, but a shorter remaining path
+    hand: first in the order
+    hand-low: lower priority
     ");
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready", "taskpawl claim hand"]));
     let only = [Selector::Task("long".to_owned())];
@@ -342,14 +342,14 @@ fn with_known_durations_the_order_is_that_of_a_simulated_schedule() {
         list.for_runs.iter().map(line).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(listed(Some(2)), @r"
-    short: nothing comes before it
-    long: as urgent, but everything ends sooner when it comes later
-    long-too: alike, but younger
+    short: first in the order
+    long: same priority, but starting it later shortens the schedule
+    long-too: same rank, but newer
     ");
     insta::assert_snapshot!(listed(None), @r"
-    long: nothing comes before it
-    long-too: alike, but younger
-    short: as urgent, but with a shorter way to the end
+    long: first in the order
+    long-too: same rank, but newer
+    short: same priority, but a shorter remaining path
     ");
     let forecast = |jobs| {
         let options = taskpawl_model::insight::ForecastOptions {
@@ -371,24 +371,24 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     let capacities = [("lock".to_owned(), 2), ("gpu".to_owned(), 2)].into();
     let means = Means { tools: Some(["exec".to_owned()].into()), capacities, ..Means::default() };
     insta::assert_snapshot!(shown(&fixture.manager.explain("a", &Means::default()).unwrap()), @r"
-    a [todo] no run takes it: it needs 3 of resource `lock`, and there is 1
+    a [todo] no run can start it: it needs 3 of resource `lock`, which has 1
       taskpawl show a
       taskpawl skip a
     ");
     let means_of = |id| fixture.manager.explain(id, &means).unwrap().first_cause.text;
-    assert_eq!(means_of("c"), "needs the tool `shell`, which is not known where it is to run");
+    assert_eq!(means_of("c"), "needs the tool `shell`, which the run does not have");
     let with_shell = Means { tools: None, ..means.clone() };
     let text = |id| fixture.manager.explain(id, &with_shell).unwrap().first_cause.text;
-    assert_eq!(text("a"), "no run takes it: it needs 3 of resource `lock`, and there is 2");
-    assert_eq!(text("b"), "no run takes it: it needs 3 of resource `gpu`, and there is 2");
-    assert_eq!(text("c"), "ready: the next run takes it");
+    assert_eq!(text("a"), "no run can start it: it needs 3 of resource `lock`, which has 2");
+    assert_eq!(text("b"), "no run can start it: it needs 3 of resource `gpu`, which has 2");
+    assert_eq!(text("c"), "ready: the next run starts it");
 
     let list = fixture.manager.explain_ready(&[], 0, &with_shell).unwrap();
     let lines: Vec<String> =
         list.unrunnable.iter().map(|task| format!("{}: {}", task.task, task.because)).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    a: no run takes it: it needs 3 of resource `lock`, and there is 2
-    b: no run takes it: it needs 3 of resource `gpu`, and there is 2
+    a: no run can start it: it needs 3 of resource `lock`, which has 2
+    b: no run can start it: it needs 3 of resource `gpu`, which has 2
     ");
     assert_eq!((list.for_runs.len(), list.total_unrunnable), (1, 2));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready"]));

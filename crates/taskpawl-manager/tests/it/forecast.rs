@@ -45,8 +45,8 @@ fn every_predicted_failure_has_a_reason() {
     assert_eq!(
         failures(&forecast),
         [
-            "a: it is taken to fail",
-            "b: `forEach`: a list is needed, and it is text; `| fromjson` reads a list from it",
+            "a: it is assumed to fail",
+            "b: `forEach`: expected a list, found text; `| fromjson` reads a list from it",
             "c: reported as failed",
         ]
     );
@@ -72,7 +72,7 @@ fn missing_tools_and_resources_make_the_predicted_run_fail() {
         let forecast = fixture.manager.forecast(&ForecastOptions { means, ..options(&[]) }).unwrap();
         (forecast.exit, forecast.left.first().map(|left| left.reason.clone()))
     };
-    assert_eq!(told(None), (4, Some("it needs 3 of resource `lock`, and there is 1".to_owned())));
-    assert_eq!(told(Some(2)), (4, Some("it needs 3 of resource `lock`, and there is 2".to_owned())));
+    assert_eq!(told(None), (4, Some("it needs 3 of resource `lock`, which has 1".to_owned())));
+    assert_eq!(told(Some(2)), (4, Some("it needs 3 of resource `lock`, which has 2".to_owned())));
     assert_eq!(told(Some(3)), (0, None));
 }

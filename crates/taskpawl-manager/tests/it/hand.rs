@@ -21,7 +21,7 @@ fn ending_several_tasks_is_all_or_nothing() {
     let refused = fixture.refuse(|m| m.done(&ids(&["a", "c"]), ending("done both")));
     insta::assert_snapshot!(refused, @r"
     task `c` is not ready: it waits for `b`
-      hint: `taskpawl explain c` shows the chain of causes and the commands that clear it
+      hint: `taskpawl explain c` shows the chain of causes and the commands that resolve it
     ");
     fixture.refuse(|m| m.skip(&ids(&["a", "b", "nobody"]), None));
     fixture.refuse(|m| m.block(&ids(&["a", "a2"]), "x"));
@@ -31,21 +31,21 @@ fn ending_several_tasks_is_all_or_nothing() {
 fn only_manual_tasks_can_be_marked_as_ended() {
     let fixture = Fixture::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
     insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
-    task `tool` has tool calls, so `done` is not for it
-      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
+    task `tool` has tool calls, so `done` does not apply to it
+      hint: `taskpawl run-all-ready` runs its remaining work, and it ends automatically
     ");
     insta::assert_snapshot!(fixture.refuse(|m| m.fail(&ids(&["m"]), Ending::default())), @"
-    task `m` is a milestone, so `fail` is not for it
-      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
+    task `m` is a milestone, so `fail` does not apply to it
+      hint: `taskpawl run-all-ready` runs its remaining work, and it ends automatically
     ");
     insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["p"]), Ending::default())), @"
-    task `p` ends with its subtasks, so `done` is not for it
-      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
+    task `p` ends with its subtasks, so `done` does not apply to it
+      hint: `taskpawl run-all-ready` runs its remaining work, and it ends automatically
     ");
     fixture.start(&["tool"]);
     insta::assert_snapshot!(fixture.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` is held by run `r1`
-      hint: it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back
+      hint: wait for that run; if it was killed, `taskpawl run-all-ready` reclaims its tasks
     ");
 }
 
@@ -159,7 +159,7 @@ fn skip_and_cancel_include_subtasks() {
     let late = fixture.try_report("t2", "c1", crate::support::end("ok"), true).unwrap_err();
     insta::assert_snapshot!(crate::support::error_text(&late), @"
     the report is about attempt 1 of task `t2`, which is at attempt 1 and `cancelled`
-      hint: `taskpawl history t2` shows what happened since; the report was not recorded
+      hint: `taskpawl history t2` shows the changes since then; the report was not recorded
     ");
 }
 
@@ -183,7 +183,7 @@ fn a_task_in_progress_can_be_cancelled_but_not_skipped() {
     ");
     insta::assert_snapshot!(fixture.refuse(|m| m.skip(&ids(&["s"]), None)), @"
     task `s` is `in_progress` and cannot become `skipped` by `skip`
-      hint: from `in_progress` it allows: done, fail, release, cancel
+      hint: from `in_progress`, the allowed commands are: done, fail, release, cancel
     ");
     fixture.accept(fixture.manager.cancel(&ids(&["s"]), Some("enough".to_owned())));
     assert_eq!(fixture.states(), "p=done s=cancelled");

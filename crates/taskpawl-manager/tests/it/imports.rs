@@ -156,7 +156,10 @@ fn a_field_changed_on_both_sides_is_kept_and_reported() {
     let kept: Vec<(&str, &str)> =
         report.kept.iter().map(|kept| (kept.task.as_str(), kept.field.as_str())).collect();
     assert_eq!((ids(&report.changed), kept), (vec!["e"], vec![("e", "name")]));
-    assert_eq!(report.kept[0].why, "it became `Here renamed` here meanwhile, and is `There renamed` there");
+    assert_eq!(
+        report.kept[0].why,
+        "changed to `Here renamed` in the store and to `There renamed` in the source"
+    );
     let e = fixture.manager.get("e").unwrap();
     assert_eq!(
         (e.name.as_str(), e.description.as_str(), e.priority.as_str()),
@@ -312,7 +315,7 @@ fn an_unrelated_task_with_the_same_id_is_only_changed_on_request() {
         panic!("unexpected refusal")
     };
     let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
-    assert_eq!(conflicts, ["`a` is here and was not imported from there"]);
+    assert_eq!(conflicts, ["`a` exists in the store and was not imported from this source"]);
     let report = fixture.manager.import(import(&in_source, ImportMode::Adopt)).unwrap();
     assert_eq!((ids(&report.changed), report.unchanged), (vec!["a"], 1));
     assert_eq!(fixture.manager.get("a").unwrap().name, "A task");

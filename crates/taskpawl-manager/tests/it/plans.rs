@@ -115,7 +115,7 @@ fn a_name_belongs_to_one_file() {
     insta::assert_snapshot!(refused(&fixture, "a", "b/a.yaml"));
     let moved = fixture.accept(try_file(&fixture, "a", "b/a.yaml", TWO, true));
     assert_eq!(moved.unchanged, 2);
-    assert!(refused(&fixture, "a", "a.yaml").starts_with("the plan `a` is that of `b/a.yaml`"));
+    assert!(refused(&fixture, "a", "a.yaml").starts_with("the plan `a` comes from `b/a.yaml`"));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_plan_without_a_file_adopts_the_first_one() {
     let fixture = Fixture::new();
     fixture.apply(TWO);
     assert_eq!(file(&fixture, "p", "p.yaml", TWO).unchanged, 2);
-    assert!(refused(&fixture, "p", "q.yaml").starts_with("the plan `p` is that of `p.yaml`"));
+    assert!(refused(&fixture, "p", "q.yaml").starts_with("the plan `p` comes from `p.yaml`"));
     assert_eq!(fixture.apply(TWO).unchanged, 2, "plans without a file are known by their names");
 }
 
@@ -284,6 +284,6 @@ fn an_undo_does_not_take_a_name_from_another_plan() {
     let renamed = fixture.revision();
     file(&fixture, "a", "b.yaml", "tasks: [{id: other}]");
     let told = fixture.refuse(|manager| manager.undo(Some(renamed)));
-    assert!(told.contains("`build` was of the plan `a`, which is another one now"), "{told}");
+    assert!(told.contains("`build` belonged to the plan `a`, which is a different plan now"), "{told}");
     assert_eq!(fixture.task("build").plan.as_deref(), Some("y"));
 }

@@ -53,10 +53,10 @@ fn run_one_waits_for_dependencies_and_tools() {
         fixture.refuse(|m| m.unblock(&["a".to_owned()])),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
-    task `by-hand` has neither tool calls nor subtasks, so `run` is not for it
-      hint: an agent or a person ends it: `taskpawl done by-hand` or `taskpawl fail by-hand`
+    task `by-hand` has neither tool calls nor subtasks, so `run` does not apply to it
+      hint: an agent or a person must end it: `taskpawl done by-hand` or `taskpawl fail by-hand`
     task `a` is `blocked` (waiting) and cannot become `todo` by `unblock`
-      hint: it opens by itself when what it waits for is finished
+      hint: it opens automatically when its dependencies are finished
     ");
     fixture.done("x");
     assert_eq!(fixture.states(), "x=done a=todo by-hand=todo", "the task is unblocked automatically");
@@ -76,6 +76,6 @@ fn a_waiting_task_is_blocked_when_its_dependency_fails() {
     assert_eq!(fixture.states(), "x=failed a=blocked{dependency x}");
     insta::assert_snapshot!(fixture.refuse(|m| m.claim("x", crate::support::LEASE)), @"
     task `x` is `failed` and cannot become `in_progress` by `claim`
-      hint: from `failed` it allows: skip, cancel, retry, reopen
+      hint: from `failed`, the allowed commands are: skip, cancel, retry, reopen
     ");
 }

@@ -93,7 +93,7 @@ fn commands_are_undone_in_reverse_order_and_can_be_redone() {
             undos.push(fixture.revision());
             assert_eq!(plain(&fixture.manager), *before);
         }
-        assert!(fixture.refuse(|m| m.undo(None)).starts_with("`ann` has done nothing that could be undone"));
+        assert!(fixture.refuse(|m| m.undo(None)).starts_with("`ann` has no command to undo"));
         for after in &seen[1..] {
             fixture.accept(fixture.manager.undo(undos.pop()));
             assert_eq!(plain(&fixture.manager), *after);
@@ -109,7 +109,7 @@ fn conflicting_later_changes_are_refused_with_a_list() {
     fixture.accept(fixture.acting_as("bob").manager.note("a", "looks good"));
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 4 cannot be undone: `a` was changed: noted (bob, revision 5)
-      hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
+      hint: `taskpawl history a` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
     // The event of bob is undone, so it no longer conflicts.
     fixture.accept(fixture.acting_as("bob").manager.undo(None));
@@ -117,14 +117,14 @@ fn conflicting_later_changes_are_refused_with_a_list() {
     assert_eq!(fixture.states(), "a=todo b=todo");
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 4 was undone in revision 9
-      hint: `taskpawl undo 9` brings it back
+      hint: `taskpawl undo 9` redoes it
     ");
     fixture.done("a");
     let done = fixture.revision();
     fixture.accept(fixture.manager.claim("b", LEASE));
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 11 cannot be undone: `b` became `in_progress` (ann, revision 12)
-      hint: `taskpawl history b` shows what happened since; undo that first where no run did it, or change the tasks by hand
+      hint: `taskpawl history b` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
 }
 
@@ -137,15 +137,15 @@ fn a_reference_in_an_expression_prevents_an_undo() {
     let when = |text: &str| fields(json!({ "when": text }));
     fixture.accept(fixture.manager.update("c", when("tasks.a.status == 'done'"), None));
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(linked))), @"
-    task `c`: when: `c` uses `a`, which is no dependency of it
+    task `c`: when: `c` uses `a`, which is not one of its dependencies
       hint: `c` needs its result; change that first
     ");
     fixture.accept(fixture.manager.update("c", when("true"), None));
     let rewritten = fixture.revision();
     fixture.accept(fixture.manager.undo(Some(linked)));
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(rewritten))), @"
-    task `c`: when: `c` uses `a`, which is no dependency of it
-      hint: let it depend on `a` first: `taskpawl add-dependency c a`
+    task `c`: when: `c` uses `a`, which is not one of its dependencies
+      hint: make it depend on `a` first: `taskpawl add-dependency c a`
     ");
     fixture.accept(fixture.manager.add_dependency("b", "a"));
     fixture.accept(fixture.manager.undo(Some(rewritten)));
@@ -156,25 +156,25 @@ fn a_reference_in_an_expression_prevents_an_undo() {
 fn executed_calls_are_not_undone() {
     let fixture = Fixture::with(&["a calls=1", "sub calls=1"]);
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(99))), @"
-    revision 99 cannot be undone: nothing happened in it yet
-      hint: `taskpawl history` shows what there is, with its revisions
+    revision 99 cannot be undone: it does not exist yet
+      hint: `taskpawl history` lists the commands and their revisions
     ");
     fixture.run("a");
     let ran = fixture.revision();
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(ran))), @"
-    revision 6 cannot be undone: a run did it
-      hint: `taskpawl history` shows what there is, with its revisions
+    revision 6 cannot be undone: a run made this change
+      hint: `taskpawl history` lists the commands and their revisions
     ");
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(1))), @"
     revision 1 cannot be undone: `a` became `done` in a run (ann, revision 6)
-      hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
+      hint: `taskpawl history a` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
     // The calls of the cancelled task were ended and cannot be resumed.
     fixture.start(&["sub"]);
     fixture.accept(fixture.manager.cancel(&ids(&["sub"]), None));
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(None)), @"
-    revision 9 cannot be undone: `sub` was running, and its run has let go of it
-      hint: `taskpawl history sub` shows what happened since; undo that first where no run did it, or change the tasks by hand
+    revision 9 cannot be undone: `sub` was running, and its run has released it
+      hint: `taskpawl history sub` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
     fixture.accept(fixture.manager.retry(&ids(&["sub"]), false));
     undo(&fixture);
@@ -189,7 +189,7 @@ fn executed_subtasks_prevent_the_undo_of_their_parent() {
     fixture.run("sub");
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(done))), @"
     revision 5 cannot be undone: `top` became `done` in a run (ann, revision 10)
-      hint: `taskpawl history top` shows what happened since; undo that first where no run did it, or change the tasks by hand
+      hint: `taskpawl history top` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
 }
 
@@ -223,7 +223,7 @@ fn an_applied_plan_is_undone_and_redone_as_a_whole() {
     fixture.create("e needs=a");
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(2))), @"
     revision 6 cannot be undone: `e` depends on `a` (ann, revision 17)
-      hint: `taskpawl history e` shows what happened since; undo that first where no run did it, or change the tasks by hand
+      hint: `taskpawl history e` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
     undo(&fixture);
     undo(&fixture);
@@ -233,8 +233,8 @@ fn an_applied_plan_is_undone_and_redone_as_a_whole() {
     let redo = fixture.manager.history(None, 0, 0).unwrap();
     let redo = redo.iter().rfind(|event| event.kind.name() == "undone").unwrap().revision;
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(redo))), @"
-    revision 24 cannot be undone: `a` is the id of another task now; `b` is the id of another task now
-      hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
+    revision 24 cannot be undone: `a` its id now belongs to another task; `b` its id now belongs to another task
+      hint: `taskpawl history a` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
 }
 
@@ -253,7 +253,7 @@ fn a_deleted_task_is_restored_with_its_id_unless_a_reference_is_missing() {
     fixture.accept(fixture.manager.delete(&ids(&["b"])));
     insta::assert_snapshot!(fixture.refuse(|m| m.undo(Some(deleted))), @"
     revision 10 cannot be undone: `b` was changed: deleted (ann, revision 11)
-      hint: `taskpawl history b` shows what happened since; undo that first where no run did it, or change the tasks by hand
+      hint: `taskpawl history b` shows the changes since then; undo those not made by a run first, or change the tasks by hand
     ");
     assert!(fixture.try_create("c").is_err(), "the id of a deleted task stays taken");
 }

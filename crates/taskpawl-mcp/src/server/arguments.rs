@@ -209,7 +209,7 @@ mod tests {
             (json!({"id": "a", "status": [1]}), "argument `status[0]`: expected text, not `1`"),
             (
                 json!({"id": "a", "ttl": "x"}),
-                "argument `ttl`: `x` is no duration; expected for example `10ms`, `0.5s`, `5m` or `2h`",
+                "argument `ttl`: `x` is not a valid duration; expected for example `10ms`, `0.5s`, `5m` or `2h`",
             ),
             (
                 json!({"id": "a", "limit": -1}),

@@ -101,9 +101,12 @@ impl Core {
     /// Returns the refusal of a tool that programs of a call with this access cannot use.
     pub(super) fn beyond(self, access: PlanAccess) -> Refusal {
         if self.adds() {
-            return Refusal::BeyondAccess { access: Some(access), what: "this would change it".to_owned() };
+            return Refusal::BeyondAccess {
+                access: Some(access),
+                what: "this command would change it".to_owned(),
+            };
         }
-        Refusal::BeyondAccess { access: None, what: format!("`{}` is for neither", self.name()) }
+        Refusal::BeyondAccess { access: None, what: format!("`{}` is not allowed", self.name()) }
     }
 
     /// Returns the tool with this name, even if the server does not offer it.

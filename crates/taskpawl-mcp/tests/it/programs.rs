@@ -133,7 +133,7 @@ async fn arguments_are_checked_here_as_far_as_the_schema_is_understood() {
         bench.refusal("parts", json!({"a": 1})).await,
     ];
     insta::assert_snapshot!(refusals.join("\n"), @r###"
-invalid_args: `s/echo` refuses its arguments: `args.txt` is no field; did you mean `text`?
+invalid_args: `s/echo` refuses its arguments: `args.txt` is not a known field; did you mean `text`?
 invalid_args: `s/echo` refuses its arguments: `args.text` has to be a string, but is the number `1`
 invalid_args: `s/parts` refuses its arguments: `args.a` has to be a string, but is the number `1`
 "###);
@@ -190,7 +190,7 @@ async fn a_server_that_cannot_start_says_why_and_is_not_started_without_end() {
     insta::assert_snapshot!(format!("{}\n{}\n{missing}", problems[0], problems[3]), @r###"
 MCP server `s` could not be started: it ended with exit code 3; its last words: cannot read the database | no such file: /data
 MCP server `s` failed 3 times in a row and is not started again: it ended with exit code 3; its last words: cannot read the database | no such file: /data
-MCP server `s` could not be started: program `no-such-program` is in no directory of PATH (`/usr/bin:/bin`); install it or name it with its path
+MCP server `s` could not be started: program `no-such-program` is not in PATH (`/usr/bin:/bin`); install it or use its full path
 "###);
 }
 

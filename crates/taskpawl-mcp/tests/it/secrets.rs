@@ -48,7 +48,7 @@ async fn one_that_cannot_be_had_is_said_before_anything_is_started() {
     let mut server = test_server("both");
     server["env"] = json!({"TOKEN": "${secret:OTHER}"});
     let bench = Bench::of(server);
-    insta::assert_snapshot!(bench.learn().await.unwrap(), @"MCP server `s` could not be started: there is no secret `OTHER`: define it");
+    insta::assert_snapshot!(bench.learn().await.unwrap(), @"MCP server `s` could not be started: unknown secret `OTHER`: define it");
     assert_eq!(bench.starts(), 0);
 }
 

@@ -55,7 +55,7 @@ impl MutationRequest {
             Command::AddDependency { id, on } => Self::AddDependency { id: id.clone(), on: on.clone() },
             Command::Note { id, text } => Self::Note { id: id.clone(), text: text.clone() },
             Command::Apply(apply) => Self::of_plan(apply)?,
-            other => return Err(beyond(format!("`{}` is for neither", other.traits().word))),
+            other => return Err(beyond(format!("`{}` is not allowed", other.traits().word))),
         })
     }
 
@@ -65,7 +65,7 @@ impl MutationRequest {
         if let Some(flag) =
             [("--prune", apply.prune), ("--fresh", apply.fresh)].iter().find(|(_, is_set)| *is_set)
         {
-            return Err(beyond(format!("`{}` is for neither", flag.0)));
+            return Err(beyond(format!("`{}` is not allowed", flag.0)));
         }
         if let Some(field) = header_field(&apply.plan) {
             let what =

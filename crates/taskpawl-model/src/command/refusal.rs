@@ -36,7 +36,7 @@ pub enum Refusal {
         second: String,
     },
     /// Several ids begin with this prefix.
-    #[error("`{id}` is not unique: it begins {}", quoted(.candidates))]
+    #[error("`{id}` is ambiguous: it matches {}", quoted(.candidates))]
     AmbiguousId {
         /// Reference that the caller gave.
         id: String,
@@ -59,7 +59,7 @@ pub enum Refusal {
     #[error(transparent)]
     InvalidId(#[from] IdError),
     /// The id is taken.
-    #[error("id `{id}` is taken{}", if *.deleted { " by a deleted task: ids are not used again" } else { "" })]
+    #[error("id `{id}` is taken{}", if *.deleted { " by a deleted task: ids are not reused" } else { "" })]
     DuplicateId {
         /// The id.
         id: TaskId,
@@ -97,7 +97,7 @@ pub enum Refusal {
         cause: Option<(TaskId, String)>,
     },
     /// Other tasks hold resources or paths that the task needs.
-    #[error("task `{id}` needs what {} {}", names(.by), if .by.len() == 1 { "holds" } else { "hold" })]
+    #[error("task `{id}` needs resources that {} {}", names(.by), if .by.len() == 1 { "holds" } else { "hold" })]
     Occupied {
         /// Id of the task.
         id: TaskId,
@@ -108,7 +108,7 @@ pub enum Refusal {
     #[error("no manual task is ready")]
     NothingReady,
     /// The command does not fit the kind of the task: one with tool calls, a manual one, or one that finishes by itself.
-    #[error("task `{id}` {what}, so `{by}` is not for it")]
+    #[error("task `{id}` {what}, so `{by}` does not apply to it")]
     NotManual {
         /// Id of the task.
         id: TaskId,
@@ -148,7 +148,7 @@ pub enum Refusal {
         since: ChangesSince,
     },
     /// The report belongs to an attempt of another actor.
-    #[error("attempt {attempt} of task `{id}` was not made by who reports")]
+    #[error("attempt {attempt} of task `{id}` belongs to another actor")]
     ForeignAttempt {
         /// Id of the task.
         id: TaskId,
@@ -194,7 +194,7 @@ pub enum Refusal {
         exists: bool,
     },
     /// The work of a task cannot change in its current status.
-    #[error("task `{id}` is `{status}`: {what} cannot change any more")]
+    #[error("task `{id}` is `{status}`: {what} can no longer change")]
     WorkStarted {
         /// Id of the task.
         id: TaskId,
@@ -222,7 +222,7 @@ pub enum Refusal {
         tasks: Vec<TaskId>,
     },
     /// The task was cancelled, and its calls have not ended yet.
-    #[error("run `{run}` still ends a call of task `{id}`, which was cancelled")]
+    #[error("run `{run}` is still ending a call of the cancelled task `{id}`")]
     StillEnding {
         /// Id of the task.
         id: TaskId,
@@ -253,7 +253,7 @@ pub enum Refusal {
         errors: PlanErrors,
     },
     /// The trigger needs dependencies, and the task has none.
-    #[error("task `{id}` has the trigger `{trigger}` and no dependency that could fire it")]
+    #[error("task `{id}` has the trigger `{trigger}` but no dependencies")]
     TriggerWithoutDependencies {
         /// Id of the task.
         id: TaskId,
@@ -261,7 +261,7 @@ pub enum Refusal {
         trigger: &'static str,
     },
     /// No command of this actor is left to undo.
-    #[error("`{actor}` has done nothing that could be undone")]
+    #[error("`{actor}` has no command to undo")]
     NothingToUndo {
         /// The actor.
         actor: String,
@@ -301,7 +301,7 @@ pub enum Refusal {
         by: Option<(String, Timestamp)>,
     },
     /// The time to decide has ended.
-    #[error("the time to decide about task `{id}` ended at {}", crate::value::format_time(*.at))]
+    #[error("the approval of task `{id}` expired at {}", crate::value::format_time(*.at))]
     QuestionOver {
         /// Id of the task.
         id: TaskId,
@@ -311,7 +311,7 @@ pub enum Refusal {
         goes_on: bool,
     },
     /// The proposal changed since the approver saw it.
-    #[error("what task `{id}` waits for has the hash `{current}`, not `{given}`")]
+    #[error("the pending approval of task `{id}` has the hash `{current}`, not `{given}`")]
     StaleHash {
         /// Id of the task.
         id: TaskId,
@@ -331,7 +331,7 @@ pub enum Refusal {
         options: Vec<String>,
     },
     /// Arguments were given, but the question is about several calls.
-    #[error("task `{id}` asks about {calls} calls, and arguments can be given for one")]
+    #[error("task `{id}` asks about {calls} calls, but arguments can be given for only one")]
     ManyCalls {
         /// Id of the task.
         id: TaskId,
@@ -339,7 +339,7 @@ pub enum Refusal {
         calls: usize,
     },
     /// A run may not approve or reject tasks.
-    #[error("a run cannot decide about tasks: `{by}` is for people and approvers")]
+    #[error("a run cannot decide about tasks: only people and approvers may `{by}`")]
     RunDecides {
         /// The refused command.
         by: &'static str,
@@ -354,7 +354,7 @@ pub enum Refusal {
     },
     /// The command would remove or change an approval, and its caller may not decide.
     #[error(
-        "the approval that task `{id}` waits for would go or change, and that is for people and approvers to decide"
+        "this would remove or change the approval that task `{id}` waits for; only people and approvers may do that"
     )]
     TakesApproval {
         /// Id of the task.
@@ -362,7 +362,7 @@ pub enum Refusal {
     },
     /// The command would let a task start without an approval that is still pending, and its caller may not decide.
     #[error(
-        "task `{id}` would no longer wait for the approval of task `{on}`, and that is for people and approvers to decide"
+        "task `{id}` would no longer wait for the approval of task `{on}`; only people and approvers may decide that"
     )]
     StartsWithout {
         /// Task that would start.
@@ -399,7 +399,7 @@ pub enum Refusal {
         what: String,
     },
     /// The call reached the limit of additions to its plan.
-    #[error("this call has added all that one call may: {most} {what}")]
+    #[error("the call has reached its limit of {most} {what}")]
     AddedEnough {
         /// The limit.
         most: u64,
@@ -425,7 +425,7 @@ pub enum Refusal {
         conflicts: Vec<Conflict>,
     },
     /// The request name was used before with other arguments.
-    #[error("the request `{request}` was made before, with other arguments, at {}", crate::value::format_time(*.at))]
+    #[error("the request `{request}` was already made with other arguments at {}", crate::value::format_time(*.at))]
     RequestReused {
         /// The request name.
         request: String,
@@ -433,7 +433,7 @@ pub enum Refusal {
         at: Timestamp,
     },
     /// The plan was applied from another file.
-    #[error("the plan `{plan}` is that of `{path}`, not of `{given}`")]
+    #[error("the plan `{plan}` comes from `{path}`, not from `{given}`")]
     PlanElsewhere {
         /// Name of the plan.
         plan: String,
@@ -443,7 +443,7 @@ pub enum Refusal {
         given: String,
     },
     /// The file of a plan now contains another plan name.
-    #[error("`{path}` is the file of the plan `{from}`, and now says `{to}`")]
+    #[error("`{path}` is the file of the plan `{from}`, but it now contains the plan `{to}`")]
     PlanRenamed {
         /// Recorded name.
         from: String,
@@ -611,13 +611,9 @@ impl Refusal {
 
 fn may_only(access: Option<PlanAccess>) -> &'static str {
     match access {
-        Some(PlanAccess::Read) => "a call with `planAccess: read` may only look at the plan",
-        Some(PlanAccess::Add) => {
-            "a call with `planAccess: add` may only look at the plan and add tasks to it"
-        }
-        None => {
-            "from within a call one may only look at the plan and, with `planAccess: add`, add tasks to it"
-        }
+        Some(PlanAccess::Read) => "a call with `planAccess: read` may only read the plan",
+        Some(PlanAccess::Add) => "a call with `planAccess: add` may only read the plan and add tasks to it",
+        None => "a call may only read the plan and, with `planAccess: add`, add tasks to it",
     }
 }
 
@@ -639,7 +635,7 @@ fn until(lease_until: Option<Timestamp>) -> String {
 
 fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
     match (open.is_empty(), failed.is_empty()) {
-        (true, true) => "the task above it has not opened".to_owned(),
+        (true, true) => "its parent has not opened".to_owned(),
         (false, true) => format!("it waits for {}", quoted(open)),
         (_, false) => format!("it cannot start because of {}", quoted(failed)),
     }
@@ -653,8 +649,8 @@ fn decided(by: Option<&(String, Timestamp)>) -> String {
 
 fn answer_problem(answer: Option<&String>) -> String {
     answer.map_or_else(
-        || "an answer is needed to".to_owned(),
-        |answer| format!("`{answer}` is none of the answers to"),
+        || "an answer is required for".to_owned(),
+        |answer| format!("`{answer}` is not an option of"),
     )
 }
 

@@ -67,7 +67,7 @@ pub enum ExprFault {
         text: String,
     },
     /// A number that cannot be stored exactly.
-    #[error("number `{text}` cannot be read")]
+    #[error("invalid number `{text}`")]
     Number {
         /// The number as written.
         text: String,
@@ -81,7 +81,7 @@ pub enum ExprFault {
         expected: &'static str,
     },
     /// An operator that the language does not have.
-    #[error("there is no operator `{operator}`")]
+    #[error("unknown operator `{operator}`")]
     Operator {
         /// The operator.
         operator: String,
@@ -113,13 +113,13 @@ pub enum ExprFault {
         takes: String,
     },
     /// A call of a function or a method.
-    #[error("there is no function `{name}`")]
+    #[error("unknown function `{name}`")]
     Call {
         /// The function.
         name: String,
     },
     /// A subscript of a root that is no literal.
-    #[error("`{root}` is followed by a name that is written out, such as `{root}['build']`")]
+    #[error("`{root}` must be followed by a literal name, such as `{root}['build']`")]
     Subscript {
         /// `params`, `context` or `tasks`.
         root: &'static str,
@@ -139,13 +139,13 @@ pub enum ExprFault {
         field: String,
     },
     /// A name with a dash, which parses as a subtraction.
-    #[error("`{written}` is read as a subtraction")]
+    #[error("`{written}` is parsed as a subtraction")]
     Minus {
         /// The text as written.
         written: String,
     },
     /// Comparisons in a row.
-    #[error("comparisons cannot follow each other")]
+    #[error("comparisons cannot be chained")]
     Chained,
     /// `if` without `else`.
     #[error("`if` needs an `else`")]
@@ -154,10 +154,10 @@ pub enum ExprFault {
     #[error("`raw` must be the last filter of the whole expression")]
     RawInside,
     /// `raw` outside a shell command.
-    #[error("`raw` is only for `command` of the tool `shell`")]
+    #[error("`raw` is only allowed in `command` of the tool `shell`")]
     RawElsewhere,
     /// A condition with text around its expression.
-    #[error("text and `${{{{ … }}}}` are mixed where one expression is needed")]
+    #[error("text and `${{{{ … }}}}` are mixed, but a single expression is required")]
     Mixed,
     /// An expression in a key of an object.
     #[error("keys are not evaluated")]
@@ -234,7 +234,7 @@ pub enum EvalFault {
         found: String,
     },
     /// An operator cannot combine two values.
-    #[error("`{operator}` cannot take {left} and {right}")]
+    #[error("`{operator}` cannot combine {left} and {right}")]
     Operands {
         /// The operator.
         operator: &'static str,
@@ -250,7 +250,7 @@ pub enum EvalFault {
     #[error("a number is out of range")]
     Range,
     /// A filter cannot parse a text.
-    #[error("`{filter}` cannot read {text}: {reason}")]
+    #[error("`{filter}` cannot parse {text}: {reason}")]
     Unreadable {
         /// The filter.
         filter: &'static str,
@@ -260,25 +260,25 @@ pub enum EvalFault {
         reason: String,
     },
     /// The value has no text form.
-    #[error("`{path}` is none, which has no text")]
+    #[error("`{path}` is none, which has no text form")]
     NoText {
         /// The expression.
         path: String,
     },
     /// A text with a NUL byte, which program arguments cannot contain.
-    #[error("`{path}` contains a NUL byte, which no command can hold")]
+    #[error("`{path}` contains a NUL byte, which a command cannot contain")]
     Nul {
         /// The expression.
         path: String,
     },
     /// The value was truncated when it was stored.
-    #[error("`{path}` was cut: it holds only a part of what the tool returned")]
+    #[error("`{path}` was truncated: it contains only part of the tool's result")]
     Cut {
         /// The expression with the truncated value.
         path: String,
     },
     /// The budget is used up.
-    #[error("the expression walks or copies more than {limit} bytes")]
+    #[error("the expression reads or copies more than {limit} bytes")]
     Exhausted {
         /// The maximum number of bytes.
         limit: u64,

@@ -37,14 +37,14 @@ pub(super) struct Stop {
 impl From<EvalFault> for Stop {
     fn from(fault: EvalFault) -> Self {
         let no_text = matches!(fault, EvalFault::NoText { .. });
-        let hint = no_text.then(|| "give it one: `| default('…')`".to_owned());
+        let hint = no_text.then(|| "add `| default('…')`".to_owned());
         Self { fault: Box::new(fault), hint }
     }
 }
 
 impl From<Exhausted> for Stop {
     fn from(_: Exhausted) -> Self {
-        let hint = Some("let a tool do this work".to_owned());
+        let hint = Some("use a tool for this work".to_owned());
         Self { fault: Box::new(EvalFault::Exhausted { limit: MAX_COST }), hint }
     }
 }
@@ -121,7 +121,7 @@ impl<'d> Machine<'d, '_> {
     fn cut(&self, expr: &Expr) -> Stop {
         let path = self.source(expr);
         let hint = format!(
-            "write `keep: 4MiB` on the call that returned it, or `{path} | partial` if a part will do"
+            "write `keep: 4MiB` on the call that returned it, or `{path} | partial` if a part is enough"
         );
         Stop { fault: Box::new(EvalFault::Cut { path }), hint: Some(hint) }
     }
@@ -236,7 +236,7 @@ impl<'d> Machine<'d, '_> {
             Name::Attempt => Ok(owned(data.attempt.into())),
             Name::Task { task, field } => match data.tasks.get(task) {
                 Some(task) => self.task_field(task, field, expr),
-                None => Ok(self.missing(expr, "no such task is known here".to_owned(), None)),
+                None => Ok(self.missing(expr, "unknown task".to_owned(), None)),
             },
         }
     }
@@ -249,7 +249,7 @@ impl<'d> Machine<'d, '_> {
 
     fn of_item(&self, value: Option<Cow<'d, Value>>, expr: &Expr) -> Val<'d> {
         value.map_or_else(
-            || self.missing(expr, "the task is no item of a `forEach`".to_owned(), None),
+            || self.missing(expr, "the task is not an item of a `forEach`".to_owned(), None),
             Val::One,
         )
     }
@@ -275,7 +275,7 @@ impl<'d> Machine<'d, '_> {
     }
 
     fn missing(&self, expr: &Expr, there: String, hint: Option<String>) -> Val<'d> {
-        let hint = hint.or_else(|| Some("`| default(…)` gives another value".to_owned()));
+        let hint = hint.or_else(|| Some("`| default(…)` provides a fallback value".to_owned()));
         Val::Missing(Stop { fault: Box::new(EvalFault::Missing { path: self.source(expr), there }), hint })
     }
 
@@ -299,14 +299,14 @@ impl<'d> Machine<'d, '_> {
         let path = self.source(of);
         if let Value::Object(map) = value {
             let printed = (name == "json" && map.contains_key("stdout")).then(|| {
-                format!("`parse: json` in `exec` or `shell` gives it, or write `{path}.stdout | fromjson`")
+                format!("set `parse: json` in `exec` or `shell`, or write `{path}.stdout | fromjson`")
             });
             let hint = printed.or_else(|| near(name, map));
             return self.missing(expr, format!("`{path}` has {}", fields(map)), hint);
         }
         let is_json = |text: &str| text.trim_start().starts_with(['{', '[']);
         let hint = if value.as_str().is_some_and(is_json) {
-            Some(format!("read it first: `({path} | fromjson).{name}`"))
+            Some(format!("parse it first: `({path} | fromjson).{name}`"))
         } else {
             self.none_hint(of, value)
         };
@@ -320,7 +320,7 @@ impl<'d> Machine<'d, '_> {
             return None;
         }
         let status = self.data.tasks.get(task)?.status;
-        Some(format!("task `{task}` is {status}; `| default(…)` gives another value"))
+        Some(format!("task `{task}` is {status}; `| default(…)` provides a fallback value"))
     }
 
     fn index(&mut self, value: Val<'d>, of: &Expr, index: &Value, expr: &Expr) -> Eval<Val<'d>> {

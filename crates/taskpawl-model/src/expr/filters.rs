@@ -223,7 +223,7 @@ impl<'d> Filter<'_, 'd, '_> {
                 };
                 Val::Missing(Stop {
                     fault: Box::new(fault),
-                    hint: Some("`| default(…)` gives another value".to_owned()),
+                    hint: Some("`| default(…)` provides a fallback value".to_owned()),
                 })
             },
             owned,
@@ -416,7 +416,7 @@ impl<'d> Filter<'_, 'd, '_> {
             path: format!("({list})[{index}].{path}"),
             there: format!("`({list})[{index}]` is {}", described(item)),
         };
-        let hint = (self.name == "map").then(|| "`default=…` gives another value".to_owned());
+        let hint = (self.name == "map").then(|| "`default=…` provides a fallback value".to_owned());
         Stop { fault: Box::new(fault), hint }
     }
 

@@ -145,7 +145,7 @@ impl<'a> Lexer<'a> {
 }
 
 const ESCAPES: &str =
-    r#"there are `\n`, `\t`, `\r`, `\\`, `\'`, `\"` and `\u00e4`; a backslash is written `\\`"#;
+    r#"escapes are `\n`, `\t`, `\r`, `\\`, `\'`, `\"` and `\u00e4`; write a backslash as `\\`"#;
 
 /// Returns the character of an escape sequence and the length of the sequence.
 fn unescaped(text: &str) -> Option<(char, usize)> {

@@ -100,7 +100,7 @@ impl Parser<'_> {
         if !self.is_sign(".") && !self.is_sign("[") {
             let fault = Fault::new(start, ExprFault::TaskAlone { task: shortened(&written) });
             return Err(
-                fault.hint(format!("write `{written}.result`; there are also {}", list(&TASK_FIELDS)))
+                fault.hint(format!("write `{written}.result`; also available are {}", list(&TASK_FIELDS)))
             );
         }
         let (_, field) = self.member("tasks['ID']")?;
@@ -124,7 +124,7 @@ impl Parser<'_> {
             }
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
-                "results of calls are in `{written}.result` or `{written}.context`; there are {}",
+                "call results are in `{written}.result` or `{written}.context`; available are {}",
                 list(&TASK_FIELDS)
             ),
         };
@@ -135,12 +135,9 @@ impl Parser<'_> {
 
 fn subscript_hint(root: &str) -> String {
     match root {
-        "params" => "a parameter of type object can be asked for a field that is only known later".to_owned(),
-        "context" => {
-            "a value of the context can be asked for a field that is only known later: `context.NAME[…]`"
-                .to_owned()
-        }
-        _ => "which tasks an expression needs is checked before anything runs".to_owned(),
+        "params" => "computed names work only for fields of a parameter of type object".to_owned(),
+        "context" => "computed names work only for fields of a context value: `context.NAME[…]`".to_owned(),
+        _ => "write the id: an expression's tasks are checked before the run starts".to_owned(),
     }
 }
 
@@ -161,7 +158,7 @@ fn unknown_hint(word: &str) -> String {
             let known = words::ROOTS.iter().map(|root| root.name);
             return match nearest(word, known.clone().chain(["none", "true", "false"])) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("text stands in quotes; the names are {}", list(&known.collect::<Vec<_>>())),
+                None => format!("put text in quotes; the names are {}", list(&known.collect::<Vec<_>>())),
             };
         }
     };

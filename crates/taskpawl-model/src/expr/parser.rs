@@ -267,7 +267,7 @@ impl Parser<'_> {
     pub(super) fn minus(&self, name_at: usize, start: usize) -> Fault {
         let name = shortened(dashed(&self.text[name_at..]));
         let before = shortened(self.text[start..name_at].trim_end().trim_end_matches('.'));
-        let hint = format!("write `{before}['{name}']`, or put blanks around `-`");
+        let hint = format!("write `{before}['{name}']`, or put spaces around `-`");
         Fault::new(name_at, ExprFault::Minus { written: format!("{before}.{name}") }).hint(hint)
     }
 
@@ -475,7 +475,7 @@ fn check_depth(depth: usize, at: usize) -> Parse<()> {
         return Ok(());
     }
     let fault = Fault::new(at, ExprFault::TooDeep { limit: MAX_DEPTH });
-    Err(fault.hint("split it: let a task before this one make a part of the value"))
+    Err(fault.hint("split it: let an earlier task compute a part of the value"))
 }
 
 /// Returns the error for a function or method.
@@ -525,7 +525,7 @@ fn foreign_operator(sign: &str) -> Option<&'static str> {
         "=" => "write `==` to compare",
         "?" => "write `A if CONDITION else B`",
         "**" => "multiply instead",
-        ";" => "there is one expression only",
+        ";" => "only one expression is allowed",
         _ => return None,
     })
 }
@@ -554,13 +554,13 @@ fn call_hint(name: &str) -> String {
         "endswith" | "endsWith" => return "write `value is endingwith('…')`".to_owned(),
         "contains" | "includes" => return "write `'…' in value`".to_owned(),
         "success" | "failure" | "always" | "cancelled" => {
-            return "when a task starts is said by its `trigger`; `tasks['ID'].status` tells how another ended".to_owned();
+            return "use `trigger` to control when a task starts, and `tasks['ID'].status` for the result of another task".to_owned();
         }
         name => foreign_filter(name).unwrap_or(name),
     };
     match words::filter(filter) {
         Some(word) => format!("write it as a filter: `value | {}`", word.name),
-        None => "there are filters instead: `value | FILTER`; the only function is `range`".to_owned(),
+        None => "use a filter: `value | FILTER`; the only function is `range`".to_owned(),
     }
 }
 
@@ -569,7 +569,10 @@ fn word_hint(name: &str, known: &[Word]) -> String {
     match nearest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
-            format!("there are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+            format!(
+                "available are {}",
+                names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            )
         }
     }
 }

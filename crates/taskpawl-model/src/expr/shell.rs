@@ -82,7 +82,7 @@ impl Command {
             at += self.step(&characters[at..]);
             if self.frames.len() > MAX_FRAMES {
                 // The rest of the text is still read, so that every later value gets this error.
-                self.lost = Some("that deep in a nest");
+                self.lost = Some("at this nesting depth");
                 self.frames.truncate(1);
             }
         }
@@ -134,7 +134,7 @@ impl Command {
         match self.frames.last()? {
             Frame::Single => Some(IN_SINGLE),
             Frame::Double => Some(IN_DOUBLE),
-            Frame::Parameter => Some("within `${…}`"),
+            Frame::Parameter => Some("inside `${…}`"),
             Frame::Arithmetic(_) => Some(IN_ARITHMETIC),
             Frame::Comment => Some("in a comment"),
             // A command inside `$(…)` is parsed afresh, whatever quotes surround it.
@@ -305,7 +305,7 @@ impl Command {
                 // The patterns of `case` have closing parentheses without opening ones, so the end of `$(…)` is
                 // unknown.
                 if self.word == "case" && self.frames.iter().any(|frame| matches!(frame, Frame::Command(_))) {
-                    self.lost = Some("after a `case` within `$(…)`");
+                    self.lost = Some("after a `case` inside `$(…)`");
                 }
             }
         }
@@ -326,22 +326,22 @@ impl Command {
     }
 }
 
-const IN_SINGLE: &str = "within single quotes";
-const IN_DOUBLE: &str = "within double quotes";
-const IN_ARITHMETIC: &str = "within `((…))`";
-const IN_BACKTICKS: &str = "within backticks";
+const IN_SINGLE: &str = "inside single quotes";
+const IN_DOUBLE: &str = "inside double quotes";
+const IN_ARITHMETIC: &str = "inside `((…))`";
+const IN_BACKTICKS: &str = "inside backticks";
 const AFTER_BACKSLASH: &str = "after a backslash";
 const AFTER_HEREDOC: &str = "after a line with `<<`";
 
 fn hint(place: &str) -> &'static str {
     match place {
         IN_SINGLE | IN_DOUBLE => {
-            "end the quotes before it: it becomes one quoted word by itself, and `'a '${{ … }}' b'` is one word too"
+            "end the quotes before it: the value is quoted automatically, and `'a '${{ … }}' b'` is still one word"
         }
         IN_BACKTICKS => "write `$(…)` instead of backticks",
-        AFTER_BACKSLASH => "drop the backslash: the value is quoted by itself",
+        AFTER_BACKSLASH => "remove the backslash: the value is quoted automatically",
         _ => {
-            "put it into `env` of the call and write `\"$NAME\"`; `| raw` inserts it as it is, and waits for an approval"
+            "put it into `env` of the call and write `\"$NAME\"`; `| raw` inserts it unquoted and needs an approval"
         }
     }
 }

@@ -176,7 +176,7 @@ fn walk(
 fn check_key(key: &str, pointer: &str) -> Result<(), ExprError> {
     match key.find(OPEN) {
         Some(at) => Err(Fault::new(at, ExprFault::Key)
-            .hint("make the whole object with one `${{ {…} }}`")
+            .hint("build the whole object with one `${{ {…} }}`")
             .at(pointer, 0)),
         None => Ok(()),
     }
@@ -305,7 +305,7 @@ fn check_place(parsed: &Parsed, form: Form, command: &mut Command, at: usize) ->
 fn refuse_raw(parsed: &Parsed, at: usize) -> Result<(), Fault> {
     match parsed.raw {
         Some(raw) => Err(Fault::new(at + raw, ExprFault::RawElsewhere)
-            .hint("leave it out: here a value is inserted as it is")),
+            .hint("remove it: the value is already inserted unquoted here")),
         None => Ok(()),
     }
 }
@@ -332,7 +332,7 @@ fn alone(text: &str) -> Result<(&str, usize), Fault> {
     {
         return Ok((source, begin + at));
     }
-    let hint = "write the whole expression within one `${{ … }}`, or without any";
+    let hint = "write the whole expression inside one `${{ … }}`, or without any";
     Err(Fault::new(begin, ExprFault::Mixed).hint(hint))
 }
 

@@ -153,7 +153,7 @@ impl<'n> Reader<'n> {
         };
         let problem = PlanProblem::Both { first: first.to_owned(), second: entry.key.clone().into_owned() };
         let hint = match form {
-            Form::Tool => "write `toolName: TOOL` beside `args`, or `TOOL: {…}` alone",
+            Form::Tool => "write `toolName: TOOL` with `args`, or `TOOL: {…}` alone",
             Form::Long | Form::Run => "`run` is short for `toolName` and `args`; keep one of them",
         };
         self.report_with(entry.key_at, problem, hint);

@@ -111,7 +111,7 @@ pub enum PlanProblem {
         tag: String,
     },
     /// A second YAML document.
-    #[error("a second document begins here, only one is read")]
+    #[error("a second document begins here, only one is allowed")]
     SecondDocument,
     /// A key of an object that is no text, or empty.
     #[error("a key must be text that is not empty")]
@@ -153,7 +153,9 @@ pub enum PlanProblem {
         word: String,
     },
     /// A text that is no identifier.
-    #[error("`{text}` is no identifier, allowed are letters, digits and `_`, the first no digit")]
+    #[error(
+        "`{text}` is not a valid identifier, allowed are letters, digits and `_`, not beginning with a digit"
+    )]
     Identifier {
         /// The text.
         text: String,
@@ -168,7 +170,7 @@ pub enum PlanProblem {
     #[error(transparent)]
     Size(#[from] ByteSizeError),
     /// A text that is no date.
-    #[error("`{text}` is no date, expected for example `2026-05-31` or `2026-05-31T12:00:00Z`")]
+    #[error("`{text}` is not a valid date, expected for example `2026-05-31` or `2026-05-31T12:00:00Z`")]
     Date {
         /// The text.
         text: String,
@@ -177,7 +179,7 @@ pub enum PlanProblem {
     #[error(transparent)]
     Value(#[from] ValueFault),
     /// An unknown version of the format.
-    #[error("version {found} of the format is not known, this program reads version {known}")]
+    #[error("format version {found} is not supported, this program reads version {known}")]
     Version {
         /// The given version.
         found: String,
@@ -193,13 +195,13 @@ pub enum PlanProblem {
         of: &'static str,
     },
     /// A field that only execution sets.
-    #[error("`{field}` is state, which a plan cannot set")]
+    #[error("a plan cannot set `{field}`: it is set by execution")]
     StateField {
         /// The field.
         field: String,
     },
     /// A known field that is not allowed here.
-    #[error("`{field}` has no place in {of}")]
+    #[error("`{field}` is not allowed in {of}")]
     NotHere {
         /// The field.
         field: String,
@@ -223,7 +225,7 @@ pub enum PlanProblem {
         second: String,
     },
     /// A short form of a call that names no tool, or more than one.
-    #[error("a tool call names one tool, this names {}", several(.tools))]
+    #[error("a tool call must name one tool, this one names {}", several(.tools))]
     Tools {
         /// The fields that could be the tool.
         tools: Vec<String>,
@@ -237,7 +239,9 @@ pub enum PlanProblem {
         first: Position,
     },
     /// A task without an id, with a name that also refers to another task.
-    #[error("a task without id is known by its name, and `{name}` is also the task at {other}")]
+    #[error(
+        "a task without an id is identified by its name, and `{name}` also refers to the task at {other}"
+    )]
     DuplicateName {
         /// The name.
         name: String,
@@ -245,7 +249,7 @@ pub enum PlanProblem {
         other: Position,
     },
     /// A reference by a name that several tasks have.
-    #[error("`{name}` is the name of the task at {first} and of that at {second}")]
+    #[error("the tasks at {first} and {second} are both named `{name}`")]
     Ambiguous {
         /// The name.
         name: String,
@@ -277,7 +281,7 @@ pub enum PlanProblem {
         ancestor: String,
     },
     /// A task that depends on one of its own subtasks, direct or not.
-    #[error("`{task}` depends on `{descendant}`, which is beneath it and starts only after it")]
+    #[error("`{task}` depends on `{descendant}`, its subtask, which starts only after it")]
     OnDescendant {
         /// The task.
         task: String,
@@ -341,13 +345,13 @@ pub enum PlanProblem {
         name: &'static str,
     },
     /// An expression with the result of its own task.
-    #[error("`{task}` asks for its own result")]
+    #[error("`{task}` uses its own result")]
     OwnResult {
         /// The task.
         task: String,
     },
     /// An expression with the result of a task that may not have ended.
-    #[error("`{task}` uses `{other}`, which is no dependency of it")]
+    #[error("`{task}` uses `{other}`, which is not one of its dependencies")]
     NoDependency {
         /// The task.
         task: String,
@@ -363,7 +367,7 @@ pub enum PlanProblem {
         with: &'static str,
     },
     /// A parameter value of a wrong type.
-    #[error("parameter `{name}` is {expected}, not {found}")]
+    #[error("parameter `{name}` must be {expected}, not {found}")]
     ParamType {
         /// The parameter.
         name: String,
@@ -373,7 +377,7 @@ pub enum PlanProblem {
         found: String,
     },
     /// A task that needs more of a resource than the plan declares.
-    #[error("asks for {wanted} of resource `{resource}`, which has {capacity}")]
+    #[error("requests {wanted} of resource `{resource}`, which has {capacity}")]
     Capacity {
         /// The resource.
         resource: String,

@@ -246,7 +246,7 @@ impl<'t> Scope<'t> {
         } else {
             return;
         };
-        error.hint = Some(format!("did you mean `{root}.{name}`? Text stands in quotes").into());
+        error.hint = Some(format!("did you mean `{root}.{name}`? Put text in quotes").into());
     }
 
     /// Returns the problem with a name that is not available here.
@@ -270,16 +270,16 @@ impl<'t> Scope<'t> {
             Some(near) if near.contains('-') => format!("did you mean `context['{near}']`?"),
             Some(near) => format!("did you mean `{near}`?"),
             None if matches!(self.stage, Stage::When | Stage::List | Stage::Key) => {
-                "before the calls it holds what the task's `context` says".to_owned()
+                "before the calls it contains only the task's own `context`".to_owned()
             }
             None if self.is_parallel => {
                 "calls with `mode: parallel` do not see each other's results".to_owned()
             }
             None if known.is_empty() => {
-                "it holds what `context` says and the results of earlier calls, by `saveAs` or `id`"
+                "it contains the task's `context` and the results of earlier calls, by `saveAs` or `id`"
                     .to_owned()
             }
-            None => format!("known here are {}", crate::value::bounded::list(known, ", ")),
+            None => format!("the known names are {}", crate::value::bounded::list(known, ", ")),
         };
         (problem, Some(hint))
     }
@@ -287,7 +287,7 @@ impl<'t> Scope<'t> {
     fn no_item(&self, name: &Name) -> (PlanProblem, Option<String>) {
         let name = if *name == Name::Item { "item" } else { "index" };
         let hint = match self.stage {
-            Stage::List | Stage::When => "this is evaluated once, before there are items",
+            Stage::List | Stage::When => "this is evaluated once, before the items exist",
             Stage::Key | Stage::CallWhen(_) | Stage::Args(_) | Stage::Until => {
                 "give the task `forEach: {in: …}`"
             }
@@ -396,7 +396,7 @@ impl Linker<'_, '_> {
         let hint = if self.is_below(number, other) {
             "a task ends after its subtasks, so they cannot see its results".to_owned()
         } else if self.is_before(other, number) {
-            format!("`{}` only starts when `{}` has ended", self.label(other), self.label(number))
+            format!("`{}` starts only after `{}` has ended", self.label(other), self.label(number))
         } else {
             format!("add `{}` to its `needs`", self.label(other))
         };

@@ -281,7 +281,7 @@ impl<'d, 'n> Linker<'d, 'n> {
             let [first, next, ..] = cycle[..] else { continue };
             let reference = self.reference(first, next);
             let cycle = cycle.iter().map(|number| self.label(*number)).collect();
-            let hint = "take one of these dependencies away".to_owned();
+            let hint = "remove one of these dependencies".to_owned();
             self.report(first, reference.as_ref(), PlanProblem::Cycle { cycle }, Some(hint));
         }
     }

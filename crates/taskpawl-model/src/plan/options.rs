@@ -105,7 +105,7 @@ impl<'n> Reader<'n> {
                 reader.expression_site(Stage::List, value);
                 for_each.list = reader.json(value);
             }
-            _ => reader.wrong_type(value, "a list, or text with an expression that gives one"),
+            _ => reader.wrong_type(value, "a list, or text with an expression that evaluates to one"),
         })?;
         Some(for_each)
     }
@@ -152,7 +152,7 @@ impl<'n> Reader<'n> {
     fn failure(&mut self, node: &'n Node<'n>) -> Option<serde_json::Value> {
         let is_exit_code = node.as_number().is_some_and(|number| !number.is_f64());
         if node.as_str().is_none() && !is_exit_code {
-            self.wrong_type(node, "an exit code, or the word for a kind of failure");
+            self.wrong_type(node, "an exit code or a failure class");
             return None;
         }
         let failure = self.json(node);
@@ -170,7 +170,7 @@ impl<'n> Reader<'n> {
     }
 
     pub(super) fn approval(&mut self, node: &'n Node<'n>) -> Option<Approval> {
-        const KNOWN: &str = "known are `required` and an object: `{ask, options, expires, onExpiry}`";
+        const KNOWN: &str = "allowed are `required` and an object: `{ask, options, expires, onExpiry}`";
         if node.as_object().is_some() {
             return self.question(node).map(Approval::Question);
         }
@@ -246,7 +246,11 @@ impl<'n> Reader<'n> {
         for (resource, &wanted) in wanted {
             if let Some(&capacity) = self.capacities.get(resource).filter(|capacity| **capacity < wanted) {
                 let problem = PlanProblem::Capacity { resource: resource.clone(), wanted, capacity };
-                self.report_with(at, problem, "ask for less, or raise it in `resources` of the plan");
+                self.report_with(
+                    at,
+                    problem,
+                    "request less, or raise the capacity in `resources` of the plan",
+                );
             }
         }
     }

@@ -64,7 +64,7 @@ impl<'n> Reader<'n> {
         let entries = self.entries(node, "a task as an object, or text with its name")?;
         if depth > MAX_NESTED {
             let problem = PlanProblem::Nested { limit: MAX_NESTED };
-            self.report_with(node.at, problem, "list deeper subtasks by id, and their objects under `tasks`");
+            self.report_with(node.at, problem, "list deeper subtasks by id, and define them under `tasks`");
             return None;
         }
         let number = self.drafts.len();
@@ -213,7 +213,7 @@ impl<'n> Reader<'n> {
     fn once(&mut self, given: &mut Option<&'n str>, field: &'n str, at: Position) -> bool {
         if let Some(first) = given {
             let problem = PlanProblem::Both { first: (*first).to_owned(), second: field.to_owned() };
-            self.report_with(at, problem, "they say the same thing; keep one");
+            self.report_with(at, problem, "they mean the same; keep one");
             return false;
         }
         *given = Some(field);
@@ -250,11 +250,7 @@ impl<'n> Reader<'n> {
         self.check_named(draft);
         if draft.task.spec.repeat.is_some() && draft.task.calls.is_empty() {
             let problem = PlanProblem::Missing { field: "calls", of: "a task with `repeat`" };
-            self.report_with(
-                draft.task.at,
-                problem,
-                "give it `run` or `call`: its calls are what is repeated",
-            );
+            self.report_with(draft.task.at, problem, "give it `run` or `call`: `repeat` repeats its calls");
         }
         draft.drop_lone_trigger();
         let (spec, marks) = (&draft.task.spec, &draft.marks);
@@ -316,7 +312,7 @@ impl<'n> Reader<'n> {
     fn default_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
         if NO_DEFAULTS.contains(&&*entry.key) {
             let problem = PlanProblem::NotHere { field: entry.key.to_string(), of: "the defaults of a plan" };
-            return self.report_with(entry.key_at, problem, "give it to each task that it is meant for");
+            return self.report_with(entry.key_at, problem, "set it on each task that needs it");
         }
         self.option_field(spec, entry);
         if entry.key == "resources" {

@@ -242,7 +242,7 @@ impl<'a> Builder<'a, '_> {
 }
 
 const ALIAS_HINT: &str =
-    "put a text that begins with `*` or `&` in quotes; options that tasks share go into `defaults`";
+    "put text that begins with `*` or `&` in quotes; put options that tasks share into `defaults`";
 
 fn position(span: Span) -> Position {
     marked(span.start.line(), span.start.col())
@@ -282,8 +282,7 @@ fn unquoted_expression(text: &str, at: Position) -> Option<&'static str> {
     let open =
         line.match_indices(OPEN).map(|(open, _)| &line[..open]).find(|before| !is_in_quotes(before))?;
     let is_in_flow = open.contains(['{', '[']);
-    is_in_flow
-        .then_some("put a text with `${{ … }}` in quotes, such as `\"${{ … }}\"`, within `{…}` and `[…]`")
+    is_in_flow.then_some("put text with `${{ … }}` in quotes, such as `\"${{ … }}\"`, inside `{…}` and `[…]`")
 }
 
 fn is_in_quotes(before: &str) -> bool {

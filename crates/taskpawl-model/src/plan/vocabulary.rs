@@ -50,9 +50,9 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         (&["id", "title"], "write `name`"),
         (
             &["env", "environment", "cwd", "shell"],
-            "write it at the calls, as `call: {shell: {command: …, env: …}}`",
+            "write it on the calls, as `call: {shell: {command: …, env: …}}`",
         ),
-        (&["maxparallel", "concurrency", "jobslimit"], "give `--jobs` to the run, or write `resources`"),
+        (&["maxparallel", "concurrency", "jobslimit"], "pass `--jobs` to the run, or write `resources`"),
     ],
     own: "`metadata` of a task",
 };
@@ -157,7 +157,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         ),
         (
             &["continueonerror", "allowfailure", "ignoreerrors", "ignorefailure", "onfailure", "always"],
-            "write `trigger: all_finished` at the tasks that are to run after a failure",
+            "write `trigger: all_finished` on the tasks that should run after a failure",
         ),
     ],
     own: "`metadata` or `context`",
@@ -291,17 +291,17 @@ impl Vocabulary {
         }
         let bare = bare(field);
         if self.is_state_word(&bare) {
-            let hint = "leave it out; what runs and the commands for tasks set it".to_owned();
+            let hint = "leave it out; runs and task commands set it".to_owned();
             return Some((PlanProblem::StateField { field: shortened(field) }, hint));
         }
         let problem = PlanProblem::UnknownField { field: shortened(field), of: self.what };
         let hint = if let Some(instead) = self.instead_of(&bare) {
             instead.to_owned()
         } else if let Some(nearest) = nearest(field, self.known.iter().copied()) {
-            format!("did you mean `{nearest}`? fields of your own belong in {}", self.own)
+            format!("did you mean `{nearest}`? custom fields belong in {}", self.own)
         } else {
             let own = shortened(field);
-            format!("call it `{OWN}{own}` if it is a field of your own, or put it into {}", self.own)
+            format!("rename it to `{OWN}{own}` if it is a custom field, or put it into {}", self.own)
         };
         Some((problem, hint))
     }

@@ -68,16 +68,16 @@ fn deciding<'v>(
 pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]) -> Option<String> {
     if is_raw(spec) {
         // The shell interprets the value, so no rule can predict the effect.
-        return Some("a value stands in its command line without quotes (`| raw`)".to_owned());
+        return Some("its command line contains an unquoted value (`| raw`)".to_owned());
     }
     if !spec.refers_to_secrets() {
         return None;
     }
     // An approval of the task's work does not cover secrets passed to a call.
     if origin.is_of_model() {
-        return Some("a model wrote it, and it names secrets".to_owned());
+        return Some("a model wrote it, and it uses secrets".to_owned());
     }
-    values.first().map(|value| value.reason("the call names secrets"))
+    values.first().map(|value| value.reason("the call uses secrets"))
 }
 
 /// Returns whether a value is inserted into a shell command without quotes, so that its effect cannot be predicted.

@@ -294,19 +294,19 @@ pub(crate) fn list(
 fn elements(list: Value) -> Result<Vec<Value>, String> {
     let found = match list {
         Value::Array(items) if items.len() > MAX_ITEMS => {
-            return Err(format!("the list has {} elements; at most {MAX_ITEMS} are possible", items.len()));
+            return Err(format!("the list has {} elements; at most {MAX_ITEMS} are allowed", items.len()));
         }
         Value::Array(items) if items.iter().any(crate::task::is_too_deep) => {
             return Err(format!("an element is nested deeper than {}", crate::task::MAX_DEPTH));
         }
         Value::Array(items) => return Ok(items),
-        Value::Null => "none: what it takes the list from has no result; `| default([])` stands for no items",
+        Value::Null => "none: the source of the list has no result; `| default([])` means no items",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "text; `| fromjson` reads a list from it",
         Value::Object(_) => "an object",
     };
-    Err(format!("a list is needed, and it is {found}"))
+    Err(format!("expected a list, found {found}"))
 }
 
 /// Returns the arguments with which a call of a task would start now, or the problem that prevents it.

@@ -97,5 +97,5 @@ pub(crate) fn too_much<'s>(
 
 /// Returns the message for a task that needs more of a resource than its capacity.
 pub(crate) fn too_much_text(name: &str, Amount { units, of }: Amount) -> String {
-    format!("it needs {units} of resource `{name}`, and there is {of}")
+    format!("it needs {units} of resource `{name}`, which has {of}")
 }

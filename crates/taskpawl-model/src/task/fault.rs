@@ -46,19 +46,19 @@ pub const ERROR_CLASSES: &[&str] = &[
 #[non_exhaustive]
 pub enum ValueFault {
     /// A path outside the project.
-    #[error("`{path}` is no path beneath the project")]
+    #[error("`{path}` is not a path inside the project")]
     Outside {
         /// The path.
         path: String,
     },
     /// A path with alternatives in braces, some of which may lead out of the project.
-    #[error("`{path}` has alternatives that may lead out of the project")]
+    #[error("`{path}` has alternatives that may be outside the project")]
     Alternatives {
         /// The path.
         path: String,
     },
     /// An invalid glob.
-    #[error("`{pattern}` is no pattern of paths: {reason}")]
+    #[error("`{pattern}` is not a valid path pattern: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
@@ -78,7 +78,7 @@ pub enum ValueFault {
         keep: ByteSize,
     },
     /// An unknown error class.
-    #[error("unknown class of errors `{word}`")]
+    #[error("unknown error class `{word}`")]
     Class {
         /// The word.
         word: String,
@@ -103,7 +103,9 @@ pub enum ValueFault {
         known: Vec<String>,
     },
     /// A text that is no identifier.
-    #[error("`{text}` is no name: it must begin with a letter or `_` and have only letters, digits and `_`")]
+    #[error(
+        "`{text}` is not a valid name: it must begin with a letter or `_` and contain only letters, digits and `_`"
+    )]
     Identifier {
         /// The text.
         text: String,
@@ -124,29 +126,28 @@ impl ValueFault {
     pub fn hint(&self) -> String {
         match self {
             Self::Outside { path } if path.starts_with('~') => {
-                "`~` is not expanded; write the path from the directory of the project".to_owned()
+                "`~` is not expanded; write the path relative to the project directory".to_owned()
             }
             Self::Outside { path } if path.starts_with('/') => {
-                "write it from the directory of the project, without the `/` at its beginning; what lies elsewhere \
-                 cannot be named here"
+                "write it relative to the project directory, without the leading `/`; paths outside the project are not allowed here"
                     .to_owned()
             }
             Self::Outside { .. } => {
-                "write it from the directory of the project; what lies above cannot be named here".to_owned()
+                "write it relative to the project directory; paths outside the project are not allowed here".to_owned()
             }
             Self::Alternatives { .. } => "write each path on its own".to_owned(),
             Self::Pattern { .. } => {
                 "patterns have `*`, `**`, `?`, `[abc]` and `{a,b}`; a `[` that is part of a name is `[[]`"
                     .to_owned()
             }
-            Self::Keep { .. } => "let the program write what is larger to a file, and hand on its path".to_owned(),
+            Self::Keep { .. } => "let the program write larger output to a file, and pass on its path".to_owned(),
             Self::Range { .. }
             | Self::Blank
             | Self::Identifier { .. }
             | Self::Id(_)
             | Self::Type { .. } => String::new(),
             Self::Answer { word, known } => word_hint(word, known.iter().map(String::as_str)),
-            Self::ExitCode { .. } => "0 is success, and no program ends with more than 255".to_owned(),
+            Self::ExitCode { .. } => "0 means success, and exit codes end at 255".to_owned(),
             Self::Class { word } if word.parse::<u8>().is_ok() => {
                 format!("an exit code is a number: write `{word}` without quotes")
             }
@@ -293,7 +294,9 @@ fn check_identifier(text: &str) -> Result<(), ValueFault> {
 
 fn check_for_each(for_each: &ForEach) -> Result<(), ValueFault> {
     if !(for_each.list.is_string() || for_each.list.is_array()) {
-        return Err(ValueFault::Type { expected: "a list, or text with an expression that gives one" });
+        return Err(ValueFault::Type {
+            expected: "a list, or text with an expression that evaluates to one",
+        });
     }
     for_each.concurrency.map_or(Ok(()), check_count)
 }

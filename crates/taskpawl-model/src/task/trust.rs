@@ -93,7 +93,7 @@ impl fmt::Display for UntrustedValue {
 impl UntrustedValue {
     /// Returns the value that represents the end of a call that was reported by hand.
     pub(crate) fn reported(origin: Origin) -> Self {
-        Self { name: "the report of its end".to_owned(), origin, input: String::new(), is_data: false }
+        Self { name: "its completion report".to_owned(), origin, input: String::new(), is_data: false }
     }
 
     /// Returns the reason for an approval of the call that reads this value.

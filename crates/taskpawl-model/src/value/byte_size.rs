@@ -25,7 +25,7 @@ impl ByteSize {
 
 /// The text is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no size, expected for example `512KiB` or `4MiB`")]
+#[error("`{text}` is not a valid size, expected for example `512KiB` or `4MiB`")]
 pub struct ByteSizeError {
     /// The given text.
     pub text: String,

@@ -13,7 +13,7 @@ pub struct Period(pub Duration);
 
 /// The text is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no duration{}", remedy(.text))]
+#[error("`{text}` is not a valid duration{}", remedy(.text))]
 pub struct PeriodError {
     /// The given text.
     pub text: String,
@@ -159,8 +159,7 @@ mod tests {
         let message =
             |value: serde_json::Value| serde_json::from_value::<Period>(value).unwrap_err().to_string();
         for value in [serde_json::json!(5), serde_json::json!("5")] {
-            let lacks =
-                "`5` is no duration, expected a number with its unit: `5s` for seconds, `5m` for minutes";
+            let lacks = "`5` is not a valid duration, expected a number with its unit: `5s` for seconds, `5m` for minutes";
             assert_eq!(message(value), lacks);
         }
         assert!(message(serde_json::json!(-5)).contains("expected for example `10ms`"));

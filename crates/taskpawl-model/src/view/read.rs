@@ -12,7 +12,7 @@ use crate::value::{CallId, Key, RunId, TaskId};
 use crate::view::{ReadGraph, ReadTasks, View, ViewError, ViewResult};
 
 pub(crate) fn missing(key: Key) -> ViewError {
-    ViewError(format!("the store has no task {key}, though something refers to it").into())
+    ViewError(format!("the store has no task {key}, but a record refers to it").into())
 }
 
 pub(crate) fn known_node(view: &(impl ReadGraph + ?Sized), key: Key) -> ViewResult<Node> {

@@ -266,9 +266,7 @@ fn is_same_but_lease(before: &TaskBody, after: &TaskBody) -> bool {
 }
 
 fn expect_record<T>(record: Option<T>, key: Key) -> ViewResult<T> {
-    record.ok_or_else(|| {
-        ViewError(format!("the store has no task {key}, though something refers to it").into())
-    })
+    record.ok_or_else(|| ViewError(format!("the store has no task {key}, but a record refers to it").into()))
 }
 
 /// Returns whether an event conflicts with undoing an earlier command on the same task.

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     taskpawl_process::child_entry();
-    let _ =
-        writeln!(std::io::stderr(), "name this program by `Supervision::Binary`; taskpawl starts it itself");
+    let _ = writeln!(
+        std::io::stderr(),
+        "set this program with `Supervision::Binary`; taskpawl starts it automatically"
+    );
     ExitCode::from(2)
 }

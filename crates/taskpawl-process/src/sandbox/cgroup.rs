@@ -108,7 +108,7 @@ impl Place {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody else holds it"))
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process holds it"))
     }
 
     /// Enables the controllers of the limits for the children of this cgroup, after its processes have moved into a leaf.
@@ -138,7 +138,7 @@ impl Place {
     /// Moves all processes of the cgroup into its leaf.
     fn empty(&self, process: u32) -> io::Result<()> {
         if !self.is_delegated()? {
-            let problem = format!("`{}` belongs to somebody else", self.own.display());
+            let problem = format!("`{}` belongs to another user", self.own.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
         }
         let leaf = self.own.join(LEAF);

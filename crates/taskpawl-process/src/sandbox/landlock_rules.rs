@@ -42,16 +42,16 @@ impl LandlockRules<'_> {
             .rules()
             .and_then(RulesetCreated::restrict_self)
             .map_err(|error| Refusal::step("restricting itself by Landlock", error))?;
-        let advice = "use Linux 5.13 or newer and name `landlock` in the kernel's parameter `lsm=`";
+        let advice = "use Linux 5.13 or newer and add `landlock` to the kernel parameter `lsm=`";
         let version = match status.landlock {
-            LandlockStatus::NotEnabled => return Err(Refusal::new("Landlock is not switched on", advice)),
+            LandlockStatus::NotEnabled => return Err(Refusal::new("Landlock is not enabled", advice)),
             LandlockStatus::NotImplemented => return Err(Refusal::new("the kernel has no Landlock", advice)),
             LandlockStatus::Available { effective_abi, kernel_abi } => {
                 kernel_abi.unwrap_or(effective_abi as i32)
             }
         };
         if status.ruleset == RulesetStatus::NotEnforced {
-            return Err(Refusal::new("Landlock is not in force", advice));
+            return Err(Refusal::new("Landlock is not enforced", advice));
         }
         let version = version.cast_unsigned();
         gaps.extend(self.gaps(version));
@@ -59,13 +59,13 @@ impl LandlockRules<'_> {
     }
 
     fn gaps(&self, version: u32) -> Vec<String> {
-        let needs = |what: &str, version| format!("{what} (this takes version {version} of Landlock)");
+        let needs = |what: &str, version| format!("{what} (needs version {version} of Landlock)");
         let mut gaps = Vec::new();
         if version < 3 && self.covered.is_none() {
             gaps.push(needs("files elsewhere can be truncated", 3));
         }
         if version < 6 {
-            gaps.push(needs("other programs of the user can be signalled", 6));
+            gaps.push(needs("other programs of the user can receive signals", 6));
             if self.network == NetworkWall::Open {
                 gaps.push(needs("abstract sockets of other programs can be reached", 6));
             }
@@ -269,6 +269,6 @@ mod tests {
         let mut gaps = Vec::new();
         places.describe_uncovered("none", &mut gaps);
         let gaps = gaps.join("\n").replace(home.to_str().unwrap(), "");
-        insta::assert_snapshot!(gaps, @"nothing can be made beside `/.config`, `/dots/config/own`, `/.state/own`: none");
+        insta::assert_snapshot!(gaps, @"nothing can be created next to `/.config`, `/dots/config/own`, `/.state/own`: none");
     }
 }

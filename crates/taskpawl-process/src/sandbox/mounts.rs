@@ -54,7 +54,7 @@ pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) 
     let attached = attached(places, &shared)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
         // Landlock protects the contents of files; the read-only mount also protects their modes, times and owners.
-        note(gaps, "modes of files can be changed beneath", Path::new("/"), set_read_only(CWD, "/", true));
+        note(gaps, "file modes can be changed in", Path::new("/"), set_read_only(CWD, "/", true));
     }
     for directory in &shared {
         mount_memory(directory, c"mode=755")?;
@@ -195,7 +195,7 @@ fn protect(places: &Places, gaps: &mut Vec<String>) -> io::Result<()> {
     };
     for link in &places.held {
         let covered = cover(link, copy_link(link));
-        note_unless_guarded(gaps, places, "can be replaced, since it is a link", link, covered)?;
+        note_unless_guarded(gaps, places, "can be replaced, because it is a link", link, covered)?;
     }
     for path in &places.read_only {
         note_unless_guarded(gaps, places, "not read-only", path, cover(path, copy(path)))?;

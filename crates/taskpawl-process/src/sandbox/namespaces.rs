@@ -20,8 +20,8 @@ impl Namespaces {
     /// Explains why there is no new namespace of `kind`.
     pub(super) fn why(&self, kind: &str) -> String {
         match &self.problem {
-            Some(error) => format!("the system gives no {kind} namespace ({error})"),
-            None => format!("the system gives no {kind} namespace"),
+            Some(error) => format!("the system provides no {kind} namespace ({error})"),
+            None => format!("the system provides no {kind} namespace"),
         }
     }
 }

@@ -110,12 +110,12 @@ impl Places {
         let Some((path, end)) = &self.lost else { return Ok(()) };
         let leads = if path == end { String::new() } else { format!("leads to `{}`, ", end.display()) };
         let missing = format!(
-            "`{}`, which decides about programs, {leads}which is not there, so that they can make it",
+            "`{}`, which controls the permissions of programs, {leads}which does not exist, so programs could create it",
             path.display()
         );
         let root = self.outermost_written().find(|root| end.starts_with(root));
-        let root = root.map(|root| format!(", or open a narrower place than `{}`", root.display()));
-        Err(Refusal::new(missing, format!("make it{}", root.unwrap_or_default())))
+        let root = root.map(|root| format!(", or open a narrower path than `{}`", root.display()));
+        Err(Refusal::new(missing, format!("create it{}", root.unwrap_or_default())))
     }
 
     fn seen(&self, paths: Vec<PathBuf>) -> Vec<PathBuf> {
@@ -144,8 +144,8 @@ impl Places {
                 gaps.push(format!("{what}: {}", list(paths)));
             }
         };
-        describe("not writable, since it does not exist", &self.missing);
-        describe("can be made, since it does not exist yet", &self.makeable);
+        describe("not writable, because it does not exist", &self.missing);
+        describe("can be created, because it does not exist yet", &self.makeable);
     }
 
     /// Adds the gaps that remain without mounts.
@@ -159,10 +159,10 @@ impl Places {
         };
         describe("not hidden", &mut self.hidden.iter().filter(|path| self.is_written(path)));
         describe("not read-only", &mut self.read_only.iter());
-        describe("can be replaced, since it is a link", &mut self.held.iter());
+        describe("can be replaced, because it is a link", &mut self.held.iter());
         describe("can be renamed", &mut self.pinned.iter());
         if !self.guarded.is_empty() {
-            gaps.push(format!("nothing can be made beside {}: {problem}", list(&self.guarded)));
+            gaps.push(format!("nothing can be created next to {}: {problem}", list(&self.guarded)));
         }
     }
 }

@@ -21,7 +21,7 @@ impl Refusal {
     pub(super) fn step(step: &str, error: impl Display) -> Self {
         Self::new(
             format!("{step} failed ({error})"),
-            "look whether a container or a security module forbids it",
+            "check whether a container or a security module forbids it",
         )
     }
 }

@@ -81,7 +81,7 @@ impl Sockets {
     ) -> (Vec<PathBuf>, Option<String>) {
         if let Some(problem) = &self.problem {
             let gap = format!(
-                "sockets of other programs that have been renamed, or bound by a relative name, can be connected to: {problem}"
+                "renamed sockets of other programs, and sockets bound by a relative name, can be connected to: {problem}"
             );
             return (named_sockets(), Some(gap));
         }
@@ -95,7 +95,7 @@ impl Sockets {
             let is_whole = Search { inodes, excluded, left: ENTRIES, found: &mut found }.run(roots);
             gap = (!is_whole).then(|| {
                 format!(
-                    "sockets of other programs can be connected to by other names than they were bound by: more than {ENTRIES} files can be read"
+                    "sockets of other programs can be connected to by other names: more than {ENTRIES} files are readable"
                 )
             });
         }

@@ -97,7 +97,7 @@ pub(super) fn filter(network: NetworkWall, has_mounts: bool) -> Result<(), Refus
     }
     let refuse = |error: &dyn std::fmt::Display| {
         Refusal::new(
-            format!("the system takes no filter of system calls ({error})"),
+            format!("the system does not support system call filters ({error})"),
             "use a kernel with `CONFIG_SECCOMP_FILTER` on x86_64 or aarch64",
         )
     };

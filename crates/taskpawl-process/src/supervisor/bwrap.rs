@@ -35,11 +35,11 @@ pub(super) fn command(program: &Path, profile: &Profile) -> Result<Command, Spaw
 /// Finds the `bwrap` program.
 fn bwrap(search: &SearchPath) -> Result<PathBuf, SpawnError> {
     search.find("bwrap").map_err(|error| {
-        let advice = "install it (the package is called `bubblewrap`), or use the sandbox without `strict`";
+        let advice = "install it (package `bubblewrap`), or use the sandbox without `strict`";
         let problem = if let SpawnError::Planted { program } = error {
-            format!("`{}` is where programs of plans may write", program.display())
+            format!("`{}` is writable by programs of plans", program.display())
         } else {
-            "`bwrap` is in no directory of PATH".to_owned()
+            "`bwrap` is not in PATH".to_owned()
         };
         Refusal::new(problem, advice).into()
     })
@@ -98,7 +98,8 @@ pub(super) fn refusal(mut output: &File) -> Refusal {
     let mut text = String::new();
     // On a read error the message stays empty and the default text is used.
     let _ = output.rewind().and_then(|()| output.take(4096).read_to_string(&mut text));
-    let text = text.lines().next().unwrap_or("it ended at once").trim_start_matches("bwrap: ").to_owned();
+    let text =
+        text.lines().next().unwrap_or("it exited immediately").trim_start_matches("bwrap: ").to_owned();
     let advice = "allow user namespaces, or use the sandbox without `strict`";
     Refusal::new(format!("`bwrap` does not work here: {text}"), advice)
 }

@@ -312,8 +312,10 @@ impl Link {
             (Stage::Greeting, None, _) if self.stderr_file.is_some() => {
                 Reason::Unenforceable(self.stderr_file.as_ref().map_or_else(Refusal::default, bwrap::refusal))
             }
-            (Stage::Greeting, None, Ok(status)) => Reason::Refused(format!("it ended at once ({status})")),
-            (Stage::Greeting, None, Err(_)) => Reason::Refused("it ended at once".to_owned()),
+            (Stage::Greeting, None, Ok(status)) => {
+                Reason::Refused(format!("it exited immediately ({status})"))
+            }
+            (Stage::Greeting, None, Err(_)) => Reason::Refused("it exited immediately".to_owned()),
             (Stage::Open, ..) => Reason::Lost,
         }
     }
@@ -337,7 +339,7 @@ impl Link {
         let mut descriptors = [PollFd::new(&self.socket, interest), PollFd::new(&self.wakeup, PollFlags::IN)];
         let is_new = matches!(self.state().stage, Stage::Greeting);
         match poll(&mut descriptors, is_new.then_some(&GREETING)) {
-            Ok(0) => return Err(io::Error::other("it says nothing")),
+            Ok(0) => return Err(io::Error::other("it does not respond")),
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -396,7 +398,7 @@ impl Link {
 
     fn finish_handshake(&self, state: &mut State, hello: Hello) -> io::Result<()> {
         if hello.version != VERSION {
-            return Err(io::Error::other("it is of another version of taskpawl"));
+            return Err(io::Error::other("it belongs to another version of taskpawl"));
         }
         // Cannot fail: a supervisor sends its greeting once.
         let _ = hello.enforcement.map(|enforcement| self.enforcement.set(Arc::new(enforcement)));

@@ -19,7 +19,7 @@ pub(super) fn main() -> i32 {
     let Ok(socket) = take_socket() else {
         let _ = writeln!(
             io::stderr(),
-            "this is the part of taskpawl that owns programs; taskpawl starts it itself"
+            "this program supervises the programs of taskpawl; taskpawl starts it automatically"
         );
         return 2;
     };

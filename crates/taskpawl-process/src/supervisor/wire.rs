@@ -371,7 +371,7 @@ impl<'a> Reader<'a> {
 }
 
 fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "a message that nobody sends")
+    io::Error::new(io::ErrorKind::InvalidData, "malformed message")
 }
 
 #[cfg(test)]

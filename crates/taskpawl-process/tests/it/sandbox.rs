@@ -528,7 +528,7 @@ async fn an_unenforceable_sandbox_starts_no_program() {
     let bench = Bench::with(Programs::new(Supervision::Off));
     let error = bench.run(&program).await.unwrap_err();
     assert!(matches!(error, SpawnError::Sandbox { .. }), "{error:?}");
-    insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: it takes a supervisor, and there is none; choose another `Supervision` than `Off`, or let programs do whatever you may by `--sandbox=off`");
+    insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: it needs a supervisor, and there is none; use a `Supervision` other than `Off`, or run programs with all your permissions with `--sandbox=off`");
     assert!(!home.bench.path("project/started").exists());
 }
 
@@ -587,7 +587,7 @@ async fn a_missing_bwrap_is_refused_with_advice() {
     home.profile.level = Level::Strict;
     if std::env::var_os(NO_PATH).is_some() {
         let error = home.bench.run(&home.program(&["/bin/true"])).await.unwrap_err();
-        insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: `bwrap` is in no directory of PATH; install it (the package is called `bubblewrap`), or use the sandbox without `strict`, or let programs do whatever you may by `--sandbox=off`");
+        insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: `bwrap` is not in PATH; install it (package `bubblewrap`), or use the sandbox without `strict`, or run programs with all your permissions with `--sandbox=off`");
         return;
     }
     let name = "sandbox::a_missing_bwrap_is_refused_with_advice";

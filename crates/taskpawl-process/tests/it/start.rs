@@ -18,7 +18,7 @@ fn a_program_on_a_file_system_that_does_not_answer_is_not_waited_for() {
         bench.programs.start_piped(bench.program(&["true"]), deadline).await.unwrap_err()
     });
     runtime.shutdown_background();
-    insta::assert_snapshot!(error, @"program `true` was not started: looking it up took too long, so a file system may not answer");
+    insta::assert_snapshot!(error, @"program `true` was not started: its lookup took too long, so a file system may not respond");
 }
 
 #[tokio::test]
@@ -98,7 +98,8 @@ async fn failures_to_start_are_distinguished() {
     let error = refusal(&["no-such-program"], |_, program| {
         program.environment = exactly(&[("PATH", "/bin:/usr/bin")]);
     });
-    let expected = "program `no-such-program` is in no directory of PATH (`/bin:/usr/bin`); install it or name it with its path";
+    let expected =
+        "program `no-such-program` is not in PATH (`/bin:/usr/bin`); install it or use its full path";
     assert_eq!(error.await.to_string(), expected);
 
     let error = refusal(&[], |_, _| {}).await;
@@ -124,7 +125,7 @@ async fn files_that_are_not_programs_are_refused_with_a_hint() {
     let error = refusal(&["./x"], write(0o600, "")).await;
     assert!(matches!(error, SpawnError::NotExecutable { .. }), "{error:?}");
     let error = refusal(&["./x"], write(0o700, "echo no interpreter\n")).await.to_string();
-    assert!(error.ends_with("a script has to begin with `#!` and an interpreter that exists"), "{error}");
+    assert!(error.ends_with("a script must begin with `#!` and an existing interpreter"), "{error}");
     let error = refusal(&["./x"], write(0o700, "#!/no/such\n")).await.to_string();
-    assert!(error.ends_with("a script has to begin with `#!` and an interpreter that exists"), "{error}");
+    assert!(error.ends_with("a script must begin with `#!` and an existing interpreter"), "{error}");
 }

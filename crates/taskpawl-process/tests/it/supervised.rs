@@ -240,7 +240,7 @@ async fn a_killed_supervisor_is_noticed_and_replaced() {
 async fn a_host_without_child_entry_is_told_the_missing_line() {
     let bench = unprepared();
     let error = bench.run_script("true").await.unwrap_err();
-    insta::assert_snapshot!(error, @"no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a `taskpawl` program by `Builder::supervision`");
+    insta::assert_snapshot!(error, @"programs need a supervisor; call `taskpawl::child_entry();` first in the host's `main`, or set a `taskpawl` program with `Builder::supervision`");
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn a_program_that_is_no_supervisor_is_refused() {
         bench.run_script("true").await.unwrap_err()
     };
     let error = refusal("/bin/false").await;
-    insta::assert_snapshot!(error, @"`/bin/false` does not work as the supervisor of programs: it ended at once (exit status: 1)");
+    insta::assert_snapshot!(error, @"`/bin/false` does not work as the supervisor of programs: it exited immediately (exit status: 1)");
     let error = refusal("/no/such").await;
     insta::assert_snapshot!(error, @"failed to start `/no/such` as the supervisor of programs");
 }

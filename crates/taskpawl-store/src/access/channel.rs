@@ -128,5 +128,5 @@ pub(super) fn wait_for(
 }
 
 fn too_long(bytes: usize) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("a message of {bytes} bytes is more than is allowed"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("a message of {bytes} bytes exceeds the limit"))
 }

@@ -65,9 +65,7 @@ impl Connection {
         self.send_request(ask)?;
         match self.receive_answer()? {
             (Kind::Value, bytes) => parsed(&bytes),
-            (Kind::Part | Kind::Refused | Kind::Failed, _) => {
-                Err(protocol_error("an answer of another kind"))
-            }
+            (Kind::Part | Kind::Refused | Kind::Failed, _) => Err(protocol_error("unexpected kind of reply")),
         }
     }
 
@@ -83,7 +81,7 @@ impl Connection {
             Some(1) => Kind::Part,
             Some(2) => Kind::Refused,
             Some(3) => return Err(StoreError::OutOfReach { problem: parsed(&bytes[1..])? }),
-            _ => return Err(protocol_error("an answer of no known kind")),
+            _ => return Err(protocol_error("unknown kind of reply")),
         };
         bytes.drain(..1);
         Ok((kind, bytes))
@@ -105,7 +103,7 @@ impl Connection {
             match kind {
                 Kind::Part => {}
                 Kind::Value => return Ok(()),
-                Kind::Refused | Kind::Failed => return Err(protocol_error("an answer of another kind")),
+                Kind::Refused | Kind::Failed => return Err(protocol_error("unexpected kind of reply")),
             }
         }
     }
@@ -119,7 +117,7 @@ impl Connection {
         match self.receive_answer()? {
             (Kind::Value, bytes) => Ok(Ok(Answer::from(parsed::<MutationReport>(&bytes)?))),
             (Kind::Refused, bytes) => Ok(Err(Box::new(Refusal::from(parsed::<WireRefusal>(&bytes)?)))),
-            (Kind::Part | Kind::Failed, _) => Err(protocol_error("an answer of another kind")),
+            (Kind::Part | Kind::Failed, _) => Err(protocol_error("unexpected kind of reply")),
         }
     }
 }
@@ -214,14 +212,14 @@ fn connection_error(error: io::Error) -> StoreError {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
             StoreError::CallOver
         }
-        io::ErrorKind::TimedOut => StoreError::OutOfReach { problem: "the run does not answer".to_owned() },
+        io::ErrorKind::TimedOut => StoreError::OutOfReach { problem: "the run does not reply".to_owned() },
         _ => StoreError::OutOfReach { problem: error.to_string() },
     }
 }
 
 fn oversized(bytes: usize) -> Refusal {
     Refusal::Relayed {
-        message: format!("a call adds at most {MAX_REQUEST_BYTES} bytes at once, and these are {bytes}"),
+        message: format!("a call may add at most {MAX_REQUEST_BYTES} bytes at once, not {bytes}"),
         hint: Some("add the tasks in several steps".into()),
         is_about_ids: false,
     }
@@ -232,7 +230,7 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
 }
 
 fn protocol_error(problem: &str) -> StoreError {
-    StoreError::OutOfReach { problem: format!("the run answers what makes no sense ({problem})") }
+    StoreError::OutOfReach { problem: format!("invalid reply from the run ({problem})") }
 }
 
 /// The backend behind `Location::Call`. All its operations fail, because only the run writes the store.
@@ -240,7 +238,7 @@ fn protocol_error(problem: &str) -> StoreError {
 pub(crate) struct NoBackend;
 
 fn no_backend() -> StoreError {
-    StoreError::OutOfReach { problem: "it is written by the run alone".to_owned() }
+    StoreError::OutOfReach { problem: "only the run can write it".to_owned() }
 }
 
 impl Backend for NoBackend {

@@ -21,7 +21,7 @@ use crate::{Store, StoreError};
 #[non_exhaustive]
 pub enum Broken {
     /// The peer closed the connection or missed the deadline, or the run stopped the connection.
-    #[error("the conversation is over")]
+    #[error("the connection has ended")]
     Gone(#[source] io::Error),
     /// The peer sent an invalid request.
     #[error("{problem}")]
@@ -54,7 +54,7 @@ pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Res
                 | AccessRequest::Look
                 | AccessRequest::Revision
                 | AccessRequest::Add(_) => {
-                    let problem = "a look at the plan has to be over before anything else".to_owned();
+                    let problem = "end the current view of the plan before another request".to_owned();
                     return Err(Broken::Senseless { problem }.into());
                 }
             }

@@ -243,7 +243,7 @@ fn a_frame_longer_than_the_limit_is_refused() {
     });
     assert_eq!(run_end.receive(300_000, Patience::default()).unwrap().unwrap().len(), 300_000);
     let error = run_end.receive(10, Patience::default()).unwrap_err();
-    assert_eq!(error.to_string(), "a message of 11 bytes is more than is allowed");
+    assert_eq!(error.to_string(), "a message of 11 bytes exceeds the limit");
     sender.join().unwrap();
 }
 
@@ -256,6 +256,6 @@ fn a_request_with_a_duplicate_key_or_an_inexact_number_is_refused() {
         r#"{"add": {"join": {"tasks": [{"id": "a", "metadata": {"n": 123456789012345678901234567890}}]}}}"#,
     ] {
         let problem = read(wrong).unwrap_err();
-        assert!(problem.starts_with("a request cannot be understood: "), "{wrong}: {problem}");
+        assert!(problem.starts_with("invalid request: "), "{wrong}: {problem}");
     }
 }

@@ -255,5 +255,5 @@ impl ReadHistory for RemoteView<'_> {
 }
 
 fn no_undo_snapshots() -> StoreError {
-    StoreError::OutOfReach { problem: "what it takes to undo commands is not shown to calls".to_owned() }
+    StoreError::OutOfReach { problem: "undo data is not available to calls".to_owned() }
 }

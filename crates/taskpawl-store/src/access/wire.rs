@@ -202,10 +202,10 @@ impl AccessRequest {
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         match taskpawl_json::read(bytes) {
             Ok(Self::Hello { version }) if version != VERSION => Err(format!(
-                "it speaks version {version}, and the run version {VERSION}: use the same taskpawl"
+                "its protocol version is {version}, and that of the run is {VERSION}: use the same taskpawl"
             )),
             Ok(ask) => Ok(ask),
-            Err(error) => Err(format!("a request cannot be understood: {error}")),
+            Err(error) => Err(format!("invalid request: {error}")),
         }
     }
 

@@ -76,7 +76,7 @@ fn look(location: &Location, path: &Path) -> Result<Vec<Diagnostic>, StoreError>
 
 fn file_system_kind(path: &Path) -> Option<Diagnostic> {
     let warning = FileSystemKind::of(path).warning(path)?;
-    let remedy = "use it from one machine at a time, or name another place with `--store`";
+    let remedy = "use it from one machine at a time, or use another path with `--store`";
     Some(Diagnostic::new("file_system", Severity::Note, path.display(), warning, remedy))
 }
 

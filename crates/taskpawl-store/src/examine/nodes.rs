@@ -57,19 +57,19 @@ pub(crate) fn check_nodes(
     derived: &Derived,
     kept: &BTreeMap<Key, Option<Node>>,
 ) -> ViewResult<Vec<Diagnostic>> {
-    let rebuild = "derive it anew from the tasks and their dependencies";
+    let rebuild = "recompute it from the tasks and their dependencies";
     let mut wrong = Diagnostics::new("node", Severity::Repairable, rebuild);
-    let mut gates = Diagnostics::new("gate", Severity::Repairable, "let the gate take effect");
+    let mut gates = Diagnostics::new("gate", Severity::Repairable, "apply the gate");
     for (key, node) in &derived.nodes {
         match kept.get(key) {
             Some(Some(kept)) if node.is_as_kept(kept) => {}
             Some(Some(kept)) => wrong.add(derived.place(*key), difference(kept, node)),
-            _ => wrong.add(derived.place(*key), "what its gate needs to know cannot be read"),
+            _ => wrong.add(derived.place(*key), "the inputs of its gate are unreadable"),
         }
         if !is_settled(node) {
             gates.add(
                 derived.place(*key),
-                format!("it is {} although its gate says {}", node.status_kind, node.gate_state),
+                format!("it is {}, but its gate is {}", node.status_kind, node.gate_state),
             );
         }
     }
@@ -84,14 +84,14 @@ fn difference(kept: &Node, node: &Node) -> String {
     let fields = [
         ("the state", kept.status_kind != node.status_kind),
         ("the counts of its gate", kept.gate != node.gate),
-        ("what its gate says", kept.gate_state != node.gate_state),
-        ("what it lets its subtasks do", kept.opens != node.opens),
-        ("the task above", kept.parent != node.parent),
-        ("who ends it", kept.work != node.work),
-        ("its place in the order", (kept.priority, kept.due) != (node.priority, node.due)),
+        ("the state of its gate", kept.gate_state != node.gate_state),
+        ("whether its subtasks may start", kept.opens != node.opens),
+        ("the parent", kept.parent != node.parent),
+        ("the kind of its work", kept.work != node.work),
+        ("its position in the order", (kept.priority, kept.due) != (node.priority, node.due)),
     ];
     let wrong: Vec<_> = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
-    format!("what is kept of this does not follow from the tasks: {}", wrong.join(", "))
+    format!("stored data does not match the tasks: {}", wrong.join(", "))
 }
 
 /// Returns whether the gate has taken effect. Every commit settles the gates that it changes, so an open one
@@ -110,18 +110,18 @@ fn check_counts(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Diagnostic
     for node in derived.nodes.values() {
         *counted.entry(node.status_kind.status()).or_default() += 1;
     }
-    let mut found = Diagnostics::new("counters", Severity::Repairable, "count anew");
+    let mut found = Diagnostics::new("counters", Severity::Repairable, "recount");
     for (status, kept) in view.counts()? {
         let counted = counted[&status];
         if kept != counted {
-            found.add("the store", format!("it says that {kept} tasks are {status}, but {counted} are"));
+            found.add("the store", format!("it counts {kept} tasks as {status}, but {counted} are"));
         }
     }
     let next = view.next_key()?;
     if let Some((last, _)) = derived.nodes.last_key_value().filter(|(last, _)| **last >= next) {
         found.add(
             "the store",
-            format!("the next task would take the number {}, but {} is taken", next.0, last.0),
+            format!("the next task would get the key {}, but {} is already used", next.0, last.0),
         );
     }
     Ok(found.finish())
@@ -138,7 +138,7 @@ fn check_order(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Diagnostic>
     edges(view, &derived.nodes)?.into_iter().for_each(|(task, on)| graph.add_dependency(task, on));
     let Some(circle) = graph.find_cycle() else { return Ok(Vec::new()) };
     let tasks: Vec<_> = circle.iter().map(|key| derived.place(*key)).collect();
-    let message = format!("tasks wait for one another in a circle: {}", tasks.join(", "));
-    let remedy = "end it with `taskpawl remove-dependency`";
+    let message = format!("dependency cycle: {}", tasks.join(", "));
+    let remedy = "break the cycle with `taskpawl remove-dependency`";
     Ok(vec![Diagnostic::new("circle", Severity::Damage, "the store", message, remedy)])
 }

@@ -7,7 +7,7 @@ use taskpawl_model::view::{View, ViewResult};
 use crate::StoreError;
 use crate::examine::diagnostic::{Diagnostic, Diagnostics, Severity};
 
-const RESTORE: &str = "put a copy of an earlier state in the place of the store, or delete the task";
+const RESTORE: &str = "restore a backup of the store, or delete the task";
 
 /// Reads every task and every call, and reports those that cannot be parsed.
 pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Diagnostic>> {
@@ -24,7 +24,7 @@ pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Diagno
                     numbers.add(label(), detail);
                 }
             }
-            (Ok(None), _) => unreadable.add(label(), "what happened to it is gone"),
+            (Ok(None), _) => unreadable.add(label(), "its state is missing"),
             (Err(error), _) | (_, Err(error)) => {
                 let error = StoreError::from_view(error);
                 let StoreError::Corrupt { detail, .. } = error else { return Err(error.into()) };

@@ -14,8 +14,8 @@ pub(super) fn look(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
     for file in siblings(path)? {
         found.extend(wide_mode(&file));
         if is_left_over(path, &file) {
-            let message = "a write that did not come to its end left it behind";
-            let remedy = "remove it: what it was to replace is whole";
+            let message = "an incomplete write left it behind";
+            let remedy = "remove it: the original file is intact";
             found.push(Diagnostic::new("left_over", Severity::Repairable, file.display(), message, remedy));
         }
     }
@@ -45,7 +45,7 @@ pub fn wide_mode(path: &Path) -> Option<Diagnostic> {
     if mode == mode & 0o700 {
         return None;
     }
-    let message = format!("its mode is {mode:04o}: others than its owner may use it");
+    let message = format!("its mode is {mode:04o}: other users can access it");
     let remedy = format!("set its mode to {:04o}", mode & 0o700);
     Some(Diagnostic::new("mode", Severity::Repairable, path.display(), message, remedy))
 }

@@ -115,10 +115,10 @@ fn keys_of(document: &mut Document, tasks: &[Task]) -> Result<BTreeMap<TaskId, K
         let key = index.tasks.get(&task.id).map_or(Key(index.next_key), |mark| mark.key);
         index.next_key = index.next_key.max(key.0.saturating_add(1));
         if keys.insert(task.id.clone(), key).is_some() {
-            return Err(format!("there are two tasks `{}`", task.id));
+            return Err(format!("two tasks have the id `{}`", task.id));
         }
         if !taken.insert(key) {
-            return Err(format!("task `{}` has the key of another one", task.id));
+            return Err(format!("task `{}` has the key of another task", task.id));
         }
     }
     Ok(keys)
@@ -158,7 +158,7 @@ impl Edges {
 
     fn put_below(&mut self, task: Key, parent: Key, id: &TaskId) -> Result<(), String> {
         match self.parents.insert(task, parent) {
-            Some(other) if other != parent => Err(format!("task `{id}` is below two tasks")),
+            Some(other) if other != parent => Err(format!("task `{id}` has two parents")),
             _ => Ok(()),
         }
     }
@@ -192,7 +192,7 @@ fn check_order(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> Result<(), St
         None => Ok(()),
         Some(circle) => {
             let ids: Vec<_> = circle.iter().map(|key| format!("`{}`", parts[key].record.id)).collect();
-            Err(format!("tasks wait for one another in a circle: {}", ids.join(", ")))
+            Err(format!("dependency cycle: {}", ids.join(", ")))
         }
     }
 }

@@ -48,13 +48,10 @@ pub(crate) fn examine(path: &Path) -> Result<Vec<Diagnostic>, StoreError> {
     file.load()?;
     let bytes = fs::read(path).map_err(|error| StoreError::io("read", path, error))?;
     let (document, _) = file.parse(&bytes)?;
-    let mut found = Diagnostics::new(
-        "edited",
-        Severity::Note,
-        "nothing needs to be done: the next write records the edit",
-    );
+    let mut found =
+        Diagnostics::new("edited", Severity::Note, "no action is needed: the next write records the edit");
     for id in load::edited(&document) {
-        found.add(format!("task `{id}`"), "it was edited from outside since a store wrote it");
+        found.add(format!("task `{id}`"), "it was edited outside taskpawl");
     }
     Ok(found.finish())
 }
@@ -158,7 +155,7 @@ impl JsonFile {
             return Ok((document, Some(plain::VERSION)));
         };
         match found {
-            ..=0 => Err(self.corrupt(format!("schema version {found} does not exist"))),
+            ..=0 => Err(self.corrupt(format!("invalid schema version {found}"))),
             found if found > known => Err(StoreError::Newer { path: path(), found, known }),
             found if found == known => {
                 // Parse from the text again: errors of `from_value` have no line number.
@@ -295,7 +292,7 @@ impl Reader for JsonReader {
         if count > MANY_TASKS {
             let path = self.file.path.display();
             warnings.push(format!(
-                "`{path}` holds {count} tasks and is written whole with every change: above {MANY_TASKS} a database is faster"
+                "`{path}` contains {count} tasks and is rewritten with every change: above {MANY_TASKS} tasks, a database is faster"
             ));
         }
         Ok(warnings)

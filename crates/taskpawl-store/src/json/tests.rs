@@ -280,9 +280,9 @@ fn an_invalid_file_is_refused_and_left_alone() {
     fs::write(&scene.path, "").unwrap();
     found.push(format!("empty: {}", scene.refusal()));
     insta::assert_snapshot!(found.join("\n"), @r"
-    two: `plan.json` is damaged: there are two tasks `a`
+    two: `plan.json` is damaged: two tasks have the id `a`
     unknown: `plan.json` is damaged: task `b` refers to `x`, which does not exist
-    circle: `plan.json` is damaged: tasks wait for one another in a circle: `a`, `b`
+    circle: `plan.json` is damaged: dependency cycle: `a`, `b`
     state: `plan.json` is damaged: unknown variant `ready`, expected one of `todo`, `in_progress`, `blocked`, `done`, `failed`, `cancelled`, `skipped` at line 1 column 693
     option: `plan.json` is damaged: task `a`: invalid type: boolean `true`, expected a duration such as `30s` or `5m`
     cut: `plan.json` is damaged
@@ -308,7 +308,7 @@ fn foreign_and_newer_files_are_refused() {
         fs::write(&scene.path, printed).unwrap();
         let error = scene.open().view(|view| view.counts()).unwrap_err();
         assert!(
-            error.to_string().contains("is what a command printed with `--json`, and no store"),
+            error.to_string().contains("is the output of a command with `--json`, not a store"),
             "{error}"
         );
         assert!(error.hint().to_string().contains("taskpawl export tasks"), "{}", error.hint());

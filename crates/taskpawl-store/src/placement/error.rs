@@ -20,7 +20,7 @@ pub enum PlacementError {
     #[error("there is no state directory: neither `HOME` nor `XDG_STATE_HOME` is set to an absolute path")]
     NoStateDirectory,
     /// The state directory is inside the project, where tools of a run could modify the store.
-    #[error("the state directory `{}` lies inside the project `{}`", .state.display(), .project.display())]
+    #[error("the state directory `{}` is inside the project `{}`", .state.display(), .project.display())]
     StateInsideProject {
         /// The state directory.
         state: PathBuf,
@@ -58,19 +58,19 @@ impl PlacementError {
     /// Returns advice for the user.
     pub fn hint(&self) -> Hint {
         match self {
-            Self::NoProject { .. } => Hint::new("run ")
-                .command("init")
-                .text(" in the directory of the project, or name a store with `--store PATH`"),
-            Self::NoStateDirectory => "set `HOME`, or name a store with `--store PATH`".into(),
+            Self::NoProject { .. } => {
+                Hint::new("run ").command("init").text(" in the project directory, or use `--store PATH`")
+            }
+            Self::NoStateDirectory => "set `HOME`, or use `--store PATH`".into(),
             Self::StateInsideProject { .. } => {
-                Hint::new("name a place outside the project with ").command("init --store PATH")
+                Hint::new("use a path outside the project with ").command("init --store PATH")
             }
             Self::Copied { .. } => Hint::new("share the tasks of the original with ")
                 .command("init --share")
-                .text(", or begin without them with ")
+                .text(", or start without them with ")
                 .command("init --new"),
-            Self::NotUtf8 { .. } => "rename the directory, or a directory above it".into(),
-            Self::BadProjectFile { .. } => "correct the file, or name a store with `--store PATH`".into(),
+            Self::NotUtf8 { .. } => "rename the directory or its parent".into(),
+            Self::BadProjectFile { .. } => "fix the file, or use `--store PATH`".into(),
             Self::File(error) => error.hint(),
         }
     }

@@ -44,7 +44,7 @@ impl ProjectFile {
     fn checked(self, path: &Path) -> Result<Self, PlacementError> {
         let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         if self.id.is_empty() || self.id.len() > 64 || !self.id.bytes().all(is_plain) {
-            let detail = format!("`{}` is no id of a project", self.id.escape_default());
+            let detail = format!("`{}` is not a valid project id", self.id.escape_default());
             return Err(PlacementError::BadProjectFile { path: path.to_owned(), detail });
         }
         Ok(self)

@@ -81,5 +81,5 @@ fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     }
     // Our own writers are excluded by the lock file, so another program holds the database.
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-    Err(rusqlite::Error::SqliteFailure(code, Some("the copy is not whole".to_owned())))
+    Err(rusqlite::Error::SqliteFailure(code, Some("the copy is incomplete".to_owned())))
 }

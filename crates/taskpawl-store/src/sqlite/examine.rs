@@ -20,7 +20,7 @@ use crate::files::{self, LockFile};
 /// The check name for rows that cannot be parsed.
 const UNREADABLE: &str = "unreadable";
 
-const RESTORE: &str = "put a copy of an earlier state in the place of the store";
+const RESTORE: &str = "restore a backup of the store";
 
 /// Selects the tasks with valid keys.
 const KEYS: &str = "SELECT key FROM tasks WHERE key BETWEEN 0 AND 4294967294 ORDER BY key";
@@ -79,8 +79,8 @@ fn all(session: &Session) -> ViewResult<Vec<Diagnostic>> {
             "counters",
             Severity::Repairable,
             session.path.display(),
-            "its counters are gone or cannot be read",
-            "count anew",
+            "its counters are missing or unreadable",
+            "recount",
         )),
     }
     Ok(found)
@@ -90,7 +90,7 @@ fn all(session: &Session) -> ViewResult<Vec<Diagnostic>> {
 fn integrity(session: &Session) -> ViewResult<Vec<Diagnostic>> {
     let lines = session.all("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?;
     let mut damage = Diagnostics::new("integrity", Severity::Damage, RESTORE);
-    let mut indexes = Diagnostics::new("index", Severity::Repairable, "make the index anew from its table");
+    let mut indexes = Diagnostics::new("index", Severity::Repairable, "rebuild the index from its table");
     for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok") {
         let is_index = line.contains("missing from index") || line.contains("entries in index");
         let diagnostics = if is_index { &mut indexes } else { &mut damage };
@@ -114,7 +114,7 @@ fn strays(session: &Session) -> ViewResult<Vec<Diagnostic>> {
         let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
         let count: i64 = session.one(&sql, [], |row| row.get(0))?.unwrap_or(0);
         if count > 0 {
-            found.add(session.path.display(), format!("{count} rows of `{table}` belong to no task"));
+            found.add(session.path.display(), format!("{count} rows of `{table}` have no task"));
         }
     }
     Ok(found.finish())
@@ -167,7 +167,7 @@ fn numbers(session: &Session) -> ViewResult<Vec<Diagnostic>> {
     let mut found = Diagnostics::new("number", Severity::Damage, RESTORE);
     session.each("SELECT key, id FROM tasks WHERE key NOT BETWEEN 0 AND 4294967294", [], |row| {
         let key: i64 = row.get(0)?;
-        found.add(format!("task `{}`", rows::text(row, 1)?), format!("its number is {key}"));
+        found.add(format!("task `{}`", rows::text(row, 1)?), format!("its key is {key}"));
         Ok(())
     })?;
     Ok(found.finish())
@@ -212,10 +212,9 @@ fn next_key(session: &Session) -> ViewResult<u32> {
 
 fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Diagnostic>> {
     let last = last_revision(session)?;
-    let mut found = Diagnostics::new("counters", Severity::Repairable, "count anew");
+    let mut found = Diagnostics::new("counters", Severity::Repairable, "recount");
     if counters.revision < last {
-        let message =
-            format!("it says that its last event is {}, but there is one {last}", counters.revision);
+        let message = format!("its last event is recorded as {}, but event {last} exists", counters.revision);
         found.add(session.path.display(), message);
     }
     Ok(found.finish())

@@ -87,7 +87,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
 
 /// Finds rows whose columns differ from their text.
 pub(super) fn check(session: &Session) -> ViewResult<Vec<Diagnostic>> {
-    let mut found = Diagnostics::new("excerpt", Severity::Repairable, "write what the text beside it says");
+    let mut found = Diagnostics::new("excerpt", Severity::Repairable, "rewrite the columns from their text");
     for excerpts in &ALL {
         let count = excerpts.wrong(session)?.len();
         if count > 0 {

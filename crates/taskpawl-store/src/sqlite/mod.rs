@@ -168,8 +168,7 @@ impl Writer {
         if !self.session.connection.is_autocommit() {
             return Ok(());
         }
-        let cause =
-            io::Error::other("the transaction was taken back after an error; nothing of it was written");
+        let cause = io::Error::other("the transaction was rolled back after an error; nothing was written");
         Err(StoreError::io("read", &self.session.path, cause))
     }
 

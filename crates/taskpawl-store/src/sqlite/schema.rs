@@ -205,7 +205,7 @@ impl Schema {
         let path = path.to_owned();
         match found {
             ..=0 => {
-                let detail = format!("schema version {found} does not exist");
+                let detail = format!("invalid schema version {found}");
                 Err(StoreError::Corrupt { path, detail, has_log: true })
             }
             found if found > known => Err(StoreError::Newer { path, found, known }),

@@ -143,7 +143,7 @@ impl Session {
         let found = self.one("SELECT * FROM counters", [], super::rows::counters)?;
         let lost = || StoreError::Corrupt {
             path: self.path.clone(),
-            detail: "its counters are gone".to_owned(),
+            detail: "its counters are missing".to_owned(),
             has_log: true,
         };
         Ok(found.ok_or_else(lost)?)

@@ -112,9 +112,9 @@ fn errors_name_item_and_field_and_refused_calls_change_nothing() {
             "taskList[1].id: `1` is the id of an earlier item",
         ),
         (json!([{"title": "a", "status": "completed"}]), "taskList[0].id: it is missing"),
-        (json!([{"id": "1", "title": "a", "status": "completed"}]), "taskList[0].id: it is no number"),
+        (json!([{"id": "1", "title": "a", "status": "completed"}]), "taskList[0].id: expected a number"),
         (json!([{"id": 1, "title": "a"}]), "taskList[0].status: it is missing"),
-        (json!([item(1, "completed"), 5]), "taskList[1]: it is no object"),
+        (json!([item(1, "completed"), 5]), "taskList[1]: expected an object"),
     ];
     for (list, error) in wrong {
         let said: Value = serde_json::from_str(&write(&host, &list)).unwrap();

@@ -118,7 +118,7 @@ fn a_refused_call_is_an_error_result_in_every_dialect() {
             json!({"operation": "append"}),
             r#"{"success":false,"error":"unknown operation `append`: use write or read"}"#,
         ),
-        ("todowrite", json!({"todos": 1}), r#"{"error":"todos: it is no array"}"#),
+        ("todowrite", json!({"todos": 1}), r#"{"error":"todos: expected an array"}"#),
         ("task", json!({"operation": "lpop"}), r#"{"error":"agent_id is required"}"#),
     ] {
         assert_eq!(host.answer(tool, args.clone()), (said.to_owned(), true), "{tool} {args}");

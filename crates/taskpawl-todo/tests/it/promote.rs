@@ -165,7 +165,7 @@ fn an_ambiguous_or_invalid_promotion_creates_nothing() {
     for (args, said) in [
         (
             json!({}),
-            "dialect is required, for several are kept here: use one of session, queue, conversation",
+            "dialect is required, because several are available: use one of session, queue, conversation",
         ),
         (json!({"dialect": "checklist"}), "dialect: `checklist` is not kept here"),
         (json!({"dialect": "session"}), "session_id is required"),
@@ -184,7 +184,7 @@ fn an_ambiguous_or_invalid_promotion_creates_nothing() {
         (json!({"dialect": "queue", "agent_id": "a", "items": "x"}), "items"),
         (
             json!({"dialect": "queue", "agent_id": "a", "item": ["queued"]}),
-            "item: there is no such argument, only items",
+            "item: unknown argument; the arguments are items",
         ),
         (json!({"dialect": "queue", "agent_id": "a", "dry_run": "yes"}), "dry_run: expected true or false"),
         (json!({"dialect": "queue", "agent_id": "a", "items": []}), "items: expected at least one"),

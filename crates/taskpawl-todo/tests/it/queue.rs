@@ -75,7 +75,7 @@ fn errors_have_these_texts() {
             json!({"agent_id": "a", "operation": "lpop", "lease": "soon"}),
             "lease must be a duration such as `5m`, of at most 8760h",
         ),
-        (json!({"agent_id": "a", "operation": "list", "lease": "5m"}), "lease goes with lpop and rpop alone"),
+        (json!({"agent_id": "a", "operation": "list", "lease": "5m"}), "lease is only for lpop and rpop"),
         (json!({"agent_id": "a", "operation": "ack"}), "receipt is required"),
         (json!({"agent_id": "a", "operation": "ack", "receipt": "r"}), "unknown receipt `r`"),
     ];

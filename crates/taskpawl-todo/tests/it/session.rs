@@ -125,7 +125,7 @@ fn errors_name_item_and_field_and_change_nothing() {
         (with("status", json!(null)), "todos[0].status: it is missing"),
         (with("priority", json!("urgent")), "todos[0].priority: unknown priority `urgent`"),
         (with("content", json!("  ")), "todos[0].content: it is empty"),
-        (with("id", json!(5)), "todos[0].id: it is no string"),
+        (with("id", json!(5)), "todos[0].id: expected a string"),
         (
             json!([todo("a", "pending"), todo("a", "pending")]),
             "todos[1].id: `a` is the id of an earlier item",
@@ -134,9 +134,9 @@ fn errors_name_item_and_field_and_change_nothing() {
             json!([todo("a", "in_progress"), todo("b", "in_progress")]),
             "todos[1].status: at most one item may be in_progress at a time",
         ),
-        (json!(["x"]), "todos[0]: it is no object"),
-        (json!("x"), "todos: it is no array"),
-        (json!(null), "todos: it is no array"),
+        (json!(["x"]), "todos[0]: expected an object"),
+        (json!("x"), "todos: expected an array"),
+        (json!(null), "todos: expected an array"),
     ];
     for (todos, error) in wrong {
         let (said, is_error) = write(&host, &todos);

@@ -20,8 +20,8 @@ pub(super) fn tool() -> Blocking {
     let args = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "minLength": 1, "description": "A text file beneath the project root, of at most 8 MiB."},
-            "old": {"type": "string", "minLength": 1, "description": "The text to be replaced, exactly; it has to occur once."},
+            "path": {"type": "string", "minLength": 1, "description": "A text file inside the project root, of at most 8 MiB."},
+            "old": {"type": "string", "minLength": 1, "description": "The exact text to replace; it must occur once."},
             "new": {"type": "string"},
             "all": {"type": "boolean", "default": false, "description": "Replace every occurrence."},
         },
@@ -68,7 +68,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     // Computed in advance, for many replacements by a long text could exhaust the memory.
     let after = (content.len() - count * args.old.len()) as u64 + count as u64 * args.new.len() as u64;
     if after > MAX_BYTES {
-        let problem = format!("`{}` would have {after} bytes, of at most {MAX_BYTES}", args.path);
+        let problem = format!("`{}` would have {after} bytes, more than the limit of {MAX_BYTES}", args.path);
         return Err(ToolError::failed(problem));
     }
     let content = content.replace(&args.old, &args.new);
@@ -82,9 +82,9 @@ fn absent(args: &Args, content: &str) -> ToolError {
     let with_returns = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     let (path, old) = (&args.path, &args.old);
     let why = if content.contains(&with_returns(old)) {
-        "; its lines end in `\\r\\n`: write them so in `old` and in `new`"
+        "; its lines end in `\\r\\n`: use that in `old` and `new`"
     } else if content.contains(&old.replace("\r\n", "\n")) {
-        "; its lines end in `\\n` alone: write them so in `old` and in `new`"
+        "; its lines end in `\\n` only: use that in `old` and `new`"
     } else {
         ""
     };
@@ -102,7 +102,7 @@ fn ambiguous(args: &Args, content: &str, count: usize) -> ToolError {
     let more = count.saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     ToolError::failed(format!(
-        "`old` occurs {count} times in `{}`, in lines {}{more}; give more of the text around it, or set `all`",
+        "`old` occurs {count} times in `{}`, in lines {}{more}; include more surrounding text, or set `all`",
         args.path,
         lines.join(", ")
     ))
@@ -118,5 +118,5 @@ fn read(root: &Root, path: &Path) -> Result<String, ToolError> {
         let problem = format!("`{}` is a binary file: it contains a NUL byte", path.display());
         return Err(ToolError::failed(problem));
     }
-    String::from_utf8(bytes).map_err(|_| ToolError::failed(format!("`{}` is no UTF-8 text", path.display())))
+    String::from_utf8(bytes).map_err(|_| ToolError::failed(format!("`{}` is not UTF-8 text", path.display())))
 }

@@ -32,7 +32,7 @@ impl Exec {
             "type": "array",
             "items": {"type": "string"},
             "minItems": 1,
-            "description": "The program and its arguments; no shell looks at them.",
+            "description": "The program and its arguments, without a shell.",
         });
         Self(program_spec("exec", "Runs a program.", "argv", argv))
     }
@@ -97,15 +97,15 @@ fn only_zero() -> Vec<i32> {
 /// Makes the description of a tool that runs a program; `what` is the argument that names the program.
 pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Value) -> ToolSpec {
     let mut properties = json!({
-        "cwd": {"type": "string", "description": "Working directory, beneath the project root."},
+        "cwd": {"type": "string", "description": "Working directory, inside the project root."},
         "env": {
             "type": "object",
             "propertyNames": {"pattern": "^[^=\\x00]+$"},
             "additionalProperties": {"type": "string"},
-            "description": "Variables that are added or replaced.",
+            "description": "Variables to add or replace.",
         },
-        "stdin": {"type": "string", "description": "What the program reads from its standard input."},
-        "parse": {"enum": ["json"], "description": "Read standard output as JSON into `json`; a `usage` in it is what the call used up."},
+        "stdin": {"type": "string", "description": "The standard input of the program."},
+        "parse": {"enum": ["json"], "description": "Parse standard output as JSON into `json`; its `usage` field is recorded as the usage of the call."},
         "okExitCodes": {
             "type": "array",
             "items": {"type": "integer", "minimum": 0, "maximum": 255},
@@ -130,14 +130,14 @@ pub(crate) fn result_schema() -> Value {
         "type": "object",
         "properties": {
             "sandbox": sandbox_schema(),
-            "exitCode": {"type": "integer", "description": "128 plus the signal where one ended the program."},
+            "exitCode": {"type": "integer", "description": "128 plus the signal number if a signal ended the program."},
             "stdout": {"type": "string"},
             "stderr": {"type": "string"},
             "json": {"description": "Standard output as JSON, with `parse`."},
-            "truncated": {"type": "boolean", "description": "Whether only head and tail of the output are here."},
+            "truncated": {"type": "boolean", "description": "True if only the head and tail of the output are included."},
             "outputFile": {
                 "type": "string",
-                "description": "The whole output where it is truncated: of standard output, or of standard error if only that is.",
+                "description": "The path of the full output if it is truncated: standard output, or standard error if only that is.",
             },
         },
         "required": ["exitCode", "stdout", "stderr", "truncated", "sandbox"],
@@ -148,29 +148,29 @@ pub(crate) fn result_schema() -> Value {
 fn sandbox_schema() -> Value {
     json!({
         "type": "object",
-        "description": "What held the program.",
+        "description": "The sandbox of the program.",
         "properties": {
             "level": {"enum": ["off", "standard", "strict"]},
-            "network": {"enum": ["loopback", "none", "full"], "description": "`loopback` is one of its own."},
+            "network": {"enum": ["loopback", "none", "full"], "description": "`loopback` is a private loopback network."},
             "gaps": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "What was asked for and could not be enforced here.",
+                "description": "Requested restrictions that could not be enforced here.",
             },
             "created": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "What others obey later and was not there before, and so could not be covered: protected files, and hooks and settings of repositories.",
+                "description": "New files that other programs run or load, which the sandbox could not protect: protected files, and hooks and settings of repositories.",
             },
             "protected": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "What the program says it could not write, and ended well: it is protected, and the rest was done without it.",
+                "description": "Protected paths that the program failed to write although it succeeded.",
             },
             "hidden": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "What the command line names and the sandbox hides: programs find it empty.",
+                "description": "Paths in the command line that the sandbox hides; they look empty to programs.",
             },
         },
         "required": ["level"],
@@ -293,7 +293,7 @@ async fn met(cx: &CallContext, program: Program, outcome: Outcome, is_ok: bool) 
 /// Warns about refused writes of a successful program: it may have skipped half of its work.
 fn tell_protected(cx: &CallContext, met: &[(PathBuf, String)], report: &mut Map<String, Value>) {
     for (_, said) in met {
-        cx.warn(format!("it ended well and says that it could not write everything: {said}"));
+        cx.warn(format!("it succeeded, but reported a failed write: {said}"));
     }
     if !met.is_empty() {
         let paths: Vec<_> = met.iter().map(|(path, _)| path.to_string_lossy()).collect();
@@ -393,7 +393,7 @@ fn ended(
 fn with_json(name: &str, outcome: &Outcome, mut report: Map<String, Value>) -> Result<Value, ToolError> {
     // The head and tail of truncated output could by chance be valid JSON of another meaning.
     let parsed = if outcome.stdout.truncated {
-        Err(format!("its {} bytes are more than a result can hold", outcome.stdout.bytes))
+        Err(format!("its {} bytes exceed the size limit of a result", outcome.stdout.bytes))
     } else {
         taskpawl_json::read(&outcome.stdout.text).map_err(|error| error.to_string())
     };

@@ -20,7 +20,7 @@ pub(super) fn tool() -> Blocking {
             "pattern": {
                 "type": "string",
                 "minLength": 1,
-                "description": "A path pattern from the working directory: `*` within a directory, `**` over several, `{a,b}`. Files that `.gitignore` names are left out.",
+                "description": "A path pattern relative to the working directory: `*` within a directory, `**` across directories, `{a,b}`. Files in `.gitignore` are skipped.",
             },
         },
         "required": ["pattern"],
@@ -29,10 +29,10 @@ pub(super) fn tool() -> Blocking {
     let result = json!({
         "type": "object",
         "properties": {
-            "paths": {"type": "array", "items": {"type": "string"}, "description": "Sorted, from the working directory."},
-            "truncated": {"const": true, "description": "More files match than fit (10000, or 256 KiB; with `keep` as much as it says); these are the first."},
-            "unreadable": {"type": "integer", "description": "How many directories could not be read."},
-            "hidden": {"type": "integer", "description": "How many matching files, and directories, were left out because they are closed to tools, as `.env` is."},
+            "paths": {"type": "array", "items": {"type": "string"}, "description": "Sorted, relative to the working directory."},
+            "truncated": {"const": true, "description": "Set if only the first matches are included: more match than fit (10000, or 256 KiB or `keep` of the call)."},
+            "unreadable": {"type": "integer", "description": "The number of unreadable directories."},
+            "hidden": {"type": "integer", "description": "The number of skipped matching files and directories that are closed to tools, such as `.env`."},
         },
         "required": ["paths"],
         "additionalProperties": false,
@@ -50,11 +50,7 @@ struct Args {
 fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let args: Args = parse("glob", args)?;
     if !is_inner(Path::new(&args.pattern)) {
-        return Err(invalid(
-            "glob",
-            "pattern",
-            "has to start from the working directory and go without `..`",
-        ));
+        return Err(invalid("glob", "pattern", "must be relative to the working directory, without `..`"));
     }
     let pattern = args.pattern.strip_prefix("./").unwrap_or(&args.pattern);
     let matcher = matcher("glob", "pattern", pattern)?;

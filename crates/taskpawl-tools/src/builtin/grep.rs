@@ -30,10 +30,10 @@ pub(super) fn tool() -> Blocking {
     let args = json!({
         "type": "object",
         "properties": {
-            "pattern": {"type": "string", "minLength": 1, "description": "A regular expression, searched in each line."},
-            "path": {"type": "string", "minLength": 1, "default": ".", "description": "A directory or file beneath the project root."},
-            "glob": {"type": "string", "minLength": 1, "description": "Only files whose path matches; without `/`, whose name does."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 200, "description": "Most matches; with `keep` on the call and without this, all that fit."},
+            "pattern": {"type": "string", "minLength": 1, "description": "A regular expression, matched against each line."},
+            "path": {"type": "string", "minLength": 1, "default": ".", "description": "A directory or file inside the project root."},
+            "glob": {"type": "string", "minLength": 1, "description": "Only files whose path matches; a pattern without `/` matches the name."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 200, "description": "The maximum number of matches; if missing and the call has `keep`, all that fit."},
         },
         "required": ["pattern"],
         "additionalProperties": false,
@@ -49,20 +49,20 @@ pub(super) fn tool() -> Blocking {
                     "properties": {
                         "path": {"type": "string"},
                         "line": {"type": "integer", "description": "Counted from 1."},
-                        "text": {"type": "string", "description": "The line; of more than 500 characters the first, and `…`, unless the call says `keep`."},
+                        "text": {"type": "string", "description": "The line, cut to 500 characters and `…` unless the call has `keep`."},
                     },
                     "required": ["path", "line", "text"],
                     "additionalProperties": false,
                 },
             },
-            "truncated": {"const": true, "description": "There are more matches than `limit`, or than fit (256 KiB, or what `keep` of the call says); these are the first."},
-            "unreadable": {"type": "integer", "description": "How many files and directories could not be read; files with lines over 4 MiB are among them."},
-            "hidden": {"type": "integer", "description": "How many files and directories were left out because they are closed to tools, as `.env` is."},
+            "truncated": {"const": true, "description": "Set if only the first matches are included: there are more than `limit`, or than fit (256 KiB, or `keep` of the call)."},
+            "unreadable": {"type": "integer", "description": "The number of unreadable files and directories, including files with lines over 4 MiB."},
+            "hidden": {"type": "integer", "description": "The number of skipped files and directories that are closed to tools, such as `.env`."},
         },
         "required": ["matches"],
         "additionalProperties": false,
     });
-    let description = "Searches text files; those that `.gitignore` names and binary ones are left out.";
+    let description = "Searches text files; binary files and files in `.gitignore` are skipped.";
     let hints = Hints { read_only: true, idempotent: true, ..Hints::default() };
     Blocking {
         spec: ToolSpec::new("grep", description, args).with_result(result).with_hints(hints),
@@ -121,11 +121,11 @@ fn compile(pattern: &str) -> Result<RegexMatcher, ToolError> {
 
 fn problem(error: &str) -> String {
     if error.contains("size limit") {
-        return "is too big a regular expression".to_owned();
+        return "is too large a regular expression".to_owned();
     }
     // The last line is the message; the lines before it show the position in the pattern.
     let what = crate::text::last_line(error);
-    format!("is no regular expression: {}", what.trim_start_matches("error: "))
+    format!("is not a valid regular expression: {}", what.trim_start_matches("error: "))
 }
 
 struct Filter(Option<(GlobMatcher, bool)>);

@@ -84,14 +84,14 @@ fn args_schema() -> Value {
             "headers": {
                 "type": "object",
                 "additionalProperties": {"type": "string"},
-                "description": "Only harmless ones follow a redirect to another host.",
+                "description": "Only harmless headers are kept on a redirect to another host.",
             },
-            "body": {"type": "string", "description": "Text to be sent; not together with `json`."},
-            "json": {"description": "A value to be sent as JSON."},
+            "body": {"type": "string", "description": "Text to send; excludes `json`."},
+            "json": {"description": "A value to send as JSON."},
             "saveTo": {
                 "type": "string",
                 "minLength": 1,
-                "description": "A file beneath the project root that takes the body (up to 64 MiB) in place of the result.",
+                "description": "A file inside the project root for the body (up to 64 MiB), instead of the result.",
             },
         },
         "required": ["url"],
@@ -103,13 +103,13 @@ fn result_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "status": {"type": "integer", "description": "From 400 on the call fails."},
+            "status": {"type": "integer", "description": "The call fails at 400 or above."},
             "headers": {"type": "object", "additionalProperties": {"type": "string"}},
             "body": {"type": "string", "description": "Empty with `saveTo`."},
-            "json": {"description": "The body where the server calls it JSON and it is."},
-            "truncated": {"const": true, "description": "The body has more than 256 KiB, or than `keep` of the call; this is its head."},
+            "json": {"description": "The body, if its content type is JSON and it is valid."},
+            "truncated": {"const": true, "description": "Set if only the head of the body is included: it exceeds 256 KiB, or `keep` of the call."},
             "bytes": {"type": "integer", "description": "Bytes that were saved, with `saveTo`."},
-            "url": {"type": "string", "description": "Where the answer came from, after redirects."},
+            "url": {"type": "string", "description": "The final URL, after redirects."},
         },
         "required": ["status", "headers", "body"],
         "additionalProperties": false,
@@ -226,9 +226,9 @@ fn run(
 
 fn request(cx: &CallContext, args: &Args) -> Result<Hop, ToolError> {
     let method = Method::from_bytes(args.method.as_bytes())
-        .map_err(|_| invalid("http_request", "method", "is no HTTP method"))?;
+        .map_err(|_| invalid("http_request", "method", "is not an HTTP method"))?;
     let uri = Uri::try_from(&args.url);
-    let uri = uri.map_err(|error| invalid("http_request", "url", format!("is no URL: {error}")))?;
+    let uri = uri.map_err(|error| invalid("http_request", "url", format!("is not a valid URL: {error}")))?;
     let mut headers = HeaderMap::new();
     for (name, value) in &args.headers {
         let (name, value) = header(name, value)?;
@@ -250,7 +250,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), ToolErro
     if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return Err(invalid("http_request", &field, "is set by the tool itself; leave it out"));
     }
-    let unfit = || invalid("http_request", &field, "is no header that can be sent");
+    let unfit = || invalid("http_request", &field, "is not a valid header");
     let value = HeaderValue::try_from(value).map_err(|_| unfit())?;
     Ok((HeaderName::try_from(name).map_err(|_| unfit())?, value))
 }

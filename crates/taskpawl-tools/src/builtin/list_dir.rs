@@ -24,7 +24,7 @@ pub(super) fn tool() -> Blocking {
     let args = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "minLength": 1, "description": "A directory beneath the project root; `.` is the working directory."},
+            "path": {"type": "string", "minLength": 1, "description": "A directory inside the project root; `.` is the working directory."},
         },
         "required": ["path"],
         "additionalProperties": false,
@@ -46,12 +46,12 @@ pub(super) fn tool() -> Blocking {
                     "additionalProperties": false,
                 },
             },
-            "truncated": {"const": true, "description": "There are more entries than fit (10000, or 256 KiB; with `keep` as much as it says); these are the first."},
+            "truncated": {"const": true, "description": "Set if only the first entries are included: there are more than fit (10000, or 256 KiB or `keep` of the call)."},
         },
         "required": ["entries"],
         "additionalProperties": false,
     });
-    let spec = ToolSpec::new("list_dir", "Lists what is in a directory.", args);
+    let spec = ToolSpec::new("list_dir", "Lists the contents of a directory.", args);
     let hints = Hints { read_only: true, idempotent: true, ..Hints::default() };
     Blocking { spec: spec.with_result(result).with_hints(hints), work: run }
 }

@@ -14,9 +14,9 @@ pub(super) fn tool() -> Blocking {
     let args = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "minLength": 1, "description": "A file beneath the project root."},
+            "path": {"type": "string", "minLength": 1, "description": "A file inside the project root."},
             "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, counted from 1."},
-            "limit": {"type": "integer", "minimum": 1, "description": "Most lines; without it all that a result can hold (256 KiB, or what `keep` of the call says)."},
+            "limit": {"type": "integer", "minimum": 1, "description": "The maximum number of lines; by default all that fit into a result (256 KiB, or `keep` of the call)."},
         },
         "required": ["path"],
         "additionalProperties": false,
@@ -27,8 +27,8 @@ pub(super) fn tool() -> Blocking {
             "content": {"type": "string"},
             "bytes": {"type": "integer", "description": "Bytes in `content`."},
             "lines": {"type": "integer", "description": "Lines in `content`."},
-            "truncated": {"type": "boolean", "description": "Whether the file goes on after `content`."},
-            "notUtf8": {"type": "boolean", "description": "Whether bytes were no UTF-8: U+FFFD stands for them in `content`."},
+            "truncated": {"type": "boolean", "description": "True if the file continues after `content`."},
+            "notUtf8": {"type": "boolean", "description": "True if invalid UTF-8 was replaced by U+FFFD in `content`."},
         },
         "required": ["content", "bytes", "lines", "truncated"],
         "additionalProperties": false,

@@ -31,7 +31,7 @@ impl Sleep {
             "required": ["duration"],
             "additionalProperties": false,
         });
-        let spec = ToolSpec::new("sleep", "Waits for a time.", schema);
+        let spec = ToolSpec::new("sleep", "Waits for a given time.", schema);
         Self(spec.with_result(json!({"type": "null"})).with_hints(HARMLESS))
     }
 }
@@ -53,7 +53,7 @@ impl Tool for Sleep {
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: SleepArgs = parse("sleep", args)?;
-        let problem = "is no duration; write it as `10ms`, `0.5s`, `5m` or `2h`";
+        let problem = "is not a valid duration; write it as `10ms`, `0.5s`, `5m` or `2h`";
         let duration = duration(&args.duration).ok_or_else(|| invalid("sleep", "duration", problem))?;
         cx.until_interrupted(tokio::time::sleep(duration)).await?;
         Ok(Value::Null)
@@ -79,7 +79,7 @@ pub(super) struct Log(ToolSpec);
 
 impl Log {
     pub(super) fn new() -> Self {
-        let spec = ToolSpec::new("log", "Says something to whoever watches the run.", message_schema());
+        let spec = ToolSpec::new("log", "Prints a message to the observers of the run.", message_schema());
         Self(spec.with_result(json!({"type": "null"})).with_hints(HARMLESS))
     }
 }

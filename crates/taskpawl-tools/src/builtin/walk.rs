@@ -69,7 +69,7 @@ pub(super) fn files(
         .find(|above| has_unfit_ignore_file(above))
     {
         let problem = format!(
-            "an ignore file in `{}` has more than {MAX_IGNORE_BYTES} bytes, or is none",
+            "an ignore file in `{}` is not a regular file or has more than {MAX_IGNORE_BYTES} bytes",
             above.display()
         );
         return Err(ToolError::failed(problem));
@@ -126,7 +126,7 @@ pub fn has_unfit_ignore_file(directory: &Path) -> bool {
 /// Compiles a pattern; `*` matches within one directory, `**` across several.
 pub(super) fn matcher(tool: &str, field: &str, pattern: &str) -> Result<GlobMatcher, ToolError> {
     let compiled = GlobBuilder::new(pattern).literal_separator(true).build();
-    let compiled: Glob =
-        compiled.map_err(|error| invalid(tool, field, format!("is no pattern: {}", error.kind())))?;
+    let compiled: Glob = compiled
+        .map_err(|error| invalid(tool, field, format!("is not a valid pattern: {}", error.kind())))?;
     Ok(compiled.compile_matcher())
 }

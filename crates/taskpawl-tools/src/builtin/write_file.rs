@@ -20,7 +20,7 @@ impl WriteFile {
         let args = json!({
             "type": "object",
             "properties": {
-                "path": {"type": "string", "minLength": 1, "description": "A file beneath the project root; missing directories are made."},
+                "path": {"type": "string", "minLength": 1, "description": "A file inside the project root; missing directories are created."},
                 "content": {"type": "string"},
                 "append": {"type": "boolean", "default": false, "description": "Add to the end instead of replacing the file."},
                 "mode": {"type": "string", "pattern": "^0?[0-7]{3}$", "examples": ["644", "755"], "description": "Permissions in octal."},
@@ -32,8 +32,8 @@ impl WriteFile {
             "type": "object",
             "properties": {
                 "path": {"type": "string"},
-                "bytes": {"type": "integer", "description": "Bytes that were written."},
-                "sha256": {"type": "string", "description": "Of the bytes that were written."},
+                "bytes": {"type": "integer", "description": "The number of bytes written."},
+                "sha256": {"type": "string", "description": "The hash of the bytes written."},
             },
             "required": ["path", "bytes", "sha256"],
             "additionalProperties": false,

@@ -40,7 +40,7 @@ pub(super) fn read(name: &str, description: &Value) -> Read<CommandTool> {
         return Err(unknown(&[other], other, FIELDS));
     }
     let (schema, params) = param::read(fields)?;
-    let about = required(fields, "description", "a text that says what the tool does")?;
+    let about = required(fields, "description", "a text that describes the tool")?;
     let about = text_of(about, &["description"])?;
     let spec = ToolSpec::new(name, about, schema).with_result(result_schema()).with_hints(hints(fields)?);
     let tool = CommandTool {
@@ -88,7 +88,7 @@ fn env(fields: &Map<String, Value>) -> Read<BTreeMap<String, Variable>> {
     let env = env.as_object().ok_or_else(|| wrong(&["env"], "has to be a table of variables"))?;
     let variable = |(name, value): (&String, &Value)| {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(wrong(&["env", name], "is no name of a variable"));
+            return Err(wrong(&["env", name], "is not a valid variable name"));
         }
         let at = ["env", name];
         let text = value.as_str().ok_or_else(|| wrong(&at, "has to be a text"))?;
@@ -101,7 +101,7 @@ fn is_json(fields: &Map<String, Value>) -> Read<bool> {
     match fields.get("parse") {
         None => Ok(false),
         Some(parse) if parse == "json" => Ok(true),
-        Some(_) => Err(wrong(&["parse"], "has to be `json`, or has to be left out")),
+        Some(_) => Err(wrong(&["parse"], "must be `json`, or be left out")),
     }
 }
 
@@ -121,7 +121,7 @@ fn hints(fields: &Map<String, Value>) -> Read<Hints> {
     let read_only = hint("readOnly")?.unwrap_or(false);
     let destructive = hint("destructive")?;
     if read_only && destructive == Some(true) {
-        return Err(wrong(&["destructive"], "cannot be true beside `readOnly = true`"));
+        return Err(wrong(&["destructive"], "cannot be true with `readOnly = true`"));
     }
     Ok(Hints {
         read_only,
@@ -183,7 +183,7 @@ fn check_names(tool: &CommandTool, fields: &Map<String, Value>) -> Read<()> {
             };
             return Err(wrong(
                 &at,
-                format!("has the placeholder `{{{param}}}`, which is no parameter; {hint}"),
+                format!("has the placeholder `{{{param}}}`, which is not a parameter; {hint}"),
             ));
         }
         used.insert(param);
@@ -191,11 +191,9 @@ fn check_names(tool: &CommandTool, fields: &Map<String, Value>) -> Read<()> {
     match tool.params.keys().find(|name| !used.contains(name.as_str())) {
         Some(name) if fields.contains_key("schema") => Err(wrong(
             &["schema", "properties", name],
-            format!("is used nowhere: `{{{name}}}` stands in no template"),
+            format!("is unused: no template contains `{{{name}}}`"),
         )),
-        Some(name) => {
-            Err(wrong(&["params", name], format!("is used nowhere: `{{{name}}}` stands in no template")))
-        }
+        Some(name) => Err(wrong(&["params", name], format!("is unused: no template contains `{{{name}}}`"))),
         None => Ok(()),
     }
 }

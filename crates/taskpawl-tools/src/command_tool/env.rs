@@ -28,7 +28,7 @@ impl Variable {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some((before, after)) = rest.split_once(OPEN) {
             let (name, after) = after.split_once('}').filter(|(name, _)| is_name(name)).ok_or(
-                "has a `${secret:` that names no secret: a name has 1 to 64 letters, digits, `_` and `-`, and a `}` stands behind it",
+                "has an invalid `${secret:`: it must be followed by a name of 1 to 64 letters, digits, `_` and `-`, and a `}`",
             )?;
             let (before, piece) = match before.strip_suffix('$') {
                 Some(before) => (before, Piece::Text(format!("{OPEN}{name}}}"))),
@@ -87,7 +87,7 @@ pub(super) async fn secrets_of(
     let Some(first) = names.first() else { return Ok(BTreeMap::new()) };
     let Some(vault) = cx.secrets.clone() else {
         return Err(ToolError::failed(format!(
-            "its `env` names the secret `{first}`, and secrets are there in runs alone"
+            "its `env` uses the secret `{first}`, and secrets are only available in runs"
         )));
     };
     if vault.knows(&names) {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(filled("$${secret:KEY} {{x}}"), Ok(Some("${secret:KEY} {x}".to_owned())));
         assert_eq!(filled("{other}${secret:KEY}"), Ok(None));
         for wrong in ["${secret:}", "${secret:a b}", "${secret:KEY", "${secret:{user}}"] {
-            assert!(filled(wrong).unwrap_err().contains("names no secret"), "{wrong}");
+            assert!(filled(wrong).unwrap_err().contains("has an invalid `${secret:`"), "{wrong}");
         }
         assert!(filled("${KEY}").unwrap().is_none(), "a parameter that has no value");
     }

@@ -16,8 +16,8 @@ pub(crate) fn wrong(at: &[&str], problem: impl Into<String>) -> DefinitionError 
 pub(crate) fn unknown(at: &[&str], name: &str, fields: &[&str]) -> DefinitionError {
     let all = || fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
     let problem = match nearest(name, fields.iter().copied()) {
-        Some(near) => format!("is no field; did you mean `{near}`?"),
-        None => format!("is no field; the fields are {}", all()),
+        Some(near) => format!("is not a known field; did you mean `{near}`?"),
+        None => format!("is not a known field; the fields are {}", all()),
     };
     wrong(at, problem)
 }

@@ -62,7 +62,7 @@ pub(super) fn read(fields: &Map<String, Value>) -> Result<Params, DefinitionErro
 
 fn of_params(params: &Value) -> Result<Params, DefinitionError> {
     let named = params.as_object();
-    let named = named.ok_or_else(|| wrong(&["params"], "has to be a table of parameters by their names"))?;
+    let named = named.ok_or_else(|| wrong(&["params"], "has to be a table of parameters by name"))?;
     let (mut properties, mut required, mut all) = (Map::new(), Vec::new(), BTreeMap::new());
     for (name, fields) in named {
         let (schema, param, is_required) = of_param(name, fields)?;
@@ -84,7 +84,7 @@ fn of_param(name: &str, fields: &Value) -> Result<(Value, Param, bool), Definiti
     let at = |field| ["params", name, field];
     if !is_name(name) {
         let problem =
-            "is no name for a parameter: use letters, digits, `_` and `-`, and begin with a letter or `_`";
+            "is not a valid parameter name: use letters, digits, `_` and `-`, and begin with a letter or `_`";
         return Err(wrong(&["params", name], problem));
     }
     let fields = fields.as_object();
@@ -103,14 +103,14 @@ fn of_param(name: &str, fields: &Value) -> Result<(Value, Param, bool), Definiti
         schema.insert("items".to_owned(), json!({"type": "string"}));
     }
     if own.flag.is_some() && schema.get("type").is_none_or(|kind| kind != "boolean") {
-        return Err(wrong(&at("flag"), "is for parameters of the type `boolean`"));
+        return Err(wrong(&at("flag"), "is only for parameters of the type `boolean`"));
     }
     let default = schema.get("default").cloned();
     if own.flag.as_ref().is_some_and(|flag| flag.contains('\0')) {
         return Err(wrong(&at("flag"), "contains a NUL character"));
     }
     if own.required == Some(true) && default.is_some() {
-        return Err(wrong(&at("required"), "cannot be true where there is a `default`"));
+        return Err(wrong(&at("required"), "cannot be true with a `default`"));
     }
     let is_required = own.required.unwrap_or(default.is_none() && own.flag.is_none());
     let param = Param { default, flag: own.flag, may_be_option: own.may_be_option, is_list };
@@ -145,7 +145,7 @@ impl Own {
 /// Reads a whole schema, given as a table or as the text of a JSON document.
 fn of_schema(schema: &Value) -> Result<Params, DefinitionError> {
     let parse = |text: &str| {
-        serde_json::from_str(text).map_err(|error| wrong(&["schema"], format!("is no JSON: {error}")))
+        serde_json::from_str(text).map_err(|error| wrong(&["schema"], format!("is not valid JSON: {error}")))
     };
     let schema = schema.as_str().map_or_else(|| Ok(schema.clone()), parse)?;
     let none = Map::new();

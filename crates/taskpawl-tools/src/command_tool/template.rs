@@ -37,7 +37,7 @@ impl Unfit {
     pub(super) fn nul(param: &str) -> Self {
         Self {
             param: param.to_owned(),
-            problem: "contains a NUL character, which no program can be given".to_owned(),
+            problem: "contains a NUL character, which cannot be passed to a program".to_owned(),
         }
     }
 }
@@ -45,7 +45,7 @@ impl Unfit {
 impl Template {
     /// Parses a template. The error is worded to follow the name of the field.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        const BRACES: &str = "write `{name}` for a parameter, and `{{` or `}}` for a brace itself";
+        const BRACES: &str = "write `{name}` for a parameter, and `{{` or `}}` for a literal brace";
 
         let (mut pieces, mut literal) = (Vec::new(), String::new());
         let mut rest = text;
@@ -60,7 +60,7 @@ impl Template {
             }
             let inner = rest.split_once('}').filter(|(name, _)| brace == "{" && is_name(name));
             let Some((name, after)) = inner else {
-                return Err(format!("has a brace that belongs to no placeholder: {BRACES}"));
+                return Err(format!("has a brace outside of a placeholder: {BRACES}"));
             };
             pieces.extend(piece_of(std::mem::take(&mut literal)));
             pieces.push(Piece::Param(name.to_owned()));
@@ -157,7 +157,11 @@ impl Argv {
                 let mut at = at.clone();
                 at.extend(is_list.then(|| inner.to_string()));
                 let text = text.as_str().ok_or_else(|| {
-                    (at.clone(), "has to be a text, or a list of texts that come and go together".to_owned())
+                    (
+                        at.clone(),
+                        "has to be a text, or a list of texts that are included or left out together"
+                            .to_owned(),
+                    )
                 })?;
                 let template = Template::parse(text).map_err(|problem| (at.clone(), problem))?;
                 if text.contains('\0') {
@@ -208,19 +212,19 @@ impl Group {
     /// Checks the group at index `index` of the template.
     fn check(&self, index: usize, params: &BTreeMap<String, Param>) -> Result<(), String> {
         if index == 0 && (self.is_list || self.params().next().is_some()) {
-            return Err("has to be the program itself, without placeholders".to_owned());
+            return Err("must be the program itself, without placeholders".to_owned());
         }
         if index == 0 && self.templates.iter().all(|template| template.text.is_empty()) {
             return Err("has to name a program".to_owned());
         }
         if self.is_list && self.params().next().is_none() {
-            return Err("is a group without a placeholder; write its elements one by one".to_owned());
+            return Err("is a group without a placeholder; write its elements separately".to_owned());
         }
         for name in self.params() {
             let is_flag = params.get(name).is_some_and(|param| param.flag.is_some());
             if is_flag && (self.is_list || self.templates[0].alone() != Some(name)) {
                 return Err(format!(
-                    "has `{{{name}}}` beside other text, although it has a `flag`; give it an element of its own"
+                    "has `{{{name}}}` together with other text, although it has a `flag`; write it as a separate element"
                 ));
             }
         }
@@ -228,7 +232,7 @@ impl Group {
         let first = lists.next();
         match lists.find(|name| Some(*name) != first) {
             Some(second) => Err(format!(
-                "names two lists, `{}` and `{second}`; one can be repeated",
+                "contains two lists, `{}` and `{second}`; only one can be repeated",
                 first.unwrap_or_default()
             )),
             None => Ok(()),
@@ -253,7 +257,7 @@ impl Filled<'_> {
         let mut lists = group.params().filter_map(|name| Some((name, values[name].as_array()?)));
         let Some((list, items)) = lists.next() else { return self.once(group, values) };
         if let Some((other, _)) = lists.find(|(name, _)| *name != list) {
-            let problem = format!("is a list where `{list}` is one too; only one of them can be");
+            let problem = format!("is a list, and so is `{list}`; only one of them can be a list");
             return Err(Unfit { param: other.to_owned(), problem });
         }
         for item in items {
@@ -291,7 +295,7 @@ impl Filled<'_> {
             return Ok(());
         }
         let problem = format!(
-            "begins with `-`, so that `{}` would take it for an option; whoever describes the tool can write `--` before it, `--option={{{name}}}`, or `mayBeOption = true`",
+            "begins with `-`, so `{}` would parse it as an option; the definition of the tool can put `--` before it, use `--option={{{name}}}`, or set `mayBeOption = true`",
             self.argv.first().map_or("the program", String::as_str)
         );
         Err(Unfit { param: name.to_owned(), problem })

@@ -34,7 +34,7 @@ pub enum PolicyError {
         source: io::Error,
     },
     /// A file is not valid TOML.
-    #[error("the policy `{}` is no TOML", .path.display())]
+    #[error("the policy `{}` is not valid TOML", .path.display())]
     Syntax {
         /// Path of the file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum PolicyError {
         hint: Option<String>,
     },
     /// A rule fails one of its examples: it does not apply to a `match` example, or it applies to a `notMatch` example.
-    #[error("the policy `{}` line {line}: the rule on `{rule}` {} `{example}`, which is in its `{list}`", .path.display(), if *list == "match" { "is not about" } else { "is about" })]
+    #[error("the policy `{}` line {line}: the rule `{rule}` {} `{example}`, which is in its `{list}`", .path.display(), if *list == "match" { "does not match" } else { "is about" })]
     Example {
         /// Path of the file.
         path: PathBuf,
@@ -75,7 +75,7 @@ impl PolicyError {
         match self {
             Self::Invalid { hint, .. } => hint.clone(),
             Self::Example { .. } => Some(
-                "correct the rule or the example: nothing runs by a rule that fails its own test".to_owned(),
+                "correct the rule or the example: a rule that fails its own examples is refused".to_owned(),
             ),
             Self::Read { .. } | Self::Syntax { .. } => None,
         }
@@ -296,7 +296,7 @@ impl Reader<'_> {
             }
         }
         rule.decision = decision.ok_or_else(|| {
-            let hint = "say `decision = \"allow\"`, `\"ask\"` or `\"deny\"`".to_owned();
+            let hint = "add `decision = \"allow\"`, `\"ask\"` or `\"deny\"`".to_owned();
             self.wrong(at, "a rule without `decision`", Some(hint))
         })?;
         self.check(&rule, at)?;
@@ -319,11 +319,11 @@ impl Reader<'_> {
         let problem = if rule.tool.is_none() && rule.argv.is_empty() {
             "a rule without `tool` and without `argv`"
         } else if !rule.argv.is_empty() && !rule.tool.as_ref().is_none_or(runs) {
-            "`argv` is about `exec` and `shell` alone"
+            "`argv` is only for `exec` and `shell`"
         } else if rule.decision != Decision::Allow && !is_wide {
-            "`env`, `cwd`, `stdin` and `sandbox` belong to a rule that allows"
+            "`env`, `cwd`, `stdin` and `sandbox` are only for rules with `decision = \"allow\"`"
         } else if adds && rule.argv.is_empty() {
-            "`env`, `cwd` and `stdin` belong to a rule with `argv`"
+            "`env`, `cwd` and `stdin` are only for rules with `argv`"
         } else {
             return Ok(());
         };
@@ -333,7 +333,7 @@ impl Reader<'_> {
     fn origins_of_rule(&self, value: RulePosition<'_, '_>) -> Result<Vec<CallOrigin>, PolicyError> {
         let list = self.list(value, "origins")?;
         if list.is_empty() {
-            return Err(self.expected(value, "origins", "at least one; everybody is meant without it"));
+            return Err(self.expected(value, "origins", "at least one origin; leave it out for all origins"));
         }
         list.iter().map(|item| self.origin(item)).collect()
     }
@@ -361,7 +361,7 @@ impl Reader<'_> {
                 return Err(self.expected(
                     value,
                     "argv",
-                    "words alone; a list where a word has other characters",
+                    "plain words; use a list for words with special characters",
                 ));
             }
             text.split_whitespace().map(|word| vec![word.to_owned()]).collect()
@@ -484,7 +484,12 @@ fn to_json(value: &DeValue<'_>) -> Value {
 
 fn hint(key: &str, known: &[&str]) -> String {
     nearest(key, known.iter().copied()).map_or_else(
-        || format!("known are {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")),
+        || {
+            format!(
+                "the keys are {}",
+                known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+            )
+        },
         did_you_mean,
     )
 }

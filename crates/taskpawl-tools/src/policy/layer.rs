@@ -115,7 +115,7 @@ impl Layer {
         match (&self.path, line) {
             (Some(path), Some(line)) => format!("`{}` line {line}", path.display()),
             (Some(path), None) => format!("`{}`", path.display()),
-            (None, _) => "the policy without a file".to_owned(),
+            (None, _) => "the built-in policy".to_owned(),
         }
     }
 
@@ -304,20 +304,18 @@ impl LayerDecision<'_> {
         let place = self.layer.place(Some(near.line));
         let keys: Vec<String> = near.add.iter().map(|key| format!("`{}`", one_line(key))).collect();
         let lacks = (!keys.is_empty()).then(|| format!("lacks {}", keys.join(" and ")));
-        let never = near.never.iter().map(|fact| format!("does not allow this: {fact}"));
+        let never = near.never.iter().map(|fact| format!("does not cover it: {fact}"));
         let said: Vec<String> = lacks.into_iter().chain(never).collect();
-        format!("the rule on `{}` in {place} {}", near.rule, said.join(", and "))
+        format!("the rule `{}` in {place} {}", near.rule, said.join(", and "))
     }
 
     fn why_at_all(&self) -> String {
         if let By::Doubt(_) = self.by {
-            return format!("{}; write its programs and arguments out in full", self.text());
+            return format!("{}; write its programs and arguments literally", self.text());
         }
         let remedy = match (self.decision, self.layer.kind) {
-            (Decision::Deny, LayerKind::Ceiling) => "; nothing below it allows that",
-            (Decision::Deny, LayerKind::User | LayerKind::Project) => {
-                "; who wants it to run has to change that there"
-            }
+            (Decision::Deny, LayerKind::Ceiling) => "; a lower policy cannot allow it",
+            (Decision::Deny, LayerKind::User | LayerKind::Project) => "; change the rule there to allow it",
             (Decision::Allow | Decision::Ask, _) => "",
         };
         format!("{}{remedy}", self.text())
@@ -326,10 +324,10 @@ impl LayerDecision<'_> {
     fn text(&self) -> String {
         let place = |line| self.layer.place(line);
         match self.by {
-            By::Nothing => "no rule is about it".to_owned(),
+            By::Nothing => "no rule matches it".to_owned(),
             By::Doubt(rule) => {
                 let said = Self { by: By::Rule(rule), ..*self }.text();
-                format!("{said}; this may be that: what it runs cannot be read from it for certain")
+                format!("{said}; it may match, because its commands cannot be determined with certainty")
             }
             By::Rule(rule) => {
                 let verb = match rule.decision {
@@ -341,13 +339,13 @@ impl LayerDecision<'_> {
                 format!("{} {verb} `{rule}`{reason}", place(Some(rule.line)))
             }
             By::Origin { origin, line } => self.text_of_origin(origin, line),
-            By::ReadOnly => "it only reads, beneath the root".to_owned(),
-            By::Harmless => "it runs nothing and changes nothing that is run".to_owned(),
-            By::Unconfined => "calls that models add run inside the sandbox alone, and it is off".to_owned(),
-            By::Wider => "it asks for more than the sandbox grants".to_owned(),
+            By::ReadOnly => "it only reads inside the project".to_owned(),
+            By::Harmless => "it runs no program and changes no program".to_owned(),
+            By::Unconfined => "calls that models add run only inside the sandbox, and it is off".to_owned(),
+            By::Wider => "it requests more than the sandbox allows".to_owned(),
             By::Forbidden { way, line } => {
                 format!(
-                    "it asks for more than the sandbox grants, which {} forbids (`[sandbox] {way}`)",
+                    "it requests more than the sandbox allows, which {} forbids (`[sandbox] {way}`)",
                     place(Some(line))
                 )
             }
@@ -356,19 +354,21 @@ impl LayerDecision<'_> {
 
     fn text_of_origin(&self, origin: CallOrigin, line: Option<usize>) -> String {
         let who = match origin {
-            CallOrigin::Cli => "calls that are added on the command line",
-            CallOrigin::Library => "calls that a program adds",
+            CallOrigin::Cli => "calls added on the command line",
+            CallOrigin::Library => "calls added by a program",
             CallOrigin::Plan => "calls of plan files",
-            CallOrigin::Mcp => "calls that come over MCP",
-            CallOrigin::Agent => "calls that agents add",
+            CallOrigin::Mcp => "calls added over MCP",
+            CallOrigin::Agent => "calls added by agents",
         };
         let standing = self.layer.standing(origin).map_or("", Standing::as_str);
         match line {
             Some(line) => {
-                format!("{} says `{origin} = \"{standing}\"` of {who}", self.layer.place(Some(line)))
+                format!("{} sets `{origin} = \"{standing}\"` for {who}", self.layer.place(Some(line)))
             }
             None if self.decision == Decision::Ask => {
-                format!("{who} ask unless a rule of the user's policy allows them, or `[origins] {origin}`")
+                format!(
+                    "{who} need an approval unless a rule or `[origins] {origin}` of the user's policy allows them"
+                )
             }
             None => format!("{who} run inside the sandbox"),
         }

@@ -173,7 +173,7 @@ impl Policy {
         let strict = |layer: &&Layer| layer.standing(origin) > Some(Standing::Sandboxed);
         self.layers.iter().find(strict).map(|layer| {
             let standing = layer.standing(origin).map_or("", Standing::as_str);
-            format!("{} says `{origin} = \"{standing}\"`", layer.place(None))
+            format!("{} sets `{origin} = \"{standing}\"`", layer.place(None))
         })
     }
 
@@ -246,7 +246,7 @@ impl Policy {
             is_known && is_surely_outside(Path::new(path), [&self.directory, &self.real_directory]);
         is_outside.then(|| {
             format!(
-                "`{path}` leads out of the project root, where `{}` reaches nothing, approved or not",
+                "`{path}` leads out of the project root, where `{}` has no access, even with an approval",
                 call.tool
             )
         })

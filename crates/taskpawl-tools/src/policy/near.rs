@@ -79,8 +79,8 @@ impl NearRule {
         .collect();
         let is_outside = directories.contains(&Directory::Elsewhere);
         self.never = [
-            is_outside.then_some("it may run outside of the project"),
-            has_unknown_env.then_some("its `env` is no object"),
+            is_outside.then_some("it may run outside the project"),
+            has_unknown_env.then_some("its `env` is not an object"),
         ]
         .into_iter()
         .flatten()

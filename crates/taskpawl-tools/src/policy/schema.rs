@@ -19,13 +19,13 @@ pub fn policy_schema() -> Value {
         "additionalProperties": false,
         "properties": {
             "origins": {
-                "description": "What holds for calls that no rule is about, by who added them.",
+                "description": "The default for calls that match no rule, by origin.",
                 "type": "object",
                 "additionalProperties": false,
                 "properties": standings,
             },
             "sandbox": {
-                "description": "Ways to widen the sandbox: to be without it, the network, more paths.",
+                "description": "Sandbox exceptions: running without it, network access, more paths.",
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
@@ -35,13 +35,13 @@ pub fn policy_schema() -> Value {
                 },
             },
             "decisions": {
-                "description": "What decisions of people take: whether a PIN has to be set for them.",
+                "description": "Requirements for decisions of people: whether a PIN must be set.",
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {"pin": words(vec!["optional", "required"])},
             },
             "rules": {
-                "description": "The strictest of the rules that are about a call counts.",
+                "description": "Rules for calls. If several match, the strictest applies.",
                 "type": "array",
                 "items": rule(&words(Decision::ALL.iter().map(|decision| decision.as_str()).collect()), &words(origins)),
             },
@@ -64,27 +64,27 @@ fn rule(decision: &Value, origin: &Value) -> Value {
         "additionalProperties": false,
         "properties": {
             "decision": decision,
-            "tool": {"type": "string", "description": "The name of a tool; `*` stands for anything."},
+            "tool": {"type": "string", "description": "The name of a tool; `*` matches any text."},
             "argv": {
-                "description": "How the argv of a program begins, for `exec` and every command of `shell`: words, or several for one place.",
+                "description": "The first words of the program's argv, for `exec` and every command of `shell`; a list gives alternatives for one position.",
                 "anyOf": [
                     {"type": "string"},
                     {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "string"}, texts]}},
                 ],
             },
-            "origins": {"type": "array", "minItems": 1, "items": origin, "description": "Whose calls it is about; everybody's without it."},
+            "origins": {"type": "array", "minItems": 1, "items": origin, "description": "The origins of the calls that it matches; all by default."},
             "env": {"description": "Variables that an allowed call may set.", "type": "array", "items": {"type": "string"}},
-            "cwd": {"description": "Directories of the project in which an allowed call may run, with patterns; the root alone without it.", "type": "array", "minItems": 1, "items": {"type": "string"}},
-            "stdin": {"description": "That an allowed call may have any standard input: `stdin` of the call, or a pipe into the command (`a | b`). None without it.", "const": "any"},
+            "cwd": {"description": "Directories of the project in which an allowed call may run, with patterns; only the root by default.", "type": "array", "minItems": 1, "items": {"type": "string"}},
+            "stdin": {"description": "Allows any standard input: `stdin` of the call, or a pipe into the command (`a | b`). Without it, none is allowed.", "const": "any"},
             "sandbox": {
-                "description": "What an allowed call may ask of the sandbox.",
+                "description": "Sandbox access that an allowed call may request.",
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {"net": {"type": "boolean"}, "read": texts, "write": texts},
             },
-            "reason": {"type": "string", "description": "Why: it is told to whoever is asked."},
-            "match": {"description": "Calls that it is about, checked when the file is read.", "anyOf": [example]},
-            "notMatch": {"description": "Calls that it is not about, checked likewise.", "anyOf": [example]},
+            "reason": {"type": "string", "description": "The reason, shown with the question."},
+            "match": {"description": "Calls that it must match, checked when the file is read.", "anyOf": [example]},
+            "notMatch": {"description": "Calls that it must not match, checked when the file is read.", "anyOf": [example]},
         },
     })
 }

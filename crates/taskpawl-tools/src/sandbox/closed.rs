@@ -113,10 +113,10 @@ impl Unopened {
             let shown = path.display();
             if self.protect.iter().any(|place| real.starts_with(super::excluded_paths::real(place))) {
                 return format!(
-                    "`{shown}` is not opened to programs: `protect` in `[sandbox]` of the configuration names it"
+                    "`{shown}` stays closed to programs: it is in `protect` in `[sandbox]` of the configuration"
                 );
             }
-            format!("`{shown}` is not opened to programs, because it decides about them")
+            format!("`{shown}` stays closed to programs, because it controls their permissions")
         });
         said.collect()
     }

@@ -37,24 +37,30 @@ impl fmt::Display for ClosedReason {
         match self {
             Self::Hidden { place, exists } => {
                 let (place, once) = (place.display(), once(*exists));
-                write!(f, "is hidden, because it may hold secrets; {once}`--allow-read {place}` shows it")
+                write!(
+                    f,
+                    "is hidden, because it may contain secrets; {once}`--allow-read {place}` makes it readable"
+                )
             }
             Self::Protected { place, exists } => {
                 let (place, once) = (place.display(), once(*exists));
-                write!(f, "is protected, because others obey it; {once}`--allow-write {place}` opens it")
+                write!(
+                    f,
+                    "is protected, because other programs run or load it; {once}`--allow-write {place}` makes it writable"
+                )
             }
             Self::Configured { setting, place } => {
                 let place = place.display();
                 write!(
                     f,
-                    "is kept from tools: `{setting}` in `[sandbox]` of the configuration names `{place}`"
+                    "is closed to tools: `{setting}` in `[sandbox]` of the configuration contains `{place}`"
                 )
             }
-            Self::Own => f.write_str("belongs to taskpawl itself, and tools leave it alone"),
+            Self::Own => f.write_str("belongs to taskpawl, and tools may not use it"),
         }
     }
 }
 
 pub(crate) fn once(exists: bool) -> &'static str {
-    if exists { "" } else { "once you have made it, " }
+    if exists { "" } else { "create it first, then " }
 }

@@ -48,7 +48,7 @@ pub struct CallSandbox {
 #[non_exhaustive]
 pub enum SandboxError {
     /// A requested path does not exist.
-    #[error("`{path}` in `sandbox.{field}` does not exist; make it first, or name a directory above it", path = path.display())]
+    #[error("`{path}` in `sandbox.{field}` does not exist; create it first, or use a parent directory", path = path.display())]
     NotThere {
         /// `read` or `write`.
         field: &'static str,
@@ -56,7 +56,7 @@ pub enum SandboxError {
         path: PathBuf,
     },
     /// A requested path belongs to taskpawl itself.
-    #[error("`{path}` in `sandbox.{field}` belongs to taskpawl itself, whose files programs leave alone", path = path.display())]
+    #[error("`{path}` in `sandbox.{field}` belongs to taskpawl, and programs may not use its files", path = path.display())]
     Own {
         /// `read` or `write`.
         field: &'static str,
@@ -65,8 +65,7 @@ pub enum SandboxError {
     },
     /// A link on the way to a requested path leads elsewhere.
     #[error(
-        "`{path}` in `sandbox.{field}` leads to `{to}`, because `{link}` is a link, which programs may have made; remove the link, or \
-         name `{to}` itself",
+        "`{path}` in `sandbox.{field}` leads to `{to}`, because `{link}` is a link, which a program may have created; remove the link, or use `{to}` itself",
         path = path.display(), to = to.display(), link = link.display()
     )]
     Led {
@@ -128,8 +127,7 @@ impl Confinement {
             let Detour { link, to } = self.detour(&path)?;
             let (path, link, to) = (path.display(), link.display(), to.display());
             Some(format!(
-                "`{path}` is not opened to programs: `{link}` is a link, which they may have made, and leads to `{to}`; \
-                 remove it, or name that place itself"
+                "`{path}` stays closed to programs: `{link}` is a link to `{to}`, which a program may have created; remove it, or use its target itself"
             ))
         });
         unique(said.collect())

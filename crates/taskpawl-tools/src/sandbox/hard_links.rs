@@ -43,8 +43,9 @@ impl OtherNames {
         while let Some(directory) = waiting.pop_front() {
             for entry in read_dir(&directory).into_iter().flatten().flatten() {
                 if left == 0 {
-                    names.gap =
-                        Some("protected files may have other names, by which they can be changed".to_owned());
+                    names.gap = Some(
+                        "protected files may have hard links through which they can be changed".to_owned(),
+                    );
                     return Ok(names);
                 }
                 left -= 1;

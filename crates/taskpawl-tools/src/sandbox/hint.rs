@@ -96,7 +96,7 @@ const CURL: [i32; 3] = [5, 6, 7];
 /// The exit code after `SIGKILL`, of the program itself or beneath a shell.
 const KILLED: i32 = 137;
 
-const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
+const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` enables it";
 
 /// The restrictions of a failed program.
 #[derive(Clone, Copy)]
@@ -213,7 +213,7 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
     let is_limited = outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.cgroup);
     let memory = profile.limits.memory.filter(|_| is_limited && outcome.code == KILLED)?;
     Some(format!(
-        "most likely it was killed because the programs of the run have {memory} bytes of memory together; `memory` in `[sandbox]` of the configuration sets that"
+        "it was probably killed because the programs of the run share {memory} bytes of memory; set `memory` in `[sandbox]` of the configuration"
     ))
 }
 
@@ -222,7 +222,7 @@ fn of_own(context: DenialContext<'_>, line: &str) -> Option<String> {
     let is_own =
         || paths(line).iter().any(|path| is_within(&plain(&context.cwd.join(path)), &context.unopened.own));
     ((says(line, &DENIED) || says(line, &MISSING)) && is_own()).then(|| {
-        "the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it".to_owned()
+        "programs cannot open the store of the plan; `planAccess: read` (or `add`) on the call lets its programs use `taskpawl` instead".to_owned()
     })
 }
 
@@ -249,13 +249,13 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
         && says(&TOO_MANY)
     {
         return Some(format!(
-            "the programs of the run may be {most} processes together; `processes` in `[sandbox]` of the configuration sets that"
+            "the programs of the run may have {most} processes in total; set `processes` in `[sandbox]` of the configuration"
         ));
     }
     if says(&TOO_MANY_FILES) {
         let most = profile.limits.open_files;
         return Some(format!(
-            "in the sandbox a program may have {most} files open; `--sandbox off` lifts that"
+            "a program in the sandbox may have {most} open files; `--sandbox off` removes the limit"
         ));
     }
     if let Some(path) = protected_in(profile, cwd, line) {
@@ -266,7 +266,7 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
         let opened = first_path(cwd, line, |path| profile.write.iter().any(|place| place == path));
         if let Some(path) = opened {
             return Some(format!(
-                "`{}` is open to be written, but stays where it is: no program moves, replaces or removes it itself",
+                "`{}` itself is writable, but programs cannot move, replace or remove it",
                 path.display()
             ));
         }
@@ -334,7 +334,9 @@ fn denied(
 
 fn unwritable_here(path: &Path) -> String {
     let there = there(path).display();
-    format!("in the sandbox programs write to the project alone; `--allow-write {there}` opens this place")
+    format!(
+        "programs in the sandbox can only write to the project; `--allow-write {there}` makes this path writable"
+    )
 }
 
 /// Returns the protected path that a line reports as not written.
@@ -387,10 +389,12 @@ fn protected(unopened: &Unopened, path: &Path) -> String {
     }
     if unopened.keeps(path) {
         return format!(
-            "`{shown}` is kept from programs, because it decides about them, and no flag opens it; change it yourself, outside of the run"
+            "`{shown}` is closed to programs, because it controls their permissions, and no flag opens it; change it yourself, outside the run"
         );
     }
-    format!("`{shown}` is protected in the sandbox, because others obey it; `--allow-write {there}` opens it")
+    format!(
+        "`{shown}` is protected in the sandbox, because other programs run or load it; `--allow-write {there}` makes it writable"
+    )
 }
 
 fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> String {
@@ -399,10 +403,10 @@ fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> String {
         return by_setting(path, "hidden", "hide", place);
     }
     if is_within(path, &profile.hidden) {
-        return format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` shows it");
+        return format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` makes it readable");
     }
     format!(
-        "`{shown}` is no place in the sandbox; `--allow-read {there}` or `--allow-write {there}` makes it one"
+        "`{shown}` is outside the sandbox; `--allow-read {there}` makes it readable, `--allow-write {there}` writable"
     )
 }
 
@@ -412,15 +416,14 @@ fn unwritable(unopened: &Unopened, path: &Path) -> String {
         return protected(unopened, path);
     }
     let (shown, there) = (path.display(), there(path).display());
-    format!("`{shown}` is no place in the sandbox; `--allow-write {there}` makes it one")
+    format!("`{shown}` is outside the sandbox; `--allow-write {there}` makes it writable")
 }
 
 /// Returns the hint for a path that the configuration closes, which no flag opens.
 fn by_setting(path: &Path, what: &str, setting: &str, place: &Path) -> String {
     let (shown, place) = (path.display(), place.display());
     format!(
-        "`{shown}` is {what} in the sandbox, because `{setting}` in `[sandbox]` of the configuration names `{place}`, and no flag opens it; \
-         take it out there to let programs in"
+        "`{shown}` is {what} in the sandbox, because `{setting}` in `[sandbox]` of the configuration contains `{place}`, and no flag opens it; remove it there to let programs in"
     )
 }
 
@@ -430,14 +433,14 @@ pub(crate) fn of_hidden(closed: &ClosedPlaces, cwd: &Path, names: &[String]) -> 
     let (unopened, path) = (closed.unopened(), plain(&cwd.join(first)));
     let (are, it) = if names.len() == 1 { ("is", "it") } else { ("are", "the first of them") };
     let opener = if let Some(place) = within(&path, &unopened.hide) {
-        format!("`hide` in `[sandbox]` of the configuration names `{}`", place.display())
+        format!("`hide` in `[sandbox]` of the configuration contains `{}`", place.display())
     } else if within(&path, &unopened.own).is_some() {
-        format!("`{first}` belongs to taskpawl itself, and no flag shows it")
+        format!("`{first}` belongs to taskpawl, and no flag opens it")
     } else {
-        format!("`--allow-read {first}` shows {it}")
+        format!("`--allow-read {first}` makes {it} readable")
     };
     let names = names.join("`, `");
-    Some(format!("`{names}` {are} hidden in the sandbox, so programs find nothing there; {opener}"))
+    Some(format!("`{names}` {are} hidden in the sandbox, so it looks empty to programs; {opener}"))
 }
 
 fn within<'a>(path: &Path, places: &'a [PathBuf]) -> Option<&'a Path> {

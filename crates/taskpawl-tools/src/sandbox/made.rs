@@ -99,7 +99,7 @@ impl CreatedInCall {
             more => format!(" and {more} more"),
         };
         cx.warn(format!(
-            "{}{more}: made while it ran, and obeyed later without being asked; look at it before you go on",
+            "{}{more}: created during the call, and other programs run or load such files without asking; check before you continue",
             first.join(", ")
         ));
         let mut names = self.names;
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(
             gap.as_deref(),
             Some(
-                "files that are obeyed later may have been made unseen: the scan of the project took too long"
+                "new files that other programs run or load may have been missed: the scan of the project took too long"
             )
         );
         assert_eq!(scene.since(0), ["a/.envrc"]);

@@ -148,7 +148,7 @@ impl Tree {
         };
         let first = first.display();
         Some(format!(
-            "`.env` files, sockets and repositories are not looked for in `{first}`{more}, because the project has more than {ENTRIES} files; `[sandbox] hide` and `protect` in the configuration name what is there"
+            "`.env` files, sockets and repositories are not searched for in `{first}`{more}, because the project has more than {ENTRIES} files; list them in `[sandbox] hide` and `protect` of the configuration"
         ))
     }
 
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(told(1_000), (3, String::new()), "depth does not matter");
         let (found, gap) = told(5);
         assert_eq!(found, 1);
-        insta::assert_snapshot!(gap, @"`.env` files, sockets and repositories are not looked for in `[dir]/a/b/c/d`, because the project has more than 20000 files; `[sandbox] hide` and `protect` in the configuration name what is there");
+        insta::assert_snapshot!(gap, @"`.env` files, sockets and repositories are not searched for in `[dir]/a/b/c/d`, because the project has more than 20000 files; list them in `[sandbox] hide` and `protect` of the configuration");
     }
 
     #[test]

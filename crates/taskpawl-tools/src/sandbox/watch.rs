@@ -215,7 +215,7 @@ impl State {
 }
 
 pub(crate) fn unseen(stopped: ScanStopped) -> String {
-    format!("files that are obeyed later may have been made unseen: {stopped}")
+    format!("new files that other programs run or load may have been missed: {stopped}")
 }
 
 pub(crate) fn found_beneath(tree: &Tree, gits: &[PathBuf]) -> BTreeSet<Obeyed> {

@@ -26,7 +26,7 @@ impl Schema {
             Checker { schema: self, at: String::new(), depth: 0, steps: &steps }.node(&self.root, value);
         // `not` and alternatives hide the violation of a part that was not checked to its end.
         if steps.get() == 0 {
-            return Err(Violation { at: String::new(), problem: "takes too long to be checked".to_owned() });
+            return Err(Violation { at: String::new(), problem: "takes too long to check".to_owned() });
         }
         checked
     }
@@ -44,10 +44,10 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn node(&mut self, node: &Node, value: &Value) -> Checked {
         if self.depth == MAX_DEPTH {
-            return self.refuse("is nested too deep");
+            return self.refuse("is nested too deeply");
         }
         let Some(left) = self.steps.get().checked_sub(1) else {
-            return self.refuse("takes too long to be checked");
+            return self.refuse("takes too long to check");
         };
         self.steps.set(left);
         self.depth += 1;
@@ -127,7 +127,7 @@ impl Checker<'_> {
             None if node.properties.is_empty() => "there are no fields".to_owned(),
             None => format!("the fields are {}", quoted(known())),
         };
-        self.below(&step(name), |checker| checker.refuse(format!("is no field; {hint}")))
+        self.below(&step(name), |checker| checker.refuse(format!("is not a known field; {hint}")))
     }
 
     fn field(&mut self, node: &Node, name: &str, value: &Value) -> Checked {
@@ -159,7 +159,7 @@ impl Checker<'_> {
             !earlier.insert(number.unwrap_or_else(|| item.to_string()))
         };
         match items.iter().position(|item| node.has_unique_items && is_repeated(item)) {
-            Some(index) => self.below(&format!("[{index}]"), |checker| checker.refuse("is there twice")),
+            Some(index) => self.below(&format!("[{index}]"), |checker| checker.refuse("is a duplicate")),
             None => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ impl Checker<'_> {
             // With no match at all, the violation of the best alternative is more helpful than "fits none of them".
             self.any_of(&node.one_of, value)?;
             if node.one_of.iter().filter(|part| self.fits(part, value)).count() > 1 {
-                return self.refuse("fits more than one of the forms that exclude each other");
+                return self.refuse("matches more than one of the alternatives, but must match exactly one");
             }
         }
         match &node.not {
@@ -348,7 +348,11 @@ mod tests {
         assert_all(&[
             (json!({"required": ["a"]}), json!({}), ".a is missing"),
             (json!({"required": ["a b"]}), json!({}), "[\"a b\"] is missing"),
-            (json!({"additionalProperties": false}), json!({"a": 1}), ".a is no field; there are no fields"),
+            (
+                json!({"additionalProperties": false}),
+                json!({"a": 1}),
+                ".a is not a known field; there are no fields",
+            ),
             (
                 json!({"additionalProperties": {"type": "string"}}),
                 json!({"a": 1}),
@@ -370,9 +374,9 @@ mod tests {
                 "[1] has to be null, but is the boolean `true`",
             ),
             (json!({"prefixItems": [true], "items": false}), json!([1, 2]), "[1] is not allowed here"),
-            (json!({"uniqueItems": true}), json!([1, 2, 1]), "[2] is there twice"),
-            (json!({"uniqueItems": true}), json!([1, "1", 1.0]), "[2] is there twice"),
-            (json!({"uniqueItems": true}), json!([{"a": 1, "b": 2}, {"b": 2, "a": 1}]), "[1] is there twice"),
+            (json!({"uniqueItems": true}), json!([1, 2, 1]), "[2] is a duplicate"),
+            (json!({"uniqueItems": true}), json!([1, "1", 1.0]), "[2] is a duplicate"),
+            (json!({"uniqueItems": true}), json!([{"a": 1, "b": 2}, {"b": 2, "a": 1}]), "[1] is a duplicate"),
             (json!({"minItems": 1}), json!([]), " has to have at least 1 items, but has 0"),
         ]);
     }
@@ -389,10 +393,10 @@ mod tests {
             (
                 json!({"oneOf": [{"type": "integer"}, {"minimum": 1}]}),
                 json!(1),
-                " fits more than one of the forms that exclude each other",
+                " matches more than one of the alternatives, but must match exactly one",
             ),
             (json!({"not": {"type": "string"}}), json!("a"), " must not be the string `\"a\"`"),
-            (json!({"$ref": "#"}), json!(1), " is nested too deep"),
+            (json!({"$ref": "#"}), json!(1), " is nested too deeply"),
         ]);
     }
 
@@ -404,7 +408,7 @@ mod tests {
         definitions.insert("30".to_owned(), json!({"type": "null"}));
         for first in [json!({"$ref": "#/$defs/0"}), json!({"not": {"$ref": "#/$defs/0"}})] {
             let schema = json!({"allOf": [first], "$defs": definitions});
-            assert_eq!(check(&schema, &json!(1)), " takes too long to be checked");
+            assert_eq!(check(&schema, &json!(1)), " takes too long to check");
         }
     }
 

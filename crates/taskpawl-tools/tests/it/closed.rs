@@ -257,19 +257,19 @@ async fn a_named_path_is_allowed_and_its_parents_are_not() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(said.join("\n"), @r"
             .env: open
-            `.envrc` is hidden, because it may hold secrets; `--allow-read [dir]/project/.envrc` shows it
-            `app/.env.local` is hidden, because it may hold secrets; `--allow-read [dir]/project/app/.env.local` shows it
-            `a/b/c/d/e/f/g/h/.env` is hidden, because it may hold secrets; `--allow-read [dir]/project/a/b/c/d/e/f/g/h/.env` shows it
-            `diary/today` is kept from tools: `hide` in `[sandbox]` of the configuration names `[dir]/project/diary`
-            `state/tasks.db` belongs to taskpawl itself, and tools leave it alone
+            `.envrc` is hidden, because it may contain secrets; `--allow-read [dir]/project/.envrc` makes it readable
+            `app/.env.local` is hidden, because it may contain secrets; `--allow-read [dir]/project/app/.env.local` makes it readable
+            `a/b/c/d/e/f/g/h/.env` is hidden, because it may contain secrets; `--allow-read [dir]/project/a/b/c/d/e/f/g/h/.env` makes it readable
+            `diary/today` is closed to tools: `hide` in `[sandbox]` of the configuration contains `[dir]/project/diary`
+            `state/tasks.db` belongs to taskpawl, and tools may not use it
             .git/hooks/pre-commit: open
-            `.git/config` is protected, because others obey it; `--allow-write [dir]/project/.git/config` opens it
+            `.git/config` is protected, because other programs run or load it; `--allow-write [dir]/project/.git/config` makes it writable
             .mcp.json: open
-            `taskpawl.toml` is protected, because others obey it; `--allow-write [dir]/project/taskpawl.toml` opens it
-            `.vscode/settings.json` is protected, because others obey it; `--allow-write [dir]/project/.vscode` opens it
-            `infra/main.tf` is kept from tools: `protect` in `[sandbox]` of the configuration names `[dir]/project/infra`
+            `taskpawl.toml` is protected, because other programs run or load it; `--allow-write [dir]/project/taskpawl.toml` makes it writable
+            `.vscode/settings.json` is protected, because other programs run or load it; `--allow-write [dir]/project/.vscode` makes it writable
+            `infra/main.tf` is closed to tools: `protect` in `[sandbox]` of the configuration contains `[dir]/project/infra`
             .git/hooks/new: open
-            `.bashrc` is protected, because others obey it; once you have made it, `--allow-write [dir]/project/.bashrc` opens it
+            `.bashrc` is protected, because other programs run or load it; create it first, then `--allow-write [dir]/project/.bashrc` makes it writable
             ");
         }
     }

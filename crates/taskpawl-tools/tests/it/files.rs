@@ -45,11 +45,11 @@ async fn only_regular_files_are_written_and_edited() {
     ];
     for (tool, args) in &tries {
         let refused = project.refusal(tool, args.clone()).await;
-        assert!(refused.ends_with("is no regular file"), "{tool} {args}: {refused}");
+        assert!(refused.ends_with("is not a regular file"), "{tool} {args}: {refused}");
     }
     let reader = open(project.path("pipe"), OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
     let (tool, args) = &tries[4];
-    assert_eq!(project.refusal(tool, args.clone()).await, "failed: `pipe` is no regular file");
+    assert_eq!(project.refusal(tool, args.clone()).await, "failed: `pipe` is not a regular file");
     let mut buffer = [0; 1];
     assert_eq!(rustix::io::read(&reader, &mut buffer).unwrap(), 0, "nothing arrived");
 }
@@ -75,8 +75,8 @@ async fn unreadable_files_have_distinct_errors() {
     insta::assert_snapshot!(errors.join("\n"), @r"
     io: failed to read `nothing`: No such file or directory (os error 2)
     failed: `binary` is a binary file: it contains a NUL byte
-    failed: `dir` is no regular file
-    failed: `pipe` is no regular file
+    failed: `dir` is not a regular file
+    failed: `pipe` is not a regular file
     io: failed to read `dir/file/deeper`: Not a directory (os error 20)
     ");
     let result = project.call("read_file", json!({"path": "latin1"})).await.unwrap();
@@ -149,8 +149,8 @@ async fn edit_file_explains_different_line_ends() {
         errors.push(project.refusal("edit_file", json!({"path": path, "old": old, "new": "x"})).await);
     }
     insta::assert_snapshot!(errors.join("\n"), @r"
-    failed: `old` does not occur in `dos`; its lines end in `\r\n`: write them so in `old` and in `new`
-    failed: `old` does not occur in `unix`; its lines end in `\n` alone: write them so in `old` and in `new`
+    failed: `old` does not occur in `dos`; its lines end in `\r\n`: use that in `old` and `new`
+    failed: `old` does not occur in `unix`; its lines end in `\n` only: use that in `old` and `new`
     failed: `old` does not occur in `dos`
     failed: `old` does not occur in `unix`
     ");
@@ -179,14 +179,14 @@ async fn unwritable_files_have_distinct_errors() {
             .push(project.refusal("write_file", json!({"path": path, "content": "", "append": true})).await);
     }
     insta::assert_snapshot!(errors.join("\n"), @r"
-    failed: `dir` is no regular file
+    failed: `dir` is not a regular file
     io: failed to append to `dir`: Is a directory (os error 21)
-    failed: `.` is no regular file
-    failed: `.` is no regular file
+    failed: `.` is not a regular file
+    failed: `.` is not a regular file
     io: failed to write `dir/file/deeper`: Not a directory (os error 20)
     io: failed to write `dir/file/deeper`: Not a directory (os error 20)
-    failed: `dir/..` is no regular file
-    failed: `dir/..` is no regular file
+    failed: `dir/..` is not a regular file
+    failed: `dir/..` is not a regular file
     ");
 }
 
@@ -218,10 +218,10 @@ async fn edit_file_replaces_unambiguous_text() {
     }
     insta::assert_snapshot!(errors.join("\n"), @r"
     failed: `old` does not occur in `a`
-    failed: `old` occurs 2 times in `a`, in lines 1, 3; give more of the text around it, or set `all`
+    failed: `old` occurs 2 times in `a`, in lines 1, 3; include more surrounding text, or set `all`
     invalid_args: `edit_file` refuses its arguments: `args.new` is the same as `args.old`
     io: failed to read `nothing`: No such file or directory (os error 2)
-    failed: `latin1` is no UTF-8 text
+    failed: `latin1` is not UTF-8 text
     failed: `binary` is a binary file: it contains a NUL byte
     ");
     assert_eq!(project.read("a"), "1 2\n\n1");
@@ -275,7 +275,7 @@ async fn edit_file_has_a_limit_in_size() {
     project.write("many", "a".repeat(1000));
     let args = json!({"path": "many", "old": "a", "new": "b".repeat(10_000), "all": true});
     let refusal = project.refusal("edit_file", args).await;
-    assert_eq!(refusal, "failed: `many` would have 10000000 bytes, of at most 8388608");
+    assert_eq!(refusal, "failed: `many` would have 10000000 bytes, more than the limit of 8388608");
     assert_eq!(project.read("many").len(), 1000);
 }
 
@@ -285,7 +285,7 @@ async fn an_ambiguous_text_is_reported_with_its_first_lines() {
     project.write("many", "a\n".repeat(30));
     let refusal = project.refusal("edit_file", json!({"path": "many", "old": "a", "new": "b"})).await;
     let lines = "1, 2, 3, 4, 5 and 25 more";
-    assert!(refusal.contains(&format!("occurs 30 times in `many`, in lines {lines}; give")), "{refusal}");
+    assert!(refusal.contains(&format!("occurs 30 times in `many`, in lines {lines}; include")), "{refusal}");
 }
 
 #[tokio::test]

@@ -63,7 +63,10 @@ async fn a_tool_that_panics_is_a_failed_call() {
 #[tokio::test]
 async fn arguments_are_checked_before_the_call() {
     let error = call(Behaviour::Panic, context(), json!({"a": 1})).await;
-    assert_eq!(error.to_string(), "`odd` refuses its arguments: `args.a` is no field; there are no fields");
+    assert_eq!(
+        error.to_string(),
+        "`odd` refuses its arguments: `args.a` is not a known field; there are no fields"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -192,8 +192,8 @@ async fn an_invalid_request_names_its_field() {
             .await,
     ];
     insta::assert_snapshot!(errors.join("\n"), @r#"
-    invalid_args: `http_request` refuses its arguments: `args.url` is no URL: invalid uri character
-    invalid_args: `http_request` refuses its arguments: `args.headers["a b"]` is no header that can be sent
+    invalid_args: `http_request` refuses its arguments: `args.url` is not a valid URL: invalid uri character
+    invalid_args: `http_request` refuses its arguments: `args.headers["a b"]` is not a valid header
     invalid_args: `http_request` refuses its arguments: `args.body` excludes `args.json`; give one of them
     "#);
 }

@@ -69,7 +69,7 @@ async fn searches_do_not_follow_links() {
     assert_eq!(project.call("glob", json!({"pattern": "**"})).await.unwrap(), json!({"paths": []}));
     assert_eq!(project.call("grep", json!({"pattern": "secret"})).await.unwrap(), json!({"matches": []}));
     let error = project.refusal("glob", json!({"pattern": "../secrets/*"})).await;
-    insta::assert_snapshot!(error, @"invalid_args: `glob` refuses its arguments: `args.pattern` has to start from the working directory and go without `..`");
+    insta::assert_snapshot!(error, @"invalid_args: `glob` refuses its arguments: `args.pattern` must be relative to the working directory, without `..`");
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_working_directory_outside_is_refused() {
 
 #[tokio::test]
 async fn the_error_has_a_hint() {
-    insta::assert_snapshot!(project().refusal("read_file", json!({"path": "../secrets/key"})).await, @"outside_root: `../secrets/key` leads out of the project root; use a path beneath it, without links that leave it");
+    insta::assert_snapshot!(project().refusal("read_file", json!({"path": "../secrets/key"})).await, @"outside_root: `../secrets/key` leads out of the project root; use a path inside it, without links that leave it");
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ fn a_value_does_not_become_an_option() {
     let refusal = |tool: &CommandTool, args: Value| tool.argv(&args).unwrap_err().to_string();
     insta::assert_snapshot!(
         refusal(&kubectl(), json!({"kind": "--kubeconfig=/tmp/x"})),
-        @"`own` refuses its arguments: `args.kind` begins with `-`, so that `kubectl` would take it for an option; whoever describes the tool can write `--` before it, `--option={kind}`, or `mayBeOption = true`"
+        @"`own` refuses its arguments: `args.kind` begins with `-`, so `kubectl` would parse it as an option; the definition of the tool can put `--` before it, use `--option={kind}`, or set `mayBeOption = true`"
     );
     let two = described(json!({"argv": ["x", "{a}{b}"], "params": {"a": {}, "b": {}}}));
     assert!(refusal(&two, json!({"a": "", "b": "-rf"})).contains("`args.b`"));
@@ -191,7 +191,7 @@ async fn the_limits_of_a_definition_apply_to_its_calls() {
     assert_eq!(call(&project, slow, json!({})).await.unwrap_err().class(), "timeout");
     let loud = json!({"argv": ["yes"], "outputBytes": "10kB"});
     let error = call(&project, loud, json!({})).await.unwrap_err();
-    assert_eq!(error.to_string(), "the call put out more than the limit of 10000 bytes");
+    assert_eq!(error.to_string(), "the output of the call exceeded the limit of 10000 bytes");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_file_outside_of_the_project_is_denied_without_asking() {
         }
     }
     let (_, why) = decided(&policy, "write_file", "../f");
-    insta::assert_snapshot!(why, @"`../f` leads out of the project root, where `write_file` reaches nothing, approved or not");
+    insta::assert_snapshot!(why, @"`../f` leads out of the project root, where `write_file` has no access, even with an approval");
     let outside = args(json!({"path": "../f", "content": ""}));
     let call = PolicyCall { tool: "write_file", args: &outside, origin: AGENT, sandbox: None };
     let explained = policy.explain(&call);
@@ -111,7 +111,7 @@ fn without_a_file_people_are_allowed_and_models_are_asked_about() {
     assert_eq!(decisions("read_file", json!({"path": "src/lib.rs"})), all);
     assert_eq!(decisions("read_file", json!({"path": "a/.env.local"})), asks);
     assert_eq!(decisions("grep", json!({"pattern": "x"})), all);
-    insta::assert_snapshot!(authorize(&policy, "exec", json!({"argv": ["ls"]}), AGENT).1, @"calls that agents add ask unless a rule of the user's policy allows them, or `[origins] agent`");
+    insta::assert_snapshot!(authorize(&policy, "exec", json!({"argv": ["ls"]}), AGENT).1, @"calls added by agents need an approval unless a rule or `[origins] agent` of the user's policy allows them");
 }
 
 /// The read-only tools are those whose hints say so.
@@ -176,7 +176,7 @@ fn a_user_may_allow_models_inside_the_sandbox_when_starting_a_program() {
     assert_eq!(opted.holds_back(CallOrigin::Mcp), None);
     let said = policy("[origins]\nmcp = 'ask'\n").sandboxing(CallOrigin::Mcp);
     assert_eq!(exec(&said, &["ls"], CallOrigin::Mcp), Decision::Ask);
-    insta::assert_snapshot!(said.holds_back(CallOrigin::Mcp).unwrap(), @"`user.toml` says `mcp = \"ask\"`");
+    insta::assert_snapshot!(said.holds_back(CallOrigin::Mcp).unwrap(), @"`user.toml` sets `mcp = \"ask\"`");
     let rules = policy("[[rules]]\ndecision = 'deny'\ntool = 'exec'\n").sandboxing(CallOrigin::Mcp);
     assert_eq!(exec(&rules, &["ls"], CallOrigin::Mcp), Decision::Deny);
 }
@@ -346,9 +346,9 @@ fn ask_and_deny_rules_apply_to_possible_matches() {
     let why = authorize(&policy, "shell", json!({"command": "git push"}), CallOrigin::Plan).1;
     insta::assert_snapshot!(why, @"`user.toml` line 13 asks about `git push`: it is seen by others");
     let why = authorize(&policy, "shell", json!({"command": "rm x"}), CallOrigin::Plan).1;
-    insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; who wants it to run has to change that there");
+    insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; change the rule there to allow it");
     let why = authorize(&policy, "shell", json!({"command": "cat x.sh | sh"}), CallOrigin::Plan).1;
-    insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; this may be that: what it runs cannot be read from it for certain; write its programs and arguments out in full");
+    insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; it may match, because its commands cannot be determined with certainty; write its programs and arguments literally");
 }
 
 #[test]
@@ -432,7 +432,7 @@ fn no_other_layer_overrides_the_ceiling() {
     let policy = Policy::parse(&layers).unwrap();
     let (decision, why) = authorize(&policy, "shell", json!({"command": "git push"}), AGENT);
     assert_eq!(decision, Decision::Deny);
-    insta::assert_snapshot!(why, @"`ceiling.toml` line 1 denies `git push`: machine; nothing below it allows that");
+    insta::assert_snapshot!(why, @"`ceiling.toml` line 1 denies `git push`: machine; a lower policy cannot allow it");
     assert_eq!(shell(&policy, "git status", AGENT), Decision::Allow);
     let explained = policy.explain(&PolicyCall {
         tool: "shell",

@@ -182,7 +182,7 @@ fn no_key_allows_a_directory_outside_of_the_project() {
         assert_eq!(decide(&star, tool, args), Decision::Ask, "{tool} {args}");
         let said = near(&all, tool, args);
         assert_eq!(said.len(), 1, "{tool} {args}");
-        assert_eq!((said[0].add.len(), &said[0].never[..]), (0, &["it may run outside of the project"][..]));
+        assert_eq!((said[0].add.len(), &said[0].never[..]), (0, &["it may run outside the project"][..]));
     }
     // `*` matches the root and its direct subdirectories, `**` all directories.
     for (cwd, by_star) in [(".", Decision::Allow), ("a", Decision::Allow), ("a/b", Decision::Ask)] {
@@ -200,7 +200,7 @@ fn an_env_that_is_no_object_needs_an_approval() {
         {
             call["env"] = env.clone();
             assert_eq!(decide(&all, tool, &call), Decision::Ask, "{tool} {call}");
-            assert_eq!(near(&all, tool, &call)[0].never, ["its `env` is no object"], "{tool} {call}");
+            assert_eq!(near(&all, tool, &call)[0].never, ["its `env` is not an object"], "{tool} {call}");
         }
     }
 }
@@ -275,7 +275,7 @@ fn a_question_names_the_missing_keys_of_a_rule() {
         why.split_once("; ").map(|(_, near)| near.to_owned()).unwrap_or_default()
     };
     let several = json!({"command": "cd a && B=1 cargo test | cargo test", "env": {"A": "x"}});
-    insta::assert_snapshot!(why("cwd = ['crates/*']", "shell", &several), @r#"the rule on `cargo test` in `user.toml` line 1 lacks `stdin = "any"` and `cwd = ["crates/*", ".", "a"]` and `env = ["A", "B"]`"#);
-    insta::assert_snapshot!(why("", "exec", &json!({"argv": ["cargo", "test"], "cwd": "/etc", "stdin": "x"})), @r#"the rule on `cargo test` in `user.toml` line 1 lacks `stdin = "any"`, and does not allow this: it may run outside of the project"#);
+    insta::assert_snapshot!(why("cwd = ['crates/*']", "shell", &several), @r#"the rule `cargo test` in `user.toml` line 1 lacks `stdin = "any"` and `cwd = ["crates/*", ".", "a"]` and `env = ["A", "B"]`"#);
+    insta::assert_snapshot!(why("", "exec", &json!({"argv": ["cargo", "test"], "cwd": "/etc", "stdin": "x"})), @r#"the rule `cargo test` in `user.toml` line 1 lacks `stdin = "any"`, and does not cover it: it may run outside the project"#);
     insta::assert_snapshot!(why("", "exec", &json!({"argv": ["cargo", "run"], "stdin": "x"})), @"");
 }

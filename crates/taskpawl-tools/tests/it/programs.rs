@@ -110,12 +110,12 @@ async fn output_is_parsed_on_demand() {
 
     let args = json!({"argv": ["echo", "nonsense"], "parse": "json"});
     let error = project.call("exec", args).await.unwrap_err();
-    insta::assert_snapshot!(error, @"standard output of `echo` cannot be read as JSON: expected ident at line 1 column 2");
+    insta::assert_snapshot!(error, @"standard output of `echo` is not valid JSON: expected ident at line 1 column 2");
     assert_eq!(error.result().unwrap()["stdout"], "nonsense\n");
 
     project.cx.limits.keep_bytes = 4;
     let args = json!({"argv": ["echo", "[1, 2, 3]"], "parse": "json"});
-    insta::assert_snapshot!(project.refusal("exec", args).await, @"invalid_json: standard output of `echo` cannot be read as JSON: its 10 bytes are more than a result can hold");
+    insta::assert_snapshot!(project.refusal("exec", args).await, @"invalid_json: standard output of `echo` is not valid JSON: its 10 bytes exceed the size limit of a result");
 }
 
 #[tokio::test]
@@ -134,11 +134,11 @@ async fn failures_to_start_have_distinct_errors() {
         errors.push(project.refusal("exec", args).await);
     }
     insta::assert_snapshot!(errors.join("\n"), @r"
-    spawn: program `no-such-program` is in no directory of PATH (`/bin`); install it or name it with its path
+    spawn: program `no-such-program` is not in PATH (`/bin`); install it or use its full path
     spawn: program `[dir]/project/no-such-program` does not exist
-    spawn: program `[dir]/project/script` may not be executed; `chmod +x` makes it a program
+    spawn: program `[dir]/project/script` is not executable; run `chmod +x` on it
     io: failed to open `nowhere`: No such file or directory (os error 2)
-    spawn: working directory `[dir]/project/script` is no directory that can be entered
+    spawn: working directory `[dir]/project/script` is not an accessible directory
     ");
 }
 
@@ -183,7 +183,7 @@ async fn endless_output_fails_the_call() {
     let error = project.call("exec", json!({"argv": ["yes"]})).await.unwrap_err();
     assert_eq!(
         (error.class(), error.to_string().as_str()),
-        ("output_limit", "the call put out more than the limit of 100000 bytes")
+        ("output_limit", "the output of the call exceeded the limit of 100000 bytes")
     );
     assert_eq!(error.result().unwrap()["truncated"], true);
     assert_eq!(std::fs::metadata(project.beside("output/call.stdout")).unwrap().len(), 100_000);

@@ -75,13 +75,13 @@ fn invalid_tools_are_not_registered() {
     ];
     let errors = refused.map(|tool| registry.register(tool).unwrap_err().to_string());
     insta::assert_snapshot!(errors.join("\n"), @r"
-    a tool named `exec` is registered already
-    `` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server
-    `a b` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server
-    `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server
+    a tool named `exec` is already registered
+    `` is not a valid tool name: use 1 to 64 letters, digits, `.`, `_` and `-`, prefixed with `SERVER/` for the tool of a server
+    `a b` is not a valid tool name: use 1 to 64 letters, digits, `.`, `_` and `-`, prefixed with `SERVER/` for the tool of a server
+    `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is not a valid tool name: use 1 to 64 letters, digits, `.`, `_` and `-`, prefixed with `SERVER/` for the tool of a server
     the args schema of tool `t` is invalid at `/type`: the type of arguments has to be `object`
-    the args schema of tool `t` is invalid at `/properties/a/type`: there is no type `thing`
-    the result schema of tool `t` is invalid at `/type`: there is no type `thing`
+    the args schema of tool `t` is invalid at `/properties/a/type`: unknown type `thing`
+    the result schema of tool `t` is invalid at `/type`: unknown type `thing`
     ");
     assert!(registry.get("t").is_none());
     registry.register(tool("t", object())).unwrap();

@@ -142,7 +142,7 @@ async fn a_directory_with_a_huge_ignore_file_is_skipped() {
     let refusal = project.refusal("grep", json!({"pattern": "x", "path": "b"})).await;
     assert_eq!(
         project.stable(&refusal),
-        "failed: an ignore file in `[dir]/project/b` has more than 262144 bytes, or is none"
+        "failed: an ignore file in `[dir]/project/b` is not a regular file or has more than 262144 bytes"
     );
 
     std::fs::remove_file(project.path("b/.gitignore")).unwrap();
@@ -163,11 +163,11 @@ async fn bad_patterns_name_their_field() {
         project.refusal("grep", json!({"pattern": "a", "path": "nowhere"})).await,
     ];
     insta::assert_snapshot!(errors.join("\n"), @r"
-    invalid_args: `glob` refuses its arguments: `args.pattern` is no pattern: unclosed character class; missing ']'
-    invalid_args: `glob` refuses its arguments: `args.pattern` has to start from the working directory and go without `..`
-    invalid_args: `grep` refuses its arguments: `args.pattern` is no regular expression: unclosed group
-    invalid_args: `grep` refuses its arguments: `args.pattern` is too big a regular expression
-    invalid_args: `grep` refuses its arguments: `args.glob` is no pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+    invalid_args: `glob` refuses its arguments: `args.pattern` is not a valid pattern: unclosed character class; missing ']'
+    invalid_args: `glob` refuses its arguments: `args.pattern` must be relative to the working directory, without `..`
+    invalid_args: `grep` refuses its arguments: `args.pattern` is not a valid regular expression: unclosed group
+    invalid_args: `grep` refuses its arguments: `args.pattern` is too large a regular expression
+    invalid_args: `grep` refuses its arguments: `args.glob` is not a valid pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
     io: failed to open `nowhere`: No such file or directory (os error 2)
     ");
 }

@@ -56,7 +56,7 @@ fn tasks_are_made_read_listed_changed_and_deleted() {
     let gone = plans.get_task("write").unwrap_err();
     assert_eq!(gone.to_string(), "no task `write`");
     let again = plans.create_task(new_task("write")).unwrap_err();
-    assert_eq!(again.to_string(), "id `write` is taken by a deleted task: ids are not used again");
+    assert_eq!(again.to_string(), "id `write` is taken by a deleted task: ids are not reused");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn update_task_status_reaches_every_status() {
     let refused = plans.update_task_status("a", Status::Failed, StatusChange::default()).unwrap_err();
     insta::assert_snapshot!(format!("{refused}\n{}", refused.hint().unwrap_or_default()), @r#"
     task `a` is `done` and cannot become `failed` by `fail`
-    from `done` it allows: retry, reopen
+    from `done`, the allowed commands are: retry, reopen
     "#);
 }
 

@@ -175,7 +175,7 @@ fn pruned_commands_cannot_be_undone() {
     scene.pass(40 * DAY);
     scene.prune_older(DAY);
     let error = manager.undo(Some(1)).unwrap_err().to_string();
-    assert_eq!(error, "revision 2 cannot be undone: what was before is no longer kept");
+    assert_eq!(error, "revision 2 cannot be undone: the undo data is no longer stored");
 }
 
 #[test]

@@ -297,5 +297,5 @@ pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCal
 const RUNS_SKIP: &str = "; runs of this server skip it";
 
 fn unknown_field(of: &str, field: &str) -> String {
-    format!("`{field}` is no field of {of}; it is kept and does nothing")
+    format!("`{field}` is not a known field of {of}; it is kept and does nothing")
 }

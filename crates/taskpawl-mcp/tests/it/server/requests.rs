@@ -59,7 +59,7 @@ async fn a_name_is_for_one_request() {
     let client = connect(&scene.server(), ERAS[0]).await;
     client.call("task_add", json!({"name": "one", "request_id": "r"})).await;
     let refused = client.refused("task_add", json!({"name": "two", "request_id": "r"})).await;
-    assert_eq!(refused["error"]["hint"], "give each request a name of its own", "{refused}");
+    assert_eq!(refused["error"]["hint"], "use a unique name for each request", "{refused}");
     assert!(refused.get("nextActions").is_some(), "{refused}");
     assert_eq!(tasks(&scene), 1);
     client.call("run_ready", json!({"request_id": "r"})).await;

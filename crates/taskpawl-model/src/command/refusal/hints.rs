@@ -29,36 +29,36 @@ impl Refusal {
                 transition_hint(id, *from, reason.as_ref(), allowed)
             }
             Self::NotReady { id, .. } => Hint::from(Advice::explain(id))
-                .text(" shows the chain of causes and the commands that clear it"),
+                .text(" shows the chain of causes and the commands that resolve it"),
             Self::Occupied { id, .. } => {
-                Hint::from(Advice::explain(id)).text(" says what that is; claim it when they have ended")
+                Hint::from(Advice::explain(id)).text(" shows the resources; claim it when they are free")
             }
             Self::NothingReady => Hint::from(Advice::List { status: vec![Status::Todo, Status::Blocked] })
-                .text(" shows what is left"),
+                .text(" lists the remaining tasks"),
             Self::NotManual { id, by: "run", ends, .. } => ends_hint(id, ends),
             Self::NotManual { .. } => Hint::from(Advice::run_ready(&[]))
-                .text(" does what is left of it, if anything, and it ends by itself"),
+                .text(" runs its remaining work, and it ends automatically"),
             Self::HeldByOther { id, lease_until, holder, .. } => {
                 held_hint(id, lease_until.is_some(), holder)
             }
             Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => Hint::from(Advice::history(id))
-                .text(" shows what happened since; the report was not recorded"),
+                .text(" shows the changes since then; the report was not recorded"),
             Self::CallNotRunning { id, .. } => Hint::from(Advice::show(id)).text(" shows its calls"),
             Self::VersionMismatch { id, .. } => {
-                Hint::new("read it again with ").advice(Advice::show(id)).text(", then decide again")
+                Hint::new("read it again with ").advice(Advice::show(id)).text(", then retry")
             }
             Self::Cycle { .. } => "a task cannot wait for itself, directly or through others".into(),
             Self::WorkStarted { reopen: Some(reopen), .. } => {
-                Hint::from(reopen.clone()).text(" puts it back to `todo` first")
+                Hint::from(reopen.clone()).text(" sets it to `todo` first")
             }
             Self::WorkStarted { id, status, .. } if status.is_finished() => {
-                Hint::from(Advice::explain(id)).text(" shows why it stays so")
+                Hint::from(Advice::explain(id)).text(" shows why")
             }
             Self::WorkStarted { id, .. } => {
                 Hint::new("wait until it has ended, then ").later(Advice::reopen(id))
             }
             Self::DependentsRan { .. } => {
-                Hint::new("add ").option(HintOption::Cascade).text(" to start those again, too")
+                Hint::new("add ").option(HintOption::Cascade).text(" to reopen those as well")
             }
             Self::InProgress { tasks } => match tasks.first() {
                 Some(task) => Hint::new("wait until it has ended; if it is not needed, ")
@@ -66,7 +66,7 @@ impl Refusal {
                     .text(" first"),
                 None => "wait until it has ended".into(),
             },
-            Self::StillEnding { .. } => "ask again in a moment".into(),
+            Self::StillEnding { .. } => "retry in a moment".into(),
             Self::StillNeeded { id, .. } => Hint::new(
                 "remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with ",
             )
@@ -76,14 +76,14 @@ impl Refusal {
             }
             Self::PlanElsewhere { .. } => Hint::new("use ")
                 .option(HintOption::Instance)
-                .text(" for a plan of its own, or ")
+                .text(" for a separate plan, or ")
                 .option(HintOption::Moved)
-                .text(" where the file has moved"),
+                .text(" if the file has moved"),
             Self::PlanRenamed { from, to, .. } => {
                 Hint::from(Advice::RenamePlan { from: from.clone(), to: to.clone() })
-                    .text(" gives the plan that name; ")
+                    .text(" renames the plan; ")
                     .option(HintOption::Instance)
-                    .text(" makes one of its own")
+                    .text(" creates a separate plan")
             }
             Self::PlanConflict { .. } => Hint::new("give those tasks other ids in the file, `reopen` those that ran, or use ")
                 .option(HintOption::Fresh)
@@ -92,30 +92,30 @@ impl Refusal {
                 .text(" for a separate instance"),
             Self::ImportConflict { .. } => Hint::default()
                 .option(HintOption::Prefix)
-                .text(" gives them ids of their own; ")
+                .text(" gives them separate ids; ")
                 .option(HintOption::Adopt)
-                .text(" takes them for the same tasks, and what the file says counts"),
+                .text(" treats them as the same tasks, and the file takes precedence"),
             Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
-                "a call that adds tasks says `planAccess: add` in the plan".into()
+                "set `planAccess: add` on the call in the plan".into()
             }
-            Self::BeyondAccess { .. } => "leave that to the run, or to whoever runs it".into(),
-            Self::AddedEnough { .. } => "a task that it has added may add more when it runs".into(),
+            Self::BeyondAccess { .. } => "use this command outside the call".into(),
+            Self::AddedEnough { .. } => "let one of the added tasks add more when it runs".into(),
             Self::Relayed { hint, .. } | Self::Expression { hint, .. } => return hint.clone(),
             Self::MissingParams { params, .. } => {
                 let name = params.first().map_or("NAME", String::as_str).to_owned();
-                Hint::new("give it with ").option(HintOption::Param { name }).text(", or declare a `default`")
+                Hint::new("set it with ").option(HintOption::Param { name }).text(", or declare a `default`")
             }
-            Self::NotAsked { id, .. } => Hint::from(Advice::show(id)).text(" shows how it stands"),
-            Self::QuestionOver { id, goes_on: false, .. } => Hint::new("that counts as a rejection; ")
+            Self::NotAsked { id, .. } => Hint::from(Advice::show(id)).text(" shows its status"),
+            Self::QuestionOver { id, goes_on: false, .. } => Hint::new("this counts as a rejection; ")
                 .advice(Advice::retry(id))
                 .text(" lets it ask again"),
             Self::QuestionOver { .. } => {
-                Hint::new("its plan lets it go on by that: ").advice(Advice::run_ready(&[]))
+                Hint::new("its plan approves it by default: ").advice(Advice::run_ready(&[]))
             }
             Self::StaleHash { given, current, .. } if current.starts_with(given.as_str()) => {
-                "it takes the first 8 characters or more".into()
+                "give at least the first 8 characters".into()
             }
-            Self::StaleHash { id, .. } => Hint::from(Advice::show(id)).text(" shows what it asks about now"),
+            Self::StaleHash { id, .. } => Hint::from(Advice::show(id)).text(" shows the current question"),
             Self::WrongAnswer { id, answer, options } => answer_hint(id, answer.as_deref(), options),
             Self::ManyCalls { .. } => {
                 "leave the arguments out, or change the calls in the plan and apply it".into()
@@ -124,25 +124,25 @@ impl Refusal {
             Self::TakesApproval { .. } => {
                 "leave every `approval` as it is, or ask a person to make the change".into()
             }
-            Self::StartsWithout { on, .. } => Hint::new("wait until somebody has decided about ")
+            Self::StartsWithout { on, .. } => Hint::new("wait for a decision about ")
                 .data(on)
                 .text(", or ask a person to make the change"),
             Self::NothingToUndo { .. } => Hint::from(Advice::History { id: None })
-                .text(" shows what others did; ")
+                .text(" shows the changes by others; ")
                 .advice(Advice::Undo { revision: None })
                 .text(" undoes that"),
             Self::NotUndoable { .. } => {
-                Hint::from(Advice::History { id: None }).text(" shows what there is, with its revisions")
+                Hint::from(Advice::History { id: None }).text(" lists the commands and their revisions")
             }
             Self::AlreadyUndone { by, .. } => {
-                Hint::from(Advice::Undo { revision: Some(*by) }).text(" brings it back")
+                Hint::from(Advice::Undo { revision: Some(*by) }).text(" redoes it")
             }
             Self::TouchedSince { touches, .. } => Hint::from(Advice::history(&touches.first()?.task)).text(
-                " shows what happened since; undo that first where no run did it, or change the tasks by hand",
+                " shows the changes since then; undo those not made by a run first, or change the tasks by hand",
             ),
-            Self::RequestReused { .. } => "give each request a name of its own".into(),
+            Self::RequestReused { .. } => "use a unique name for each request".into(),
             Self::NothingSelected { .. } => {
-                Hint::from(Advice::ListSelectors {}).text(" shows what there is to select by")
+                Hint::from(Advice::ListSelectors {}).text(" lists the plans and labels")
             }
         })
     }
@@ -150,24 +150,25 @@ impl Refusal {
 
 fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
     match holder {
-        HeldBy::Run(_) => Hint::new("it ends with that run; if the run was killed, ")
+        HeldBy::Run(_) => Hint::new("wait for that run; if it was killed, ")
             .advice(Advice::run_ready(&[]))
-            .text(" takes its tasks back"),
+            .text(" reclaims its tasks"),
         HeldBy::Actor { .. } if has_lease => Hint::from(Advice::ExplainReady {})
             .text(" shows other tasks to take; or ask the holder to release ")
             .data(id),
-        HeldBy::Actor { name, .. } => Hint::new("it was imported so; ")
+        HeldBy::Actor { name, .. } => Hint::new("the claim was imported; ")
             .advice(Advice::Release { id: id.clone(), holder: Some(name.clone()) })
-            .text(" gives it back in the name of its holder"),
+            .text(" releases it on behalf of its holder"),
     }
 }
 
 fn ends_hint(id: &TaskId, ends: &[Advice]) -> Hint {
     match ends {
-        [done, fail] => {
-            Hint::new("an agent or a person ends it: ").advice(done.clone()).text(" or ").advice(fail.clone())
-        }
-        _ => Hint::new("an agent or a person ends it, which is not possible now: ")
+        [done, fail] => Hint::new("an agent or a person must end it: ")
+            .advice(done.clone())
+            .text(" or ")
+            .advice(fail.clone()),
+        _ => Hint::new("an agent or a person must end it, which is not possible now: ")
             .advice(Advice::explain(id))
             .text(" shows the cause"),
     }
@@ -180,14 +181,18 @@ fn transition_hint(
     allowed: &[&'static str],
 ) -> Hint {
     match reason {
-        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => Hint::new("it opens by itself when ")
-            .list(ids)
-            .text(" can go on: `retry` what failed, or `skip` what is not needed"),
-        Some(BlockedReason::Waiting { .. }) => "it opens by itself when what it waits for is finished".into(),
-        _ if allowed.is_empty() => {
-            Hint::from(Advice::history(id)).text(" shows how it came to be ").data(from)
+        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => {
+            Hint::new("it opens automatically when ")
+                .list(ids)
+                .text(" can continue: `retry` failed tasks, or `skip` tasks that are not needed")
         }
-        _ => Hint::new("from ").data(from).text(format!(" it allows: {}", allowed.join(", "))),
+        Some(BlockedReason::Waiting { .. }) => {
+            "it opens automatically when its dependencies are finished".into()
+        }
+        _ if allowed.is_empty() => Hint::from(Advice::history(id)).text(" shows why it is ").data(from),
+        _ => {
+            Hint::new("from ").data(from).text(format!(", the allowed commands are: {}", allowed.join(", ")))
+        }
     }
 }
 
@@ -195,9 +200,9 @@ fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
     if options.is_empty() {
         let yes = Advice::Approve { id: id.clone(), answer: None };
         return Hint::from(yes)
-            .text(" says yes, ")
+            .text(" approves, ")
             .advice(Advice::Reject { id: id.clone() })
-            .text(" says no");
+            .text(" rejects");
     }
     let meant = |answer: &str| taskpawl_text::nearest(answer, options.iter().map(String::as_str));
     match answer.and_then(meant) {

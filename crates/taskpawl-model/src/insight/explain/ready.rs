@@ -298,20 +298,20 @@ fn tasks(view: &dyn View, nodes: &[Node], ways: Option<&Ways>) -> ViewResult<Vec
 
 /// Returns the difference from the previous task that explains the order.
 fn because(before: Option<&Node>, node: &Node, ways: Option<&Ways>) -> &'static str {
-    let Some(before) = before else { return "nothing comes before it" };
+    let Some(before) = before else { return "first in the order" };
     let is_alike = |ways: &Ways| ways.rank(before.key) == ways.rank(node.key);
     let is_shorter = |ways: &Ways| ways.longest(node.key) < ways.longest(before.key);
     if before.priority != node.priority {
-        "less urgent"
+        "lower priority"
     } else if before.due != node.due && node.due == i64::MAX {
-        "as urgent, but not due at any time"
+        "same priority, but no due date"
     } else if before.due != node.due {
-        "as urgent, but due later"
+        "same priority, but due later"
     } else if ways.is_none_or(is_alike) {
-        "alike, but younger"
+        "same rank, but newer"
     } else if ways.is_some_and(is_shorter) {
-        "as urgent, but with a shorter way to the end"
+        "same priority, but a shorter remaining path"
     } else {
-        "as urgent, but everything ends sooner when it comes later"
+        "same priority, but starting it later shortens the schedule"
     }
 }

@@ -280,34 +280,38 @@ impl std::fmt::Display for Reason {
             Self::StoppedBy { on, role, others } => {
                 write!(f, "cannot start because of {}", other(*role, on, *others))
             }
-            Self::ReadyForRun { run: None } => f.write_str("ready: the next run takes it"),
+            Self::ReadyForRun { run: None } => f.write_str("ready: the next run starts it"),
             Self::ReadyForRun { run: Some(run) } => {
-                write!(f, "ready: run `{run}` takes it when it has a place")
+                write!(f, "ready: run `{run}` starts it when it has capacity")
             }
             Self::Unclaimed { assignee } => {
                 if assignee.as_deref() == Some(PERSON) {
-                    return f.write_str("ready, and only a person ends it");
+                    return f.write_str("ready: a person must do it");
                 }
-                f.write_str("ready, a task for an agent or a person, and nobody has claimed it")?;
+                f.write_str("ready: an agent or a person must claim it")?;
                 assignee.as_ref().map_or(Ok(()), |name| write!(f, "; it is assigned to {name}"))
             }
             Self::Occupied { names, by } => {
                 write!(f, "ready, but {} held by {}", are(&list(names)), list(by))
             }
             Self::StillEnding { run } => {
-                write!(f, "ready, but run `{run}` still ends calls of the attempt that was cancelled")
+                write!(f, "ready, but run `{run}` is still ending calls of the cancelled attempt")
             }
-            Self::Moving {} => f.write_str("moves by itself with the next command"),
+            Self::Moving {} => f.write_str("its status updates with the next command"),
             Self::Running { run, calls, since, .. } => fmt_running(f, run, calls, *since),
             Self::Paused { run, call, until, failures } => {
                 fmt_paused(f, run, call.as_ref(), *until, *failures)
             }
             Self::RunDied { run } => {
-                write!(f, "run `{run}`, which held it, ended without finishing; the next run takes it back")
+                write!(f, "its run `{run}` ended without finishing; the next run reclaims it")
             }
             Self::Held { actor, lease_until } => write!(f, "held by {actor}{}", until(*lease_until)),
             Self::LeaseEnded { actor, lease_until } => {
-                write!(f, "was held by {actor}{}, which is over: who claims it gets it", until(*lease_until))
+                write!(
+                    f,
+                    "was held by {actor}{}: its lease has ended, and it can be claimed",
+                    until(*lease_until)
+                )
             }
             Self::Approval { call, ask, why, options, expires_at, over } => {
                 fmt_approval(f, call.as_ref(), ask.as_ref(), options)?;
@@ -316,25 +320,26 @@ impl std::fmt::Display for Reason {
                 }
                 let Some(end) = expires_at.map(format_time) else { return Ok(()) };
                 match over {
-                    Some(word) => write!(f, "; nobody decided until {end}, and then counts: {word}"),
-                    None => write!(f, "; it is asked until {end}"),
+                    Some(word) => {
+                        write!(f, "; no decision was made by {end}, so the default applies: {word}")
+                    }
+                    None => write!(f, "; the approval expires at {end}"),
                 }
             }
             Self::MissingTool { name } => {
-                write!(f, "needs the tool `{name}`, which is not known where it is to run")
+                write!(f, "needs the tool `{name}`, which the run does not have")
             }
             Self::TooMuch { resource, needs, there_is } => {
                 let amount = Amount { units: *needs, of: *there_is };
-                write!(f, "no run takes it: {}", too_much_text(resource, amount))
+                write!(f, "no run can start it: {}", too_much_text(resource, amount))
             }
             Self::Interrupted { call, why: Some(why) } => write!(
                 f,
-                "call `{call}` was interrupted: {why}; look, then say `done` or `fail`, or `unblock` to start it again"
+                "call `{call}` was interrupted: {why}; check its effects, then use `done` or `fail`, or `unblock` to start it again"
             ),
             Self::Interrupted { call, why: None } => write!(
                 f,
-                "call `{call}` was stopped while it ran and nobody knows how far it came: look, then say `done` or `fail`, or \
-                 `unblock` to start it again"
+                "call `{call}` was interrupted, and its progress is unknown: check its effects, then use `done` or `fail`, or `unblock` to start it again"
             ),
             Self::Blocked { text } => write!(f, "blocked by hand: {text}"),
             Self::Done { at, took } => {
@@ -355,7 +360,7 @@ fn fmt_running(
     calls: &[CallId],
     since: Option<Timestamp>,
 ) -> std::fmt::Result {
-    write!(f, "run `{run}` works on it")?;
+    write!(f, "run `{run}` is running it")?;
     since.map_or(Ok(()), |since| write!(f, " since {}", format_time(since)))?;
     match calls {
         [] => Ok(()),
@@ -379,8 +384,8 @@ fn fmt_paused(
         more => write!(f, ", which failed {more} times so far")?,
     }
     match until {
-        Some(until) => write!(f, ", and goes on at {}", format_time(until)),
-        None => f.write_str(", and goes on when it has a place"),
+        Some(until) => write!(f, ", and continues at {}", format_time(until)),
+        None => f.write_str(", and continues when it has capacity"),
     }
 }
 
@@ -407,7 +412,7 @@ fn other(role: Role, on: &TaskId, others: u32) -> String {
     let what = match role {
         Role::Dependency => String::new(),
         Role::Subtask => "its subtask ".to_owned(),
-        Role::Above => "the task above it, ".to_owned(),
+        Role::Above => "its parent ".to_owned(),
     };
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     format!("{what}`{on}`{more}")

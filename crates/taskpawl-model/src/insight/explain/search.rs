@@ -238,7 +238,7 @@ fn likelihood(node: &Node) -> u8 {
 }
 
 pub(super) fn missing(key: Key) -> ViewError {
-    ViewError(format!("the store has no task {key}, though something refers to it").into())
+    ViewError(format!("the store has no task {key}, but a record refers to it").into())
 }
 
 /// Returns the id of a task that must exist.

@@ -375,7 +375,7 @@ struct Writer<'w> {
 impl Writer<'_> {
     fn task(&self, key: Key) -> ViewResult<TaskRecord> {
         let missing =
-            || crate::view::ViewError(format!("the store has no task {key}, though it has its node").into());
+            || crate::view::ViewError(format!("the store has no task {key}, but it has its node").into());
         self.board.view.task(key)?.ok_or_else(missing)
     }
 
@@ -514,7 +514,7 @@ impl Writer<'_> {
             }
             let (reason, first_cause) = match hangs_at.get(&node.key) {
                 Some(root) => (roots[root].clone(), Some(self.task(*root)?.id)),
-                None => ("it is not of the scope, or waits for what is not".to_owned(), None),
+                None => ("it is outside the scope or waits for a task outside it".to_owned(), None),
             };
             left.push(UnfinishedTask { task, reason, first_cause });
         }

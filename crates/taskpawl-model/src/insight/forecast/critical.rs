@@ -132,7 +132,7 @@ fn period(millis: u64) -> Period {
 
 fn path_task(view: &dyn View, durations: &Durations, key: Key) -> Result<PathTask, DecideError> {
     let missing =
-        || crate::view::ViewError(format!("the store has no task {key}, though it has its node").into());
+        || crate::view::ViewError(format!("the store has no task {key}, but it has its node").into());
     let task = view.task(key)?.ok_or_else(missing)?;
     let (takes, source) = durations.of(key);
     Ok(PathTask {

@@ -30,7 +30,7 @@ pub struct Hypothesis {
 
 /// The text is not an assumption.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` does not say what is to be taken as given, expected `done:ID`, `fail:ID` or `skip:ID`")]
+#[error("`{text}` is not an assumption, expected `done:ID`, `fail:ID` or `skip:ID`")]
 pub struct HypothesisError {
     /// The text.
     pub text: String,

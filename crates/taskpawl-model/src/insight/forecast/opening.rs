@@ -12,7 +12,7 @@ use crate::value::{Key, TaskId};
 use crate::view::{ReadTasks, ViewResult};
 
 /// Failure text of tasks that are assumed to fail.
-pub(super) const TAKEN_TO_FAIL: &str = "it is taken to fail";
+pub(super) const TAKEN_TO_FAIL: &str = "it is assumed to fail";
 
 /// Result of opening a task.
 pub(super) enum Opening {

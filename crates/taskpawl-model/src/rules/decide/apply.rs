@@ -570,7 +570,7 @@ fn all_below(draft: &Draft<'_>, tops: &[Key]) -> Decided<BTreeSet<Key>> {
 fn foreign(record: &TaskRecord) -> Conflict {
     let why = match &record.plan {
         Some(plan) => format!("belongs to the plan `{plan}`"),
-        None => "was not made by a plan".to_owned(),
+        None => "was not created by a plan".to_owned(),
     };
     Conflict::new(&record.id, why)
 }
@@ -585,8 +585,9 @@ fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<R
         }
         Err(error @ crate::rules::DecideError::View(_)) => Err(error),
         _ => {
-            let problem =
-                format!("`{name}` depends on `{id}`, which is no task of the plan nor an id in the store");
+            let problem = format!(
+                "`{name}` depends on `{id}`, which is neither a task of the plan nor an id in the store"
+            );
             Ok(super::fields::invalid("dependencies", problem))
         }
     }

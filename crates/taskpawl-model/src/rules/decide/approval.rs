@@ -121,7 +121,7 @@ impl Draft<'_> {
             }
             _ if call.is_some() && !author_asks && self.list_asks_anew(key)? => Ok(false),
             before => {
-                let text = before.map(|_| "what was approved has changed".to_owned());
+                let text = before.map(|_| "the approved work has changed".to_owned());
                 self.ask(key, &record, call, Asking { hash, why, policy, text })?;
                 Ok(false)
             }
@@ -227,7 +227,7 @@ impl Draft<'_> {
         {
             return Ok(false);
         }
-        let text = "nothing asks for a decision any more".to_owned();
+        let text = "a decision is no longer needed".to_owned();
         self.set_state(key, TaskStatus::Todo, Cause::Withdraw, Some(text))?;
         Ok(true)
     }
@@ -247,7 +247,7 @@ impl Draft<'_> {
         if hash == open.hash {
             return Ok(());
         }
-        let text = Some("what was asked about has changed".to_owned());
+        let text = Some("the work to approve has changed".to_owned());
         self.ask(key, &record, position, Asking { hash, why, policy, text })
     }
 

@@ -40,7 +40,7 @@ impl Draft<'_> {
         check_filled(&task.spec)?;
         check_own_fields(&task.spec, &task.calls)?;
         if task.spec.repeat.is_some() && task.calls.is_empty() {
-            return Err(invalid("repeat", "the calls of a task are what is repeated, and it has none").into());
+            return Err(invalid("repeat", "`repeat` repeats the calls of a task, and it has none").into());
         }
         let plan = self.plan_of_new(task.plan.as_deref(), parent)?;
         let key = self.insert_new(&task.id, plan.as_deref(), &task.spec, &task.context, &task.calls)?;
@@ -184,7 +184,7 @@ impl Draft<'_> {
         for id in given {
             check_id(id.as_str()).map_err(Refusal::from)?;
             if !taken.insert(id.clone()) {
-                let problem = format!("call id `{id}` is taken in this task");
+                let problem = format!("call id `{id}` is already used in this task");
                 return Err(Refusal::InvalidField { field: "toolCalls".to_owned(), problem }.into());
             }
         }

@@ -150,7 +150,7 @@ impl Draft<'_> {
         if !is_asking {
             self.close(above)?;
         }
-        let text = "its list is asked about anew".to_owned();
+        let text = "its list needs a new approval".to_owned();
         self.set_state(key, TaskStatus::Todo, Cause::Release, Some(text))?;
         Ok(true)
     }

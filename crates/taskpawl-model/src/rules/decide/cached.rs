@@ -101,7 +101,7 @@ impl Draft<'_> {
             return Ok(false);
         }
         self.update_task(key, |record| record.body.progress.cached_from = Some(cached.at))?;
-        let text = format!("nothing that it depends on has changed since {}", format_time(cached.at));
+        let text = format!("its inputs have not changed since {}", format_time(cached.at));
         self.set_state(key, TaskStatus::Done, Cause::Cached, Some(text))?;
         Ok(true)
     }

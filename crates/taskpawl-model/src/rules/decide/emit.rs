@@ -180,7 +180,7 @@ fn emitted(result: &Value) -> Option<&Value> {
 /// Removes `neededBy`, which plan files do not have, and returns it by the id or name of the task.
 fn take_needed_by(tasks: &mut Value) -> Decided<BTreeMap<String, Vec<String>>> {
     let mut needed_by = BTreeMap::new();
-    let Value::Array(tasks) = tasks else { return Err(invalid("tasks", "a list of tasks is needed").into()) };
+    let Value::Array(tasks) = tasks else { return Err(invalid("tasks", "expected a list of tasks").into()) };
     let mut queue: Vec<&mut Value> = tasks.iter_mut().collect();
     while let Some(task) = queue.pop() {
         let Value::Object(fields) = task else { continue };

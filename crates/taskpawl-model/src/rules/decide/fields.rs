@@ -80,7 +80,7 @@ pub(super) fn read_fields(spec: &TaskSpec, fields: &Map) -> Decided<(Option<Valu
     }
     let needs = match (kept.remove("dependencies"), kept.remove("needs")) {
         (Some(_), Some(_)) => {
-            return Err(invalid("needs", "`dependencies` says the same thing; keep one").into());
+            return Err(invalid("needs", "`dependencies` means the same; keep one").into());
         }
         (one, other) => one.or(other),
     };
@@ -151,9 +151,7 @@ pub(super) fn change_field(
         "context" => merge(&mut record.body.context, field, value)?,
         "metadata" => merge_metadata(record, value)?,
         _ if is_state_field(field) => {
-            return Err(
-                invalid(field, "it follows from what happens; a command of its own changes it").into()
-            );
+            return Err(invalid(field, "it is set by execution; use its own command to change it").into());
         }
         _ if TASK_FIELDS.contains(&field) => {
             set_spec_field(&mut record.spec, field, value)?;
@@ -253,7 +251,7 @@ pub(super) fn merge_metadata(record: &mut TaskRecord, value: &Value) -> Decided<
             "toolCalls" => {
                 return Err(invalid(
                     "metadata.toolCalls",
-                    "`add-tool-call` adds a call; the others stand as they are",
+                    "`add-tool-call` adds a call; existing calls are unchanged",
                 )
                 .into());
             }

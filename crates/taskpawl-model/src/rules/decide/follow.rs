@@ -199,7 +199,7 @@ impl Draft<'_> {
     ) -> Decided<Option<Conflict>> {
         let id = &record.id;
         if let Some(call) = next.lost.as_ref().filter(|_| standing == Standing::Interrupted) {
-            let why = format!("was interrupted in its call `{call}`: settle that first");
+            let why = format!("was interrupted in its call `{call}`: resolve that first");
             return Ok(Some(Conflict::new(id, why)));
         }
         if let Some(call) = next.repeated.iter().find(|call| !self.is_repeatable(call, &next.calls)) {

@@ -145,7 +145,7 @@ impl<'i> Importing<'i> {
             let record = self.record(place, task);
             check_id(task.id.as_str()).map_err(Refusal::from)?;
             if !seen.insert(&task.id) {
-                self.conflicts.push(Conflict::new(&task.id, "is there twice"));
+                self.conflicts.push(Conflict::new(&task.id, "appears twice in the source"));
                 continue;
             }
             let key = draft.find_id(task.id.as_str())?;
@@ -164,7 +164,10 @@ impl<'i> Importing<'i> {
                 && self.import.mode == ImportMode::Merge
                 && !self.is_same(draft, known, &now)?
             {
-                self.conflicts.push(Conflict::new(&task.id, "is here and was not imported from there"));
+                self.conflicts.push(Conflict::new(
+                    &task.id,
+                    "exists in the store and was not imported from this source",
+                ));
                 continue;
             }
             self.found.push(ImportMatch::new(task, record, key, now, before));
@@ -205,7 +208,7 @@ impl<'i> Importing<'i> {
         let is_deleted = draft.view.deleted_id(id.as_str())?.is_some();
         if is_deleted {
             self.deleted.insert(id);
-            self.keep(id, "id", "it was deleted here, and ids are not used again");
+            self.keep(id, "id", "deleted in the store, and ids are not reused");
         }
         Ok(is_deleted)
     }
@@ -255,7 +258,8 @@ impl<'i> Importing<'i> {
         if self.deleted.contains(other) || draft.find_id(other.as_str())?.is_some() {
             return Ok(());
         }
-        let problem = format!("`{}` refers to `{other}`, which is neither there nor here", task.id);
+        let problem =
+            format!("`{}` refers to `{other}`, which is neither in the source nor in the store", task.id);
         Err(super::fields::invalid("dependencies", problem).into())
     }
 

@@ -125,8 +125,8 @@ pub(super) fn why(here: Option<&Value>, there: &Value) -> String {
         text.map(|text| format!("`{text}`"))
     };
     match here.and_then(short).zip(short(there)) {
-        Some((here, there)) => format!("it became {here} here meanwhile, and is {there} there"),
-        None => "it was changed here meanwhile, and in another way there".to_owned(),
+        Some((here, there)) => format!("changed to {here} in the store and to {there} in the source"),
+        None => "changed differently in the store and in the source".to_owned(),
     }
 }
 

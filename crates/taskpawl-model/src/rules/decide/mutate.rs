@@ -73,7 +73,7 @@ impl Draft<'_> {
         match call.spec.plan_access {
             Some(PlanAccess::Add) => Ok((record, call)),
             access @ (Some(PlanAccess::Read) | None) => {
-                let what = "this would change it".to_owned();
+                let what = "this command would change it".to_owned();
                 Err(Refusal::BeyondAccess { access, what }.into())
             }
         }
@@ -99,7 +99,7 @@ impl Draft<'_> {
         if self.is_added_by(key, &record, by)? {
             return Ok(record);
         }
-        Err(beyond(format!("task `{}` is none of those that it has added", record.id)).into())
+        Err(beyond(format!("it did not add task `{}`", record.id)).into())
     }
 
     /// Returns the stored id for a reference that uses the ids of the plan's file; otherwise the reference itself.
@@ -189,5 +189,5 @@ fn refuse_outside(record: &TaskRecord, by: &TaskRecord) -> Decided<()> {
     if record.id == by.id || (by.plan.is_some() && record.plan == by.plan) {
         return Ok(());
     }
-    Err(beyond(format!("task `{}` is none of its plan", record.id)).into())
+    Err(beyond(format!("task `{}` is not part of its plan", record.id)).into())
 }

@@ -137,7 +137,7 @@ impl Draft<'_> {
             return Err(Refusal::NothingSelected { selector: format!("plan:{from}") }.into());
         };
         if self.view.plan(to)?.is_some() {
-            return Err(super::fields::invalid("name", format!("there is a plan `{to}` already")).into());
+            return Err(super::fields::invalid("name", format!("the plan `{to}` already exists")).into());
         }
         let keys = self.view.find(&Query { plan: Some(from.to_owned()), ..Query::default() })?;
         for key in &keys {

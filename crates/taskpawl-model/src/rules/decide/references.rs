@@ -134,10 +134,10 @@ impl Draft<'_> {
         let label = || record.id.to_string();
         let Some(other) = self.find_id(id)? else {
             let problem = PlanProblem::UnknownTask { reference: text.to_owned() };
-            return Ok(Some((problem, Some("an expression names a task by its whole id".into()))));
+            return Ok(Some((problem, Some("use the full id of the task in an expression".into()))));
         };
         if other == key {
-            let hint = "its own values are in `context`".into();
+            let hint = "use `context` for the task's own values".into();
             return Ok(Some((PlanProblem::OwnResult { task: label() }, Some(hint))));
         }
         // Subtasks end before the calls of their parent start, but after its condition, list and cache key were
@@ -148,7 +148,7 @@ impl Draft<'_> {
         }
         let problem = PlanProblem::NoDependency { task: label(), other: id.to_owned() };
         let depend = Advice::AddDependency { id: record.id.clone(), on: id.into() };
-        let hint = Hint::new("let it depend on ").data(id).text(" first: ").advice(depend);
+        let hint = Hint::new("make it depend on ").data(id).text(" first: ").advice(depend);
         Ok(Some((problem, Some(hint))))
     }
 
@@ -223,8 +223,7 @@ fn check_trusted_inputs(record: &TaskRecord, calls: &[CallRecord]) -> Decided<()
         .find(|name| !read.contains(name))
     {
         Some(name) => {
-            let problem =
-                format!("no expression of the task reads a task or a value of its context called `{name}`");
+            let problem = format!("no expression of the task reads a task or context value named `{name}`");
             Err(Refusal::InvalidField { field: "trustInputs".to_owned(), problem }.into())
         }
         None => Ok(()),

@@ -125,9 +125,9 @@ impl Draft<'_> {
         if let Some(deadline) = deadline.filter(|deadline| *deadline <= starts_at) {
             let end = format_time(deadline);
             let message = if deadline <= now {
-                format!("the time of the task was over at {end}")
+                format!("the task exceeded its deadline {end}")
             } else {
-                format!("it would start again when the time of the task is over, which ends at {end}")
+                format!("its next retry would start after the task deadline {end}")
             };
             return self.fail_unstarted(key, record, position, "timeout", message);
         }

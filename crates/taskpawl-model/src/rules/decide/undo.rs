@@ -41,7 +41,7 @@ impl Draft<'_> {
     pub(super) fn undo(&mut self, revision: Option<u64>) -> Decided<()> {
         let command = self.find_undoable(revision)?;
         let Some(undo_snapshot) = self.view.undo_snapshot(command.revision)? else {
-            let why = "what was before is no longer kept";
+            let why = "the undo data is no longer stored";
             return Err(Refusal::NotUndoable { revision: command.revision, why }.into());
         };
         Undoing { own: undo_snapshot.keys(), command, undo_snapshot }.carry_out(self)
@@ -68,9 +68,11 @@ impl Draft<'_> {
             None => None,
         };
         Ok(match event {
-            Some(event) if event.revision == revision && event.run.is_some() => "a run did it",
-            Some(event) if event.revision == revision => "no command of an agent or a person did it",
-            _ => "nothing happened in it yet",
+            Some(event) if event.revision == revision && event.run.is_some() => "a run made this change",
+            Some(event) if event.revision == revision => {
+                "it was not made by a command of an agent or a person"
+            }
+            _ => "it does not exist yet",
         })
     }
 
@@ -213,9 +215,9 @@ impl Undoing {
         for task in deleted.values() {
             let id = &task.record.id;
             if draft.find_id(id.as_str())?.is_some() {
-                touches.push(bare(id.clone(), "is the id of another task now"));
+                touches.push(bare(id.clone(), "its id now belongs to another task"));
             } else if task.freed && draft.view.deleted_id(id.as_str())?.is_some() {
-                touches.push(bare(id.clone(), "was the id of another task, which is deleted"));
+                touches.push(bare(id.clone(), "its id belonged to another task, which was deleted"));
             }
         }
         Ok(())
@@ -229,8 +231,10 @@ impl Undoing {
             return Ok(());
         };
         if draft.view.plan(name)?.is_some() {
-            touches
-                .push(bare(draft.id(key)?, &format!("was of the plan `{name}`, which is another one now")));
+            touches.push(bare(
+                draft.id(key)?,
+                &format!("belonged to the plan `{name}`, which is a different plan now"),
+            ));
         }
         Ok(())
     }
@@ -242,7 +246,7 @@ impl Undoing {
             let is_of_run =
                 matches!(&task.body.state, TaskStatus::InProgress { claim } if claim.run.is_some());
             if is_of_run && record.body.state != task.body.state {
-                touches.push(bare(record.id, "was running, and its run has let go of it"));
+                touches.push(bare(record.id, "was running, and its run has released it"));
             }
         }
         Ok(())
@@ -262,7 +266,7 @@ impl Undoing {
             }
             for task in draft.subtasks(*key)? {
                 if !created.contains(&task) && !moved.contains(&task) {
-                    touches.push(self.needing(draft, task, &format!("is below `{id}`"))?);
+                    touches.push(self.needing(draft, task, &format!("is a subtask of `{id}`"))?);
                 }
             }
         }
@@ -328,7 +332,7 @@ impl Undoing {
             if super::fields::takes_subtasks(status) {
                 continue;
             }
-            let what = format!("is `{status}` and takes no open subtasks");
+            let what = format!("is `{status}` and accepts no open subtasks");
             touches.push(self.needing(draft, parent, &what)?);
         }
         Ok(())

@@ -41,7 +41,9 @@ impl Draft<'_> {
         let keys = self.resolve_all(ids)?;
         if keys.len() > 1 && (yes.args.is_some() || yes.hash.is_some()) {
             let field = if yes.args.is_some() { "args" } else { "hash" };
-            return Err(super::fields::invalid(field, "it is about one task, and several are named").into());
+            return Err(
+                super::fields::invalid(field, "it applies to one task, and several were given").into()
+            );
         }
         super::fields::check_depth("answer", yes.answer)?;
         for key in keys {
@@ -59,7 +61,7 @@ impl Draft<'_> {
             yes.answer.iter().map(|answer| format!("answer: {}", plain(answer))).collect::<Vec<_>>();
         if let Some(args) = yes.args {
             self.note_edit(key, &record, &open, args)?;
-            remarks.push("with other arguments".to_owned());
+            remarks.push("with changed arguments".to_owned());
         }
         let granted = Granted {
             hash: open.hash,
@@ -112,9 +114,8 @@ impl Draft<'_> {
             return Err(Refusal::ManyCalls { id: record.id.clone(), calls: count }.into());
         };
         if call.task != record.id || record.spec.for_each.is_some() {
-            let problem = format!("the call that is asked about is run by `{}`; change it there", call.task);
-            let problem =
-                if call.task == record.id { "the call is run by its items".to_owned() } else { problem };
+            let problem = format!("`{}` runs the call that needs approval; change it there", call.task);
+            let problem = if call.task == record.id { "the items run the call".to_owned() } else { problem };
             return Err(super::fields::invalid("args", problem).into());
         }
         let change = Change { from: Value::Object(call.args), to };
@@ -193,10 +194,10 @@ impl Draft<'_> {
         let end = open.expires_at.map(format_time).unwrap_or_default();
         // Questions of the policy are rejected by timeout, regardless of the author's default.
         match on_expiry(question.filter(|_| open.why.is_none())) {
-            OnExpiry::Reject => self.reject_one(key, &format!("nobody decided until {end}"))?,
+            OnExpiry::Reject => self.reject_one(key, &format!("no decision was made by {end}"))?,
             OnExpiry::Approve(answer) => {
                 let remark = answer.iter().map(|answer| format!("answer: {answer}; "));
-                let text = format!("{}nobody decided until {end}", remark.collect::<String>());
+                let text = format!("{}no decision was made by {end}", remark.collect::<String>());
                 let (by, answer) = (ON_EXPIRY.to_owned(), answer.map(Value::String));
                 let Open { hash, policy, .. } = &open;
                 let (hash, policy) = (hash.clone(), policy.clone());

@@ -214,11 +214,11 @@ impl Ledger {
     /// Returns the deadline for a task of a plan, and a text that names the limit.
     pub(super) fn deadline(&self, plan: Option<&str>) -> Option<Deadline> {
         let of_run = self.run.deadline;
-        let of_run =
-            of_run.map(|(at, time)| Deadline { at, message: format!("the {time} of the run are over") });
+        let of_run = of_run
+            .map(|(at, time)| Deadline { at, message: format!("the run exceeded its time limit of {time}") });
         let of_plan = plan.and_then(|plan| {
             let (at, time) = self.plans.get(plan)?.deadline?;
-            Some(Deadline { at, message: format!("the {time} of the plan `{plan}` are over") })
+            Some(Deadline { at, message: format!("the plan `{plan}` exceeded its time limit of {time}") })
         });
         of_run.into_iter().chain(of_plan).min_by_key(|deadline| deadline.at)
     }

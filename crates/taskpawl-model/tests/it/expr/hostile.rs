@@ -142,7 +142,7 @@ fn expressions_of_one_value_share_a_cost_limit() {
     data.item = Some("y".repeat(256 * 1024).into());
     let many = Value::from(vec!["${{ item }}"; 1000]);
     let error = evaluate(&many, &data).unwrap_err();
-    assert_eq!(error.fault.to_string(), "the expression walks or copies more than 33554432 bytes");
+    assert_eq!(error.fault.to_string(), "the expression reads or copies more than 33554432 bytes");
     let text = json!("${{ item }} ".repeat(1000));
     assert!(evaluate(&text, &data).is_err());
 }

@@ -196,13 +196,13 @@ fn cycles_are_reported_with_their_path() {
 fn errors_are_reported_in_text_order() {
     let text = "version: 3\ntasks:\n- id: a\n  priority: urgent\n- id: a\n  timeout: soon\n  needs: [b c]\n";
     insta::assert_snapshot!(errors(text), @r#"
-    line 1, column 10: version: version 3 of the format is not known, this program reads version 1
+    line 1, column 10: version: format version 3 is not supported, this program reads version 1
       hint: write `version: 1`
     line 4, column 13: tasks[0].priority: unknown priority `urgent`
       hint: known are `critical`, `high`, `medium`, `low`
     line 5, column 3: tasks[1]: id `a` is already taken at line 3, column 3
       hint: give each task an id of its own
-    line 6, column 12: tasks[1].timeout: `soon` is no duration, expected for example `10ms`, `0.5s`, `5m` or `2h`
+    line 6, column 12: tasks[1].timeout: `soon` is not a valid duration, expected for example `10ms`, `0.5s`, `5m` or `2h`
     line 7, column 11: tasks[1].needs[0]: no task of this plan has the id or name `b c`
       hint: write the id or name of a task of this plan, or the id of one in the store
     "#);
@@ -222,10 +222,10 @@ fn errors_are_reported_in_text_order() {
 fn single_tasks_and_calls_follow_the_same_rules() {
     insta::assert_snapshot!(parse_task("{\"name\": \"a\", \"prioritee\": \"low\"}").unwrap_err(), @r#"
     line 1, column 15: prioritee: unknown field `prioritee` in a task
-      hint: did you mean `priority`? fields of your own belong in `metadata` or `context`
+      hint: did you mean `priority`? custom fields belong in `metadata` or `context`
     "#);
     insta::assert_snapshot!(parse_task("name: a\nneeds: [b, c d]\nsubtasks: [e]").unwrap_err(), @r#"
-    line 1, column 1: `subtasks` has no place in a task alone
+    line 1, column 1: `subtasks` is not allowed in a task alone
       hint: add them one by one, or apply a plan
     line 2, column 12: needs: id `c d` contains ` `, allowed are letters, digits, `.`, `_` and `-`
     "#);
@@ -238,9 +238,9 @@ fn single_tasks_and_calls_follow_the_same_rules() {
     insta::assert_snapshot!(call_from_json(&serde_json::json!([])).unwrap_err(), @r#"expected a tool call such as `{run: "cargo test"}` or `{TOOL: args}`, found a list"#);
     let fields = serde_json::json!({"name": null, "retry": {"attempts": 0}, "needs": ["b"], "metadata": {"context": {}}});
     insta::assert_snapshot!(change_spec(&TaskSpec::default(), fields.as_object().unwrap()).unwrap_err(), @r#"
-    metadata.context: `context` has no place in a change of a task's fields
+    metadata.context: `context` is not allowed in a change of a task's fields
       hint: there is a command for it
-    needs: `needs` has no place in a change of a task's fields
+    needs: `needs` is not allowed in a change of a task's fields
       hint: there is a command for it
     retry.attempts: must be at least 1, is `0`
     "#);

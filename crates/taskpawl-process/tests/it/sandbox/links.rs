@@ -56,7 +56,7 @@ async fn nothing_is_started_that_could_make_what_decides_about_it() {
     home.profile.guarded = vec![home.bench.path("project/cfg/own")];
     let refused = home.bench.run(&home.program(&["true"])).await.unwrap_err().to_string();
     let refused = refused.replace(home.bench.path("").to_str().unwrap().trim_end_matches('/'), "");
-    insta::assert_snapshot!(refused, @"the sandbox of the program cannot be enforced: `/project/cfg/own`, which decides about programs, leads to `/project/dots/config/own`, which is not there, so that they can make it; make it, or open a narrower place than `/project`, or let programs do whatever you may by `--sandbox=off`");
+    insta::assert_snapshot!(refused, @"the sandbox of the program cannot be enforced: `/project/cfg/own`, which controls the permissions of programs, leads to `/project/dots/config/own`, which does not exist, so programs could create it; create it, or open a narrower path than `/project`, or run programs with all your permissions with `--sandbox=off`");
     fs::create_dir_all(home.bench.path("project/dots/config/own")).unwrap();
     // Without mounts Landlock closes the whole directory of the link for writing.
     if home.has_mounts().await {
@@ -92,5 +92,5 @@ async fn a_directory_that_a_link_leaves_is_not_replaced() {
     // A changed profile gets a supervisor of its own, which resolves the links again.
     home.profile.hidden.push(home.bench.path("project/d"));
     let refused = home.bench.run(&home.program(&["true"])).await.unwrap_err().to_string();
-    assert!(refused.contains("/project/a`, which is not there"), "{refused}");
+    assert!(refused.contains("/project/a`, which does not exist"), "{refused}");
 }

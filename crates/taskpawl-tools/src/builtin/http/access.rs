@@ -27,7 +27,7 @@ pub struct HttpAccess {
 /// Error for a text that is not a host in the syntax of [`HttpAccess`].
 #[derive(Debug, Error)]
 #[error(
-    "`{host}` is no host: write `api.example.com`, `*.example.org`, `localhost:8080`, `127.0.0.1` or `[::1]:80`, without scheme and path"
+    "`{host}` is not a valid host: write `api.example.com`, `*.example.org`, `localhost:8080`, `127.0.0.1` or `[::1]:80`, without scheme and path"
 )]
 #[non_exhaustive]
 pub struct InvalidHost {

@@ -76,7 +76,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         return special_v4(Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b)));
     }
     // Only this block has been allocated so far.
-    if is_in(v6(0x2000, 0, 0), 3) { None } else { Some("an address that nobody has been given") }
+    if is_in(v6(0x2000, 0, 0), 3) { None } else { Some("an unassigned address") }
 }
 
 #[cfg(test)]

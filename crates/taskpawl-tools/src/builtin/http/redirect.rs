@@ -52,7 +52,7 @@ impl Hop {
         let Some(location) = location else { return Ok(None) };
         let location = escaped(location.as_bytes());
         let uri = join(&self.uri, &location);
-        let uri = uri.ok_or_else(|| format!("it redirects to `{location}`, which is no URL"))?;
+        let uri = uri.ok_or_else(|| format!("it redirects to `{location}`, which is not a valid URL"))?;
         let new = Target::of(&uri).map_err(|problem| format!("it redirects to a URL that {problem}"))?;
         let mut next = Self { uri, ..self.clone() };
         if self.uri.scheme() != next.uri.scheme() || Target::of(&self.uri).as_ref() != Ok(&new) {

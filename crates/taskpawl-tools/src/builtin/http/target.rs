@@ -20,19 +20,19 @@ pub(super) struct Target {
     pub(super) port: u16,
 }
 
-const PORT: &str = "has something behind its host that is no port";
+const PORT: &str = "has an invalid port";
 
 impl Target {
     /// Parses the target of a URL. The error is worded to follow the name of the URL.
     pub(super) fn of(uri: &Uri) -> Result<Self, &'static str> {
-        let authority = uri.authority().ok_or("names no host")?;
+        let authority = uri.authority().ok_or("has no host")?;
         if authority.as_str().contains('@') {
             return Err("contains a user or password; send them in the header `authorization`");
         }
         let default_port = match uri.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
-            _ => return Err("begins with neither `http:` nor `https:`"),
+            _ => return Err("must begin with `http:` or `https:`"),
         };
         let after_host = &authority.as_str()[authority.host().len()..];
         let port = match after_host {

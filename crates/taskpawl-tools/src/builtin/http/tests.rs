@@ -417,10 +417,10 @@ async fn refusals_name_the_setting_that_would_allow_the_request() {
             .push(Trial::new(server, access, false).call(json!({"url": url})).await.unwrap_err().to_string());
     }
     insta::assert_snapshot!(errors.join("\n"), @"
-    `127.0.0.1:8080` is a loopback address, and may only be reached if `hosts` in `[tools.http_request]` of the user's configuration lists `127.0.0.1:8080`
-    `private.test:80` leads to `10.0.0.5`, a private address, and may only be reached if `hosts` in `[tools.http_request]` of the user's configuration lists `10.0.0.5:80` beside the name
-    `[::1]:80` is a loopback address, and may only be reached if `hosts` in `[tools.http_request]` of the user's configuration lists `[::1]:80`
-    `other.test:443` is not among the hosts that may be reached: `hosts` in `[tools.http_request]` of the configuration lists them
+    `127.0.0.1:8080` is a loopback address, which is only allowed if `hosts` in `[tools.http_request]` of the user's configuration lists `127.0.0.1:8080`
+    `private.test:80` resolves to `10.0.0.5`, a private address, which is only allowed if `hosts` in `[tools.http_request]` of the user's configuration lists `10.0.0.5:80` in addition to the name
+    `[::1]:80` is a loopback address, which is only allowed if `hosts` in `[tools.http_request]` of the user's configuration lists `[::1]:80`
+    `other.test:443` is not an allowed host: add it to `hosts` in `[tools.http_request]` of the configuration
     ");
 }
 

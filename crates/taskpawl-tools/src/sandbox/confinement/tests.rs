@@ -207,9 +207,9 @@ fn what_decides_about_programs_stays_closed_when_it_is_named() {
     assert_eq!(profile.write, [scene.at("data"), scene.at("project"), scene.at("tmp")]);
     assert_eq!(profile.gaps.len(), kept.len(), "{:?}", profile.gaps);
     let gap = profile.gaps[1].replace(scene.dir.path().to_str().unwrap(), "");
-    insta::assert_snapshot!(gap, @"`/home/.config/taskpawl/config.toml` is not opened to programs, because it decides about them");
+    insta::assert_snapshot!(gap, @"`/home/.config/taskpawl/config.toml` stays closed to programs, because it controls their permissions");
     let gap = profile.gaps[4].replace(scene.dir.path().to_str().unwrap(), "");
-    insta::assert_snapshot!(gap, @"`/srv/keep` is not opened to programs: `protect` in `[sandbox]` of the configuration names it");
+    insta::assert_snapshot!(gap, @"`/srv/keep` stays closed to programs: it is in `protect` in `[sandbox]` of the configuration");
 }
 
 #[test]
@@ -257,8 +257,8 @@ fn a_call_cannot_ask_for_what_is_not_there_or_our_own() {
         let widening = Widening { read: vec![path], ..Widening::default() };
         scene.profile(&widening).unwrap_err().to_string().replace(scene.dir.path().to_str().unwrap(), "")
     };
-    insta::assert_snapshot!(asked(scene.at("nowhere")), @"`/nowhere` in `sandbox.read` does not exist; make it first, or name a directory above it");
-    insta::assert_snapshot!(asked("../own/tasks.db".into()), @"`/own/tasks.db` in `sandbox.read` belongs to taskpawl itself, whose files programs leave alone");
+    insta::assert_snapshot!(asked(scene.at("nowhere")), @"`/nowhere` in `sandbox.read` does not exist; create it first, or use a parent directory");
+    insta::assert_snapshot!(asked("../own/tasks.db".into()), @"`/own/tasks.db` in `sandbox.read` belongs to taskpawl, and programs may not use its files");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_link_leads_no_named_place_out_of_the_project() {
     link("project/build", "project/within");
     asking(&scene, "within".into()).unwrap();
     link("data", "project/cache");
-    insta::assert_snapshot!(asking(&scene, "cache".into()).unwrap_err(), @"`/project/cache` in `sandbox.write` leads to `/data`, because `/project/cache` is a link, which programs may have made; remove the link, or name `/data` itself");
+    insta::assert_snapshot!(asking(&scene, "cache".into()).unwrap_err(), @"`/project/cache` in `sandbox.write` leads to `/data`, because `/project/cache` is a link, which a program may have created; remove the link, or use `/data` itself");
     asking(&scene, "cache/below".into()).unwrap_err();
     // Outside the project, the approval was given for the path alone: the link may be younger.
     link("data", "home/data");
@@ -288,7 +288,7 @@ fn a_link_leads_no_named_place_out_of_the_project() {
     let profile = scene.plain();
     assert!(profile.write.contains(&scene.at("home/data")), "no program may have made this link");
     let gaps = profile.gaps.join("\n");
-    assert!(gaps.contains("project/cache` is not opened to programs"), "{gaps}");
+    assert!(gaps.contains("project/cache` stays closed to programs"), "{gaps}");
     scene.settings.write.push(scene.at("home"));
     assert!(!scene.plain().write.contains(&scene.at("home/data")), "now they may");
 }

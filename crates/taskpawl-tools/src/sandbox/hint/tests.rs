@@ -59,10 +59,7 @@ fn a_place_that_is_open_stays_where_it_is() {
         "mv: cannot remove '../../p': Device or resource busy",
         "OSError: [Errno 30] Read-only file system: '[]/p' -> '[]/q'",
     ] {
-        assert_eq!(
-            said(line),
-            "`[]/p` is open to be written, but stays where it is: no program moves, replaces or removes it itself"
-        );
+        assert_eq!(said(line), "`[]/p` itself is writable, but programs cannot move, replace or remove it");
     }
     assert_eq!(said("mv: cannot move 'a' to '../../p/b': Read-only file system"), "");
     assert_eq!(said("ls: cannot open directory '../../p': Permission denied"), "");
@@ -70,13 +67,13 @@ fn a_place_that_is_open_stays_where_it_is() {
 
 #[test]
 fn the_denial_is_found_in_what_a_program_says() {
-    insta::assert_snapshot!(said("touch: cannot touch '[]/home/x': Permission denied"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
-    insta::assert_snapshot!(said("/bin/sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
-    insta::assert_snapshot!(said("bash: line 1: []/home/.ssh/id: Permission denied"), @"`[]/home/.ssh/id` is hidden in the sandbox; `--allow-read []/home/.ssh/id` shows it");
-    insta::assert_snapshot!(said("cat: ../.env: Permission denied"), @"`[]/p/.env` is hidden in the sandbox; `--allow-read []/p/.env` shows it");
-    insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
-    insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-    insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
+    insta::assert_snapshot!(said("touch: cannot touch '[]/home/x': Permission denied"), @"programs in the sandbox can only write to the project; `--allow-write []/home` makes this path writable");
+    insta::assert_snapshot!(said("/bin/sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"programs in the sandbox can only write to the project; `--allow-write []/home` makes this path writable");
+    insta::assert_snapshot!(said("bash: line 1: []/home/.ssh/id: Permission denied"), @"`[]/home/.ssh/id` is hidden in the sandbox; `--allow-read []/home/.ssh/id` makes it readable");
+    insta::assert_snapshot!(said("cat: ../.env: Permission denied"), @"`[]/p/.env` is hidden in the sandbox; `--allow-read []/p/.env` makes it readable");
+    insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because other programs run or load it; `--allow-write []/p/.git/hooks` makes it writable");
+    insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is outside the sandbox; `--allow-read []/srv` makes it readable, `--allow-write []/srv` writable");
+    insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` enables it");
 }
 
 #[test]
@@ -108,7 +105,7 @@ fn names_of_errors_are_whole_words() {
 
 #[test]
 fn git_says_from_the_top_of_its_repository_what_it_could_not_write() {
-    let expected = "`[]/p/.git/config` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/config` opens it";
+    let expected = "`[]/p/.git/config` is protected in the sandbox, because other programs run or load it; `--allow-write []/p/.git/config` makes it writable";
     for line in [
         "error: could not write config file .git/config: Device or resource busy\nfatal: could not set 'remote.x.url' to 'y'",
         "error: could not lock config file ../.git/config: Read-only file system",
@@ -192,11 +189,11 @@ fn what_a_server_says_of_a_denial_is_understood() {
         denials.hint_now(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
     };
     let on = held(Sandbox::On(Arc::new(profile)));
-    insta::assert_snapshot!(said(&on, "Error: EACCES: permission denied, open '[]/srv/a'"), @"`[]/srv/a` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-    insta::assert_snapshot!(said(&on, "Error: Cannot find module '[]/srv'"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+    insta::assert_snapshot!(said(&on, "Error: EACCES: permission denied, open '[]/srv/a'"), @"`[]/srv/a` is outside the sandbox; `--allow-read []/srv` makes it readable, `--allow-write []/srv` writable");
+    insta::assert_snapshot!(said(&on, "Error: Cannot find module '[]/srv'"), @"`[]/srv` is outside the sandbox; `--allow-read []/srv` makes it readable, `--allow-write []/srv` writable");
     assert_eq!(said(&on, "TypeError: fetch failed"), NO_NETWORK);
     assert_eq!(said(&on, "httpx.ConnectError: All connection attempts failed"), NO_NETWORK);
-    insta::assert_snapshot!(said(&on, "sh: 0: cannot open []/srv: No such file"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+    insta::assert_snapshot!(said(&on, "sh: 0: cannot open []/srv: No such file"), @"`[]/srv` is outside the sandbox; `--allow-read []/srv` makes it readable, `--allow-write []/srv` writable");
     assert_eq!(said(&on, "Error: Cannot find module 'left-pad'"), "");
     assert_eq!(said(&held(Sandbox::Off), "Error: EACCES: permission denied, open '[]/srv/a'"), "");
 }
@@ -216,34 +213,34 @@ fn limits_of_all_programs_together_are_told() {
     let limits = ResourceLimits { memory: Some(1 << 20), processes: Some(9), ..ResourceLimits::default() };
     let profile = Arc::new(Profile { limits, ..Profile::default() });
     let said = |code, stderr| of(Sandbox::On(Arc::clone(&profile)), "/".into(), code, stderr);
-    insta::assert_snapshot!(said(2, "sh: 1: Cannot fork").unwrap(), @"the programs of the run may be 9 processes together; `processes` in `[sandbox]` of the configuration sets that");
-    insta::assert_snapshot!(said(1, "OSError: [Errno 24] Too many open files: '/dev/null'").unwrap(), @"in the sandbox a program may have 1024 files open; `--sandbox off` lifts that");
+    insta::assert_snapshot!(said(2, "sh: 1: Cannot fork").unwrap(), @"the programs of the run may have 9 processes in total; set `processes` in `[sandbox]` of the configuration");
+    insta::assert_snapshot!(said(1, "OSError: [Errno 24] Too many open files: '/dev/null'").unwrap(), @"a program in the sandbox may have 1024 open files; `--sandbox off` removes the limit");
     assert_eq!(said(137, "Killed"), None, "no cgroup holds it");
 
     let mut enforcement = Enforcement::default();
     enforcement.cgroup = true;
     let mut outcome = outcome(137, "Killed");
     outcome.enforcement = Some(Arc::new(enforcement));
-    insta::assert_snapshot!(of_memory(&profile, &outcome).unwrap(), @"most likely it was killed because the programs of the run have 1048576 bytes of memory together; `memory` in `[sandbox]` of the configuration sets that");
+    insta::assert_snapshot!(of_memory(&profile, &outcome).unwrap(), @"it was probably killed because the programs of the run share 1048576 bytes of memory; set `memory` in `[sandbox]` of the configuration");
 }
 
 #[test]
 fn the_store_opens_to_nobody_and_the_way_to_the_plan_is_told() {
-    insta::assert_snapshot!(said("error: failed to read `/state/taskpawl/a/project.json`: No such file or directory\nhint: check the path"), @"the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it");
+    insta::assert_snapshot!(said("error: failed to read `/state/taskpawl/a/project.json`: No such file or directory\nhint: check the path"), @"programs cannot open the store of the plan; `planAccess: read` (or `add`) on the call lets its programs use `taskpawl` instead");
     assert_eq!(said("`/state/taskpawl/a/project.json` is fine"), "");
 }
 
 #[test]
 fn what_is_hidden_may_stand_there_empty() {
-    insta::assert_snapshot!(said("cat: []/home/.ssh: No such file or directory"), @"`[]/home/.ssh` is hidden in the sandbox; `--allow-read []/home/.ssh` shows it");
+    insta::assert_snapshot!(said("cat: []/home/.ssh: No such file or directory"), @"`[]/home/.ssh` is hidden in the sandbox; `--allow-read []/home/.ssh` makes it readable");
 }
 
 #[test]
 fn what_is_there_outside_and_not_inside_is_told() {
-    insta::assert_snapshot!(said("ls: cannot access '[]/srv': No such file or directory"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+    insta::assert_snapshot!(said("ls: cannot access '[]/srv': No such file or directory"), @"`[]/srv` is outside the sandbox; `--allow-read []/srv` makes it readable, `--allow-write []/srv` writable");
     assert_eq!(said("ls: cannot access '[]/srv/nothing': No such file or directory"), "");
-    insta::assert_snapshot!(said("sh: 1: cannot create []/srv/new: Directory nonexistent"), @"`[]/srv/new` is no place in the sandbox; `--allow-write []/srv` makes it one");
-    insta::assert_snapshot!(said("sh: 1: cannot create ../../srv/new: Directory nonexistent"), @"`[]/srv/new` is no place in the sandbox; `--allow-write []/srv` makes it one");
+    insta::assert_snapshot!(said("sh: 1: cannot create []/srv/new: Directory nonexistent"), @"`[]/srv/new` is outside the sandbox; `--allow-write []/srv` makes it writable");
+    insta::assert_snapshot!(said("sh: 1: cannot create ../../srv/new: Directory nonexistent"), @"`[]/srv/new` is outside the sandbox; `--allow-write []/srv` makes it writable");
     for line in [
         "touch: cannot touch '[]/srv/new': No such file or directory",
         "touch: cannot touch '../../srv/new': No such file or directory",
@@ -255,10 +252,10 @@ fn what_is_there_outside_and_not_inside_is_told() {
         "Error: ENOENT: no such file or directory, open '../../srv/new'",
         "open ../../srv/new: no such file or directory",
     ] {
-        let expected = "`[]/srv/new` is no place in the sandbox; `--allow-write []/srv` makes it one";
+        let expected = "`[]/srv/new` is outside the sandbox; `--allow-write []/srv` makes it writable";
         assert_eq!(said(line), expected, "{line}");
     }
-    insta::assert_snapshot!(said("mkdir: cannot create directory '../../new': Read-only file system"), @"`[]/new` is no place in the sandbox; `--allow-write []` makes it one");
+    insta::assert_snapshot!(said("mkdir: cannot create directory '../../new': Read-only file system"), @"`[]/new` is outside the sandbox; `--allow-write []` makes it writable");
     for line in [
         "touch: cannot touch '../../none/new': No such file or directory",
         "touch: cannot touch '../none/new': No such file or directory",
@@ -302,15 +299,15 @@ fn no_flag_is_named_for_what_no_flag_opens() {
         let context = DenialContext { profile: &profile, cwd: &at("p"), unopened: &unopened };
         of_lines(context, &line.replace("[]", top)).unwrap_or_default().replace(top, "[]")
     };
-    insta::assert_snapshot!(said("sh: 1: cannot create []/home/.config/taskpawl/config.toml: Read-only file system"), @"`[]/home/.config/taskpawl/config.toml` is kept from programs, because it decides about them, and no flag opens it; change it yourself, outside of the run");
-    insta::assert_snapshot!(said("touch: cannot touch 'infra/a': Read-only file system"), @"`[]/p/infra/a` is protected in the sandbox, because `protect` in `[sandbox]` of the configuration names `[]/p/infra`, and no flag opens it; take it out there to let programs in");
-    insta::assert_snapshot!(said("cat: diary/x: Permission denied"), @"`[]/p/diary/x` is hidden in the sandbox, because `hide` in `[sandbox]` of the configuration names `[]/p/diary`, and no flag opens it; take it out there to let programs in");
+    insta::assert_snapshot!(said("sh: 1: cannot create []/home/.config/taskpawl/config.toml: Read-only file system"), @"`[]/home/.config/taskpawl/config.toml` is closed to programs, because it controls their permissions, and no flag opens it; change it yourself, outside the run");
+    insta::assert_snapshot!(said("touch: cannot touch 'infra/a': Read-only file system"), @"`[]/p/infra/a` is protected in the sandbox, because `protect` in `[sandbox]` of the configuration contains `[]/p/infra`, and no flag opens it; remove it there to let programs in");
+    insta::assert_snapshot!(said("cat: diary/x: Permission denied"), @"`[]/p/diary/x` is hidden in the sandbox, because `hide` in `[sandbox]` of the configuration contains `[]/p/diary`, and no flag opens it; remove it there to let programs in");
     let hidden = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         of_hidden(&closed, &at("p"), &names).unwrap_or_default().replace(top, "[]")
     };
-    insta::assert_snapshot!(hidden(&["diary/x"]), @"`diary/x` is hidden in the sandbox, so programs find nothing there; `hide` in `[sandbox]` of the configuration names `[]/p/diary`");
-    insta::assert_snapshot!(hidden(&[".env"]), @"`.env` is hidden in the sandbox, so programs find nothing there; `--allow-read .env` shows it");
-    insta::assert_snapshot!(hidden(&[".env", "a/.env"]), @"`.env`, `a/.env` are hidden in the sandbox, so programs find nothing there; `--allow-read .env` shows the first of them");
+    insta::assert_snapshot!(hidden(&["diary/x"]), @"`diary/x` is hidden in the sandbox, so it looks empty to programs; `hide` in `[sandbox]` of the configuration contains `[]/p/diary`");
+    insta::assert_snapshot!(hidden(&[".env"]), @"`.env` is hidden in the sandbox, so it looks empty to programs; `--allow-read .env` makes it readable");
+    insta::assert_snapshot!(hidden(&[".env", "a/.env"]), @"`.env`, `a/.env` are hidden in the sandbox, so it looks empty to programs; `--allow-read .env` makes the first of them readable");
     assert_eq!(hidden(&[]), "");
 }

@@ -50,7 +50,7 @@ impl<'i> Importing<'i> {
         };
         if was_worked_on || is_kept_by_holder(draft, &record.body.state) {
             let here = record.body.state.status();
-            let why = format!("it became `{here}` here meanwhile, and is `{there}` there");
+            let why = format!("changed to `{here}` in the store and to `{there}` in the source");
             self.keep_back(position, "status", &why);
             return Ok(false);
         }
@@ -296,7 +296,7 @@ impl<'i> Importing<'i> {
             }
             (TaskStatus::InProgress { .. } | TaskStatus::Blocked { .. }, None) => TaskStatus::Todo,
             (TaskStatus::Done, _) if has_open_subtask(draft, key)? => {
-                let why = "it is `done` there; here it is so once everything below it is";
+                let why = "`done` in the source; in the store it becomes `done` when all its subtasks are";
                 self.keep_back(position, "status", why);
                 TaskStatus::Todo
             }
