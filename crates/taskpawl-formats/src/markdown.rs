@@ -306,9 +306,9 @@ impl Style {
                     return self.line_of(task, lead, &tags, has_id);
                 };
                 if *has_comment {
-                    self.names.marked(&task.id)
+                    self.names.marked(&task.id);
                 } else {
-                    self.names.unmarked(&name)
+                    self.names.unmarked(&name);
                 }
                 self.line_of(task, lead, &tags(said, self.dialect), !has_comment)
             }

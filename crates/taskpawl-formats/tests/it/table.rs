@@ -172,10 +172,11 @@ fn fate(format: Format, name: &str) -> &'static str {
                 .map(|task| task.name.split(' ').next().unwrap_or_default().to_owned())
         };
         let full = all.iter().find(|task| task.name.starts_with("full"))?;
-        Some(match unsupported::field(full, name) {
-            Value::Array(list) if name == "dependencies" => list.iter().map(names).collect(),
-            id if name == "parent" => json!(names(&id)),
-            value => value,
+        let value = unsupported::field(full, name);
+        Some(match (name, value.as_array()) {
+            ("dependencies", Some(list)) => list.iter().map(names).collect(),
+            ("parent", _) => json!(names(&value)),
+            _ => value,
         })
     };
     let there = value(&tasks);
