@@ -335,7 +335,8 @@ impl Style {
         let own_fields = OwnFields::of(task, has_id, said, taskpawl_model::task::Priority::Medium).text();
         let own_fields = own_fields.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
         let star = if option_list(task, "labels").iter().any(|label| label == OPTIONAL) { "*" } else { "" };
-        format!("{lead}[{mark}]{star} {tags}{name}{own_fields}")
+        let blank = if tags.is_empty() || tags.ends_with(' ') { "" } else { " " };
+        format!("{lead}[{mark}]{star} {tags}{blank}{name}{own_fields}")
     }
 }
 

@@ -7,6 +7,7 @@ use taskpawl_model::task::{Priority, Status, Task};
 use taskpawl_model::value::{Map, TaskId, Timestamp, format_time};
 
 use crate::content::{self, ContentItem};
+use crate::error::Position;
 use crate::existing_document::ExistingDocument;
 use crate::faults::{Faults, leave_out_conflicts};
 use crate::files::Files;
@@ -102,7 +103,9 @@ struct Words {
 impl Words {
     fn parse(text: &str) -> Self {
         let (mut words, mut name, mut own) = (Self::default(), Vec::new(), Vec::new());
-        for word in text.split_whitespace() {
+        // Byte order marks would vanish from the start of a file.
+        for word in text.split(|c: char| c.is_whitespace() || c == '\u{feff}').filter(|word| !word.is_empty())
+        {
             let tag = |mark: char| word.strip_prefix(mark).filter(|tag| !tag.is_empty());
             if let Some(project) = tag('+') {
                 add(&mut words.labels, project);
@@ -122,10 +125,16 @@ impl Words {
         words.name = name.join(" ");
         if words.name.is_empty() {
             // A task needs a name: a line may have nothing but tags.
-            words.name = one_line(text);
+            let tags: Vec<&str> = words_of(text).filter(|word| word.starts_with(['+', '@'])).collect();
+            words.name = tags.join(" ");
         }
         words
     }
+}
+
+/// Returns the words of a text. A byte order mark separates words, because it would vanish from the start of a file.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || c == '\u{feff}').filter(|word| !word.is_empty())
 }
 
 fn add(labels: &mut Vec<String>, label: &str) {
@@ -145,6 +154,15 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
         }
         let entry = Entry::parse(line);
         let words = Words::parse(entry.rest);
+        if words.name.is_empty() {
+            let place = Position { line: Some(place), record: format!("line {place}"), ..Position::of(file) };
+            faults.add_line(place.error(
+                "",
+                "it has no text",
+                "write the text of the task, or remove the line",
+            ));
+            continue;
+        }
         found.push((number, entry, words));
     }
     let items: Vec<ContentItem> = found
@@ -273,8 +291,9 @@ fn line_of(task: &Task, has_id: bool) -> String {
     let day = |at: Timestamp| at.format("%Y-%m-%d").to_string();
     let text = text_of(task, kept.get("text").and_then(Value::as_str), letter.filter(|_| is_over(own)));
     // Behind a date of creation, a text may begin like a line of its own.
-    let has_created =
-        kept.get("created").is_some() || kept.get("text").is_none() || Entry::parse(&text).is_marked();
+    let has_created = kept.get("created").is_some()
+        || kept.get("text").is_none()
+        || Entry::parse(&format!("{text} {OWN}")).is_marked();
     let created = has_created.then(|| day(task.created_at));
     if is_over(own) {
         words.push("x".to_owned());
@@ -305,7 +324,7 @@ fn text_of(task: &Task, before: Option<&str>, letter: Option<char>) -> String {
     };
     let mut words: Vec<String> = Vec::new();
     match before.filter(|_| said.name == name) {
-        Some(text) => words.extend(text.split_whitespace().map(str::to_owned)),
+        Some(text) => words.extend(words_of(text).map(str::to_owned)),
         None => words.extend(name.split(' ').map(str::to_owned)),
     }
     words.retain(|word| {

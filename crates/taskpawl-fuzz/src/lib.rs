@@ -92,8 +92,15 @@ impl Target<'_> {
     /// Panics with the input if `parse` panics. Also panics if `parse` accepts so few inputs that the code behind the
     /// parser is hardly tested.
     pub fn fuzz(&self, parse: impl Fn(&str) -> bool) {
-        let inputs = if variable("TASKPAWL_HARNESS").as_deref() == Some("full") { FULL } else { USUAL };
-        self.fuzz_some(inputs, parse);
+        self.fuzz_some(inputs(), parse);
+    }
+
+    /// Like [`fuzz`](Self::fuzz), with a tenth of the inputs, for checks that take milliseconds each.
+    ///
+    /// # Panics
+    /// As [`fuzz`](Self::fuzz).
+    pub fn fuzz_slow(&self, parse: impl Fn(&str) -> bool) {
+        self.fuzz_some(inputs() / 10, parse);
     }
 
     /// Like [`fuzz`](Self::fuzz), with a given number of inputs, for slow parsers.
@@ -165,6 +172,11 @@ impl Tally {
             (self.slowest, self.slowest_input) = (took, input);
         }
     }
+}
+
+/// Returns the number of inputs of one test.
+fn inputs() -> u64 {
+    if variable("TASKPAWL_HARNESS").as_deref() == Some("full") { FULL } else { USUAL }
 }
 
 /// Returns the number of today, counted from 1970.

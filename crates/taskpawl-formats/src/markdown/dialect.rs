@@ -58,12 +58,17 @@ impl Dialect {
 
     /// Splits the id and the tags from the text of an item, with the blanks after them.
     pub(super) fn split_tags(self, text: &str) -> (&str, &str) {
-        if self != Self::SpecKit || self.id_in(text).is_none() {
+        if self != Self::SpecKit {
             return ("", text);
         }
-        let mut rest = text.split_once(' ').map_or("", |(_, rest)| rest).trim_start();
+        let after_id =
+            self.id_in(text).map(|_| text.split_once(' ').map_or("", |(_, rest)| rest).trim_start());
+        let mut rest = after_id.unwrap_or(text);
         while let Some((tag, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            if !after.starts_with(' ') || tag.contains(['[', '(']) {
+            let story =
+                tag.strip_prefix("US").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+            // Any other brackets belong to the text.
+            if !after.starts_with(' ') || !(tag == "P" || story) {
                 break;
             }
             rest = after.trim_start();
