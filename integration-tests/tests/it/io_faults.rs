@@ -38,7 +38,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// Error text of the store if the outcome of a commit is unknown.
-const IN_DOUBT: &str = "may or may not have taken the change";
+const IN_DOUBT: &str = "may or may not contain the change";
 
 /// Warning of a command whose change was saved but could not be read back.
 const UNREAD: &str = "done, but it could not be shown";

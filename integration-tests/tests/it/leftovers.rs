@@ -159,7 +159,7 @@ fn most_memory(argv: &[&str], end: &str) -> u64 {
     assert_eq!(task.status.as_str(), end, "{argv:?}: {:?}", task.error);
     if end == "failed" {
         assert!(
-            task.error.as_ref().is_some_and(|error| error.contains("more than the limit")),
+            task.error.as_ref().is_some_and(|error| error.contains("exceeded the limit")),
             "{:?}",
             task.error
         );

@@ -306,7 +306,7 @@ fn the_program_that_a_plan_tells_is_seen_before_it_runs() {
     let run = cli.run(&["run-all-ready"]).ok();
     let way = "remove it from the plan, or set it as `run.notify` in your own configuration";
     assert!(run.stderr.contains("`notify` of plan `told` is not run") && run.stderr.contains(way), "{run}");
-    assert!(!run.stderr.contains("when a person applies"), "{run}");
+    assert!(!run.stderr.contains("if a person applies"), "{run}");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn usage() {
     ]));
     let run = cli.run(&[]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
-    assert!(run.stderr.contains("Commands:"));
+    assert!(run.stderr.contains("\nRun:\n"));
 }
 
 #[test]

@@ -68,8 +68,11 @@ async fn tasks_with_overlapping_writes_run_one_after_the_other() {
     let lab = Lab::new(
         "tasks: [{id: a, writes: [out/x], call: {hold: {}}}, {id: b, writes: ['out/*.txt'], call: {hold: {}}}, {id: c, writes: [doc], call: {hold: {}}}]",
     );
-    let turns = turns(&lab, &[2, 1]).await;
-    assert_eq!(turns, [vec!["a/c1", "c/c1"], vec!["b/c1"]]);
+    let mut turns = turns(&lab, &[2, 1]).await;
+    // The two that overlap start in the order in which their paths were resolved.
+    assert_eq!(turns[0].pop().as_deref(), Some("c/c1"));
+    turns.sort();
+    assert_eq!(turns, [vec!["a/c1"], vec!["b/c1"]]);
 }
 
 #[tokio::test]

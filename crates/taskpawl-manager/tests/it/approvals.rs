@@ -767,7 +767,7 @@ fn actors_that_may_not_decide_cannot_remove_an_approval() {
     let agents = [Origin::Mcp, Origin::Agent].map(|origin| fixture.manager.clone().with_origin(origin));
     let run = fixture.manager.clone().with_run(RunId::from("r1"));
     let within = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
-    let expected = "the approval that task `a` waits for would go or change";
+    let expected = "would remove or change the approval that task `a` waits for";
     for manager in agents.iter().chain([&run]) {
         for plan in &loose {
             let apply = || manager.apply(parse_plan(plan).unwrap(), "p", ApplyOptions::default());

@@ -167,15 +167,18 @@ fn an_ambiguous_or_invalid_promotion_creates_nothing() {
             json!({}),
             "dialect is required, because several are available: use one of session, queue, conversation",
         ),
-        (json!({"dialect": "checklist"}), "dialect: `checklist` is not kept here"),
+        (json!({"dialect": "checklist"}), "dialect: `checklist` is not available"),
         (json!({"dialect": "session"}), "session_id is required"),
         (json!({"dialect": "conversation"}), "conversation_id is required"),
-        (json!({"dialect": "conversation", "conversation_id": "x"}), "`x` is no id of a conversation"),
+        (
+            json!({"dialect": "conversation", "conversation_id": "x"}),
+            "`x` is not a valid id of a conversation",
+        ),
         (json!({"dialect": "queue"}), "agent_id is required"),
-        (json!({"dialect": "queue", "agent_id": "../a"}), "is no id of an agent"),
+        (json!({"dialect": "queue", "agent_id": "../a"}), "is not a valid id of an agent"),
         (
             json!({"dialect": "queue", "agent_id": "a", "items": ["x"]}),
-            "no item of the list is called `x`; it has: queued",
+            "the list has no item `x`; it has: queued",
         ),
         (
             json!({"dialect": "queue", "agent_id": "a", "agent": ""}),
