@@ -31,7 +31,7 @@ impl Engine {
     /// The store failed, or a selector matches nothing. Failed tasks are no error: they are in the summary.
     ///
     /// # Cancel safety
-    /// Dropping the future ends running calls, like a second [`RunControl::stop`], but leaves the run record open. The
+    /// Dropping the future ends running calls, like a second [`RunControl::stop`](crate::RunControl::stop), but leaves the run record open. The
     /// next run recovers it.
     pub async fn run_all_ready(&self, mut options: RunOptions) -> Result<RunSummary, RunError> {
         let guarded = options.observer.take().map(|observer| Arc::new(GuardedObserver::new(observer)));

@@ -100,7 +100,7 @@ mod tests {
         let nothing = SearchPath::of(path(&planted), &[at("project")]);
         assert_eq!(nothing.as_os_str(), SYSTEM);
         let error = nothing.find("pass").unwrap_err().to_string();
-        assert!(error.contains("project/bin/pass` is where programs of plans may write"), "{error}");
+        assert!(error.contains("project/bin/pass` is writable by programs of plans"), "{error}");
         assert!(matches!(nothing.find("no-such-program"), Err(SpawnError::NotInPath { .. })));
         assert_eq!(SearchPath::of(path(&planted[..1]), &[]).find("pass").unwrap(), at("project/bin/pass"));
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::command::{Command, Context};
-use taskpawl_model::task::{CallStatus, Priority, Status, Trigger};
+use taskpawl_model::task::{ActorKind, CallStatus, Priority, Status, Trigger};
 
 /// A deliberate fault in a rule of the reference, to prove that the comparison notices it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +139,10 @@ impl Reference {
     /// Executes a command; returns whether it was accepted. A refused command changes nothing.
     pub(super) fn give(&mut self, command: &Command, context: &Context) -> bool {
         let before = self.clone();
-        (self.actor, self.now) = (context.actor.to_string(), context.now.timestamp_millis());
+        // A run is another actor than the program of the same name, and holds nothing by hand.
+        let is_of_run = context.kind == ActorKind::Run;
+        self.actor = if is_of_run { String::new() } else { context.actor.to_string() };
+        self.now = context.now.timestamp_millis();
         self.meet(command);
         let is_accepted = self.carry_out(command, context).is_some();
         if is_accepted {
