@@ -33,7 +33,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Describes the repair, or the action that the owner can take.
     pub remedy: String,
-    /// True if this call of [`examine`] has repaired it.
+    /// True if this call of [`examine`](crate::examine) has repaired it.
     #[serde(rename = "isMended")]
     pub is_repaired: bool,
 }
