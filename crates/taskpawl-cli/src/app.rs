@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use taskpawl::model::advice::{Advised, CommandLine};
+use taskpawl::model::advice::{Advised, CommandLine, PlanWords};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::Timestamp;
@@ -188,25 +188,26 @@ impl App {
     /// Returns the flags that an advised command needs in order to use the same store and actor as this one. `run`
     /// holds extra words for commands that run tasks.
     fn command_line(&self, run: Vec<String>) -> CommandLine {
-        CommandLine { store: self.global.store.clone(), actor: self.global.actor.clone(), run }
+        CommandLine { store: self.global.store.clone(), actor: self.global.actor.clone(), run, plan: None }
     }
 
     /// Adds the flags of this command to the advised commands. A memory store ends with the process, so its advice is
     /// dropped.
     pub(crate) fn write_advice(&self, actions: &mut Vec<Advised>) -> Result<(), CliError> {
-        self.write_advice_for_run(actions, Vec::new())
+        self.write_advice_for_run(actions, Vec::new(), None)
     }
 
-    /// Does the same as [`write_advice`](Self::write_advice), and adds `words` to commands that run tasks.
+    /// Does the same as [`write_advice`](Self::write_advice), and adds `words` to commands that run tasks; those of `plan` name its file.
     pub(crate) fn write_advice_for_run(
         &self,
         actions: &mut Vec<Advised>,
         words: Vec<String>,
+        plan: Option<PlanWords>,
     ) -> Result<(), CliError> {
         if self.place()?.location == Location::Memory {
             actions.clear();
         }
-        let line = Arc::new(self.command_line(words));
+        let line = Arc::new(CommandLine { plan, ..self.command_line(words) });
         for action in actions {
             action.write_as(&line);
         }

@@ -26,3 +26,4 @@ pub use paths::Paths;
 pub use reads::{Page, ReadyPage, RunFilter};
 pub use redaction::Redact;
 pub use source::{FixedSource, Source, SystemSource};
+pub use taskpawl_model::command::OnChanged;

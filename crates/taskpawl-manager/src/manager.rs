@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::command::{
-    Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport, NewTask, Refusal,
-    Request, ResolvedWrites, Undone,
+    Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport, NewTask,
+    OnChanged, Refusal, Request, ResolvedWrites, Undone,
 };
 use taskpawl_model::plan::Plan;
 use taskpawl_model::task::PolicyHook;
@@ -526,9 +526,18 @@ impl Manager {
 
     pub(crate) fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
         let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
-        let ApplyOptions { prune, fresh, keeps_approvals } = options;
+        let ApplyOptions { prune, fresh, on_changed, retry_failed, keeps_approvals } = options;
         let name = name.to_owned();
-        Command::Apply(Arc::new(Apply { plan, name, fresh_ids, prune, fresh, keeps_approvals }))
+        Command::Apply(Arc::new(Apply {
+            plan,
+            name,
+            fresh_ids,
+            prune,
+            fresh,
+            on_changed,
+            retry_failed,
+            keeps_approvals,
+        }))
     }
 
     fn id_if_missing(&self, given: Option<&TaskId>) -> TaskId {
@@ -575,6 +584,10 @@ pub struct ApplyOptions {
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
+    /// What becomes of finished tasks whose work changed in the file.
+    pub on_changed: OnChanged,
+    /// Retry the failed tasks of the plan whose definition did not change.
+    pub retry_failed: bool,
     /// Refuse a plan that would remove or change a required approval. Set for actors that may not decide
     /// approvals.
     pub keeps_approvals: bool,

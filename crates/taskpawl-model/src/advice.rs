@@ -5,7 +5,7 @@
 pub(crate) mod command_line;
 pub(crate) mod hint;
 
-pub use command_line::CommandLine;
+pub use command_line::{CommandLine, PlanWords};
 pub use hint::{Hint, HintOption, HintPart, HintWords};
 
 use std::fmt;

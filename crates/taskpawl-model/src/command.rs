@@ -9,15 +9,15 @@ pub(crate) mod refusal;
 pub(crate) mod round;
 pub(crate) mod table;
 
-pub use answer::{Answer, ApplyReport, Undone};
+pub use answer::{Answer, ApplyReport, KeptStatus, Undone};
 pub use context::{Context, IdempotentRequest, Request, RequestRecord};
 pub use import::{
     BoundRecord, DivergingField, Import, ImportMode, ImportReport, ImportedRecord, OlderRecord,
     PreservedField, SourceRecord,
 };
-pub use kinds::{Apply, CallMutation, Command, NewTask, PlanMutation, Prune, TaskRef};
+pub use kinds::{Apply, CallMutation, Command, NewTask, OnChanged, PlanMutation, Prune, TaskRef};
 pub use mutation::MutationRequest;
-pub use refusal::{ChangesSince, Conflict, ConflictingChange, HeldBy, Refusal};
+pub use refusal::{ChangesSince, Conflict, ConflictingChange, HeldBy, Refusal, Remedy};
 pub use round::{
     Amount, CacheInputs, CallEnd, Grant, Inquiry, Needs, Paused, Report, ResolvedWrites, Round, RunRules,
     RunStart, StartedCall,

@@ -1,12 +1,13 @@
 //! Table of allowed status changes, written from its description and not from the code.
 
-use taskpawl_model::task::Status;
+use taskpawl_model::task::{Cause, Status};
 
 /// Returns whether a task may change from one status to another.
-pub(crate) fn may_follow(from: Status, to: Status) -> bool {
+pub(crate) fn may_follow(from: Status, to: Status, cause: Cause) -> bool {
     use Status as S;
     match from {
-        S::Todo => to != S::Todo,
+        // A task with an attempt behind it starts over.
+        S::Todo => to != S::Todo || matches!(cause, Cause::Retry | Cause::Reopen),
         S::InProgress => matches!(to, S::Done | S::Failed | S::Todo | S::Blocked | S::Cancelled),
         // The reason may change: a dependency that it waited for failed, or a second call was interrupted.
         S::Blocked => to != S::InProgress,

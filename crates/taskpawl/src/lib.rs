@@ -40,7 +40,7 @@ pub use taskpawl_engine::{
 };
 pub use taskpawl_manager::{
     ApplyOptions, Approving, Digest, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness,
-    Manager, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
+    Manager, OnChanged, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

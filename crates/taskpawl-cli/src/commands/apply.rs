@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::advice::{Advice, Hint};
-use taskpawl::model::command::{ApplyReport, Refusal};
+use taskpawl::model::command::{ApplyReport, KeptStatus, Refusal};
 use taskpawl::model::plan::{Plan, PlanSource, PlanTask, expand_plan, read_plan};
 use taskpawl::model::rules::resolve;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::{TaskId, check_id};
 use taskpawl::store::{self, Location, PlacementError};
-use taskpawl::{ApplyOptions, Error, Manager};
+use taskpawl::{ApplyOptions, Error, Manager, OnChanged};
 
 use crate::app::App;
 use crate::commands::{calls, parse, question};
@@ -60,25 +60,45 @@ pub(crate) struct Takes {
     /// The file of the plan has moved here: the plan of its name follows it
     #[arg(long, conflicts_with = "instance")]
     moved: bool,
+    /// Start finished tasks whose work changed over, with all that ran after them; calls that succeeded run again
+    #[arg(long, conflicts_with_all = ["keep_changed", "fresh"])]
+    redo_changed: bool,
+    /// Keep the results of finished tasks whose work changed; `reopen` runs the new work later
+    #[arg(long, conflicts_with = "fresh")]
+    keep_changed: bool,
 }
 
 impl Takes {
+    /// Returns what becomes of finished tasks whose work changed.
+    pub(crate) fn on_changed(&self) -> OnChanged {
+        match (self.redo_changed, self.keep_changed) {
+            (true, _) => OnChanged::Redo,
+            (false, true) => OnChanged::Keep,
+            (false, false) => OnChanged::Refuse,
+        }
+    }
+
     /// Returns these options as words of a command line, for hints that repeat the command.
     pub(crate) fn words(&self) -> Vec<String> {
         let instance = self.instance.iter().flat_map(|name| ["--as".to_owned(), name.clone()]);
         let params = self.params.iter();
         let params = params.flat_map(|(name, value)| ["--param".to_owned(), format!("{name}={value}")]);
-        instance.chain(params).chain(self.moved.then(|| "--moved".to_owned())).collect()
+        let flags = self.flags().into_iter().filter(|(_, is_given)| *is_given);
+        instance.chain(params).chain(flags.map(|(flag, _)| flag.to_owned())).collect()
+    }
+
+    fn flags(&self) -> [(&'static str, bool); 3] {
+        [
+            ("--moved", self.moved),
+            ("--redo-changed", self.redo_changed),
+            ("--keep-changed", self.keep_changed),
+        ]
     }
 
     /// Returns a usage error if one of these options was given without a plan.
     pub(crate) fn refuse_without_plan(&self) -> Result<(), CliError> {
-        let given = [
-            ("--as", self.instance.is_some()),
-            ("--param", !self.params.is_empty()),
-            ("--moved", self.moved),
-        ];
-        match given.into_iter().find(|(_, is_given)| *is_given) {
+        let given = [("--as", self.instance.is_some()), ("--param", !self.params.is_empty())];
+        match given.into_iter().chain(self.flags()).find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(CliError::usage_with(
                 format!("`{option}` is about a plan, and none is given"),
                 "name its file: `--plan FILE`",
@@ -106,7 +126,14 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     file.check(app)?;
     let keeps_approvals = question::is_within_call(app);
-    let options = ApplyOptions { prune: args.prune, fresh: args.fresh, keeps_approvals };
+    let on_changed = args.takes.on_changed();
+    let options = ApplyOptions {
+        prune: args.prune,
+        fresh: args.fresh,
+        on_changed,
+        keeps_approvals,
+        ..ApplyOptions::default()
+    };
     let report = if args.dry_run { file.preview(app, options)? } else { file.apply(app, options)? };
     let out = app.out();
     if out.is_json {
@@ -316,6 +343,8 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
         ("changed", &report.changed),
         ("gone", &report.gone),
         ("pruned", &report.pruned),
+        ("retried", &report.retried),
+        ("kept", &report.kept),
     ];
     for (label, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         let _ = writeln!(text, "  {label:<9}  {:>5}  {}", ids.len(), clean(&listed(ids)));
@@ -337,7 +366,16 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
             let _ = writeln!(text, "  {label:<9}  {count:>5}");
         }
     }
+    for task in report.waiting.iter().take(MAX_LISTED) {
+        let _ = writeln!(text, "  {}", clean(&waiting_text(app, task)));
+    }
     text
+}
+
+/// Says why a changed task does not continue by itself, and what lets it.
+pub(crate) fn waiting_text(app: &App, task: &KeptStatus) -> String {
+    let hint = Hint::new(format!("{} is {} and took its new definition: ", task.id, task.status));
+    hint.advice(task.advice()).format_with(&*app.out().line)
 }
 
 /// Explains in words that ids of the file were taken, and which prefix the tasks have instead.

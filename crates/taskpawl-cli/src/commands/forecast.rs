@@ -34,7 +34,7 @@ pub(super) fn print(
     words: Vec<String>,
     told: &[NotifyProgram],
 ) -> Result<ExitCode, CliError> {
-    app.write_advice_for_run(&mut forecast.next_actions, words)?;
+    app.write_advice_for_run(&mut forecast.next_actions, words, None)?;
     let out = app.out();
     match (out.is_json, told) {
         (true, []) => return out.data(&forecast),

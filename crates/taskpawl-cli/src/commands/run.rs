@@ -23,5 +23,5 @@ pub(crate) struct Args {
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     app.check_apart(&args.run.sandbox)?;
-    running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run)
+    running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run, None)
 }

@@ -1,15 +1,15 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use taskpawl::model::advice::Advice;
+use taskpawl::model::advice::{Advice, PlanWords};
 use taskpawl::model::insight::{ForecastOptions, Hypothesis};
-use taskpawl::model::task::Origin;
+use taskpawl::model::task::{Origin, Status};
 use taskpawl::model::value::Selector;
 use taskpawl::store::{Location, PlacementError};
-use taskpawl::{ApplyOptions, Taskpawl};
+use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, Takes, told_prefix};
+use crate::commands::apply::{PlanFile, Takes, told_prefix, waiting_text};
 use crate::commands::notify_programs::NotifyProgram;
 use crate::commands::running::{self, RunArgs, What};
 use crate::commands::{forecast, parse, question};
@@ -34,8 +34,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// With --plan: reopen every task of the plan first
-    #[arg(long, requires = "plan", conflicts_with = "only")]
+    #[arg(long, requires = "plan", conflicts_with_all = ["only", "retry_failed"])]
     fresh: bool,
+    /// Start failed tasks again first; what succeeded in them is kept
+    #[arg(long)]
+    retry_failed: bool,
     /// Say what would be run, in which order, and how it would end; change nothing, also not by --plan
     #[arg(long)]
     dry_run: bool,
@@ -48,6 +51,18 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
+impl Args {
+    fn apply_options(&self, keeps_approvals: bool) -> ApplyOptions {
+        ApplyOptions {
+            fresh: self.fresh,
+            on_changed: self.takes.on_changed(),
+            retry_failed: self.retry_failed,
+            keeps_approvals,
+            ..ApplyOptions::default()
+        }
+    }
+}
+
 /// Runs all ready tasks, after applying the plan of `--plan`.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
@@ -56,14 +71,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     app.check_apart(&args.run.sandbox)?;
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
-        return running::run(app, &app.runner(&args.run.sandbox)?, What::Ready(args.only.clone()), &args.run);
+        let plans = app.runner(&args.run.sandbox)?;
+        if args.retry_failed {
+            retry_failed(plans.manager(), &args.only)?;
+        }
+        return running::run(app, &plans, What::Ready(args.only.clone()), &args.run, None);
     };
     let file = PlanFile::read(app, path, &args.takes)?;
     file.check(app)?;
     let plans = app.runner(&args.run.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
     let keeps_approvals = question::is_within_call(app);
-    let options = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
+    let options = args.apply_options(keeps_approvals);
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let applied = manager.apply(file.plan.clone(), &file.name, options);
     let report = applied.map_err(|error| file.placed(&manager, error))?;
@@ -78,7 +97,27 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         app.out()
             .warn(&format!("gone from the plan file, but still in the store: {}{more}", gone.join(", ")));
     }
-    running::run(app, &plans, What::Ready(only), &args.run)
+    for task in &report.waiting {
+        app.out().remark(&waiting_text(app, task));
+    }
+    running::run(app, &plans, What::Ready(only), &args.run, followed(path, &file.name, &args.takes))
+}
+
+/// Returns the plan file that suggested commands name, so that they follow what was changed in it.
+fn followed(path: &Path, name: &str, takes: &Takes) -> Option<PlanWords> {
+    if path.as_os_str() == "-" {
+        return None;
+    }
+    let words = ["--plan".to_owned(), path.display().to_string()].into_iter().chain(takes.words());
+    Some(PlanWords { name: name.to_owned(), words: words.collect() })
+}
+
+fn retry_failed(manager: &Manager, only: &[Selector]) -> Result<(), CliError> {
+    let failed = manager.select(only, &[Status::Failed])?;
+    if !failed.is_empty() {
+        manager.retry(&failed, false)?;
+    }
+    Ok(())
 }
 
 /// Prints a forecast instead of running.
@@ -108,7 +147,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     file.check(app)?;
     options.only = vec![Selector::Plan(file.name.clone())];
     let keeps_approvals = question::is_within_call(app);
-    let apply = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
+    let apply = args.apply_options(keeps_approvals);
     let plans = forecaster(app, args)?;
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let told = NotifyProgram::of_file(&manager, &file.name, &file.plan.notify);
@@ -137,6 +176,7 @@ fn words(args: &Args) -> Vec<String> {
     let plan = args.plan.iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
     let mut words: Vec<String> = plan.chain(args.takes.words()).collect();
     words.extend(args.fresh.then(|| "--fresh".to_owned()));
+    words.extend(args.retry_failed.then(|| "--retry-failed".to_owned()));
     words.extend(args.run.words());
     words
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::advice::Hint;
+use taskpawl::model::advice::{Hint, PlanWords};
 use taskpawl::model::plan::Budget;
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::Status;
@@ -109,7 +109,15 @@ enum End {
 }
 
 /// Runs tasks, shows the progress and returns the exit code.
-pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Result<ExitCode, CliError> {
+///
+/// `followed` is the plan file that the run applied before.
+pub(super) fn run(
+    app: &App,
+    plans: &Taskpawl,
+    what: What,
+    args: &RunArgs,
+    followed: Option<PlanWords>,
+) -> Result<ExitCode, CliError> {
     let format = format(app, args)?;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
     let control = RunControl::default();
@@ -134,7 +142,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         summary.exit = signals.exit;
     }
     keep_quota(app, plans)?;
-    app.write_advice_for_run(&mut summary.next_actions, args.words())?;
+    app.write_advice_for_run(&mut summary.next_actions, args.words(), followed)?;
     if let Some(reporter) = &mut reporter {
         reporter.summary(&summary);
         reporter.finish();

@@ -1,11 +1,18 @@
 //! `apply`.
 
-use taskpawl_manager::ApplyOptions;
+use taskpawl_manager::{ApplyOptions, OnChanged};
 
 use crate::support::{Fixture, LEASE, counted, error_text, ids};
 
-const PRUNE: ApplyOptions = ApplyOptions { prune: true, fresh: false, keeps_approvals: false };
-const FRESH: ApplyOptions = ApplyOptions { prune: false, fresh: true, keeps_approvals: false };
+const NONE: ApplyOptions = ApplyOptions {
+    prune: false,
+    fresh: false,
+    on_changed: OnChanged::Refuse,
+    retry_failed: false,
+    keeps_approvals: false,
+};
+const PRUNE: ApplyOptions = ApplyOptions { prune: true, ..NONE };
+const FRESH: ApplyOptions = ApplyOptions { fresh: true, ..NONE };
 
 const PLAN: &str = "
 tasks:

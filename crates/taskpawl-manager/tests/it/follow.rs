@@ -171,7 +171,7 @@ fn an_interrupted_call_must_be_settled_first() {
     fixture.report("a", "c1", "ok");
     fixture.report("a", "c2", "lost");
     assert_eq!(fixture.states(), "a=blocked{interrupted} b=todo");
-    let settle = "`a` was interrupted in its call `c2`: resolve that first";
+    let settle = "`a` was interrupted in its call `c2`, which the file changes";
     assert_eq!(conflict(&fixture, &plan("{t: {}}")), settle);
     assert_eq!(conflict(&fixture, &plan(THREE).replace("id: a,", "id: a, when: 'true',")), settle);
     fixture.apply(&plan("{t: {}}, {t: {n: 2}}, {t: {n: 3}}"));

@@ -26,6 +26,7 @@ mod limits;
 mod loops;
 mod plans;
 mod recovery;
+mod redo;
 mod refusals;
 mod retries;
 mod sizes;

@@ -190,7 +190,8 @@ impl HintWords for CallWords<'_> {
     fn option(&self, option: &HintOption) -> String {
         match option {
             HintOption::Cascade => "`cascade: true`".to_owned(),
-            HintOption::Fresh => "`action: reopen`".to_owned(),
+            HintOption::RedoChanged => "`changed: redo`".to_owned(),
+            HintOption::KeepChanged => "`changed: keep`".to_owned(),
             HintOption::Needs => "`needs`".to_owned(),
             HintOption::Param { name } => format!("a value for {} in the plan", bounded::data(name)),
             HintOption::Instance | HintOption::Moved | HintOption::Prefix | HintOption::Adopt | _ => {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use taskpawl::model::advice::{Advice, CommandLine, Hint};
-use taskpawl::model::command::{Conflict, Refusal};
+use taskpawl::model::command::{Conflict, Refusal, Remedy};
 use taskpawl::model::task::{BlockedReason, Status, allowed_by_hand};
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
@@ -108,7 +108,8 @@ fn what_a_state_allows_is_said_in_actions_and_the_rest_to_be_for_people() {
 
 #[test]
 fn options_of_the_command_line_are_named_as_arguments() {
-    let names = || vec![Conflict { task: "x".into(), why: "would change".to_owned() }];
+    let names =
+        || vec![Conflict { task: "x".into(), why: "would change".to_owned(), remedy: Remedy::RedoOrKeep }];
     for (refusal, said) in [
         (Refusal::DependentsRan { id: id(), by: "reopen", dependents: vec![id()] }, "`cascade: true`"),
         (Refusal::TriggerWithoutDependencies { id: id(), trigger: "any_done" }, "`needs`"),

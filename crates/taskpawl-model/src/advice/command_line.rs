@@ -15,15 +15,43 @@ pub struct CommandLine {
     pub actor: Option<String>,
     /// Flags that apply to commands that run tasks.
     pub run: Vec<String>,
+    /// The plan file that the current command applied.
+    pub plan: Option<PlanWords>,
+}
+
+/// A plan file on the command line: a command that runs this plan applies the file first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanWords {
+    /// Name of the plan.
+    pub name: String,
+    /// The words that name the file and say how it is applied, not quoted yet.
+    pub words: Vec<String>,
 }
 
 impl CommandLine {
     /// Returns the command line for advice.
     pub fn of(&self, advice: &Advice) -> String {
+        if let Advice::Then { steps } = advice
+            && let [Advice::RetryFailed { only: failed }, next @ Advice::RunReady { only, wait }] =
+                steps.as_slice()
+            && failed == only
+        {
+            return self.line(next, self.run_ready(only, *wait).flag(["--retry-failed".to_owned()]));
+        }
+        if let Advice::RunReady { only, wait } = advice {
+            return self.line(advice, self.run_ready(only, *wait));
+        }
         match Words::of(advice) {
             Some(words) => self.line(advice, words),
             None => advice.steps().iter().map(|step| self.of(step)).collect::<Vec<_>>().join(" && "),
         }
+    }
+
+    fn run_ready<'a>(&self, only: &[Selector], wait: bool) -> Words<'a> {
+        let file = self.plan.as_ref().filter(|plan| is_only(only, &plan.name));
+        let scope = file.map_or_else(|| scope(only), |plan| vec![joined(&plan.words)]);
+        let words = Words { verb: "run-all-ready", ids: Vec::new(), flags: scope };
+        words.flag(wait.then(|| "--wait".to_owned()))
     }
 
     /// Returns a command line for `words` that is no advice, with the name of the program and the store.
@@ -93,7 +121,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Returns the words of one command; `None` for a sequence of commands.
+    /// Returns the words of one command; `None` for a sequence of commands, and for those that depend on the line.
     fn of(advice: &'a Advice) -> Option<Self> {
         let plain = |verb| Self { verb, ids: Vec::new(), flags: Vec::new() };
         let task =
@@ -126,9 +154,6 @@ impl<'a> Words<'a> {
             Advice::Retry { id, cascade } => task("retry", id).flag(cascades(*cascade)),
             Advice::RetryFailed { only } => plain("retry --failed").flag(scope(only)),
             Advice::Reopen { id, cascade } => task("reopen", id).flag(cascades(*cascade)),
-            Advice::RunReady { only, wait } => {
-                plain("run-all-ready").flag(scope(only)).flag(wait.then(|| "--wait".to_owned()))
-            }
             Advice::RunOne { id } => task("run", id),
             Advice::AddDependency { id, on } => {
                 Self { verb: "add-dependency", ids: vec![id.as_str(), on.as_str()], flags: Vec::new() }
@@ -143,7 +168,7 @@ impl<'a> Words<'a> {
             Advice::ConfigPath {} => plain("config path"),
             Advice::ListTools { connect: false } => plain("tools list"),
             Advice::ListTools { connect: true } => plain("tools list --connect"),
-            Advice::Then { .. } => return None,
+            Advice::RunReady { .. } | Advice::Then { .. } => return None,
         })
     }
 
@@ -160,6 +185,10 @@ fn cascades(cascade: bool) -> Option<String> {
 fn states(status: &[Status]) -> Option<String> {
     let words: Vec<&str> = status.iter().map(|status| status.as_str()).collect();
     (!words.is_empty()).then(|| format!("--status {}", words.join(",")))
+}
+
+fn is_only(only: &[Selector], plan: &str) -> bool {
+    matches!(only, [Selector::Plan(name)] if name == plan)
 }
 
 fn scope(only: &[Selector]) -> Vec<String> {
@@ -185,7 +214,8 @@ impl HintWords for CommandLine {
     fn option(&self, option: &HintOption) -> String {
         let words = match option {
             HintOption::Cascade => "--cascade".to_owned(),
-            HintOption::Fresh => "--fresh".to_owned(),
+            HintOption::RedoChanged => "--redo-changed".to_owned(),
+            HintOption::KeepChanged => "--keep-changed".to_owned(),
             HintOption::Needs => "--needs".to_owned(),
             HintOption::Instance => "--as NAME".to_owned(),
             HintOption::Moved => "--moved".to_owned(),

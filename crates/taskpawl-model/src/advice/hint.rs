@@ -48,8 +48,10 @@ pub enum HintPart {
 pub enum HintOption {
     /// Also start the dependents over that already ran.
     Cascade,
-    /// Start a plan over.
-    Fresh,
+    /// Start changed tasks over, with everything that ran after them.
+    RedoChanged,
+    /// Keep the results of finished tasks whose work changed.
+    KeepChanged,
     /// Dependencies of a task.
     Needs,
     /// Apply the plan as a separate instance under another name.

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Needs, Paused, StartedCall};
+use crate::advice::Advice;
 use crate::command::import::ImportReport;
 use crate::task::record::Node;
-use crate::task::status::Status;
+use crate::task::status::{BlockedReason, Status};
 use crate::value::{Key, TaskId};
 
 /// Answer to a command.
@@ -76,6 +77,15 @@ pub struct ApplyReport {
     pub pruned: Vec<TaskId>,
     /// Number of reopened tasks.
     pub reopened: u64,
+    /// Failed tasks that start again although their definition did not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retried: Vec<TaskId>,
+    /// Finished tasks whose work changed, and that keep the results of the work that ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<TaskId>,
+    /// Changed tasks that do not continue by themselves: cancelled, blocked by hand or interrupted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<KeptStatus>,
     /// Changed fields of the plan itself. For a new plan only `notify` is listed, because it names a program to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub header: Vec<String>,
@@ -85,4 +95,28 @@ pub struct ApplyReport {
     /// Ids of the file that were taken. Each of these tasks got the plan's name and a dot in front of its id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefixed: Vec<TaskId>,
+}
+
+/// A task that took a changed definition and kept the status that a command or an interruption gave it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptStatus {
+    /// Id of the task.
+    pub id: TaskId,
+    /// Its status.
+    pub status: Status,
+    /// Reason, if it is blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<BlockedReason>,
+}
+
+impl KeptStatus {
+    /// Returns the action that lets the task go on.
+    pub fn advice(&self) -> Advice {
+        match self.reason {
+            Some(BlockedReason::Interrupted { .. }) => Advice::explain(&self.id),
+            Some(_) => Advice::unblock(&self.id),
+            None => Advice::reopen(&self.id),
+        }
+    }
 }

@@ -419,7 +419,23 @@ pub struct Apply {
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
+    /// What becomes of finished tasks whose work changed.
+    pub on_changed: OnChanged,
+    /// Retry the failed tasks of the plan whose definition did not change.
+    pub retry_failed: bool,
     /// Refuse to remove or change an approval. Set for programs started by a run, which must not remove their own
     /// checks.
     pub keeps_approvals: bool,
+}
+
+/// What an apply does with changed work of a task that is `done` or `skipped`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnChanged {
+    /// Refuse the whole plan.
+    #[default]
+    Refuse,
+    /// Start these tasks over, and everything that ran after them. Calls that succeeded run again, idempotent or not.
+    Redo,
+    /// Take the definition and keep the results, which are those of the work that ran.
+    Keep,
 }

@@ -6,7 +6,7 @@
 )]
 #![expect(clippy::result_large_err, reason = "a refusal is rare, and the caller boxes it")]
 
-use crate::command::{Apply, Command, NewTask, PlanMutation, Refusal, TaskRef};
+use crate::command::{Apply, Command, NewTask, OnChanged, PlanMutation, Refusal, TaskRef};
 use crate::plan::{Plan, expand_plan, plan_from_json};
 use crate::task::NewCall;
 use serde::{Deserialize, Serialize};
@@ -62,10 +62,15 @@ impl MutationRequest {
     /// Converts `apply` to an addition of tasks. Flags and header fields are refused, because they would
     /// change the existing plan.
     fn of_plan(apply: &Apply) -> Result<Self, Refusal> {
-        if let Some(flag) =
-            [("--prune", apply.prune), ("--fresh", apply.fresh)].iter().find(|(_, is_set)| *is_set)
-        {
-            return Err(beyond(format!("`{}` is not allowed", flag.0)));
+        let flags = [
+            ("--prune", apply.prune),
+            ("--fresh", apply.fresh),
+            ("--redo-changed", apply.on_changed == OnChanged::Redo),
+            ("--keep-changed", apply.on_changed == OnChanged::Keep),
+            ("--retry-failed", apply.retry_failed),
+        ];
+        if let Some((flag, _)) = flags.iter().find(|(_, is_set)| *is_set) {
+            return Err(beyond(format!("`{flag}` is not allowed")));
         }
         if let Some(field) = header_field(&apply.plan) {
             let what =

@@ -469,11 +469,29 @@ pub struct Conflict {
     pub task: TaskId,
     /// Explanation, which follows the id in the message.
     pub why: String,
+    /// What resolves it.
+    pub remedy: Remedy,
+}
+
+/// What resolves a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Another id in the file, or a separate instance of the plan.
+    OtherId,
+    /// Starting the task over with everything that ran after it.
+    Redo,
+    /// The same, or keeping the results of the task.
+    RedoOrKeep,
+    /// Settling the interrupted call.
+    Settle,
+    /// Waiting until the task has ended, or releasing it.
+    Wait,
 }
 
 impl Conflict {
-    pub(crate) fn new(task: &TaskId, why: impl Into<String>) -> Self {
-        Self { task: task.clone(), why: why.into() }
+    pub(crate) fn new(task: &TaskId, why: impl Into<String>, remedy: Remedy) -> Self {
+        Self { task: task.clone(), why: why.into(), remedy }
     }
 
     /// Groups equal conflicts: the first task, and the number of others.

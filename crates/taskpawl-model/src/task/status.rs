@@ -387,7 +387,8 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         }
         Cause::Unblock => from == S::Blocked && !by_itself && !asks && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,
-        Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,
+        // `todo` only after an attempt, which these rules do not see: `retry` and `reopen` check it.
+        Cause::Retry | Cause::Reopen => (from.is_finished() || from == S::Todo) && to == S::Todo,
         // Both restore an arbitrary status from elsewhere and bypass this check.
         Cause::Undo | Cause::Import => false,
     }

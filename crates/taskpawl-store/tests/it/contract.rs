@@ -5,7 +5,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl_model::command::{Apply, Command, IdempotentRequest, NewTask, Prune, Refusal, Request, Round};
+use taskpawl_model::command::{
+    Apply, Command, IdempotentRequest, NewTask, OnChanged, Prune, Refusal, Request, Round,
+};
 use taskpawl_model::plan::parse_plan;
 use taskpawl_model::task::EventKind;
 use taskpawl_model::task::{
@@ -421,8 +423,16 @@ fn a_large_plan_is_written_undone_and_redone(open: Open<'_>) {
     let tasks: Vec<_> = (0..TASKS).map(planned).collect();
     let plan = parse_plan(&json!({"name": "p", "tasks": tasks}).to_string()).unwrap();
     let fresh_ids = vec![TaskId::from("unused"); TASKS];
-    let apply =
-        Apply { name: "p".to_owned(), fresh_ids, prune: false, fresh: false, keeps_approvals: false, plan };
+    let apply = Apply {
+        name: "p".to_owned(),
+        fresh_ids,
+        prune: false,
+        fresh: false,
+        on_changed: OnChanged::Refuse,
+        retry_failed: false,
+        keeps_approvals: false,
+        plan,
+    };
     let ids = |step| (0..TASKS).rev().step_by(step).map(|number| format!("t{number}")).collect();
     let commands = [
         Command::Apply(Arc::new(apply)),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use taskpawl_model::command::{Command, Context};
 use taskpawl_model::task::CallStatus;
+use taskpawl_model::task::Trigger;
 
 use super::items::{Flaw, Holder, Reference, Stand, Taken, Work, require};
 
@@ -254,24 +255,86 @@ impl Reference {
     }
 
     fn start_again(&mut self, ids: &[String], from_the_beginning: bool, cascade: bool) -> Taken {
-        let mut again: Vec<u32> = Vec::new();
-        for key in self.find_all(ids)? {
-            require(self.is_finished(key))?;
+        let (mut again, keys): (Vec<u32>, _) = (Vec::new(), self.find_all(ids)?);
+        for key in &keys {
+            let item = self.item(*key);
+            require(item.stand.status().is_finished() || item.stand == Stand::Todo && item.attempt > 0)?;
+        }
+        for key in keys {
             again.push(key);
             again.extend(self.covered_below(key, from_the_beginning)?);
         }
         let named: BTreeSet<u32> = again.iter().copied().collect();
-        let behind = self.ran_behind(&named, cascade)?;
+        let clean_ups = self.clean_ups_behind(&named)?;
+        let behind = self.ran_behind(&named, &clean_ups, cascade)?;
         named.iter().try_for_each(|key| self.check_ended(*key))?;
         for key in named {
             self.clear(key, from_the_beginning);
             self.change(key).stand = Stand::Todo;
         }
-        for key in behind {
+        for key in behind.into_iter().chain(clean_ups) {
             self.clear(key, true);
             self.change(key).stand = Stand::Todo;
         }
         Some(())
+    }
+
+    /// Returns the clean-ups and compensations that ran because a named task failed. Tasks that are blocked by a failure
+    /// hand it on.
+    fn clean_ups_behind(&mut self, named: &BTreeSet<u32>) -> Option<BTreeSet<u32>> {
+        let failed = |stand: &Stand| matches!(stand, Stand::Failed | Stand::Cancelled);
+        let mut queue: Vec<u32> =
+            named.iter().copied().filter(|key| failed(&self.item(*key).stand)).collect();
+        let (mut seen, mut found) = (named.clone(), BTreeSet::new());
+        while let Some(key) = queue.pop() {
+            let dependents = self.dependents(key);
+            let mut near = dependents.clone();
+            near.extend(self.item(key).above);
+            if self.item(key).stand == Stand::BlockedByDependency {
+                near.extend(self.directly_below(key));
+            }
+            for other in near {
+                if seen.contains(&other) {
+                    continue;
+                }
+                let trigger = self.item(other).trigger;
+                if self.item(other).stand == Stand::BlockedByDependency {
+                    seen.insert(other);
+                    queue.push(other);
+                } else if dependents.contains(&other)
+                    && matches!(trigger, Trigger::AllFinished | Trigger::AnyFailed)
+                    && self.has_run(other)?
+                {
+                    let mut again = vec![other];
+                    seen.insert(other);
+                    for below in self.below(other) {
+                        if seen.insert(below) && self.has_run(below)? {
+                            again.push(below);
+                        }
+                    }
+                    let mut above = self.item(other).above;
+                    while let Some(parent) = above.filter(|parent| !seen.contains(parent)) {
+                        if !self.has_run(parent)? {
+                            break;
+                        }
+                        seen.insert(parent);
+                        again.push(parent);
+                        above = self.item(parent).above;
+                    }
+                    queue.extend(&again);
+                    found.extend(again);
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// Returns whether a task ran; refuses if it is running.
+    fn has_run(&mut self, key: u32) -> Option<bool> {
+        self.free(key);
+        let stand = &self.item(key).stand;
+        require(!matches!(stand, Stand::Held(_)))?;
+        Some(matches!(stand, Stand::Done | Stand::Failed))
     }
 
     fn is_finished(&self, key: u32) -> bool {
@@ -299,14 +362,22 @@ impl Reference {
     }
 
     /// Returns the tasks that ran because one of the named tasks, or a task that is found here, had ended.
-    fn ran_behind(&mut self, named: &BTreeSet<u32>, cascade: bool) -> Option<BTreeSet<u32>> {
+    fn ran_behind(
+        &mut self,
+        named: &BTreeSet<u32>,
+        clean_ups: &BTreeSet<u32>,
+        cascade: bool,
+    ) -> Option<BTreeSet<u32>> {
         let (mut all, mut queue) = (BTreeSet::new(), named.iter().copied().collect::<Vec<_>>());
+        if cascade {
+            queue.extend(clean_ups);
+        }
         while let Some(key) = queue.pop() {
             for other in self.let_start_by(key, named) {
                 self.free(other);
                 let stand = &self.item(other).stand;
                 let has_run = matches!(stand, Stand::Held(_) | Stand::Done | Stand::Failed);
-                if !has_run || named.contains(&other) || all.contains(&other) {
+                if !has_run || named.contains(&other) || clean_ups.contains(&other) || all.contains(&other) {
                     continue;
                 }
                 require(cascade && !matches!(stand, Stand::Held(_)))?;

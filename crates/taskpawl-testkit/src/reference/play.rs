@@ -144,7 +144,7 @@ fn events(
             continue;
         };
         let known = states.insert(task.to_string(), *to).unwrap_or(Status::Todo);
-        if known != *from || !may_follow(*from, *to) {
+        if known != *from || !may_follow(*from, *to, *cause) {
             lines.push(format!("`{task}` was `{known}`, went from `{from}` to `{to}` by `{cause}`"));
         }
     }

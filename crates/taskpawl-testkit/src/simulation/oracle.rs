@@ -119,7 +119,7 @@ impl Oracle {
 
     fn observe_state(&mut self, task: &TaskId, (from, to): (Status, Status), cause: Cause, attempt: u32) {
         let known = self.states.insert(task.clone(), to).unwrap_or(Status::Todo);
-        if known != from || !may_follow(from, to) {
+        if known != from || !may_follow(from, to, cause) {
             self.fail(format!("`{task}` was `{known}` and went from `{from}` to `{to}` by `{cause}`"));
         }
         if cause == Cause::Claim {

@@ -128,7 +128,10 @@ impl World {
         let events = self.look(|view| view.events(since, None, 0));
         self.rules.hands
             && events.iter().filter(|event| event.task.as_ref() == Some(task)).any(|event| {
-                matches!(event.kind, EventKind::Status { from: Status::Done, cause: Cause::Reopen, .. })
+                matches!(
+                    event.kind,
+                    EventKind::Status { from: Status::Done | Status::Failed, cause: Cause::Reopen, .. }
+                )
             })
     }
 

@@ -1,6 +1,8 @@
 //! The hint of each refusal.
 
-use super::{HeldBy, Refusal};
+use std::collections::BTreeSet;
+
+use super::{Conflict, HeldBy, Refusal, Remedy};
 use crate::advice::Advice;
 use crate::advice::hint::{Hint, HintOption};
 use crate::task::spec::PlanAccess;
@@ -85,11 +87,7 @@ impl Refusal {
                     .option(HintOption::Instance)
                     .text(" creates a separate plan")
             }
-            Self::PlanConflict { .. } => Hint::new("give those tasks other ids in the file, `reopen` those that ran, or use ")
-                .option(HintOption::Fresh)
-                .text(" to start over or ")
-                .option(HintOption::Instance)
-                .text(" for a separate instance"),
+            Self::PlanConflict { conflicts, .. } => plan_conflict_hint(conflicts),
             Self::ImportConflict { .. } => Hint::default()
                 .option(HintOption::Prefix)
                 .text(" gives them separate ids; ")
@@ -212,4 +210,37 @@ fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
             .text(": ")
             .advice(Advice::Approve { id: id.clone(), answer: Some("ANSWER".to_owned()) }),
     }
+}
+
+/// Names the remedy of each kind of conflict once, in the order of the kinds.
+fn plan_conflict_hint(conflicts: &[Conflict]) -> Hint {
+    let remedies: BTreeSet<Remedy> = conflicts.iter().map(|conflict| conflict.remedy).collect();
+    let of =
+        |remedy| conflicts.iter().find(|conflict| conflict.remedy == remedy).map(|conflict| &conflict.task);
+    let mut hint = Hint::default();
+    for (nth, remedy) in remedies.into_iter().enumerate() {
+        hint = if nth > 0 { hint.text("; ") } else { hint };
+        hint = match (remedy, of(remedy)) {
+            (Remedy::OtherId, _) => hint
+                .text("give those tasks other ids in the file, or use ")
+                .option(HintOption::Instance)
+                .text(" for a separate instance"),
+            (Remedy::Redo, _) => {
+                hint.option(HintOption::RedoChanged).text(" runs those calls again, and what ran after them")
+            }
+            (Remedy::RedoOrKeep, _) => hint
+                .option(HintOption::RedoChanged)
+                .text(" starts over what changed and all that ran after it, ")
+                .option(HintOption::KeepChanged)
+                .text(" keeps its results"),
+            (Remedy::Settle, Some(id)) => hint
+                .text("first report how the interrupted call ended, with ")
+                .advice(Advice::done(id))
+                .text(" or ")
+                .advice(Advice::fail(id)),
+            (Remedy::Settle, None) => hint.text("first report how the interrupted call ended"),
+            (Remedy::Wait, _) => hint.text("wait until those tasks have ended"),
+        };
+    }
+    hint
 }

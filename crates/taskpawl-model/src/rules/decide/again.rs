@@ -23,17 +23,31 @@ pub(super) enum How {
 
 impl Draft<'_> {
     pub(super) fn start_again(&mut self, ids: &[String], how: How, cascade: bool) -> Decided<()> {
-        let (mut starting, mut below) = (Vec::new(), BTreeMap::new());
-        for key in self.resolve_all(ids)? {
-            self.refuse_unfinished(key, how)?;
-            starting.push(key);
-            starting.extend(self.subtasks_to_start_again(key, how, &mut below)?);
+        let keys = self.resolve_all(ids)?;
+        for key in &keys {
+            self.refuse_unfinished(*key, how)?;
+        }
+        for key in self.start_over(&keys, how, cascade)? {
             self.answer.tasks.push(self.id(key)?);
         }
-        let after = self.collect_dependents(&starting, how, cascade)?;
-        for key in &after {
-            self.answer.tasks.push(self.id(*key)?);
+        Ok(())
+    }
+
+    /// Starts tasks over with the subtasks that they cover, with the clean-ups that ran because they failed, and with
+    /// `cascade` with everything that ran after those. Returns the named tasks, then the ones behind them.
+    pub(super) fn start_over(&mut self, keys: &[Key], how: How, cascade: bool) -> Decided<Vec<Key>> {
+        let (mut starting, mut below) = (Vec::new(), BTreeMap::new());
+        for key in keys {
+            starting.push(*key);
+            starting.extend(self.subtasks_to_start_again(*key, how, &mut below)?);
         }
+        let clean_ups = self.clean_ups_behind(&starting)?;
+        let mut after = self.collect_dependents(&starting, &clean_ups, how, cascade)?;
+        after.extend(clean_ups);
+        let mut seen = BTreeSet::new();
+        let named = keys.iter().copied().filter(|key| seen.insert(*key));
+        let mut all: Vec<Key> = named.collect();
+        all.extend(after.iter().copied().filter(|key| seen.insert(*key)));
         let mut seen = BTreeSet::new();
         let with_how = starting.into_iter().map(|key| (key, how));
         for (key, how) in with_how.chain(after.into_iter().map(|key| (key, How::Reopen))) {
@@ -41,21 +55,35 @@ impl Draft<'_> {
                 self.start_one_again(key, how)?;
             }
         }
-        Ok(())
+        Ok(all)
     }
 
+    /// A task that was tried and is `todo` again may start over, too: otherwise it could neither take new arguments nor
+    /// drop the results of its first calls.
     fn refuse_unfinished(&self, key: Key, how: How) -> Decided<()> {
         let record = self.task(key)?;
-        if record.body.state.status().is_finished() {
+        let status = record.body.state.status();
+        if status.is_finished() || status == Status::Todo && record.body.attempt > 0 {
             return Ok(());
         }
         Err(self.transition_refusal(key, &record, Status::Todo, how.cause().as_str())?.into())
     }
 
-    /// Returns the tasks that ran because a restarted task had ended. Refuses if there are any without `cascade`.
-    fn collect_dependents(&mut self, starting: &[Key], how: How, cascade: bool) -> Decided<Vec<Key>> {
+    /// Returns the tasks that ran because a restarted task had ended. Refuses if there are any without `cascade`; then
+    /// what ran after a clean-up stays as it is.
+    fn collect_dependents(
+        &mut self,
+        starting: &[Key],
+        clean_ups: &[Key],
+        how: How,
+        cascade: bool,
+    ) -> Decided<Vec<Key>> {
         let named: BTreeSet<Key> = starting.iter().copied().collect();
         let (mut seen, mut queue, mut again) = (named.clone(), starting.to_vec(), Vec::new());
+        seen.extend(clean_ups);
+        if cascade {
+            queue.extend(clean_ups);
+        }
         while let Some(key) = queue.pop() {
             // Tasks returned by calls are affected only if those calls start over: in dependents, by `reopen`, and in a
             // finished loop.
@@ -104,7 +132,7 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    fn is_skipped_by_condition(&self, key: Key) -> Decided<bool> {
+    pub(super) fn is_skipped_by_condition(&self, key: Key) -> Decided<bool> {
         let state = self.task(key)?.body.state.clone();
         Ok(matches!(state, TaskStatus::Skipped { reason: Some(reason) } if reason.starts_with(NOT_HELD)))
     }

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::command::refusal::{Conflict, Refusal};
-use crate::command::{Apply, ApplyReport};
+use crate::command::refusal::{Conflict, Refusal, Remedy};
+use crate::command::{Apply, ApplyReport, OnChanged};
 use crate::plan::PlanTask;
 use crate::rules::cycle::Edge;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind, PlanApplied};
-use crate::task::record::{PlanRecord, StatusKind, TaskRecord};
+use crate::task::record::{PlanRecord, TaskRecord};
 use crate::task::spec::{CallSpec, Origin, TaskSpec, to_map};
-use crate::task::status::TaskStatus;
+use crate::task::status::{Status, TaskStatus};
 use crate::value::Map;
 use crate::value::{CallId, Key, Shared, SharedText, TaskId, check_id};
 use crate::view::Query;
@@ -66,7 +66,11 @@ impl Draft<'_> {
         unknown::refuse(self, apply, &work.keys)?;
         work.compare_values(self)?;
         work.make_new(self)?;
-        work.change_present(self)?;
+        let differences = work.compare(self)?;
+        work.start_over(self, &differences)?;
+        for difference in differences {
+            work.change_one(self, difference)?;
+        }
         work.refuse_conflicts()?;
         work.attach_all(self)?;
         work.leave_gone(self)?;
@@ -75,20 +79,51 @@ impl Draft<'_> {
 }
 
 /// An apply in progress.
-struct Work<'p> {
-    apply: &'p Apply,
-    report: ApplyReport,
-    conflicts: Vec<Conflict>,
+pub(super) struct Work<'p> {
+    pub(super) apply: &'p Apply,
+    pub(super) report: ApplyReport,
+    pub(super) conflicts: Vec<Conflict>,
     /// Key of each task of the plan; `None` until it is created.
-    keys: Vec<Option<Key>>,
+    pub(super) keys: Vec<Option<Key>>,
     ids: Vec<TaskId>,
     /// Tasks of this plan in the store.
-    present: BTreeSet<Key>,
+    pub(super) present: BTreeSet<Key>,
     /// Tasks with new edges. All old edges are removed before any is added, so that a file may reverse a dependency.
     to_attach: Vec<Attach>,
     /// Descendants of restored tasks.
     below_back: BTreeSet<Key>,
     values: Values,
+}
+
+/// A task of the plan that differs from what was applied last.
+pub(super) struct Difference<'p> {
+    position: usize,
+    pub(super) key: Key,
+    before: Option<Applied<'static>>,
+    pub(super) after: Applied<'p>,
+    /// The changed fields; none for a task without a record of what was applied.
+    changed: BTreeMap<String, Change>,
+}
+
+impl Difference<'_> {
+    /// Returns the first changed field that is part of the work; `None` if only fields changed that may change at any
+    /// time.
+    pub(super) fn work(&self) -> Option<&String> {
+        self.changed.keys().find(|field| !OPEN_FIELDS.contains(&field.as_str()))
+    }
+
+    /// Returns the calls of the file, if they changed.
+    pub(super) fn calls(&self) -> Option<&Vec<(Option<CallId>, Shared<CallSpec>)>> {
+        self.before
+            .as_ref()
+            .is_none_or(|before| before.calls != self.after.calls)
+            .then_some(&self.after.calls)
+    }
+
+    /// Returns whether the change affects every call.
+    pub(super) fn is_whole(&self) -> bool {
+        WHOLE.iter().any(|field| self.changed.contains_key(*field))
+    }
 }
 
 /// A task of the plan that gets new edges.
@@ -140,10 +175,20 @@ impl<'p> Work<'p> {
         if self.values.changed.is_empty() || self.apply.fresh {
             return Ok(());
         }
+        let mut users = Vec::new();
         for key in &self.present {
-            let Some(conflict) = self.values.conflict(draft, *key)? else { continue };
+            if let Some(conflict) = self.values.conflict(draft, *key)? {
+                users.push((*key, conflict));
+            }
+        }
+        if self.apply.on_changed == OnChanged::Redo {
+            self.redo_over(draft, users.iter().map(|(key, _)| *key))?;
+        }
+        for (key, conflict) in &users {
             match draft.standing(*key)? {
-                Standing::Fixed => self.conflicts.push(conflict),
+                Standing::Fixed
+                    if self.apply.on_changed == OnChanged::Keep && is_over(&draft.task(*key)?) => {}
+                Standing::Fixed => self.conflicts.push(conflict.clone()),
                 Standing::Unstarted => draft.close(*key)?,
                 // Its items used the value. They are updated when the list is opened again.
                 _ if draft.task(*key)?.spec.for_each.is_some() => draft.close(*key)?,
@@ -253,7 +298,9 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    fn change_present(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+    /// Returns the stored tasks that differ from what was applied last, and restores those that were pruned.
+    fn compare(&mut self, draft: &mut Draft<'_>) -> Decided<Vec<Difference<'p>>> {
+        let mut differences = Vec::new();
         for position in 0..self.apply.plan.tasks.len() {
             let key = self.key(position);
             if draft.is_new(key) {
@@ -265,10 +312,14 @@ impl<'p> Work<'p> {
             match before {
                 Some(before) if before == after && is_back => self.report.changed.push(draft.id(key)?),
                 Some(before) if before == after => self.report.unchanged += 1,
-                before => self.change_one(draft, position, before.as_ref(), &after)?,
+                before => {
+                    let changed = before.as_ref().map(|before| changed_fields(before, &after));
+                    let changed = changed.unwrap_or_default();
+                    differences.push(Difference { position, key, before, after, changed });
+                }
             }
         }
-        Ok(())
+        Ok(differences)
     }
 
     /// Restores a task that an earlier apply pruned, with the descendants that were cancelled only because of it.
@@ -285,39 +336,37 @@ impl<'p> Work<'p> {
         Ok(true)
     }
 
-    fn change_one(
-        &mut self,
-        draft: &mut Draft<'_>,
-        position: usize,
-        before: Option<&Applied<'_>>,
-        after: &Applied<'_>,
-    ) -> Decided<()> {
-        let key = self.key(position);
-        let changed = before.map(|before| changed_fields(before, after)).unwrap_or_default();
-        let work = changed.keys().find(|field| !OPEN_FIELDS.contains(&field.as_str()));
-        let standing = if work.is_some() { draft.standing(key)? } else { Standing::Unstarted };
+    fn change_one(&mut self, draft: &mut Draft<'_>, difference: Difference<'p>) -> Decided<()> {
+        let key = difference.key;
+        let standing = match difference.work() {
+            Some(_) => draft.standing(key)?,
+            None => Standing::Unstarted,
+        };
         let record = draft.task(key)?;
-        if let Some(field) = work.filter(|_| standing == Standing::Fixed) {
-            let status = record.body.state.status();
-            let why = format!("is `{status}` and its `{field}` would change");
-            self.conflicts.push(Conflict::new(&record.id, why));
+        let keeps =
+            standing == Standing::Fixed && self.apply.on_changed == OnChanged::Keep && is_over(&record);
+        if let Some(field) = difference.work().filter(|_| standing == Standing::Fixed && !keeps) {
+            self.conflicts.push(finished(&record, field));
             return Ok(());
         }
+        let (position, before, after) = (difference.position, difference.before.as_ref(), &difference.after);
         self.follow(draft, position, before, after)?;
-        let calls = before.is_none_or(|before| before.calls != after.calls).then_some(&after.calls);
-        if standing != Standing::Unstarted {
-            let calls = draft.continued_calls(key, calls)?;
-            let is_whole = WHOLE.iter().any(|field| changed.contains_key(*field));
-            if let Err(conflict) = draft.take_work(key, standing, &calls, is_whole)? {
+        if keeps {
+            draft.keep_ended_calls(key, difference.calls())?;
+            self.report.kept.push(record.id.clone());
+        } else if standing != Standing::Unstarted {
+            let calls = draft.continued_calls(key, difference.calls())?;
+            if let Err(conflict) = draft.take_work(key, standing, &calls, difference.is_whole())? {
                 self.conflicts.push(conflict);
                 return Ok(());
             }
-        } else if let Some(calls) = calls {
+            self.list_waiting(draft, key, standing)?;
+        } else if let Some(calls) = difference.calls() {
             let calls = draft.continued_calls(key, Some(calls))?;
             draft.replace_calls(key, calls)?;
         }
         self.detach(draft, position, before, after)?;
-        draft.emit(Some(key), EventKind::Updated { fields: changed })?;
+        draft.emit(Some(key), EventKind::Updated { fields: difference.changed })?;
         self.write_applied(draft, position)?;
         self.report.changed.push(record.id);
         Ok(())
@@ -402,41 +451,6 @@ impl<'p> Work<'p> {
             draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
         }
         Ok(())
-    }
-
-    fn reopen_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
-        let mut running = Vec::new();
-        let mut keys: Vec<Key> = self.keys.iter().copied().flatten().collect();
-        for key in keys.clone() {
-            keys.extend(draft.items(key)?.into_values());
-        }
-        // Returned tasks are withdrawn with their calls, and come back when these return them again.
-        for key in draft.emitted_from(&keys)? {
-            if draft.free(key)? == StatusKind::InProgress {
-                running.push(draft.id(key)?);
-            }
-        }
-        for key in keys {
-            match draft.free(key)? {
-                StatusKind::InProgress => running.push(draft.id(key)?),
-                StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped => {
-                    draft.start_one_again(key, How::Reopen)?;
-                    self.report.reopened += 1;
-                }
-                // The task was released halfway, or retried. Nothing of that attempt is kept.
-                StatusKind::Todo | StatusKind::BlockedDependency | StatusKind::BlockedWaiting
-                    if draft.task(key)?.body.started_at.is_some() =>
-                {
-                    draft.clear_all(key)?;
-                    self.report.reopened += 1;
-                }
-                StatusKind::Todo
-                | StatusKind::BlockedDependency
-                | StatusKind::BlockedWaiting
-                | StatusKind::BlockedOther => {}
-            }
-        }
-        if running.is_empty() { Ok(()) } else { Err(Refusal::InProgress { tasks: running }.into()) }
     }
 
     fn close(self, draft: &mut Draft<'_>, naming: Naming) -> Decided<()> {
@@ -572,7 +586,18 @@ fn foreign(record: &TaskRecord) -> Conflict {
         Some(plan) => format!("belongs to the plan `{plan}`"),
         None => "was not created by a plan".to_owned(),
     };
-    Conflict::new(&record.id, why)
+    Conflict::new(&record.id, why, Remedy::OtherId)
+}
+
+/// Returns whether a task has finished, so that its results can be kept although its definition changed.
+pub(super) fn is_over(record: &TaskRecord) -> bool {
+    matches!(record.body.state.status(), Status::Done | Status::Skipped)
+}
+
+fn finished(record: &TaskRecord, field: &str) -> Conflict {
+    let remedy = if is_over(record) { Remedy::RedoOrKeep } else { Remedy::Wait };
+    let why = format!("is `{}` and its `{field}` would change", record.body.state.status());
+    Conflict::new(&record.id, why, remedy)
 }
 
 fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<Refusal> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::command::refusal::Conflict;
+use crate::command::refusal::{Conflict, Remedy};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::{CallBody, CallRecord, StatusKind, TaskRecord};
 use crate::task::spec::{CallSpec, Mode, NewCall};
@@ -43,6 +43,9 @@ impl Draft<'_> {
     pub(super) fn standing(&mut self, key: Key) -> Decided<Standing> {
         let status_kind = self.free(key)?;
         let record = self.task(key)?;
+        if status_kind == StatusKind::Skipped {
+            return Ok(Standing::Fixed);
+        }
         if !self.is_started(key, &record)? {
             return Ok(Standing::Unstarted);
         }
@@ -127,6 +130,14 @@ impl Draft<'_> {
         Ok(Ok(()))
     }
 
+    /// Returns whether new work would run succeeded calls again that must not run twice.
+    pub(super) fn would_repeat(&mut self, key: Key, calls: &[CallRecord], is_whole: bool) -> Decided<bool> {
+        let record = self.task(key)?;
+        let next = self.continuation(key, &record, calls, is_whole)?;
+        let conflict = self.against(key, &record, Standing::GoesOn, &next)?;
+        Ok(conflict.is_some_and(|conflict| conflict.remedy == Remedy::Redo))
+    }
+
     fn go_on_with_work(&mut self, key: Key, standing: Standing) -> Decided<()> {
         if standing != Standing::GoesOn {
             return Ok(());
@@ -199,8 +210,8 @@ impl Draft<'_> {
     ) -> Decided<Option<Conflict>> {
         let id = &record.id;
         if let Some(call) = next.lost.as_ref().filter(|_| standing == Standing::Interrupted) {
-            let why = format!("was interrupted in its call `{call}`: resolve that first");
-            return Ok(Some(Conflict::new(id, why)));
+            let why = format!("was interrupted in its call `{call}`, which the file changes");
+            return Ok(Some(Conflict::new(id, why, Remedy::Settle)));
         }
         if let Some(call) = next.repeated.iter().find(|call| !self.is_repeatable(call, &next.calls)) {
             return Ok(Some(done_twice(id, call)));
@@ -209,7 +220,7 @@ impl Draft<'_> {
             if matches!(self.free(emitted)?, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed) {
                 let emitted = self.id(emitted)?;
                 let why = format!("would run again and has added `{emitted}`, which ran");
-                return Ok(Some(Conflict::new(id, why)));
+                return Ok(Some(Conflict::new(id, why, Remedy::Redo)));
             }
         }
         self.against_in_items(key, &next.calls)
@@ -223,7 +234,7 @@ impl Draft<'_> {
         for item in self.items_to_begin_anew(key, calls)? {
             let id = self.id(item)?;
             if self.free(item)? == StatusKind::InProgress || self.ending_in(item)?.is_some() {
-                return Ok(Some(Conflict::new(&id, "is still running")));
+                return Ok(Some(Conflict::new(&id, "is still running", Remedy::Wait)));
             }
             let before = self.known_calls(item)?;
             let mut succeeded = before.iter().filter(|call| call.body.status == CallStatus::Succeeded);
@@ -247,7 +258,7 @@ impl Draft<'_> {
 
 fn done_twice(id: &TaskId, call: &CallRecord) -> Conflict {
     let why = format!("would run its call `{}` again, which succeeded and is not idempotent", call.id);
-    Conflict::new(id, why)
+    Conflict::new(id, why, Remedy::Redo)
 }
 
 /// Returns a call that starts over. It keeps its start counter, which tells late reports from current ones.

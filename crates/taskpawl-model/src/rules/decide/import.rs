@@ -17,7 +17,7 @@ use super::merge::{is_equal, said};
 use crate::command::import::{
     Import, ImportMode, ImportReport, ImportedRecord, PreservedField, SourceRecord,
 };
-use crate::command::refusal::{Conflict, Refusal};
+use crate::command::refusal::{Conflict, Refusal, Remedy};
 use crate::rules::Graph;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::{CallRecord, PlanRecord};
@@ -145,7 +145,7 @@ impl<'i> Importing<'i> {
             let record = self.record(place, task);
             check_id(task.id.as_str()).map_err(Refusal::from)?;
             if !seen.insert(&task.id) {
-                self.conflicts.push(Conflict::new(&task.id, "appears twice in the source"));
+                self.conflicts.push(Conflict::new(&task.id, "appears twice in the source", Remedy::OtherId));
                 continue;
             }
             let key = draft.find_id(task.id.as_str())?;
@@ -167,6 +167,7 @@ impl<'i> Importing<'i> {
                 self.conflicts.push(Conflict::new(
                     &task.id,
                     "exists in the store and was not imported from this source",
+                    Remedy::OtherId,
                 ));
                 continue;
             }

@@ -24,6 +24,8 @@ mod open;
 mod params;
 mod part;
 mod prune;
+mod rearm;
+mod redo;
 mod references;
 mod retry;
 mod run;

@@ -3,10 +3,11 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::apply::is_over;
 use super::fields::invalid;
 use super::references::uses_param;
 use crate::command::Apply;
-use crate::command::refusal::{Conflict, Refusal};
+use crate::command::refusal::{Conflict, Refusal, Remedy};
 use crate::plan::Param;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::PlanRecord;
@@ -79,8 +80,11 @@ impl Values {
         let used = self.changed.iter().find(|(name, ..)| uses_param(&record, &calls, name));
         Ok(used.map(|(name, before, now)| {
             let status = record.body.state.status();
-            let why = format!("is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`: `--fresh` starts over with it");
-            Conflict::new(&record.id, why)
+            let why = format!(
+                "is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`"
+            );
+            let remedy = if is_over(&record) { Remedy::RedoOrKeep } else { Remedy::Wait };
+            Conflict::new(&record.id, why, remedy)
         }))
     }
 }

@@ -65,6 +65,9 @@ impl Draft<'_> {
     ) -> Decided<Refusal> {
         let state = &record.body.state;
         let mut allowed = allowed_by_hand(state.status(), state.blocked_reason());
+        if record.body.attempt == 0 && *state == TaskStatus::Todo {
+            allowed.retain(|verb| !matches!(*verb, "retry" | "reopen"));
+        }
         if let TaskStatus::InProgress { claim } = state {
             // The caller must not be advised to do something to another holder's task that would be refused.
             let actor = self.context.as_actor();

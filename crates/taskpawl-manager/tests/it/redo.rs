@@ -1,0 +1,199 @@
+//! Work of finished tasks that changed in the file, and what starts over because something behind it failed.
+
+use taskpawl_manager::{ApplyOptions, OnChanged};
+
+use crate::support::{Fixture, ids};
+
+const PLAN: &str = "tasks:
+  - {id: a, calls: [{t: {}}]}
+  - {id: b, needs: [a], calls: [{t: {}}]}
+  - {id: c, calls: [{t: {}}]}";
+
+fn all_done() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.apply(PLAN);
+    for id in ["a", "b", "c"] {
+        fixture.run(id);
+    }
+    assert_eq!(fixture.states(), "a=done b=done c=done");
+    fixture
+}
+
+fn changed() -> String {
+    PLAN.replace("{id: a, calls: [{t: {}}]}", "{id: a, calls: [{t: {n: 1}}]}\n  - {id: new, milestone: true}")
+}
+
+fn on_changed(on_changed: OnChanged) -> ApplyOptions {
+    ApplyOptions { on_changed, ..ApplyOptions::default() }
+}
+
+#[test]
+fn changed_work_of_a_finished_task_refuses_the_whole_and_names_both_ways() {
+    let fixture = all_done();
+    let text = fixture.refuse(|_| fixture.try_apply(&changed(), ApplyOptions::default()));
+    assert!(text.contains("`a` is `done` and its `toolCalls` would change"), "{text}");
+    assert!(text.contains("`--redo-changed`") && text.contains("`--keep-changed`"), "{text}");
+    assert_eq!(fixture.states(), "a=done b=done c=done", "nothing of it is taken");
+}
+
+#[test]
+fn redo_starts_what_changed_and_what_ran_after_it_over() {
+    let fixture = all_done();
+    let report = fixture.try_apply(&changed(), on_changed(OnChanged::Redo)).unwrap();
+    assert_eq!((report.reopened, report.changed.len(), report.created.len()), (2, 1, 1));
+    assert_eq!(fixture.states(), "a=todo b=todo c=done new=done");
+    assert_eq!(fixture.calls("a"), "c1=pending/1");
+    assert_eq!(fixture.apply(&changed()).unchanged, 4);
+}
+
+#[test]
+fn redo_runs_a_call_again_that_is_not_idempotent() {
+    let fixture = Fixture::new();
+    let plan = |more: &str| format!("tasks: [{{id: a, {more} calls: [{{t: {{}}}}, {{t: {{n: 1}}}}]}}]");
+    fixture.apply(&plan(""));
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "ok");
+    fixture.report("a", "c2", "bad");
+    let text = fixture.refuse(|_| fixture.try_apply(&plan("when: 'true',"), ApplyOptions::default()));
+    assert!(text.contains("would run its call `c1` again") && text.contains("`--redo-changed`"), "{text}");
+    fixture.try_apply(&plan("when: 'true',"), on_changed(OnChanged::Redo)).unwrap();
+    assert_eq!(fixture.calls("a"), "c1=pending/1 c2=pending/1");
+}
+
+#[test]
+fn keep_takes_the_definition_and_leaves_the_results() {
+    let fixture = all_done();
+    let before = fixture.task("a").result;
+    let report = fixture.try_apply(&changed(), on_changed(OnChanged::Keep)).unwrap();
+    assert_eq!(report.kept, ["a".into()]);
+    assert_eq!(fixture.states(), "a=done b=done c=done new=done");
+    assert_eq!((fixture.task("a").result, fixture.calls("a").as_str()), (before, "c1=succeeded/1"));
+    assert_eq!(fixture.apply(&changed()).unchanged, 4, "the file is applied now");
+    fixture.accept(fixture.manager.reopen(&ids(&["a"]), true));
+    let started = fixture.start(&["a"]).started;
+    assert_eq!(started[0].call.spec.args["n"], 1, "reopen runs the new definition");
+}
+
+#[test]
+fn a_skipped_task_that_changes_refuses_as_a_finished_one() {
+    let fixture = Fixture::new();
+    let plan = |when: &str| format!("tasks: [{{id: a, when: '{when}', calls: [{{t: {{}}}}]}}]");
+    fixture.apply(&plan("${{ 1 > 2 }}"));
+    assert_eq!(fixture.states(), "a=skipped");
+    fixture.refuse(|_| fixture.try_apply(&plan("${{ 2 > 1 }}"), ApplyOptions::default()));
+    fixture.try_apply(&plan("${{ 2 > 1 }}"), on_changed(OnChanged::Redo)).unwrap();
+    assert_eq!(fixture.states(), "a=todo");
+}
+
+#[test]
+fn a_task_in_progress_that_changes_is_refused_whatever_is_asked() {
+    let fixture = Fixture::new();
+    fixture.apply(PLAN);
+    fixture.start(&["a"]);
+    for on in [OnChanged::Refuse, OnChanged::Redo, OnChanged::Keep] {
+        let text = fixture.refuse(|_| fixture.try_apply(&changed(), on_changed(on)));
+        assert!(text.contains("is `in_progress`") && text.contains("wait until"), "{text}");
+    }
+}
+
+#[test]
+fn a_task_that_keeps_its_status_is_listed_with_what_lets_it_go_on() {
+    let fixture = Fixture::new();
+    let plan = |n: u32| format!("tasks: [{{id: a, calls: [{{t: {{n: {n}}}}}]}}]");
+    fixture.apply(&plan(1));
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "bad");
+    fixture.accept(fixture.manager.cancel(&ids(&["a"]), None));
+    let report = fixture.apply(&plan(2));
+    assert_eq!(report.waiting[0].advice().to_string(), "taskpawl reopen a");
+    assert_eq!(fixture.states(), "a=cancelled");
+}
+
+#[test]
+fn retry_failed_starts_unchanged_failures_again() {
+    let fixture = Fixture::new();
+    fixture.apply(PLAN);
+    fixture.start(&["a", "c"]);
+    fixture.report("a", "c1", "bad");
+    fixture.report("c", "c1", "bad");
+    let options = ApplyOptions { retry_failed: true, ..ApplyOptions::default() };
+    let report = fixture.try_apply(&changed(), options).unwrap();
+    assert_eq!((report.changed, report.retried), (vec!["a".into()], vec!["c".into()]));
+    assert_eq!(fixture.states(), "a=todo b=todo c=todo new=done");
+}
+
+const CHAIN: &[&str] = &[
+    "a",
+    "b needs=a",
+    "undo needs=a,b trigger=any_failed",
+    "tidy needs=b trigger=all_finished",
+    "told needs=tidy",
+];
+
+fn chain_failed() -> Fixture {
+    let fixture = Fixture::with(CHAIN);
+    fixture.fail("a");
+    for id in ["undo", "tidy", "told"] {
+        fixture.done(id);
+    }
+    assert_eq!(fixture.states(), "a=failed b=blocked{dependency a} undo=done tidy=done told=done");
+    fixture
+}
+
+#[test]
+fn retry_arms_clean_ups_again_and_leaves_what_ran_after_them() {
+    let fixture = chain_failed();
+    fixture.accept(fixture.manager.retry(&ids(&["a"]), false));
+    assert_eq!(fixture.states(), "a=todo b=todo undo=todo tidy=todo told=done");
+    fixture.done("a");
+    fixture.done("b");
+    assert_eq!(fixture.states(), "a=done b=done undo=skipped tidy=todo told=done", "undo is not needed");
+}
+
+#[test]
+fn retry_with_cascade_starts_what_ran_after_a_clean_up_over() {
+    let fixture = chain_failed();
+    fixture.accept(fixture.manager.retry(&ids(&["a"]), true));
+    assert_eq!(fixture.states(), "a=todo b=todo undo=todo tidy=todo told=todo");
+}
+
+#[test]
+fn a_clean_up_that_runs_is_not_started_over() {
+    let fixture = Fixture::with(&["a", "tidy needs=a trigger=all_finished"]);
+    fixture.fail("a");
+    fixture.accept(fixture.manager.claim("tidy", crate::support::LEASE));
+    let text = fixture.refuse(|manager| manager.retry(&ids(&["a"]), false));
+    assert!(text.contains("tidy"), "{text}");
+}
+
+#[test]
+fn a_failed_task_that_takes_new_work_arms_its_clean_ups() {
+    let fixture = Fixture::new();
+    let plan = |n: u32| {
+        format!(
+            "tasks: [{{id: a, calls: [{{t: {{n: {n}}}}}]}}, {{id: tidy, needs: [a], trigger: all_finished}}]"
+        )
+    };
+    fixture.apply(&plan(1));
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "bad");
+    fixture.done("tidy");
+    fixture.apply(&plan(2));
+    assert_eq!(fixture.states(), "a=todo tidy=todo");
+}
+
+#[test]
+fn retry_and_reopen_take_a_todo_task_with_an_attempt_behind_it() {
+    let fixture = Fixture::new();
+    fixture.apply("tasks: [{id: a, calls: [{t: {}}, {t: {n: 1}}]}, {id: fresh}]");
+    fixture.start(&["a"]);
+    fixture.report("a", "c1", "ok");
+    fixture.give_back("a");
+    assert_eq!(fixture.calls("a"), "c1=succeeded/1 c2=pending/1");
+    fixture.accept(fixture.manager.retry(&ids(&["a"]), false));
+    assert_eq!(fixture.calls("a"), "c1=succeeded/1 c2=pending/1");
+    fixture.accept(fixture.manager.reopen(&ids(&["a"]), false));
+    assert_eq!(fixture.calls("a"), "c1=pending/1 c2=pending/1");
+    let text = fixture.refuse(|manager| manager.retry(&ids(&["fresh"]), false));
+    assert!(!text.contains("`retry`, "), "{text}");
+}

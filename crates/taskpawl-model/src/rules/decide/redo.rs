@@ -1,0 +1,162 @@
+//! What an apply starts over before it changes tasks, and what it keeps although its definition changed.
+
+use std::collections::BTreeSet;
+
+use crate::command::refusal::Refusal;
+use crate::command::{KeptStatus, OnChanged};
+use crate::rules::draft::{Decided, Draft};
+use crate::task::record::StatusKind;
+use crate::task::spec::CallSpec;
+use crate::task::status::CallStatus;
+use crate::value::{CallId, Key, Shared};
+
+use super::again::How;
+use super::apply::{Difference, Work, is_over};
+use super::follow::Standing;
+
+impl Work<'_> {
+    /// Starts over what has to be before tasks change, because a task that was started over may change freely: with
+    /// `redo` what changed and cannot take its new work otherwise, and the clean-ups that ran because changed tasks
+    /// failed. With `retry_failed` unchanged failures start again.
+    pub(super) fn start_over(
+        &mut self,
+        draft: &mut Draft<'_>,
+        differences: &[Difference<'_>],
+    ) -> Decided<()> {
+        let changed = differences.iter().filter(|difference| difference.work().is_some());
+        if self.apply.on_changed == OnChanged::Redo {
+            let mut to_redo = Vec::new();
+            for difference in changed.clone() {
+                if draft.has_to_start_over(difference)? {
+                    to_redo.push(difference.key);
+                }
+            }
+            self.redo_over(draft, to_redo)?;
+        }
+        let mut failed = Vec::new();
+        for difference in changed {
+            if draft.node(difference.key)?.status_kind == StatusKind::Failed {
+                failed.push(difference.key);
+            }
+        }
+        let clean_ups = draft.clean_ups_behind(&failed)?;
+        draft.rearm(&clean_ups)?;
+        self.report.reopened += clean_ups.len() as u64;
+        if self.apply.retry_failed {
+            self.retry_unchanged(draft, &failed.into_iter().collect())?;
+        }
+        Ok(())
+    }
+
+    /// Reopens the tasks among these that have ended, with everything that ran after them.
+    pub(super) fn redo_over(
+        &mut self,
+        draft: &mut Draft<'_>,
+        keys: impl IntoIterator<Item = Key>,
+    ) -> Decided<()> {
+        let mut over = Vec::new();
+        for key in keys {
+            if draft.task(key)?.body.state.status().is_finished() {
+                over.push(key);
+            }
+        }
+        self.report.reopened += draft.start_over(&over, How::Reopen, true)?.len() as u64;
+        Ok(())
+    }
+
+    /// Retries the failed tasks of the plan whose definition did not change, with the items of lists.
+    fn retry_unchanged(&mut self, draft: &mut Draft<'_>, changed: &BTreeSet<Key>) -> Decided<()> {
+        let mut failed = Vec::new();
+        for key in &self.present {
+            if !changed.contains(key) && draft.node(*key)?.status_kind == StatusKind::Failed {
+                failed.push(*key);
+            }
+        }
+        self.report.retried = draft.ids_of(&failed)?;
+        draft.start_over(&failed, How::Retry, false)?;
+        Ok(())
+    }
+
+    /// Lists a task that took its new definition, but does not continue by itself.
+    pub(super) fn list_waiting(&mut self, draft: &Draft<'_>, key: Key, standing: Standing) -> Decided<()> {
+        if matches!(standing, Standing::Keeps | Standing::Interrupted) {
+            let record = draft.task(key)?;
+            let reason = record.body.state.blocked_reason().cloned();
+            self.report.waiting.push(KeptStatus {
+                id: record.id.clone(),
+                status: record.body.state.status(),
+                reason,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn reopen_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let mut running = Vec::new();
+        let mut keys: Vec<Key> = self.keys.iter().copied().flatten().collect();
+        for key in keys.clone() {
+            keys.extend(draft.items(key)?.into_values());
+        }
+        // Returned tasks are withdrawn with their calls, and come back when these return them again.
+        for key in draft.emitted_from(&keys)? {
+            if draft.free(key)? == StatusKind::InProgress {
+                running.push(draft.id(key)?);
+            }
+        }
+        for key in keys {
+            match draft.free(key)? {
+                StatusKind::InProgress => running.push(draft.id(key)?),
+                StatusKind::Done | StatusKind::Failed | StatusKind::Cancelled | StatusKind::Skipped => {
+                    draft.start_one_again(key, How::Reopen)?;
+                    self.report.reopened += 1;
+                }
+                // The task was released halfway, or retried. Nothing of that attempt is kept.
+                StatusKind::Todo | StatusKind::BlockedDependency | StatusKind::BlockedWaiting
+                    if draft.task(key)?.body.started_at.is_some() =>
+                {
+                    draft.clear_all(key)?;
+                    self.report.reopened += 1;
+                }
+                StatusKind::Todo
+                | StatusKind::BlockedDependency
+                | StatusKind::BlockedWaiting
+                | StatusKind::BlockedOther => {}
+            }
+        }
+        if running.is_empty() { Ok(()) } else { Err(Refusal::InProgress { tasks: running }.into()) }
+    }
+}
+
+impl Draft<'_> {
+    /// Returns whether a task can take its changed work only from the beginning.
+    fn has_to_start_over(&mut self, difference: &Difference<'_>) -> Decided<bool> {
+        let key = difference.key;
+        match self.standing(key)? {
+            Standing::Fixed => Ok(is_over(&self.task(key)?)),
+            Standing::GoesOn => {
+                let calls = self.continued_calls(key, difference.calls())?;
+                self.would_repeat(key, &calls, difference.is_whole())
+            }
+            Standing::Unstarted | Standing::Keeps | Standing::Interrupted => Ok(false),
+        }
+    }
+
+    /// Replaces the calls of a finished task and keeps what they did: its results are those of the work that ran. A call
+    /// that is new in the file counts as skipped until the task is reopened.
+    pub(super) fn keep_ended_calls(
+        &mut self,
+        key: Key,
+        given: Option<&Vec<(Option<CallId>, Shared<CallSpec>)>>,
+    ) -> Decided<()> {
+        let Some(given) = given else { return Ok(()) };
+        let old = self.known_calls(key)?;
+        let mut calls = self.continued_calls(key, Some(given))?;
+        for call in &mut calls {
+            match old.iter().find(|old| old.id == call.id) {
+                Some(old) => call.body = old.body.clone(),
+                None => call.body.status = CallStatus::Skipped,
+            }
+        }
+        self.replace_calls(key, calls)
+    }
+}
