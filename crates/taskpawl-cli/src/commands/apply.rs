@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["dry_run", "prune", "fresh"])]
     expand: bool,
     /// Reopen every task of the plan
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["redo_changed", "keep_changed"])]
     fresh: bool,
     #[command(flatten)]
     takes: Takes,
@@ -61,10 +61,10 @@ pub(crate) struct Takes {
     #[arg(long, conflicts_with = "instance")]
     moved: bool,
     /// Start finished tasks whose work changed over, with all that ran after them; calls that succeeded run again
-    #[arg(long, conflicts_with_all = ["keep_changed", "fresh"])]
+    #[arg(long, conflicts_with = "keep_changed")]
     redo_changed: bool,
     /// Keep the results of finished tasks whose work changed; `reopen` runs the new work later
-    #[arg(long, conflicts_with = "fresh")]
+    #[arg(long)]
     keep_changed: bool,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// With --plan: reopen every task of the plan first
-    #[arg(long, requires = "plan", conflicts_with_all = ["only", "retry_failed"])]
+    #[arg(long, requires = "plan", conflicts_with_all = ["only", "retry_failed", "redo_changed", "keep_changed"])]
     fresh: bool,
     /// Start failed tasks again first; what succeeded in them is kept
     #[arg(long)]

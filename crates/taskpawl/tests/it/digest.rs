@@ -65,7 +65,7 @@ fn it_lists_claims_waits_failures_and_next_actions() {
             "taskpawl show colour",
             "taskpawl show stuck",
             "taskpawl logs bad",
-            "taskpawl retry --failed && taskpawl run-all-ready",
+            "taskpawl run-all-ready --retry-failed",
             "taskpawl claim look",
         ]
     );
