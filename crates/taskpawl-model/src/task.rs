@@ -5,6 +5,7 @@ pub(crate) mod checklist;
 pub(crate) mod event;
 pub(crate) mod fault;
 pub(crate) mod gate;
+pub(crate) mod interpreter;
 pub(crate) mod key_space;
 pub(crate) mod limits;
 pub(crate) mod policy_hook;

@@ -15,6 +15,7 @@ pub(crate) mod http;
 mod list_dir;
 mod read_file;
 mod shell;
+mod silent;
 mod simple;
 mod walk;
 pub(crate) mod words;

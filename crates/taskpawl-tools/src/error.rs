@@ -208,6 +208,16 @@ impl ToolError {
         }
     }
 
+    /// Adds a hint to the exit code 1 of a program that printed nothing, unless there is a better one.
+    pub(crate) fn with_hint_if_silent(mut self, silent: Option<String>) -> Self {
+        if let Self::Exit { code: 1, hint: hint @ None, result, .. } = &mut self
+            && ["stdout", "stderr"].iter().all(|stream| result[stream] == "")
+        {
+            *hint = silent;
+        }
+        self
+    }
+
     /// Returns the partial or complete result of the failed call, in the form of its normal result.
     pub fn result(&self) -> Option<&Value> {
         match self {

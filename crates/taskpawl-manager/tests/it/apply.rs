@@ -86,7 +86,7 @@ fn an_id_of_another_plan_refuses_the_whole_apply() {
     let other = taskpawl_model::plan::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
     insta::assert_snapshot!(fixture.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
     the plan `q` cannot be applied: `q.a` belongs to the plan `p`; `q.mine` was not created by a plan
-      hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to start over or `--as NAME` for a separate instance
+      hint: give those tasks other ids in the file, or use `--as NAME` for a separate instance
     ");
 }
 

@@ -2,6 +2,8 @@
 
 use taskpawl_manager::{ApplyOptions, OnChanged};
 
+use taskpawl_store::Location;
+
 use crate::support::{Fixture, ids};
 
 const PLAN: &str = "tasks:
@@ -196,4 +198,51 @@ fn retry_and_reopen_take_a_todo_task_with_an_attempt_behind_it() {
     assert_eq!(fixture.calls("a"), "c1=pending/1 c2=pending/1");
     let text = fixture.refuse(|manager| manager.retry(&ids(&["fresh"]), false));
     assert!(!text.contains("`retry`, "), "{text}");
+}
+
+/// Calls stored by version 0.1 name no interpreter.
+#[test]
+fn a_file_that_did_not_change_since_version_0_1_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("store.json");
+    let plan =
+        "tasks: [{id: done, run: x}, {id: failed, calls: [{run: x}, {run: 'y; z'}]}, {id: open, run: x}]";
+    let fixture = Fixture::at(&Location::Json(file.clone()));
+    fixture.apply(plan);
+    fixture.run("done");
+    fixture.start(&["failed"]);
+    fixture.report("failed", "c1", "ok");
+    fixture.report("failed", "c2", "bad");
+    drop(fixture);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let old = without_interpreters(serde_json::from_str(&text).unwrap()).to_string();
+    assert!(text.contains("shell") && !old.contains("\"sh\""), "{old}");
+    std::fs::write(&file, &old).unwrap();
+    let fixture = Fixture::at(&Location::Json(file));
+    let before = fixture.revision();
+    let report = fixture.apply(plan);
+    assert_eq!((report.unchanged, report.changed.len()), (3, 0));
+    assert_eq!(fixture.revision(), before, "nothing is written");
+    // A change elsewhere in the task keeps the result of the call that did not change.
+    fixture.apply(&plan.replace("y; z", "y && z"));
+    assert_eq!(fixture.calls("failed"), "c1=succeeded/1 c2=pending/1");
+    let task = fixture.task("failed");
+    assert_eq!(task.metadata.tool_calls[1].args["shell"], "sh", "the changed call stops at a failing line");
+}
+
+fn without_interpreters(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Object(map) => {
+            let kept = map.into_iter().filter(|(name, value)| !(name == "shell" && value == "sh"));
+            Value::Object(kept.map(|(name, value)| (name, without_interpreters(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_interpreters).collect(),
+        // The definitions applied last may be stored as text.
+        Value::String(text) => match serde_json::from_str::<Value>(&text) {
+            Ok(inner @ Value::Object(_)) => without_interpreters(inner).to_string().into(),
+            _ => Value::String(text),
+        },
+        other => other,
+    }
 }

@@ -46,8 +46,13 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
+        Self::at(&Location::Memory)
+    }
+
+    /// Returns a desk over the store at a location.
+    pub(crate) fn at(location: &Location) -> Self {
         let clock = Arc::new(Clock::default());
-        let manager = Manager::new(open(&Location::Memory), "ann").with_source(clock.clone());
+        let manager = Manager::new(open(location), "ann").with_source(clock.clone());
         Self { manager, clock }
     }
 
@@ -174,7 +179,7 @@ impl Fixture {
     #[track_caller]
     pub(crate) fn start(&self, ids: &[&str]) -> Answer {
         let tasks = ids.iter().map(|id| self.key(id)).collect();
-        let tools = Arc::new(["t".to_owned()].into());
+        let tools = Arc::new(["t".to_owned(), "shell".to_owned()].into());
         self.round(Round { claims: tasks, tools, ..Round::default() })
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::node::{Entry, Node, shortened};
+use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
 use super::sites::Stage;
 use super::vocabulary::{CALL, is_own_field};
@@ -56,6 +57,7 @@ impl<'n> Reader<'n> {
         let entries = self.entries(node, EXPECTED)?;
         let form = form_of(entries);
         let mut call = NewCall { id: None, spec: Shared::default() };
+        let mut own = ProgramDefaults::default();
         let mut tools: Vec<&'n Entry<'n>> = Vec::new();
         let errors = self.errors.len();
         // A tool name may look like a field of the author's own, such as `x-tool`. Beside another tool it is such a
@@ -66,7 +68,11 @@ impl<'n> Reader<'n> {
             if form == Form::Tool && is_tool(entry) {
                 tools.push(entry);
             } else {
-                self.within(Segment::Key(&entry.key), |reader| reader.call_field(&mut call, form, entry));
+                self.within(Segment::Key(&entry.key), |reader| {
+                    if form != Form::Run || !reader.program_field(&mut own, entry, number) {
+                        reader.call_field(&mut call, form, entry);
+                    }
+                });
             }
         }
         match (form, tools.as_slice()) {
@@ -84,6 +90,7 @@ impl<'n> Reader<'n> {
             _ => {}
         }
         self.call_sites(&call.spec.tool_name, entries, &tools, number);
+        own.fill(&mut call.spec);
         Some(call)
     }
 
@@ -169,7 +176,12 @@ impl<'n> Reader<'n> {
             if words.is_empty() {
                 self.report(node.at, PlanProblem::Blank);
             }
-            ("exec", "argv", json!(self.one_or_many(node, Self::text)))
+            let argv = self.one_or_many(node, Self::text);
+            if argv.first().is_some_and(|program| program.contains(char::is_whitespace)) {
+                let hint = "a list is one program with its arguments; write a command line as text, and several as `calls`";
+                self.report_with(words[0].at, PlanProblem::CommandAsProgram, hint);
+            }
+            ("exec", "argv", json!(argv))
         } else if node.as_str().is_some() {
             ("shell", "command", self.filled_text(node).into())
         } else {

@@ -1,5 +1,6 @@
 //! Tasks of a plan while it is read.
 
+use super::program::ProgramDefaults;
 use super::{PlanTask, Position};
 use crate::task::TaskSpec;
 use crate::value::Map;
@@ -12,6 +13,8 @@ pub(super) struct Draft<'n> {
     pub(super) needs: Vec<Reference<'n>>,
     pub(super) subtasks: Vec<Subtask<'n>>,
     pub(super) marks: Marks<'n>,
+    /// Defaults of the task for its calls.
+    pub(super) program: ProgramDefaults,
 }
 
 /// The location of a task in the plan.
@@ -62,6 +65,7 @@ pub(super) struct Marks<'n> {
 #[derive(Debug, Default)]
 pub(super) struct Defaults {
     pub(super) spec: TaskSpec,
+    pub(super) program: ProgramDefaults,
     /// The given fields, as the author wrote them.
     pub(super) given: Map,
 }

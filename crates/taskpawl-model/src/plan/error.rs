@@ -136,6 +136,9 @@ pub enum PlanProblem {
     /// A text or a list that must not be empty.
     #[error("must not be empty")]
     Blank,
+    /// The first element of a list in `run`, which is a whole command line.
+    #[error("must be the name of a program alone, without spaces")]
+    CommandAsProgram,
     /// A number or a duration outside its range.
     #[error("must be {rule}, is `{found}`")]
     Range {

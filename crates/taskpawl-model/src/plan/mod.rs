@@ -13,6 +13,7 @@ mod options;
 mod params;
 mod parse;
 mod places;
+mod program;
 mod reader;
 mod reliance;
 mod scalar;

@@ -12,7 +12,7 @@ use super::text::Rules;
 use super::vocabulary::PLAN;
 use super::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, expressions,
-    link, scalar, text,
+    link, program, scalar, text,
 };
 use crate::task::{NewCall, TaskSpec};
 use crate::value::Map;
@@ -351,7 +351,10 @@ impl<'n> Reader<'n> {
     }
 
     fn lone_call(&mut self, node: &'n Node<'n>) -> Option<NewCall> {
-        let call = self.call(node);
+        let mut call = self.call(node);
+        if let Some(call) = &mut call {
+            call.spec.fill_interpreter();
+        }
         expressions::check_syntax(self);
         call
     }
@@ -379,7 +382,7 @@ impl<'n> Reader<'n> {
     }
 
     fn changed_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
-        if STRUCTURE.contains(&&*entry.key) {
+        if STRUCTURE.contains(&&*entry.key) || program::FIELDS.contains(&&*entry.key) {
             let problem =
                 PlanProblem::NotHere { field: shortened(&entry.key), of: "a change of a task's fields" };
             return self.report_with(entry.key_at, problem, "there is a command for it");

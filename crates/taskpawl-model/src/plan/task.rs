@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Marks, Place, Reference, Subtask};
 use super::node::{Entry, Node};
+use super::program::ProgramDefaults;
 use super::reader::{Reader, Segment};
 use super::vocabulary::{TASK, refused_metadata_field};
 use super::{PlanProblem, PlanTask, Position};
@@ -56,7 +57,14 @@ impl<'n> Reader<'n> {
 
     fn new_draft(&self, at: Position, place: Place) -> Draft<'n> {
         let task = PlanTask { spec: self.defaults.spec.clone().into(), at, ..PlanTask::default() };
-        Draft { task, place, needs: Vec::new(), subtasks: Vec::new(), marks: Marks::default() }
+        Draft {
+            task,
+            place,
+            needs: Vec::new(),
+            subtasks: Vec::new(),
+            marks: Marks::default(),
+            program: ProgramDefaults::default(),
+        }
     }
 
     /// Reads a task object and those nested in it. Returns the index of its draft.
@@ -74,10 +82,22 @@ impl<'n> Reader<'n> {
             self.within(Segment::Key(&entry.key), |reader| reader.task_field(&mut draft, entry));
         }
         draft.task.unknown = self.unknown.split_off(before);
+        self.fill_calls(&mut draft, entries);
         self.check(&mut draft);
         self.drafts.push(draft);
         self.nested(entries, number, depth);
         Some(number)
+    }
+
+    /// Writes the defaults of the task and the plan into the calls. A field that is `null` keeps the plan's default away.
+    fn fill_calls(&self, draft: &mut Draft<'n>, entries: &'n [Entry<'n>]) {
+        let nulls: Vec<&str> =
+            entries.iter().filter(|entry| entry.value.is_null()).map(|entry| &*entry.key).collect();
+        let defaults = std::mem::take(&mut draft.program).or(&self.defaults.program, &nulls);
+        for call in &mut draft.task.calls {
+            defaults.fill(&mut call.spec);
+            call.spec.fill_interpreter();
+        }
     }
 
     fn task_field(&mut self, draft: &mut Draft<'n>, entry: &'n Entry<'n>) {
@@ -96,6 +116,7 @@ impl<'n> Reader<'n> {
             "run" | "call" | "calls" | "toolCalls" => self.task_calls(draft, key, entry),
             "context" => self.context(draft, key, entry),
             "metadata" => self.metadata(draft, node),
+            _ if self.program_field(&mut draft.program, entry, 0) => {}
             _ => {
                 draft.marks.note(key, node);
                 self.spec_field(&mut draft.task.spec, entry);
@@ -293,11 +314,15 @@ impl<'n> Reader<'n> {
 
     /// Reads the defaults of a plan.
     pub(super) fn defaults(&mut self, node: &'n Node<'n>) {
-        let mut spec = TaskSpec::default();
+        let (mut spec, mut program) = (TaskSpec::default(), ProgramDefaults::default());
         let entries = self.option(node, |reader, node| reader.entries(node, "an object")).unwrap_or_default();
         self.in_defaults = true;
         for entry in entries {
-            self.within(Segment::Key(&entry.key), |reader| reader.default_field(&mut spec, entry));
+            self.within(Segment::Key(&entry.key), |reader| {
+                if !reader.program_field(&mut program, entry, 0) {
+                    reader.default_field(&mut spec, entry);
+                }
+            });
         }
         self.in_defaults = false;
         // The defaults are stored in their normal form, but a field that is not part of it stays as written.
@@ -306,7 +331,7 @@ impl<'n> Reader<'n> {
             let value = written.get(&*entry.key).cloned().unwrap_or_else(|| self.json(&entry.value));
             self.defaults.given.insert(entry.key.to_string(), value);
         }
-        self.defaults.spec = spec;
+        (self.defaults.spec, self.defaults.program) = (spec, program);
     }
 
     fn default_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {

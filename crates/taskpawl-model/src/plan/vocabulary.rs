@@ -48,10 +48,7 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         (&["steps", "jobs", "nodes"], "write `tasks`"),
         (&["inputs", "parameters", "variables", "vars"], "write `params`"),
         (&["id", "title"], "write `name`"),
-        (
-            &["env", "environment", "cwd", "shell"],
-            "write it on the calls, as `call: {shell: {command: …, env: …}}`",
-        ),
+        (&["env", "environment", "cwd", "shell"], "write it in `defaults`, or on a task"),
         (&["maxparallel", "concurrency", "jobslimit"], "pass `--jobs` to the run, or write `resources`"),
     ],
     own: "`metadata` of a task",
@@ -92,6 +89,10 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "calls",
         "toolCalls",
         "context",
+        "env",
+        "cwd",
+        "shell",
+        "idempotent",
     ],
     work: &[
         "trigger",
@@ -142,9 +143,11 @@ pub(super) const TASK: Vocabulary = Vocabulary {
     elsewhere: &[
         (&["dependson", "depends", "after", "requires", "prerequisites", "blockedby"], "write `needs`"),
         (&["title"], "write `name`"),
-        (&["cmd", "command", "script", "shell", "exec"], "write `run`"),
+        (&["cmd", "command", "script", "exec"], "write `run`"),
+        (&["environment", "envvars"], "write `env`"),
+        (&["workingdirectory", "workdir", "dir", "directory"], "write `cwd`"),
         (&["tool", "tools", "uses", "steps", "args"], "write `call: {TOOL: args}`"),
-        (&["cwd", "env", "stdin"], "write `call: {shell: {command: …, cwd: …, env: …}}`"),
+        (&["stdin"], "write `call: {shell: {command: …, stdin: …}}`"),
         (&["tags"], "write `labels`"),
         (&["due", "deadline"], "write `dueDate`"),
         (&["children", "tasks"], "write `subtasks`"),
@@ -203,7 +206,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
     elsewhere: &[
         (&["tool", "name", "uses"], "write `toolName`"),
         (&["arguments", "input", "parameters", "params", "with"], "write `args`"),
-        (&["cwd", "env", "stdin"], "write `{shell: {command: …, cwd: …, env: …}}`"),
+        (&["cwd", "env", "stdin"], "write it beside `run`, or as `{shell: {command: …, cwd: …, env: …}}`"),
         (&["if", "condition"], "write `when`"),
         (&["retries", "maxretries", "maxattempts", "retrycount"], "write `retry: {attempts: …}`"),
         (

@@ -83,5 +83,9 @@ pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]
 /// Returns whether a value is inserted into a shell command without quotes, so that its effect cannot be predicted.
 pub(crate) fn is_raw(spec: &CallSpec) -> bool {
     let command = spec.args.get("command").and_then(serde_json::Value::as_str);
-    spec.tool_name == "shell" && command.is_some_and(crate::expr::inserts_raw)
+    // Values are quoted for a shell: another program may read the quotes in its own way.
+    let is_raw = |command: &str| {
+        crate::expr::inserts_raw(command) || spec.has_own_interpreter() && command.contains(crate::expr::OPEN)
+    };
+    spec.tool_name == "shell" && command.is_some_and(is_raw)
 }

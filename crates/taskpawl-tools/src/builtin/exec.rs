@@ -12,6 +12,7 @@ use taskpawl_process::{
 };
 
 use crate::builtin::common::parse;
+use crate::builtin::silent::no_match_hint;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
@@ -34,7 +35,7 @@ impl Exec {
             "minItems": 1,
             "description": "The program and its arguments, without a shell.",
         });
-        Self(program_spec("exec", "Runs a program.", "argv", argv))
+        Self(program_spec("exec", "Runs a program.", [("argv", argv)]))
     }
 }
 
@@ -54,7 +55,8 @@ impl Tool for Exec {
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let Args { argv, options } = parse("exec", args)?;
         let name = argv.first().cloned().unwrap_or_default();
-        run(&cx, &name, argv, options).await
+        let silent = no_match_hint(&name);
+        run(&cx, &name, argv, options).await.map_err(|error| error.with_hint_if_silent(silent))
     }
 }
 
@@ -94,8 +96,13 @@ fn only_zero() -> Vec<i32> {
     vec![0]
 }
 
-/// Makes the description of a tool that runs a program; `what` is the argument that names the program.
-pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Value) -> ToolSpec {
+/// Makes the description of a tool that runs a program. The first of its `own` arguments names the program.
+pub(super) fn program_spec<const N: usize>(
+    name: &str,
+    description: &str,
+    own: [(&'static str, Value); N],
+) -> ToolSpec {
+    let required = own.first().map(|(name, _)| *name);
     let mut properties = json!({
         "cwd": {"type": "string", "description": "Working directory, inside the project root."},
         "env": {
@@ -114,11 +121,13 @@ pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Va
             "description": "Exit codes that count as success; any other fails the call.",
         },
     });
-    properties[what] = schema;
+    for (name, schema) in own {
+        properties[name] = schema;
+    }
     let args = json!({
         "type": "object",
         "properties": properties,
-        "required": [what],
+        "required": required.as_slice(),
         "additionalProperties": false,
     });
     let hints = Hints { destructive: true, open_world: true, ..Hints::default() };

@@ -3,6 +3,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::exec::{Options, program_spec, run};
+use super::silent::no_match_hint;
 use super::words::plain_words;
 use crate::builtin::common::parse;
 use crate::context::CallContext;
@@ -20,17 +21,54 @@ impl Shell {
         let command = json!({
             "type": "string",
             "minLength": 1,
-            "description": "A command line for `/bin/sh`.",
+            "description": "A command line, or a script of several.",
         });
-        Self(program_spec("shell", "Runs a shell command.", "command", command))
+        let shell = json!({
+            "anyOf": [{"enum": ["sh", "bash"]}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+            "description": "What reads the command: `sh` stops at the first failing command, `bash` also at a failing part of a pipe; a list is a program with arguments, and the command its last one.",
+        });
+        let arguments = [("command", command), ("shell", shell)];
+        Self(program_spec("shell", "Runs a shell command.", arguments))
     }
 }
 
 #[derive(Deserialize)]
 struct Args {
     command: String,
+    shell: Option<Interpreter>,
     #[serde(flatten)]
     options: Options,
+}
+
+/// The program that reads a command.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Interpreter {
+    Known(Known),
+    Own(Vec<String>),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Known {
+    Sh,
+    Bash,
+}
+
+/// Returns the program and its arguments for a command. Without an interpreter, the call was stored by version 0.1.
+fn words(interpreter: Option<Interpreter>, command: String) -> Vec<String> {
+    let fixed = match interpreter {
+        Some(Interpreter::Own(mut argv)) => {
+            argv.push(command);
+            return argv;
+        }
+        // Without a shell, a single program ends with the same exit code.
+        _ if let Some(words) = plain_words(&command) => return words,
+        None => &["/bin/sh", "-c"][..],
+        Some(Interpreter::Known(Known::Sh)) => &["/bin/sh", "-e", "-c"],
+        Some(Interpreter::Known(Known::Bash)) => &["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"],
+    };
+    fixed.iter().map(|word| (*word).to_owned()).chain([command]).collect()
 }
 
 #[async_trait]
@@ -40,10 +78,10 @@ impl Tool for Shell {
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
-        let Args { command, options } = parse("shell", args)?;
+        let Args { command, shell, options } = parse("shell", args)?;
         let name = one_line(&command);
-        let words =
-            plain_words(&command).unwrap_or_else(|| vec!["/bin/sh".to_owned(), "-c".to_owned(), command]);
-        run(&cx, &name, words, options).await
+        let silent = no_match_hint(&command);
+        let ended = run(&cx, &name, words(shell, command), options).await;
+        ended.map_err(|error| error.with_hint_if_silent(silent))
     }
 }

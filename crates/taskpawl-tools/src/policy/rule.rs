@@ -252,7 +252,18 @@ impl<'a> CallShape<'a> {
     fn read(&self) -> Option<Commands> {
         let PolicyCall { tool, args, .. } = *self.call;
         let reading = match tool {
-            "shell" => Reading::of_line(args.get("command").and_then(Value::as_str)?),
+            "shell" => {
+                let command = args.get("command").and_then(Value::as_str)?;
+                match args.get("shell") {
+                    // Only a shell reads the command as a command line.
+                    Some(Value::Array(argv)) => {
+                        let mut argv = texts_of(argv)?;
+                        argv.push(command.to_owned());
+                        Reading::of_argv(&argv)
+                    }
+                    _ => Reading::of_line(command),
+                }
+            }
             "exec" => Reading::of_argv(&texts(args.get("argv")?)?),
             _ => {
                 let command = self.tools.get(tool)?.tool().command(&Value::Object(args.clone()))?;
@@ -265,7 +276,11 @@ impl<'a> CallShape<'a> {
 }
 
 fn texts(list: &Value) -> Option<Vec<String>> {
-    list.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
+    texts_of(list.as_array()?)
+}
+
+fn texts_of(list: &[Value]) -> Option<Vec<String>> {
+    list.iter().map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
 /// Start options of a call that an allow rule does not cover.

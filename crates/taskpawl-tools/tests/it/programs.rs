@@ -236,3 +236,36 @@ async fn a_dropped_call_leaves_no_process() {
     let process = format!("/proc/{}", project.read("pid").trim());
     until("the process is gone", || !std::path::Path::new(&process).exists()).await;
 }
+
+#[tokio::test]
+async fn a_script_stops_at_its_first_failing_line() {
+    let project = Project::new();
+    let run = |command: &str, shell: serde_json::Value| {
+        let args = json!({"command": command, "shell": shell});
+        project.call("shell", args)
+    };
+    let two = "false\necho went on";
+    assert!(run(two, json!("sh")).await.is_err());
+    assert!(run(two, json!("bash")).await.is_err());
+    assert_eq!(run("set +e\nfalse\necho went on", json!("sh")).await.unwrap()["stdout"], "went on\n");
+    // Calls of version 0.1 have no interpreter and run as they were written.
+    let old = project.call("shell", json!({"command": two})).await.unwrap();
+    assert_eq!(old["stdout"], "went on\n");
+    // Only `bash` sees the failing part of a pipe.
+    let pipe = "false | cat\necho went on";
+    assert!(run(pipe, json!("sh")).await.is_ok());
+    assert!(run(pipe, json!("bash")).await.is_err());
+    let printed = run("print all", json!(["printf", "%s.%s", "a"])).await.unwrap();
+    assert_eq!(printed["stdout"], "a.print all", "the command is the last argument");
+}
+
+#[tokio::test]
+async fn a_silent_exit_of_a_program_that_answers_is_explained() {
+    let project = Project::new();
+    let text = project.refusal("shell", json!({"command": "grep -q x /dev/null", "shell": "sh"})).await;
+    assert!(text.contains("that nothing matches") && text.contains("|| true"), "{text}");
+    let text = project.refusal("exec", json!({"argv": ["grep", "x", "/dev/null"]})).await;
+    assert!(text.contains("that nothing matches"), "{text}");
+    let text = project.refusal("shell", json!({"command": "grep x /missing; exit 1", "shell": "sh"})).await;
+    assert!(!text.contains("|| true"), "it said why: {text}");
+}

@@ -13,6 +13,7 @@ use crate::plan::PlanTask;
 use crate::rules::cycle::Edge;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind, PlanApplied};
+use crate::task::interpreter::with_interpreter;
 use crate::task::record::{PlanRecord, TaskRecord};
 use crate::task::spec::{CallSpec, Origin, TaskSpec, to_map};
 use crate::task::status::{Status, TaskStatus};
@@ -543,7 +544,11 @@ impl<'p> Work<'p> {
 pub(super) fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'static>>> {
     let text = draft.view.applied(key)?;
     // A record of an older version that cannot be parsed counts as different, so the task follows the file.
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    let mut applied: Option<Applied<'static>> = text.and_then(|text| serde_json::from_str(&text).ok());
+    for (_, call) in applied.iter_mut().flat_map(|applied| &mut applied.calls) {
+        *call = with_interpreter(call);
+    }
+    Ok(applied)
 }
 
 fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {

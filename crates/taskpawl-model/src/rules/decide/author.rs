@@ -15,6 +15,7 @@ use crate::rules::cycle::{self, Edge};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{Change, EventKind, TaskCreated};
 use crate::task::fault;
+use crate::task::interpreter::with_interpreter;
 use crate::task::record::{CallRecord, Node, Note, StatusKind, TaskRecord, Work};
 use crate::task::spec::{NewCall, TaskSpec};
 use crate::value::Map;
@@ -204,7 +205,7 @@ impl Draft<'_> {
                 }
             });
             let (origin, body) = (self.origin, self.new_tasks.bodies.1.clone());
-            records.push(CallRecord { id, spec: call.spec.clone(), origin, body });
+            records.push(CallRecord { id, spec: with_interpreter(&call.spec), origin, body });
         }
         Ok(records)
     }

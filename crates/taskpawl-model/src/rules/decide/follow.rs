@@ -164,7 +164,7 @@ impl Draft<'_> {
         // Sequential calls may build on the effects of earlier ones, so only an unchanged prefix is kept. Parallel
         // calls are independent.
         let is_kept = |old: &CallRecord, new: &CallRecord| {
-            !is_whole && old.body.status.is_settled() && old.id == new.id && old.spec == new.spec
+            !is_whole && old.body.status.is_settled() && old.id == new.id && old.spec.is_same_work(&new.spec)
         };
         let kept: BTreeSet<CallId> = match record.spec.mode() {
             Mode::Sequential => {
@@ -179,7 +179,7 @@ impl Draft<'_> {
         let repeated = old.iter().filter(|call| {
             call.body.status == CallStatus::Succeeded
                 && !kept.contains(&call.id)
-                && new.iter().any(|new| new.id == call.id || new.spec == call.spec)
+                && new.iter().any(|new| new.id == call.id || new.spec.is_same_work(&call.spec))
         });
         let repeated = repeated.cloned().collect();
         let interrupted = || old.iter().filter(|call| call.body.status == CallStatus::Interrupted);

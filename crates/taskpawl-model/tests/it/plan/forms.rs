@@ -37,14 +37,65 @@ fn programs_and_tools_have_short_forms() {
 - {id: f, calls: {toolName: log}}
 - {id: g, metadata: {toolCalls: [{run: ls}], context: {n: 1}, team: core}, x-ticket: 12}
 "#), @r#"
-    {"id":"a","metadata":{"context":{},"toolCalls":[{"args":{"command":"cargo test"},"toolName":"shell"}]},"name":"a"}
+    {"id":"a","metadata":{"context":{},"toolCalls":[{"args":{"command":"cargo test","shell":"sh"},"toolName":"shell"}]},"name":"a"}
     {"id":"b","metadata":{"context":{},"toolCalls":[{"args":{"argv":["cargo","test"]},"toolName":"exec"}]},"name":"b"}
     {"id":"c","metadata":{"context":{},"toolCalls":[{"args":{"content":"y","path":"x"},"toolName":"write_file"}]},"name":"c"}
-    {"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"duration":"1s"},"id":"pause","toolName":"sleep"},{"args":{"command":"true"},"timeout":"5s","toolName":"shell"},{"args":{},"toolName":"log"}]},"name":"d"}
+    {"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"duration":"1s"},"id":"pause","toolName":"sleep"},{"args":{"command":"true","shell":"sh"},"timeout":"5s","toolName":"shell"},{"args":{},"toolName":"log"}]},"name":"d"}
     {"id":"e","metadata":{"context":{},"toolCalls":[{"args":{"argv":["ls"]},"saveAs":"files","toolName":"exec","x-colour":"blue"}]},"name":"e"}
     {"id":"f","metadata":{"context":{},"toolCalls":[{"args":{},"toolName":"log"}]},"name":"f"}
-    {"id":"g","metadata":{"context":{"n":1},"team":"core","toolCalls":[{"args":{"command":"ls"},"toolName":"shell"}]},"name":"g","x-ticket":12}
+    {"id":"g","metadata":{"context":{"n":1},"team":"core","toolCalls":[{"args":{"command":"ls","shell":"sh"},"toolName":"shell"}]},"name":"g","x-ticket":12}
     "#);
+}
+
+/// Returns the arguments of the first call of each task.
+fn args(text: &str) -> Vec<serde_json::Value> {
+    let plan = plan(text);
+    plan.tasks.iter().filter_map(|task| Some(json!(task.calls.first()?.spec.args))).collect()
+}
+
+#[test]
+fn defaults_for_programs_are_written_into_the_arguments_of_calls() {
+    let text = "
+defaults: {env: {A: '1', B: '1'}, cwd: sub, shell: bash, idempotent: true}
+tasks:
+- {id: a, run: x}
+- {id: b, run: [x]}
+- {id: c, env: {B: '2'}, cwd: null, shell: [zsh, -c], call: {run: x, env: {C: '3'}, cwd: own}}
+- {id: d, env: null, cwd: null, shell: null, call: {shell: {command: x, shell: sh}}}
+- {id: e, call: {log: {message: x}}}
+- {id: f, shell: null, run: x, env: {A: '${{ attempt }}'}}
+";
+    assert_eq!(
+        args(text),
+        [
+            json!({"command": "x", "cwd": "sub", "env": {"A": "1", "B": "1"}, "shell": "bash"}),
+            json!({"argv": ["x"], "cwd": "sub", "env": {"A": "1", "B": "1"}}),
+            json!({"command": "x", "cwd": "own", "env": {"C": "3", "B": "2", "A": "1"}, "shell": ["zsh", "-c"]}),
+            json!({"command": "x", "shell": "sh"}),
+            json!({"message": "x"}),
+            json!({"command": "x", "cwd": "sub", "env": {"A": "${{ attempt }}", "B": "1"}, "shell": "sh"}),
+        ]
+    );
+    let plan = plan(text);
+    let idempotent = |task: usize| plan.tasks[task].calls[0].spec.idempotent;
+    assert_eq!((idempotent(0), idempotent(4)), (Some(true), None));
+    assert_eq!(parse_plan(&expand_plan(&plan).to_string()).unwrap().tasks[3].calls, plan.tasks[3].calls);
+}
+
+#[test]
+fn wrong_programs_and_shells_are_refused() {
+    for (text, said) in [
+        ("- {id: a, run: ['cargo test', x]}", "must be the name of a program alone"),
+        ("- {id: a, run: x, shell: zsh}", "`[zsh, -e, -c]`"),
+        ("- {id: a, run: x, shell: []}", "must not be empty"),
+        ("- {id: a, run: x, env: {A: 1}}", "put it in quotes"),
+        ("- {id: a, run: x, env: [A]}", "an object"),
+        ("- {id: a, run: x, env: {A: '${{ params.x }}'}}", "no parameter `x`"),
+        ("{env: {A: x}, tasks: []}", "write it in `defaults`, or on a task"),
+    ] {
+        let error = parse_plan(text).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
 }
 
 #[test]
@@ -69,7 +120,7 @@ fn options_have_short_forms() {
     {"approval":"required","id":"a","labels":["x","y"],"name":"a","resources":{"gpu":1},"retry":{"attempts":3},"writes":["out"]}
     {"dependencies":["a"],"dueDate":"2026-05-31T00:00:00Z","id":"b","name":"b","priority":"high","resources":{"disk":1,"gpu":1}}
     {"dependencies":["a","b"],"dueDate":"2026-05-31T10:00:00Z","id":"c","name":"c","resources":{"gpu":2},"trigger":"any_done"}
-    {"forEach":{"concurrency":2,"in":[1,2]},"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"command":"x"},"toolName":"shell"}]},"mode":"parallel","name":"d","repeat":{"delay":"90s","max":3,"until":"attempt > 2"}}
+    {"forEach":{"concurrency":2,"in":[1,2]},"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"command":"x","shell":"sh"},"toolName":"shell"}]},"mode":"parallel","name":"d","repeat":{"delay":"90s","max":3,"until":"attempt > 2"}}
     {"approval":{"ask":"really?","expires":"2h","options":["yes","no"]},"cache":{"inputs":["src/*"],"key":"attempt"},"id":"e","name":"e"}
     {"id":"f","name":"f","retry":{"attempts":2,"delay":"500ms","factor":2.0,"jitter":true,"maxDelay":"1m","retryOn":["timeout",75]}}
     {"estimate":"5m","id":"g","links":{"relatesTo":["a"]},"milestone":true,"name":"g","sandbox":{"net":true,"read":["/opt"]},"timeout":"1h"}

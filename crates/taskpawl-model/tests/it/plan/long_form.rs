@@ -45,7 +45,7 @@ fn long_form_has_every_common_field() {
     let expanded = expand_plan(&plan("- {id: a, run: x}"));
     let task = json!({
         "id": "a", "name": "a", "description": "", "priority": "medium", "dependencies": [], "subtasks": [],
-        "metadata": {"toolCalls": [{"toolName": "shell", "args": {"command": "x"}}], "context": {}},
+        "metadata": {"toolCalls": [{"toolName": "shell", "args": {"command": "x", "shell": "sh"}}], "context": {}},
     });
     assert_eq!(expanded, json!({"version": 1, "tasks": [task]}));
 }
