@@ -294,6 +294,17 @@ fn task_fields() -> Value {
         "context": {"type": "object", "description": "Values for expressions"},
         "estimate": {"$ref": "#/$defs/duration"},
         "milestone": {"type": "boolean", "description": "A join that ends by itself"},
+        "env": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Variables for its programs",
+        },
+        "cwd": {"type": "string", "description": "Working directory of its programs"},
+        "shell": {
+            "anyOf": [{"enum": ["sh", "bash"]}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+            "description": "What reads `run`: `sh -e`, `bash -eo pipefail`, or a program with arguments",
+        },
+        "idempotent": {"type": "boolean", "description": "Its programs may start again when their end is unknown"},
     })
 }
 

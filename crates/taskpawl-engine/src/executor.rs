@@ -62,6 +62,8 @@ pub(crate) struct Ended {
     /// Parts of the result that were cut, as JSON Pointers.
     pub(crate) cut: Vec<String>,
     pub(crate) changed: Changed,
+    /// What would probably let a failed call succeed.
+    pub(crate) hint: Option<String>,
     /// Set if the files that the cache of the task covers have changed since the claim. The success is then not cached.
     pub(crate) inputs_changed: bool,
 }
@@ -189,16 +191,16 @@ impl Executor {
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
-            let (end, stand_in) = match (tool, &broker) {
+            let (end, LeftBy { stand_in, hint }) = match (tool, &broker) {
                 (_, Err(error)) => (
                     failed("io", format!("failed to give the call access to the plan: {error}"), None),
-                    Vec::new(),
+                    LeftBy::default(),
                 ),
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
-                    Err(error) => (not_started(&error, &limit), Vec::new()),
+                    Err(error) => (not_started(&error, &limit), LeftBy::default()),
                 },
-                (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), Vec::new()),
+                (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), LeftBy::default()),
             };
             let cut = cut_parts(&cut, &call.spec, stand_in);
             // The plan access ends before the call is reported, so that nothing can be added in the name of a finished
@@ -217,7 +219,8 @@ impl Executor {
                 redactor(vault).value(usage);
             }
             let call = call.id;
-            Ended { key, attempt, call, end, took: lasted, spent, plan, usage, cut, changed, inputs_changed }
+            let took = lasted;
+            Ended { key, attempt, call, end, took, spent, plan, usage, cut, changed, hint, inputs_changed }
         }
     }
 
@@ -427,7 +430,7 @@ async fn run(
     output: &Output,
     vault: &Vault,
     limit: &Limit,
-) -> (CallEnd, Vec<String>) {
+) -> (CallEnd, LeftBy) {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
     let (cancel, files) = (context.cancel.clone(), context.output.clone());
     let names = ShellNames::of(&tool, &args);
@@ -449,7 +452,7 @@ async fn run(
         redactor.value(&mut result);
         output.bounded(result, spec.keep)
     };
-    let mut stand_in = Vec::new();
+    let (mut stand_in, mut hint) = (Vec::new(), None);
     let end = match ended {
         Ok(result) => match bounded(flat_enough(result)) {
             Ok(StoredResult { value, cut }) if spec.emit && !cut.is_empty() => {
@@ -477,17 +480,28 @@ async fn run(
                 stand_in = cut;
                 value
             });
-            let more = if matches!(error, ToolError::Timeout { .. }) {
-                format!(": {limit}")
-            } else {
-                let remedy = conversion::remedy(&error, &spec.args);
-                remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
+            let remedy = conversion::remedy(&error, &spec.args);
+            let more = match (&error, &remedy) {
+                (ToolError::Timeout { .. }, _) => format!(": {limit}"),
+                (_, Some(remedy)) => format!("; {remedy}"),
+                (_, None) => String::new(),
             };
+            hint = remedy.or_else(|| error.hint().map(str::to_owned));
+            hint = hint.map(|hint| redactor.text(&hint).into_owned());
             let message = names.as_written(error_chain(&error) + &more);
             failed(error.class(), redactor.text(&message).into_owned(), result)
         }
     };
-    (end, stand_in)
+    (end, LeftBy { stand_in, hint })
+}
+
+/// What a call leaves beside its end.
+#[derive(Debug, Default)]
+struct LeftBy {
+    /// Parts of its result that were cut.
+    stand_in: Vec<String>,
+    /// What would probably let it succeed.
+    hint: Option<String>,
 }
 
 /// Removes secrets from the output files of a call whose program may not have been waited for. After the excluded

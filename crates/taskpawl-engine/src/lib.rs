@@ -42,7 +42,7 @@ pub use clock::RunSource;
 pub use engine::{Engine, Project};
 pub use error::RunError;
 pub use keys::KeySource;
-pub use observer::{Observer, RunEvent};
+pub use observer::{CallFailure, Observer, RunEvent};
 pub use options::{RunControl, RunOptions};
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};

@@ -104,6 +104,9 @@ pub enum RunEvent {
         error: Option<String>,
         /// Duration in milliseconds.
         millis: u64,
+        /// Details of a failed call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<Box<CallFailure>>,
     },
     /// A task ended, or can no longer start.
     TaskEnded {
@@ -152,4 +155,47 @@ pub enum RunEvent {
     },
     /// The run is over.
     Summary(Box<RunSummary>),
+}
+
+/// Details of a failed call, for people who look at the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallFailure {
+    /// Exit code of the program; 128 plus the number of the signal if a signal ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// The last lines that the program printed: of its standard error, or else of its standard output. Secrets are
+    /// removed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// What would probably let the call succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The last lines of output that are reported.
+const OUTPUT_LINES: usize = 15;
+
+/// The most bytes of them.
+const OUTPUT_BYTES: usize = 4096;
+
+impl CallFailure {
+    /// Returns the details from the result that a failed call left.
+    pub(crate) fn of(result: Option<&serde_json::Value>, hint: Option<String>) -> Self {
+        let field = |name| result.and_then(|result| result.get(name));
+        let printed = ["stderr", "stdout"].map(|name| field(name).and_then(serde_json::Value::as_str));
+        let printed = printed.into_iter().flatten().find(|text| !text.trim().is_empty());
+        Self {
+            exit_code: field("exitCode").and_then(serde_json::Value::as_i64),
+            output: printed.map(last_lines).unwrap_or_default(),
+            hint,
+        }
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let text = text.trim_end();
+    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(OUTPUT_BYTES))..];
+    let start = text.rmatch_indices('\n').nth(OUTPUT_LINES - 1).map_or(0, |(at, _)| at + 1);
+    text[start..].to_owned()
 }

@@ -16,7 +16,7 @@ use crate::changes::Changed;
 use crate::error::RunError;
 use crate::executor::Ended;
 use crate::notify::Notifier;
-use crate::observer::{Observer, RunEvent};
+use crate::observer::{CallFailure, Observer, RunEvent};
 use crate::summary::{ChangedBeyond, MAX_LISTED, interruption, reason_text};
 
 /// The observer of a run, and the facts that its events and its summary need.
@@ -112,6 +112,7 @@ impl Reporter {
             status,
             error,
             millis: u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX),
+            failure: failure_of(ended),
         });
     }
 
@@ -175,6 +176,15 @@ impl Reporter {
             self.tell(&RunEvent::Asked(Box::new(request)));
         }
         Ok(())
+    }
+}
+
+fn failure_of(ended: &Ended) -> Option<Box<CallFailure>> {
+    match &ended.end {
+        CallEnd::Failed { result, .. } => {
+            Some(Box::new(CallFailure::of(result.as_ref(), ended.hint.clone())))
+        }
+        CallEnd::Succeeded(_) | CallEnd::Interrupted { .. } => None,
     }
 }
 

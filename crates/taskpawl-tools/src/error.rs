@@ -218,6 +218,14 @@ impl ToolError {
         self
     }
 
+    /// Returns what would probably let the call succeed.
+    pub fn hint(&self) -> Option<&str> {
+        if let Self::Exit { hint, .. } = self {
+            return hint.as_deref();
+        }
+        if let Self::OutsideSandbox { hint, .. } = self { Some(hint) } else { None }
+    }
+
     /// Returns the partial or complete result of the failed call, in the form of its normal result.
     pub fn result(&self) -> Option<&Value> {
         match self {

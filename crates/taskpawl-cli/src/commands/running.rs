@@ -20,7 +20,7 @@ use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
 use crate::config::{Config, files};
 use crate::error::CliError;
-use crate::report::{Format, Options, Reporter, summary_text};
+use crate::report::{Format, Options, Ran, Reporter, summary_text};
 use crate::trust;
 
 /// Flags of the commands that run tasks.
@@ -120,7 +120,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, CliError> {
     let format = format(app, args)?;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
-    let control = RunControl::default();
+    let (control, begin) = (RunControl::default(), app.source()?.now());
     let options = RunOptions {
         approver: approver(app, args, reporter.as_ref()),
         wait: args.wait,
@@ -137,17 +137,20 @@ pub(super) fn run(
     runtime.shutdown_background();
     let End::Run(ended) = end else { return Ok(ExitCode::from(signals.exit)) };
     let mut summary = (*ended)?;
+    let took = (app.source()?.now() - begin).to_std().unwrap_or_default();
     // The exit code of the signal wins: scripts check it to learn that the run was interrupted.
     if signals.has_come() {
         summary.exit = signals.exit;
     }
     keep_quota(app, plans)?;
+    let mut ran = Ran { took, of_file: followed.is_some(), ..Ran::default() };
     app.write_advice_for_run(&mut summary.next_actions, args.words(), followed)?;
     if let Some(reporter) = &mut reporter {
+        ran.shown = reporter.shown_failures();
         reporter.summary(&summary);
         reporter.finish();
     }
-    print(app, &summary, format)
+    print(app, &summary, &ran, format)
 }
 
 /// Returns the options of the run. Flags override the configuration.
@@ -198,12 +201,12 @@ fn trusted_notify(app: &App, config: &Config) -> Result<Vec<String>, CliError> {
     Ok(Vec::new())
 }
 
-fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, CliError> {
+fn print(app: &App, summary: &RunSummary, ran: &Ran, format: Format) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_json {
         out.data(summary)?;
     } else if format != Format::Ndjson {
-        out.print(summary_text(summary, out.paint))?;
+        out.print(summary_text(summary, ran, out.paint))?;
     }
     Ok(ExitCode::from(summary.exit))
 }

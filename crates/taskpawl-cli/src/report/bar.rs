@@ -190,6 +190,7 @@ mod tests {
             name: name.to_owned(),
             since,
             message: String::new(),
+            failure: None,
         };
         let id = |number: usize| TaskId::from(format!("task-{number}"));
         shown(&(0..count).map(|number| (id(number), running(number))).collect())

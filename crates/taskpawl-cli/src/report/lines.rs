@@ -3,29 +3,39 @@
 use std::time::Duration;
 
 use taskpawl::model::task::{ApprovalRequest, Status};
-use taskpawl::{EndedEarly, RunEvent};
+use taskpawl::{CallFailure, EndedEarly, RunEvent};
 
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style, without_sequences};
 
-/// The width of the longest status of an ended task.
-const STATE: usize = 9;
+/// Indentation of the output of a failed program.
+const INDENT: &str = "    ";
 
-/// Returns the line of an event with its line break, or `None` for an event without one. `took` is the duration of
+/// The longest command that is shown with its failure.
+const SHORT_COMMAND: usize = 60;
+
+/// A task that ended, as the reporter followed it.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// Time since its first call started.
+    pub(super) took: Option<Duration>,
+    /// Its last failed call.
+    pub(super) failure: Option<Box<CallFailure>>,
+    /// True if it took an earlier success and did not run.
+    pub(super) is_cached: bool,
+}
+
+/// Returns the line of an event with its line break, or `None` for an event without one. `followed` is what is known of
 /// the task that ended.
-pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Option<Shown> {
+pub(super) fn line(event: &RunEvent, followed: &Followed, paint: Paint) -> Option<Shown> {
     match event {
         RunEvent::TaskEnded { task, name, status, error } => {
-            let error = error.as_deref().unwrap_or_default();
-            Some(ended(task.as_str(), name, *status, error, took, paint))
+            let id = (task.as_str(), name.as_str());
+            Some(ended(id, *status, error.as_deref().unwrap_or_default(), followed, paint))
         }
         RunEvent::Asked(request) => Some(asked(request, paint)),
         RunEvent::Warning { message } => {
             Some(shown![paint.style(style::WARNING, "warning:"), " ", clean(message), "\n"])
-        }
-        RunEvent::Cached { task } => {
-            let state = paint.style(style::DIM, &format!("{:<STATE$}", "cached"));
-            Some(shown![state, "  ", paint.style(style::BOLD, &clean(task.as_str())), "\n"])
         }
         RunEvent::ChangedBeyond { task, files, unknown, .. } => {
             let warning = paint.style(style::WARNING, "warning:");
@@ -37,32 +47,75 @@ pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Op
         | RunEvent::CallStarted { .. }
         | RunEvent::Progress { .. }
         | RunEvent::CallEnded { .. }
+        | RunEvent::Cached { .. }
         | RunEvent::Summary(_)
         | _ => None,
     }
 }
 
-fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duration>, paint: Paint) -> Shown {
-    let state = format!("{:<STATE$}", status.as_str());
-    let mut line = paint.style(style::of_status(status), &state);
-    line.push("  ");
+/// Returns the mark of a status, which stands before the id of a task that ended.
+fn mark(status: Status) -> &'static str {
+    match status {
+        Status::Done => "✓",
+        Status::Failed => "✗",
+        Status::Blocked => "!",
+        Status::Skipped | Status::Cancelled | Status::Todo | Status::InProgress => "-",
+    }
+}
+
+fn ended((id, name): (&str, &str), status: Status, error: &str, followed: &Followed, paint: Paint) -> Shown {
+    let mut line = paint.style(style::of_status(status), mark(status));
+    line.push(" ");
     line.push(paint.style(style::BOLD, &clean(id)));
     if name != id {
         line.push("  ");
         line.push(clean(name));
     }
-    if let Some(took) = took {
+    let exit = followed.failure.as_ref().and_then(|failure| failure.exit_code);
+    let what = match (status, exit) {
+        (Status::Done, _) if followed.is_cached => "cached".to_owned(),
+        (Status::Done, _) => String::new(),
+        (Status::Failed, Some(code)) => format!("exit {code}"),
+        (other, _) => other.to_string(),
+    };
+    let took = followed.took.map(duration).unwrap_or_default();
+    let how = match (what.is_empty(), took.is_empty()) {
+        (false, false) => format!("{what} after {took}"),
+        _ => what + &took,
+    };
+    if !how.is_empty() {
         line.push("  ");
-        line.push(paint.style(style::DIM, &duration(took)));
+        line.push(paint.style(style::DIM, &how));
     }
-    if !error.is_empty() {
+    match &followed.failure {
+        Some(failure) if status == Status::Failed => failed(&mut line, error, failure, paint),
+        _ if !error.is_empty() => line.push(shown![": ", plain(error), "\n"]),
+        _ => line.push("\n"),
+    }
+    line
+}
+
+/// Adds what a failed call printed, or else its error, and what would help.
+fn failed(line: &mut Shown, error: &str, failure: &CallFailure, paint: Paint) {
+    // With output and an exit code, the error only repeats them, and the command.
+    let says_all = failure.exit_code.is_some() && !failure.output.is_empty();
+    if !says_all || error.len() <= SHORT_COMMAND {
         line.push(": ");
-        // Errors often contain the colour codes of a program's output. Escaped they would be unreadable, so they are
-        // removed.
-        line.push(clean(&without_sequences(error)));
+        line.push(plain(error));
     }
     line.push("\n");
-    line
+    for printed in failure.output.lines() {
+        line.push(shown![INDENT, plain(printed), "\n"]);
+    }
+    // Where the error is shown, it ends with the hint.
+    if let Some(hint) = failure.hint.as_ref().filter(|_| says_all) {
+        line.push(shown!["  ", paint.style(style::HINT, "hint:"), " ", plain(hint), "\n"]);
+    }
+}
+
+/// Returns text of a program without its colour codes: escaped they would be unreadable.
+fn plain(text: &str) -> String {
+    clean(&without_sequences(text))
 }
 
 /// Names files that changed during a task although its `writes` does not list them. `unknown` says why the changes
@@ -94,10 +147,10 @@ pub(super) fn ended_early(ended: &EndedEarly) -> String {
 }
 
 fn asked(request: &ApprovalRequest, paint: Paint) -> Shown {
-    let state = paint.style(style::of_status(Status::Blocked), &format!("{:<STATE$}", "waiting"));
+    let mark = paint.style(style::of_status(Status::Blocked), "?");
     let id = paint.style(style::BOLD, &clean(request.task.as_str()));
     let ask = request.ask.as_deref().map(|ask| format!(": {}", clean(ask))).unwrap_or_default();
-    shown![state, "  ", id, "  for a decision", ask, "\n"]
+    shown![mark, " ", id, "  waits for a decision", ask, "\n"]
 }
 
 fn stopping(hard: bool, running: usize) -> String {
@@ -117,9 +170,9 @@ fn stopping(hard: bool, running: usize) -> String {
 pub(super) fn duration(took: Duration) -> String {
     let seconds = took.as_secs();
     match seconds {
-        0 => format!("{}ms", took.as_millis()),
-        1..10 => format!("{:.1}s", took.as_secs_f64()),
-        10..60 => format!("{seconds}s"),
+        0 => format!("{} ms", took.as_millis()),
+        1..10 => format!("{:.1} s", took.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
     }
@@ -135,7 +188,7 @@ mod tests {
     fn lengths_of_time_are_short() {
         let said =
             [90, 2_345, 59_999, 61_000, 3_720_000].map(|millis| duration(Duration::from_millis(millis)));
-        assert_eq!(said, ["90ms", "2.3s", "59s", "1m01s", "1h02m"]);
+        assert_eq!(said, ["90 ms", "2.3 s", "59 s", "1m01s", "1h02m"]);
     }
 
     #[test]
@@ -146,7 +199,38 @@ mod tests {
             status: Status::Failed,
             error: Some("two\nlines\u{1b}]0;title\u{7}".to_owned()),
         };
-        let line = line(&event, Some(Duration::from_secs(2)), Paint { is_on: false }).unwrap();
-        assert_eq!(line.as_str(), "failed     a  \\u{1b}[2Jname\\u{d}\\u{202e}  2.0s: two lines\n");
+        let followed = Followed { took: Some(Duration::from_secs(2)), ..Followed::default() };
+        let line = line(&event, &followed, Paint { is_on: false }).unwrap();
+        assert_eq!(line.as_str(), "✗ a  \\u{1b}[2Jname\\u{d}\\u{202e}  failed after 2.0 s: two lines\n");
+    }
+
+    #[test]
+    fn a_failure_is_shown_with_what_was_printed() {
+        let failure = |exit_code, output: &str, hint: Option<&str>| Followed {
+            took: Some(Duration::from_millis(17)),
+            failure: Some(Box::new(CallFailure {
+                exit_code,
+                output: output.to_owned(),
+                hint: hint.map(str::to_owned),
+            })),
+            is_cached: false,
+        };
+        let said = |error: &str, followed: &Followed| {
+            let event = RunEvent::TaskEnded {
+                task: TaskId::from("lint"),
+                name: "lint".to_owned(),
+                status: Status::Failed,
+                error: Some(error.to_owned()),
+            };
+            line(&event, followed, Paint { is_on: false }).unwrap().as_str().to_owned()
+        };
+        let long = "x".repeat(70);
+        assert_eq!(
+            said(&long, &failure(Some(1), "a\u{1b}[31m\nb", Some("try"))),
+            "✗ lint  exit 1 after 17 ms\n    a\n    b\n  hint: try\n"
+        );
+        assert_eq!(said("short", &failure(Some(2), "", None)), "✗ lint  exit 2 after 17 ms: short\n");
+        assert_eq!(said(&long, &failure(Some(2), "", None)), format!("✗ lint  exit 2 after 17 ms: {long}\n"));
+        assert_eq!(said("late", &failure(None, "", None)), "✗ lint  failed after 17 ms: late\n");
     }
 }

@@ -7,7 +7,7 @@ mod bar;
 mod lines;
 mod summary;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -17,13 +17,15 @@ use serde::Serialize;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::TaskId;
 use taskpawl::model::value::Timestamp;
-use taskpawl::{Observer, RunEvent, RunSummary, Source};
+use taskpawl::{CallFailure, Observer, RunEvent, RunSummary, Source};
 
 use crate::output::{to_text, write_err, write_out};
 use crate::shown::Shown;
 use crate::text::Paint;
 
-pub(crate) use summary::summary_text;
+use lines::Followed;
+
+pub(crate) use summary::{Ran, summary_text};
 
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -57,6 +59,9 @@ pub(crate) struct Options {
 /// pipe.
 const MAX_PENDING: usize = 1 << 20;
 
+/// The most failed tasks that are remembered as shown.
+const MAX_FOLLOWED: usize = 10_000;
+
 /// The shortest time between two frames of the bar; the eye would not see more of them.
 const FRAME: Duration = Duration::from_millis(100);
 
@@ -87,6 +92,10 @@ struct State {
     running: BTreeMap<TaskId, Running>,
     /// The number of calls started so far. It orders the shown tasks by their start.
     started: u64,
+    /// Tasks whose failure was shown.
+    failed: BTreeSet<TaskId>,
+    /// Tasks that took an earlier success, and whose end is about to be told.
+    cached: BTreeSet<TaskId>,
     progress: bar::Progress,
     is_over: bool,
     /// True if the writer sleeps until it is notified. Otherwise it looks for text by itself after its pause.
@@ -114,6 +123,7 @@ struct Running {
     name: String,
     since: Instant,
     message: String,
+    failure: Option<Box<CallFailure>>,
 }
 
 impl Reporter {
@@ -139,6 +149,11 @@ impl Reporter {
     /// Returns the handle that keeps the terminal free during a question.
     pub(crate) fn pause(&self) -> ReportPause {
         ReportPause(Arc::clone(&self.shared))
+    }
+
+    /// Returns the tasks whose failure was shown when it happened.
+    pub(crate) fn shown_failures(&self) -> BTreeSet<TaskId> {
+        self.shared.lock().failed.clone()
     }
 
     /// Ends a stream of events with the summary.
@@ -202,8 +217,8 @@ impl Observer for Shared {
             let line = json_line(event, self.options.source.now());
             return self.push(state, &line);
         }
-        let took = state.take(event);
-        if let Some(line) = lines::line(event, took, self.options.paint) {
+        let followed = state.take(event);
+        if let Some(line) = lines::line(event, &followed, self.options.paint) {
             self.push(state, &line);
         }
     }
@@ -229,8 +244,8 @@ impl State {
         self.pause == Drawn::Closed && !self.is_over && self.pending.len() <= MAX_PENDING
     }
 
-    /// Applies an event to the shown tasks. Returns the duration of a task that ended with it.
-    fn take(&mut self, event: &RunEvent) -> Option<Duration> {
+    /// Applies an event to the shown tasks. Returns what is known of a task that ended with it.
+    fn take(&mut self, event: &RunEvent) -> Followed {
         match event {
             RunEvent::CallStarted { task, name, .. } => {
                 self.started += 1;
@@ -239,6 +254,7 @@ impl State {
                     name: name.clone(),
                     since: Instant::now(),
                     message: String::new(),
+                    failure: None,
                 };
                 // A task with several calls is shown from the start of its first call.
                 self.running.entry(task.clone()).or_insert(running);
@@ -248,17 +264,25 @@ impl State {
                     running.message.clone_from(message);
                 }
             }
+            RunEvent::Cached { task } => _ = self.cached.insert(task.clone()),
+            RunEvent::CallEnded { task, failure, .. } => {
+                if let Some(running) = self.running.get_mut(task) {
+                    running.failure.clone_from(failure);
+                }
+            }
             RunEvent::TaskEnded { task, status, .. } => {
                 self.progress.end(*status == Status::Failed);
-                return self.running.remove(task).map(|running| running.since.elapsed());
+                if *status == Status::Failed && self.failed.len() < MAX_FOLLOWED {
+                    self.failed.insert(task.clone());
+                }
+                let running = self.running.remove(task);
+                let took = running.as_ref().map(|running| running.since.elapsed());
+                let failure = running.and_then(|running| running.failure);
+                return Followed { took, failure, is_cached: self.cached.remove(task) };
             }
-            RunEvent::RunStarted { .. }
-            | RunEvent::CallEnded { .. }
-            | RunEvent::Stopping { .. }
-            | RunEvent::Summary(_)
-            | _ => {}
+            RunEvent::RunStarted { .. } | RunEvent::Stopping { .. } | RunEvent::Summary(_) | _ => {}
         }
-        None
+        Followed::default()
     }
 }
 
@@ -268,6 +292,8 @@ impl Shared {
             pending: Shown::new(),
             running: BTreeMap::new(),
             started: 0,
+            failed: BTreeSet::new(),
+            cached: BTreeSet::new(),
             progress: bar::Progress::new(options.total, options.over),
             is_over: false,
             is_idle: false,

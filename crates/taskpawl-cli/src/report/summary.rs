@@ -1,10 +1,12 @@
 //! The summary of a run as text.
 
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl::model::task::Status;
+use taskpawl::model::value::TaskId;
 use taskpawl::{FailureGroup, RunSummary};
 
 use crate::report::lines;
@@ -14,11 +16,22 @@ use crate::text::{Paint, clean, count, style, without_sequences};
 /// The maximum number of tasks that a section names.
 const MAX_NAMED: usize = 10;
 
+/// What the terminal knows of a run beside its summary.
+#[derive(Debug, Default)]
+pub(crate) struct Ran {
+    /// Duration of the run.
+    pub(crate) took: Duration,
+    /// Failed tasks that were shown when they failed.
+    pub(crate) shown: BTreeSet<TaskId>,
+    /// True if the run applied a plan file.
+    pub(crate) of_file: bool,
+}
+
 /// Returns the summary of a run: counts, failures, waiting and blocked tasks, tasks that did not run, and the next
 /// commands.
-pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
-    let mut text = counts(summary, paint);
-    failures(&mut text, summary, paint);
+pub(crate) fn summary_text(summary: &RunSummary, ran: &Ran, paint: Paint) -> Shown {
+    let mut text = counts(summary, ran, paint);
+    failures(&mut text, summary, &ran.shown, paint);
     waiting(&mut text, summary, paint);
     let blocked =
         summary.blocked.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
@@ -35,11 +48,8 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
     text
 }
 
-/// Adds cached tasks, reached limits, unexpected file changes and consumption.
+/// Adds reached limits, unexpected file changes and consumption.
 fn limits(text: &mut Shown, summary: &RunSummary, paint: Paint) {
-    if summary.cached > 0 {
-        let _ = writeln!(text, "{} taken from an earlier success", summary.cached);
-    }
     if !summary.ended_early.is_empty() {
         heading(text, "Ended early", paint);
         for ended in &summary.ended_early {
@@ -80,19 +90,37 @@ fn spent(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     }
 }
 
-fn counts(summary: &RunSummary, paint: Paint) -> Shown {
-    let mut parts = Vec::new();
-    for status in Status::ALL {
-        if let Some(count) = summary.counts.get(status.as_str()).filter(|count| **count > 0) {
+/// Tells what this run did, and how its tasks stand.
+fn counts(summary: &RunSummary, ran: &Ran, paint: Paint) -> Shown {
+    let of =
+        |counts: &BTreeMap<String, u64>, status: Status| counts.get(status.as_str()).copied().unwrap_or(0);
+    let total: u64 = summary.counts.values().sum();
+    let (done, now_done) = (of(&summary.counts, Status::Done), of(&summary.ended, Status::Done));
+    let now = now_done + of(&summary.ended, Status::Failed);
+    if total == 0 {
+        return "no tasks\n".into();
+    }
+    let all = paint.style(style::of_status(Status::Done), &all_done(total));
+    if total == done && now == 0 {
+        let again = if ran.of_file { "; `--fresh` runs them again" } else { "" };
+        return shown!["nothing to run: ", all, again, "\n"];
+    }
+    let before = done.saturating_sub(now_done);
+    let mut parts = vec![Shown::from(format!("{} ran", now.saturating_sub(summary.cached)))];
+    if summary.cached > 0 {
+        parts.push(format!("{} taken from an earlier success", summary.cached).into());
+    }
+    if before > 0 {
+        parts.push(format!("{before} {} done before", if before == 1 { "was" } else { "were" }).into());
+    }
+    for status in Status::ALL.iter().filter(|status| **status != Status::Done) {
+        let count = of(&summary.counts, *status);
+        if count > 0 {
             parts.push(paint.style(style::of_status(*status), &format!("{count} {status}")));
         }
     }
-    let total: u64 = summary.counts.values().sum();
-    match (total, total == summary.counts.get("done").copied().unwrap_or(0)) {
-        (0, _) => "no tasks\n".into(),
-        (total, true) => shown![paint.style(style::of_status(Status::Done), &all_done(total)), "\n"],
-        (total, false) => shown![count(total, "task"), ": ", Shown::joined(parts, ", "), "\n"],
-    }
+    let end = if total == done { shown![": ", all] } else { Shown::new() };
+    shown![Shown::joined(parts, ", "), " in ", lines::duration(ran.took), end, "\n"]
 }
 
 fn all_done(total: u64) -> String {
@@ -103,14 +131,21 @@ fn heading(text: &mut Shown, title: &str, paint: Paint) {
     text.push(shown!["\n", paint.style(style::BOLD, title), "\n"]);
 }
 
-fn failures(text: &mut Shown, summary: &RunSummary, paint: Paint) {
+fn failures(text: &mut Shown, summary: &RunSummary, shown: &BTreeSet<TaskId>, paint: Paint) {
     if summary.failures.is_empty() {
         return;
     }
     heading(text, "Failed", paint);
     for group in &summary.failures {
         text.push(shown!["  ", paint.style(style::of_status(Status::Failed), &title(group)), "\n"]);
-        for failed in group.tasks.iter().take(MAX_NAMED) {
+        // What was shown when it happened is not repeated.
+        let (before, now): (Vec<_>, Vec<_>) =
+            group.tasks.iter().take(MAX_NAMED).partition(|failed| !shown.contains(&failed.task));
+        if !now.is_empty() {
+            let names: Vec<String> = now.iter().map(|failed| clean(failed.task.as_str())).collect();
+            let _ = writeln!(text, "    {}", names.join(", "));
+        }
+        for failed in before {
             let error = clean(&without_sequences(&failed.error));
             let _ = writeln!(text, "    {}: {error}", clean(failed.task.as_str()));
         }

@@ -226,7 +226,7 @@ fn release_check() {
         insta::assert_snapshot!("release-check", state.join("\n"));
     }
     let run = cli.run_with(&["--store", ":memory:", "run-all-ready", "--plan", "-"], &plan);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "all 9 tasks are done\n"), "{run}");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "9 ran in 0 ms: all 9 tasks are done\n"), "{run}");
     let summary = fs::read_to_string(target.join("release-check/summary.txt")).unwrap();
     assert_eq!(summary, "report: 1 tests passed\nwords: 2 tests passed\nexamples: 1 tests passed\n");
 }

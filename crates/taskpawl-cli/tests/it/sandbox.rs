@@ -105,7 +105,7 @@ fn the_store_is_not_read_whatever_is_allowed() {
     let cli = Cli::new().with_programs();
     cli.run(&["create", "a"]).ok();
     let (home, store) = (cli.path(""), cli.path("one.db"));
-    let command = format!("head -c 6 {}; cat {}/one.db-wal; true", store.display(), home.display());
+    let command = format!("set +e; head -c 6 {}; cat {}/one.db-wal; true", store.display(), home.display());
     for flags in [&[][..], &["--allow-read", home.to_str().unwrap()]] {
         let tried = call(&cli, &command, flags);
         assert_eq!(text(&tried, "stdout"), "", "{flags:?}: {tried}");
@@ -126,7 +126,7 @@ fn what_a_call_prints_is_open_to_no_other_one() {
     };
     assert_eq!(printed(), ["canary\n"]);
     let command = format!(
-        "readlink /proc/self/fd/2; for f in {0}/*; do cat \"$f\"; echo poison >> \"$f\"; done; \
+        "set +e; readlink /proc/self/fd/2; for f in {0}/*; do cat \"$f\"; echo poison >> \"$f\"; done; \
          echo own >> /dev/stdout; true",
         output.display()
     );
@@ -568,7 +568,7 @@ fn what_git_could_not_write_is_told_also_when_it_ends_well() {
     let failed = call(&cli, "cd sub && git remote add x y", &[]);
     let hint = "`[HOME]/work/.git/config` is protected in the sandbox, because other programs run or load it; `--allow-write [HOME]/work/.git/config` makes it writable";
     assert!(error(&failed).contains(hint), "{failed}");
-    let passed = call(&cli, "git config a.b c; true", &[]);
+    let passed = call(&cli, "git config a.b c || true", &[]);
     assert_eq!(passed["result"]["sandbox"]["protected"], serde_json::json!(["[HOME]/work/.git/config"]));
     let allowed = call(&cli, "git config a.b c", &["--allow-write", ".git/config"]);
     assert_eq!(

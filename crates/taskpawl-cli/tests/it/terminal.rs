@@ -138,6 +138,6 @@ fn a_run_has_a_bar_that_is_gone_at_the_end() {
     let (_, end) = text.rsplit_once("running").unwrap();
     let end = end.replace("\u{1b}[?2026h", "").replace("\u{1b}[?2026l", "");
     assert!(end.ends_with("\u{1b}[J"), "the bar is erased: {end:?}");
-    assert!(text.contains("done       a  ") && text.contains("done       b  "), "{text:?}");
+    assert!(text.contains("✓ a  ") && text.contains("✓ b  "), "{text:?}");
     assert!(!text.contains("\u{1b}[?25l"), "the cursor is never hidden");
 }
