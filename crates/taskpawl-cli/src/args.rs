@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use taskpawl::model::advice::Hint;
 
 use crate::app::App;
 use crate::commands;
@@ -51,7 +53,7 @@ pub(crate) struct Cli {
 }
 
 /// Flags of every command.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -146,6 +148,7 @@ commands! {
         List = "list" in list: Read,
         Show = "show" in show: Read,
         Explain = "explain" in explain: Read,
+        Status = "status" in status: Read,
         Graph = "graph" in graph: Read,
         CriticalPath = "critical-path" in critical_path: Read,
         History = "history" in history: Read,
@@ -226,7 +229,7 @@ pub(crate) enum Kind {
 
 /// Runs the command line and returns the exit code.
 pub(crate) fn main(environment: Environment) -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    let words = given_words(&environment);
     if let [_, word] = words.as_slice()
         && (word == "--version" || word == "-V")
     {
@@ -236,7 +239,8 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let out = output_of(&environment, asks_for_json(&words));
-            return output::settle(CliError::from(error).report(&out), out.paint_err);
+            let error = meant(&error).unwrap_or_else(|| error.into());
+            return output::settle(error.report(&out), out.paint_err);
         }
     };
     let app = App::new(cli.global, environment);
@@ -248,6 +252,34 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     let code = allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report);
     app.end();
     output::settle(code, app.out().paint_err)
+}
+
+/// Returns the words of the command line. Without any, and in a project, they ask where its plan stands.
+fn given_words(environment: &Environment) -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if words.len() == 1 && App::new(Global::default(), environment.clone()).place().is_ok() {
+        words.push("status".into());
+    }
+    words
+}
+
+/// Names of commands of other programs, each with the words that mean the same here.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("add", "create NAME", " adds a task"),
+    ("new", "create NAME", " adds a task"),
+    ("ps", "runs", " lists the runs"),
+    ("exec", "tools call exec --args JSON", " runs a program as a call of a plan would"),
+    ("start", "run-all-ready", " runs everything that is ready"),
+];
+
+/// Returns the error for a command that has another name here; `None` for any other error.
+fn meant(error: &clap::Error) -> Option<CliError> {
+    let ContextValue::String(given) = error.get(ContextKind::InvalidSubcommand)? else { return None };
+    let (name, words, what) = ELSEWHERE.iter().find(|(name, ..)| name == given)?;
+    Some(CliError::usage_with(
+        format!("there is no command `{name}`"),
+        Hint::default().command(*words).text(*what),
+    ))
 }
 
 /// Returns the output for the time before the command line is parsed.

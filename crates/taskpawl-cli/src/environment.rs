@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Variables, directory and streams at the start of the process.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Environment {
     variables: BTreeMap<OsString, OsString>,
     /// The working directory at the start.

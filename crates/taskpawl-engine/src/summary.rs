@@ -548,6 +548,12 @@ impl Next<'_> {
             }
             several => actions.extend(several.iter().take(MAX_NAMED).map(Waiting::command)),
         }
+        let is_interrupted = |task: &&Waiting| {
+            task.commands.iter().any(|advised| matches!(advised.advice(), Advice::Unblock { .. }))
+        };
+        if self.waiting.iter().filter(is_interrupted).count() > 1 {
+            actions.push(Advice::UnblockInterrupted { only: self.only.to_vec() }.into());
+        }
         if self.waiting.iter().any(|task| !task.commands.is_empty()) {
             actions.push(Advice::run_ready(self.only).into());
         }

@@ -106,6 +106,12 @@ pub enum Advice {
         /// Id of the task.
         id: TaskId,
     },
+    /// Start every interrupted call again.
+    UnblockInterrupted {
+        /// Selectors to restrict it to; empty for all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<Selector>,
+    },
     /// Approve a task.
     Approve {
         /// Id of the task.
@@ -305,6 +311,7 @@ impl Advice {
                 | Self::Reject { .. }
                 | Self::DoneByPerson { .. }
                 | Self::Unblock { .. }
+                | Self::UnblockInterrupted { .. }
                 | Self::Undo { .. }
                 | Self::RenamePlan { .. }
                 | Self::DoctorFix {}

@@ -47,6 +47,7 @@ pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod skip;
+pub(crate) mod status;
 pub(crate) mod todo;
 mod todo_promote;
 pub(crate) mod todo_queue;

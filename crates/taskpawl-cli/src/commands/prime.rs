@@ -49,7 +49,7 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     }
 }
 
-fn digest(app: &App) -> Result<Digest, CliError> {
+pub(super) fn digest(app: &App) -> Result<Digest, CliError> {
     let mut digest = Digest::gather(app.reader()?.manager(), MAX, &running::means(app)?)?;
     let mut commands: Vec<Advised> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
     app.write_advice(&mut commands)?;
@@ -165,7 +165,7 @@ impl Page {
 }
 
 /// Formats the digest; commands in it have the flags of `line`.
-fn text(digest: &Digest, line: &CommandLine) -> String {
+pub(super) fn text(digest: &Digest, line: &CommandLine) -> String {
     if digest.total == 0 {
         return format!(
             "taskpawl: the plan has no tasks yet; `{}` or `{}` adds some.\n",

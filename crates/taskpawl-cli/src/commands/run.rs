@@ -1,20 +1,26 @@
+use std::path::Path;
 use std::process::ExitCode;
 
+use taskpawl::ApplyOptions;
+
 use crate::app::App;
+use crate::commands::apply::Takes;
 use crate::commands::running::{self, RunArgs, What};
+use crate::commands::{question, run_all_ready};
 use crate::error::CliError;
 
-/// Run one task and its subtasks. Refuses to run it, with the reason, while its dependencies are unfinished
+/// Run one task and its subtasks, or a plan file. Refuses to run a task, with the reason, while its dependencies are unfinished
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A task that is blocked in this way opens by itself when its dependencies are finished.
 
 Examples:
   taskpawl run build
+  taskpawl run plan.yaml
   taskpawl run build --json --fields exit,counts")]
 pub(crate) struct Args {
-    /// The task: its id, or the beginning of it
-    #[arg(value_name = "ID")]
+    /// The task: its id, or the beginning of it. A plan file, where no task has that id, as `run-all-ready FILE`
+    #[arg(value_name = "ID|FILE")]
     id: String,
     #[command(flatten)]
     run: RunArgs,
@@ -23,5 +29,16 @@ pub(crate) struct Args {
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     app.check_apart(&args.run.sandbox)?;
+    let file = Path::new(&args.id);
+    if file.is_file() && !is_task(app, &args.id)? {
+        let options =
+            ApplyOptions { keeps_approvals: question::is_within_call(app), ..ApplyOptions::default() };
+        return run_all_ready::run_file(app, file, &Takes::default(), &args.run, options);
+    }
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run, None)
+}
+
+/// Returns whether a task has this id. An id wins over a file, and the beginning of an id does not.
+fn is_task(app: &App, id: &str) -> Result<bool, CliError> {
+    Ok(app.reader()?.manager().read(|view| Ok(view.key(id)?.is_some()))?)
 }

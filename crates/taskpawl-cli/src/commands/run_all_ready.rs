@@ -23,10 +23,13 @@ The exit code tells how it stands: 0 all finished, 1 a task failed, 3 somebody i
 
 Examples:
   taskpawl run-all-ready
-  taskpawl run-all-ready --plan release.yaml --jobs 8
+  taskpawl run-all-ready release.yaml --jobs 8
   taskpawl run-all-ready --only label:nightly --format ndjson
   taskpawl run-all-ready --dry-run --what-if fail:build,done:review")]
 pub(crate) struct Args {
+    /// Short for `--plan FILE`
+    #[arg(value_name = "FILE", conflicts_with_all = ["plan", "only"])]
+    file: Option<PathBuf>,
     /// Apply this plan, and run that plan alone; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     plan: Option<PathBuf>,
@@ -34,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// With --plan: reopen every task of the plan first
-    #[arg(long, requires = "plan", conflicts_with_all = ["only", "retry_failed", "redo_changed", "keep_changed"])]
+    #[arg(long, conflicts_with_all = ["only", "retry_failed", "redo_changed", "keep_changed"])]
     fresh: bool,
     /// Start failed tasks again first; what succeeded in them is kept
     #[arg(long)]
@@ -52,6 +55,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Returns the plan file, however it was given.
+    fn plan(&self) -> Option<&Path> {
+        self.plan.as_deref().or(self.file.as_deref())
+    }
+
     fn apply_options(&self, keeps_approvals: bool) -> ApplyOptions {
         ApplyOptions {
             fresh: self.fresh,
@@ -65,11 +73,17 @@ impl Args {
 
 /// Runs all ready tasks, after applying the plan of `--plan`.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    if args.fresh && args.plan().is_none() {
+        return Err(CliError::usage_with(
+            "`--fresh` is about a plan, and none is given",
+            "name its file: `--plan FILE`",
+        ));
+    }
     if args.dry_run {
         return dry_run(app, args);
     }
     app.check_apart(&args.run.sandbox)?;
-    let Some(path) = &args.plan else {
+    let Some(path) = args.plan() else {
         args.takes.refuse_without_plan()?;
         let plans = app.runner(&args.run.sandbox)?;
         if args.retry_failed {
@@ -77,12 +91,21 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
         return running::run(app, &plans, What::Ready(args.only.clone()), &args.run, None);
     };
-    let file = PlanFile::read(app, path, &args.takes)?;
+    run_file(app, path, &args.takes, &args.run, args.apply_options(question::is_within_call(app)))
+}
+
+/// Applies a plan file and runs that plan alone.
+pub(super) fn run_file(
+    app: &App,
+    path: &Path,
+    takes: &Takes,
+    run: &RunArgs,
+    options: ApplyOptions,
+) -> Result<ExitCode, CliError> {
+    let file = PlanFile::read(app, path, takes)?;
     file.check(app)?;
-    let plans = app.runner(&args.run.sandbox)?;
+    let plans = app.runner(&run.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
-    let keeps_approvals = question::is_within_call(app);
-    let options = args.apply_options(keeps_approvals);
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let applied = manager.apply(file.plan.clone(), &file.name, options);
     let report = applied.map_err(|error| file.placed(&manager, error))?;
@@ -100,7 +123,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     for task in &report.waiting {
         app.out().remark(&waiting_text(app, task));
     }
-    running::run(app, &plans, What::Ready(only), &args.run, followed(path, &file.name, &args.takes))
+    running::run(app, &plans, What::Ready(only), run, followed(path, &file.name, takes))
 }
 
 /// Returns the plan file that suggested commands name, so that they follow what was changed in it.
@@ -129,7 +152,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         what_if: args.what_if.clone(),
         ..ForecastOptions::default()
     };
-    let Some(path) = &args.plan else {
+    let Some(path) = args.plan() else {
         args.takes.refuse_without_plan()?;
         let plans = forecaster(app, args)?;
         let mut found = plans.manager().forecast(&options)?;
@@ -173,7 +196,7 @@ fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
 
 /// Returns the options of the command that runs the forecast, without its selection.
 fn words(args: &Args) -> Vec<String> {
-    let plan = args.plan.iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
+    let plan = args.plan().into_iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
     let mut words: Vec<String> = plan.chain(args.takes.words()).collect();
     words.extend(args.fresh.then(|| "--fresh".to_owned()));
     words.extend(args.retry_failed.then(|| "--retry-failed".to_owned()));

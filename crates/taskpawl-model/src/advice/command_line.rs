@@ -147,6 +147,8 @@ impl<'a> Words<'a> {
             Advice::Skip { id } => task("skip", id),
             Advice::Cancel { id } => task("cancel", id),
             Advice::Unblock { id } => task("unblock", id),
+            Advice::UnblockInterrupted { only } if only.is_empty() => plain("unblock --all"),
+            Advice::UnblockInterrupted { only } => plain("unblock").flag(scope(only)),
             Advice::Approve { id, answer } => {
                 task("approve", id).flag(answer.as_ref().map(|answer| option("--answer", answer)))
             }

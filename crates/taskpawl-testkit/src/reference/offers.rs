@@ -8,7 +8,7 @@ use taskpawl_model::insight::{Facts, explain, explain_ready};
 use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::{Means, decide, preview};
 use taskpawl_model::rules::{asker, command_of_advice};
-use taskpawl_model::task::{ActorKind, Status};
+use taskpawl_model::task::{ActorKind, BlockedReason, Status};
 use taskpawl_model::view::{Query, View, ViewResult};
 
 use super::draw::Draw;
@@ -184,6 +184,17 @@ fn command(view: &dyn View, advice: &Advice) -> ViewResult<Option<Command>> {
         let ids = failed.into_iter().map(|key| view.id(key)).collect::<ViewResult<Vec<_>>>()?;
         let ids = ids.into_iter().flatten().map(|id| id.to_string()).collect();
         return Ok(Some(Command::Retry { ids, cascade: false }));
+    }
+    if let Advice::UnblockInterrupted { .. } = advice {
+        let blocked = view.find(&Query { status: vec![Status::Blocked], ..Query::default() })?;
+        let mut ids = Vec::new();
+        for key in blocked {
+            let reason = view.task(key)?.and_then(|task| task.body.state.blocked_reason().cloned());
+            if matches!(reason, Some(BlockedReason::Interrupted { .. })) {
+                ids.extend(view.id(key)?.map(|id| id.to_string()));
+            }
+        }
+        return Ok(Some(Command::Unblock { ids }));
     }
     Ok(command_of_advice(advice))
 }
