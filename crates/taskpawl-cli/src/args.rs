@@ -123,6 +123,7 @@ commands! {
     "Run" {
         RunAllReady = "run-all-ready" in run_all_ready: Change,
         Run = "run" in run: Change,
+        Stop = "stop" in stop: Change,
         Runs = "runs" in runs: Read,
         Logs = "logs" in logs: ReadFiles,
         Watch = "watch" in watch: ReadFiles,

@@ -69,6 +69,10 @@ fn texts(meaning: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": meaning})
 }
 
+fn boolean(meaning: &str) -> Value {
+    json!({"type": "boolean", "description": meaning})
+}
+
 fn number(meaning: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "description": meaning})
 }
@@ -211,6 +215,14 @@ fn kinds_of_runs() -> Vec<Kind> {
             "A run ended",
             vec![("exit", number("Its exit code"), true), ("counts", counts, true)],
         ),
+        kind(
+            "run_stop_requested",
+            "A run was asked to stop",
+            vec![
+                ("id", text("The run"), true),
+                ("now", boolean("True if its running calls are ended, too"), true),
+            ],
+        ),
         kind("run_killed", "A run had ended without a word, and somebody noticed", vec![]),
         kind(
             "pruned",
@@ -318,6 +330,7 @@ mod tests {
             EventKind::Undone { first: 1, last: 2 },
             EventKind::RunStarted { scope: Vec::new() },
             EventKind::RunFinished { exit: 0, counts: BTreeMap::new() },
+            EventKind::RunStopRequested { id: "r".into(), now: true },
             EventKind::RunKilled {},
             EventKind::Pruned {
                 runs: 1,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::command::{Command, Grant, Inquiry, Report, Round, StartedCall};
@@ -11,6 +12,7 @@ use taskpawl_model::rules::DecideError;
 use taskpawl_model::run::run_loop::{
     Deadline, EndedCall, Host, Input, LoopOptions, Output, RunLimits, RunLoop,
 };
+use taskpawl_model::task::StopRequest;
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{Key, RunId};
@@ -19,6 +21,7 @@ use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::{Tool, ToolError};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use crate::changes::Changed;
 use crate::engine::Engine;
@@ -36,6 +39,12 @@ use crate::tool_lookup::{ToolLookup, with_found};
 
 /// For how many tasks files are read at once.
 const MAX_INQUIRIES: usize = 4;
+
+/// The shortest time between two reads of the run's own record.
+const STOP_REQUEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Exit code of a run that another process stopped, as after Ctrl-C.
+const STOPPED: u8 = 130;
 
 type Outcomes = Result<Vec<Outcome>, StoreError>;
 
@@ -59,6 +68,8 @@ pub(crate) struct Dispatcher {
     control: RunControl,
     stops: watch::Receiver<u32>,
     stops_seen: u32,
+    /// The last time at which the record of the run was read for a request of another process.
+    record_read: Instant,
 }
 
 /// The store and the machine, as the loop of a run sees them.
@@ -75,7 +86,7 @@ impl Host for EngineHost<'_> {
     }
 
     fn revision(&mut self, seen: u64) -> Result<u64, RunError> {
-        Ok(self.manager.store().wait_change(seen, std::time::Duration::ZERO)?)
+        Ok(self.manager.store().wait_change(seen, Duration::ZERO)?)
     }
 
     fn now(&self) -> Timestamp {
@@ -120,6 +131,7 @@ impl Dispatcher {
             control: options.control.clone(),
             stops: options.control.subscribe(),
             stops_seen: 0,
+            record_read: Instant::now(),
         }
     }
 
@@ -141,6 +153,7 @@ impl Dispatcher {
             self.carry_out(outputs, &mut inbox).await?;
             if inbox.is_empty() {
                 self.wait(&mut inbox).await?;
+                self.take_stop_request(&mut inbox)?;
             }
         }
     }
@@ -334,6 +347,26 @@ impl Dispatcher {
             inbox.push_back(Input::Stop);
         }
         self.stops_seen = requests;
+    }
+
+    /// Passes on the request of another process to stop this run. A run that was already asked to stop as much ignores it.
+    fn take_stop_request(&mut self, inbox: &mut VecDeque<Input>) -> Result<(), RunError> {
+        // A busy run wakes up thousands of times a second.
+        if self.record_read.elapsed() < STOP_REQUEST_PAUSE {
+            return Ok(());
+        }
+        self.record_read = Instant::now();
+        let request = self.manager.read(|view| Ok(view.run(&self.run)?))?.and_then(|record| record.stop);
+        let asked = match request {
+            None => return Ok(()),
+            Some(StopRequest::Soft) => 1,
+            Some(StopRequest::Now) => 2,
+        };
+        while self.control.requests() < asked {
+            self.control.stop_with(STOPPED);
+        }
+        self.take_stops(inbox);
+        Ok(())
     }
 
     fn summarize(self) -> Result<(RunSummary, Notifier), RunError> {

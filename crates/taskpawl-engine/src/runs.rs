@@ -141,6 +141,8 @@ impl Engine {
             scope: options.only.iter().map(ToString::to_string).collect(),
             params: options.params.clone(),
             actor: manager.actor().to_owned(),
+            actor_kind: manager.context_of_starter().kind,
+            stop: None,
             host: self.project.host.clone(),
             started_at: manager.source().now(),
             finished_at: None,

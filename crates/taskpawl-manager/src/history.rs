@@ -1,11 +1,11 @@
 use serde::Serialize;
-use taskpawl_model::command::Refusal;
+use taskpawl_model::command::{Command, Refusal};
 use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::resolve;
-use taskpawl_model::task::Event;
+use taskpawl_model::task::{CallRecord, CallStatus, Event, Status, TaskStatus};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{RunId, TaskId};
-use taskpawl_model::view::{EventQuery, Undoable, View, ViewResult};
+use taskpawl_model::view::{EventQuery, Query, Undoable, View, ViewResult};
 
 use crate::error::Error;
 use crate::manager::Manager;
@@ -118,6 +118,52 @@ impl Manager {
     pub fn find_run(&self, text: &str) -> Result<RunId, Error> {
         self.read(|view| resolve_run(view, text))
     }
+}
+
+/// A running call of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallOfRun {
+    /// The task.
+    pub task: TaskId,
+    /// The call.
+    pub call: CallRecord,
+}
+
+impl Manager {
+    /// Asks a run of another process to stop: nothing more starts, and with `now` its running calls are ended, too. The run notices
+    /// within a second.
+    ///
+    /// # Errors
+    /// The run is unknown or has ended, or an agent asks and did not start the run.
+    pub fn stop_run(&self, run: &RunId, now: bool) -> Result<(), Error> {
+        let record = self.read(|view| Ok(view.run(run)?))?;
+        if record.is_some_and(|record| record.is_open() && !self.is_alive(run)) {
+            return Err(Refusal::RunOver { id: run.to_string() }.into());
+        }
+        self.command(Command::StopRun { id: run.clone(), now }).map(drop)
+    }
+
+    /// Returns the running calls of a run, in the order of their tasks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn calls_of_run(&self, run: &RunId) -> Result<Vec<CallOfRun>, Error> {
+        self.read(|view| Ok(calls_of_run(view, run)?))
+    }
+}
+
+fn calls_of_run(view: &dyn View, run: &RunId) -> ViewResult<Vec<CallOfRun>> {
+    let query = Query { status: vec![Status::InProgress], ..Query::default() };
+    let mut found = Vec::new();
+    for key in view.find(&query)? {
+        let Some(task) = view.task(key)? else { continue };
+        let TaskStatus::InProgress { claim } = &task.body.state else { continue };
+        if claim.run.as_ref() == Some(run) {
+            let running = view.calls(key)?.into_iter().filter(|call| call.body.status == CallStatus::Running);
+            found.extend(running.map(|call| CallOfRun { task: task.id.clone(), call }));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the run with the id `text`, or the only run whose id starts with it.

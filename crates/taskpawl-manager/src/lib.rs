@@ -19,7 +19,7 @@ mod source;
 
 pub use digest::Digest;
 pub use error::Error;
-pub use history::{HistoryEntry, HistoryFilter};
+pub use history::{CallOfRun, HistoryEntry, HistoryFilter};
 pub use liveness::{Liveness, RunState};
 pub use manager::{ApplyOptions, Approving, Ending, Manager};
 pub use paths::Paths;

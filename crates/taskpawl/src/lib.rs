@@ -39,8 +39,8 @@ pub use taskpawl_engine::{
     RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, TaskUsage, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Approving, Digest, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness,
-    Manager, OnChanged, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
+    ApplyOptions, Approving, CallOfRun, Digest, Ending, Error, FixedSource, HistoryEntry, HistoryFilter,
+    Liveness, Manager, OnChanged, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

@@ -254,6 +254,10 @@ fn what(kind: &EventKind) -> String {
             let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
             format!("run finished with exit code {exit}{counts}")
         }
+        EventKind::RunStopRequested { id, now } => {
+            let id: String = id.as_str().chars().take(8).collect();
+            format!("run {id} asked to stop{}", if *now { " now" } else { "" })
+        }
         EventKind::RunKilled {} => "run ended without finishing".to_owned(),
         EventKind::ExternalEdit { tasks } => format!("the file was edited: {}", print::some(tasks)),
         EventKind::Checklist(list) => {

@@ -48,6 +48,7 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod status;
+pub(crate) mod stop;
 pub(crate) mod todo;
 mod todo_promote;
 pub(crate) mod todo_queue;

@@ -100,6 +100,83 @@ fn the_second_kills_and_the_task_waits_for_a_decision() {
     assert!(cli.path("work/ran").exists());
 }
 
+/// Returns the id of the last run.
+fn last_run(cli: &Cli) -> String {
+    let runs = cli.run(&["runs", "--json"]).ok().json();
+    runs["data"][0]["id"].as_str().unwrap().to_owned()
+}
+
+/// Runs `test` on each kind of store that processes share.
+fn on_shared_stores(test: impl Fn(&Cli)) {
+    test(&with_plan());
+    let cli = Cli::without_store().with_programs();
+    let store = format!("json:{}", cli.path("tasks.json").display());
+    let cli = cli.with("TASKPAWL_STORE", &store);
+    cli.file("plan.yaml", PLAN);
+    test(&cli);
+}
+
+#[test]
+fn another_process_stops_a_run() {
+    on_shared_stores(|cli| {
+        let mut run = Running::start(cli);
+        let id = last_run(cli);
+        let stop = cli.run(&["stop", &id[..8]]).ok();
+        assert_eq!(stop.stdout, format!("run {id} stops: nothing more starts, 1 call may finish\n"));
+        run.wait_for("stopping: nothing more starts, 1 call may still end");
+        // A second request of the same kind changes nothing: it does not kill.
+        cli.run(&["stop", &id]).ok();
+        cli.file("go", "");
+        assert_eq!(run.exit(), Some(130));
+        assert_eq!((status(cli, "long").as_str(), status(cli, "after").as_str()), ("done", "todo"));
+        let over = cli.run(&["stop", &id]);
+        assert_eq!(over.code, Some(7), "{over}");
+        assert!(over.stderr.contains("has ended"), "{over}");
+        assert_eq!(cli.run(&["stop", "nowhere"]).code, Some(6));
+        let history = cli.run(&["history"]).ok();
+        assert!(history.stdout.contains("asked to stop"), "{history}");
+    });
+}
+
+#[test]
+fn another_process_ends_what_runs_and_names_it_first() {
+    on_shared_stores(|cli| {
+        let mut run = Running::start(cli);
+        let id = last_run(cli);
+        let stop = cli.run(&["stop", &id, "--now"]).ok();
+        assert!(stop.stderr.contains("to be interrupted, with unknown effects: long c1 (shell)"), "{stop}");
+        run.wait_for("stopping: ");
+        assert_eq!(run.exit(), Some(130));
+        assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
+        assert_eq!(status(cli, "long"), "blocked");
+    });
+}
+
+#[test]
+fn an_agent_stops_only_runs_that_it_started() {
+    let cli = with_plan();
+    let mut run = Running::start(&cli);
+    let id = last_run(&cli);
+    let by_agent = cli.run(&["stop", &id, "--actor", "model"]);
+    assert_eq!(by_agent.code, Some(7), "{by_agent}");
+    assert!(by_agent.stderr.contains("an agent stops only runs that it started"), "{by_agent}");
+    // The name alone is not enough: an agent of the starter's name is still another actor.
+    assert_eq!(cli.run(&["stop", &id, "--actor", "user@host"]).code, Some(7));
+    cli.run(&["stop", &id]).ok();
+    run.wait_for("stopping: ");
+    cli.file("go", "");
+    assert_eq!(run.exit(), Some(130));
+
+    let cli = with_plan().with("TASKPAWL_ACTOR", "model");
+    let mut run = Running::start(&cli);
+    let id = last_run(&cli);
+    assert_eq!(cli.run(&["stop", &id, "--actor", "other"]).code, Some(7));
+    cli.run(&["stop", &id]).ok();
+    run.wait_for("stopping: ");
+    cli.file("go", "");
+    assert_eq!(run.exit(), Some(130));
+}
+
 #[test]
 fn termination_kills_at_once() {
     let cli = with_plan();

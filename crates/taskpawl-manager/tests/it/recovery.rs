@@ -36,6 +36,8 @@ pub(crate) fn start_run(fixture: &Fixture, id: &str) {
         scope: Vec::new(),
         params: Map::new(),
         actor: "ann".to_owned(),
+        actor_kind: taskpawl_model::task::ActorKind::Unknown,
+        stop: None,
         host: "here".to_owned(),
         started_at: fixture.manager.source().now(),
         finished_at: None,

@@ -187,6 +187,13 @@ pub enum Command {
         /// Number of tasks that the run ended, by status.
         counts: std::collections::BTreeMap<String, u64>,
     },
+    /// Asks a run to stop. The run reads the request from its record while it goes on.
+    StopRun {
+        /// Id of the run.
+        id: RunId,
+        /// True if its running calls are ended, too.
+        now: bool,
+    },
     /// Deletes the records of finished runs and old undo snapshots. Events stay; files are the caller's responsibility.
     Prune(Box<Prune>),
     /// Everything that a run writes in one commit: results of calls, tasks that become ready, and the next claims.
@@ -307,6 +314,7 @@ impl Command {
             | Self::StartRun(_)
             | Self::SettleKeys(_)
             | Self::FinishRun { .. }
+            | Self::StopRun { .. }
             | Self::CloseRun { .. }
             | Self::Round(_)
             | Self::Report(_)

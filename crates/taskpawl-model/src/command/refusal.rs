@@ -55,6 +55,20 @@ pub enum Refusal {
         /// Id that the caller gave.
         id: String,
     },
+    /// The run has ended.
+    #[error("run `{id}` has ended")]
+    RunOver {
+        /// Id of the run.
+        id: String,
+    },
+    /// An agent may stop only runs that it started.
+    #[error("run `{id}` was started by {actor}: an agent stops only runs that it started")]
+    ForeignRun {
+        /// Id of the run.
+        id: String,
+        /// Actor that started it.
+        actor: String,
+    },
     /// The id has an invalid form.
     #[error(transparent)]
     InvalidId(#[from] IdError),

@@ -55,6 +55,7 @@ impl Command {
             Self::RenamePlan { .. } => ("plan rename", Hand, false),
             Self::Undo { .. } => ("undo", Hand, true),
             Self::Prune(_) => ("prune", Run, false),
+            Self::StopRun { .. } => ("stop", HandUnrecorded, false),
             Self::RunOne { .. } => ("run", HandUnrecorded, false),
             Self::StartRun(_)
             | Self::SettleKeys(_)

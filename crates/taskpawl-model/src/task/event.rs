@@ -171,6 +171,13 @@ pub enum EventKind {
         /// The number of tasks that it ended, by status.
         counts: std::collections::BTreeMap<String, u64>,
     },
+    /// A run was asked to stop.
+    RunStopRequested {
+        /// The run.
+        id: RunId,
+        /// True if its running calls are ended, too.
+        now: bool,
+    },
     /// A run was found dead.
     RunKilled {},
     /// Runs were pruned, or their output was. Files that a crash leaves behind are deleted by the next prune.
@@ -274,6 +281,7 @@ impl EventKind {
             Self::Undone { .. } => "undone",
             Self::RunStarted { .. } => "run_started",
             Self::RunFinished { .. } => "run_finished",
+            Self::RunStopRequested { .. } => "run_stop_requested",
             Self::RunKilled {} => "run_killed",
             Self::Pruned { .. } => "pruned",
             Self::ExternalEdit { .. } => "external_edit",

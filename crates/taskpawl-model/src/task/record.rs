@@ -2,6 +2,7 @@
 //!
 //! Data lives in the variant it belongs to. Edges and counts are stored separately.
 
+use crate::task::actor::ActorKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -503,6 +504,12 @@ pub struct RunRecord {
     pub params: Map,
     /// The actor that started it.
     pub actor: String,
+    /// The kind of that actor; unknown for runs of version 0.1.
+    #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
+    pub actor_kind: ActorKind,
+    /// The request to stop, if there is one. The run reads it while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopRequest>,
     /// The machine on which it runs.
     pub host: String,
     /// The time of its start.
@@ -534,6 +541,16 @@ pub struct RevokedAttempt {
     pub attempt: u32,
     /// Its calls that the run has not reported yet.
     pub calls: BTreeSet<CallId>,
+}
+
+/// A request to stop a run, made by another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopRequest {
+    /// Nothing more starts; running calls may finish.
+    Soft,
+    /// Running calls are ended as well.
+    Now,
 }
 
 impl RunRecord {

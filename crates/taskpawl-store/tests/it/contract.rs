@@ -197,6 +197,8 @@ fn open_runs_are_distinguished_from_ended_ones(open: Open<'_>) {
             scope: Vec::new(),
             params: taskpawl_model::value::Map::new(),
             actor: "ann".to_owned(),
+            actor_kind: taskpawl_model::task::ActorKind::Unknown,
+            stop: None,
             host: "host".to_owned(),
             started_at: at(n),
             finished_at: None,

@@ -216,6 +216,8 @@ impl Draw<'_> {
             scope: Vec::new(),
             params: Map::new(),
             actor: "ann".to_owned(),
+            actor_kind: taskpawl_model::task::ActorKind::Unknown,
+            stop: None,
             host: "here".to_owned(),
             started_at: Timestamp::default(),
             finished_at: None,

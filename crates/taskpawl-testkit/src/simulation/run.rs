@@ -136,6 +136,8 @@ impl World {
             scope: self.runs[run].driven.run_view().selectors().iter().map(ToString::to_string).collect(),
             params: Map::new(),
             actor: "runner".to_owned(),
+            actor_kind: taskpawl_model::task::ActorKind::Unknown,
+            stop: None,
             host: "here".to_owned(),
             started_at: self.time(),
             finished_at: None,

@@ -20,7 +20,8 @@ impl Refusal {
             Self::UnknownTask { similar, .. } => Hint::new("did you mean ").list(similar).text("?"),
             Self::AmbiguousId { .. } => "give more characters of the id".into(),
             Self::Contradiction { .. } => "give one of them at a time".into(),
-            Self::UnknownRun { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
+            Self::UnknownRun { .. } | Self::RunOver { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
+            Self::ForeignRun { .. } => "a person can stop it".into(),
             // Their messages already contain a hint for each error.
             Self::InvalidId(_)
             | Self::Dependency { .. }

@@ -180,6 +180,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::StartRun(start) => draft.start_run(start),
         Command::SettleKeys(request) => draft.settle_keys(request),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),
+        Command::StopRun { id, now } => draft.stop_run(id, *now),
         Command::Round(round) => draft.round(round),
         Command::Report(report) => draft.report(report),
         Command::RunOne { id, missing_tool } => draft.run_one(id, missing_tool.as_ref()),

@@ -13,7 +13,7 @@ use crate::task::ActorKind;
 use crate::task::UNKNOWN_END;
 use crate::task::event::EventKind;
 use crate::task::gate::GateState;
-use crate::task::record::{CallBody, CallError, CallRecord, Node, StatusKind, TaskRecord, Work};
+use crate::task::record::{CallBody, CallError, CallRecord, Node, StatusKind, StopRequest, TaskRecord, Work};
 use crate::task::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskStatus};
 use crate::value::{CallId, Key, RunId};
 
@@ -37,6 +37,27 @@ impl Draft<'_> {
         self.changes.runs.insert(id.clone(), run);
         ended.keys().try_for_each(|task| self.look_above_ended(task))?;
         self.emit(None, EventKind::RunFinished { exit, counts: counts.clone() })
+    }
+
+    /// Records the request to stop. An agent stops only runs that it started itself.
+    pub(super) fn stop_run(&mut self, id: &RunId, now: bool) -> Decided<()> {
+        let Some(mut run) = self.view.run(id)? else {
+            return Err(Refusal::UnknownRun { id: id.to_string() }.into());
+        };
+        if !run.is_open() {
+            return Err(Refusal::RunOver { id: id.to_string() }.into());
+        }
+        let is_own = run.actor_kind == ActorKind::Agent && run.actor == *self.context.actor;
+        if self.context.kind == ActorKind::Agent && !is_own {
+            return Err(Refusal::ForeignRun { id: id.to_string(), actor: run.actor }.into());
+        }
+        let request = if now { StopRequest::Now } else { StopRequest::Soft };
+        if run.stop >= Some(request) {
+            return Ok(());
+        }
+        run.stop = Some(request);
+        self.changes.runs.insert(id.clone(), run);
+        self.emit(None, EventKind::RunStopRequested { id: id.clone(), now })
     }
 
     pub(super) fn close_run(&mut self, id: &RunId) -> Decided<()> {
