@@ -36,6 +36,8 @@ pub enum ApprovalVerdict {
         /// Shown to users as the reason of the cancellation.
         reason: Option<String>,
     },
+    /// The task is skipped; its dependents may start.
+    SkipTask,
     /// The task keeps waiting; another person or program may still decide.
     Skip,
 }

@@ -93,6 +93,7 @@ impl Questions {
             ApprovalVerdict::Approve { answer, args } => {
                 self.manager.approve(&ids, Approving { answer, args, hash: Some(request.hash) })
             }
+            ApprovalVerdict::SkipTask => self.manager.skip(&ids, None),
             ApprovalVerdict::Reject { reason } => self.manager.reject(&ids, reason),
         };
         match outcome {

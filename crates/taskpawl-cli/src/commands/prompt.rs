@@ -117,7 +117,7 @@ impl Prompt {
         };
         let options: Shown = options.map(line).collect();
         let mut choices = if options.is_empty() { vec![key("a", "pprove")] } else { Vec::new() };
-        choices.extend([key("r", "eject [reason]"), key("s", "kip"), key("?", " show")]);
+        choices.extend([key("r", "eject [reason]"), key("s", "kip"), key("l", "ater"), key("?", " show")]);
         shown![options, "  ", Shown::joined(choices, "  "), ": "]
     }
 
@@ -135,7 +135,8 @@ impl Prompt {
         let choices = [
             yes,
             ("r", "cancels it; text after `r` is the reason".to_owned()),
-            ("s", format!("leaves it open, for a later run or for `{}`", later[0])),
+            ("s", "skips the task: tasks that depend on it may start".to_owned()),
+            ("l", format!("leaves it open, for a later run or for `{}`", later[0])),
         ];
         let lines = choices.map(|(key, what)| format!("  {key:<8}  {what}\n"));
         shown![whole, lines.concat()]
@@ -239,7 +240,8 @@ fn typed(line: &str, request: &ApprovalRequest) -> Typed {
         "r" | "reject" | "n" | "no" if option.is_none() => {
             Typed::Verdict(ApprovalVerdict::Reject { reason: rest.map(str::to_owned) })
         }
-        "s" | "skip" if option.is_none() => Typed::Verdict(ApprovalVerdict::Skip),
+        "s" | "skip" if option.is_none() && rest.is_none() => Typed::Verdict(ApprovalVerdict::SkipTask),
+        "l" | "later" if option.is_none() => Typed::Verdict(ApprovalVerdict::Skip),
         "?" | "show" if option.is_none() => Typed::Show,
         "a" | "approve" | "y" | "yes" if request.options.is_empty() => Typed::Verdict(approve(rest)),
         _ => option.map_or(Typed::Unclear, |option| Typed::Verdict(approve(Some(option)))),
@@ -297,7 +299,10 @@ mod tests {
             ("approve  by noon ", yes(Some("by noon"))),
             ("r", reject(None)),
             ("reject too late", reject(Some("too late"))),
-            ("s", Typed::Verdict(ApprovalVerdict::Skip)),
+            ("s", Typed::Verdict(ApprovalVerdict::SkipTask)),
+            ("skip it", Typed::Unclear),
+            ("l", Typed::Verdict(ApprovalVerdict::Skip)),
+            ("later", Typed::Verdict(ApprovalVerdict::Skip)),
             ("?", Typed::Show),
             ("", Typed::Unclear),
             ("1", Typed::Unclear),

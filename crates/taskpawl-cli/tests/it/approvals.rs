@@ -200,7 +200,8 @@ fn a_person_is_told_what_the_choices_do() {
     for line in [
         "  the whole question is above",
         "  r         cancels it; text after `r` is the reason",
-        "  s         leaves it open, for a later run or for `taskpawl approve ask`",
+        "  s         skips the task: tasks that depend on it may start",
+        "  l         leaves it open, for a later run or for `taskpawl approve ask`",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

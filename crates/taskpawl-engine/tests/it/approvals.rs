@@ -118,6 +118,16 @@ async fn without_an_approver_the_run_ends_and_the_next_one_continues() {
 }
 
 #[tokio::test]
+async fn an_approver_may_skip_the_task_itself() {
+    let lab = Lab::new(
+        "tasks: [{id: a, call: {ok: {n: 1}}, approval: required}, {id: b, needs: a, call: {ok: {n: 2}}}]",
+    );
+    let oracle = Oracle::saying([ApprovalVerdict::SkipTask]);
+    let summary = lab.run_with(asking(&oracle)).await;
+    assert_eq!((lab.states(), summary.exit), ("a=skipped b=done".into(), 0));
+}
+
+#[tokio::test]
 async fn skipped_requests_wait_and_rejected_tasks_are_cancelled() {
     let lab = Lab::new(
         "tasks: [{id: a, call: {ok: {n: 1}}, approval: required}, {id: b, call: {ok: {n: 2}}, approval: required}]",
