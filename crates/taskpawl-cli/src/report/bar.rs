@@ -166,13 +166,13 @@ fn bar_line(progress: &Progress, running: usize, now: Instant, width: usize) -> 
         let _ = write!(text, "  {failed} failed");
     }
     let _ = write!(text, "  {running} running  {}", whole_seconds(now.saturating_duration_since(begin)));
-    let room = width.saturating_sub(text.width() + 4).min(40);
+    let room = width.saturating_sub(text.width() + 2).min(40);
     if room < 5 {
         return cut(&text, width);
     }
     let share = over.saturating_mul(room as u64).checked_div(total).unwrap_or(0);
     let full = usize::try_from(share).unwrap_or(room).min(room);
-    format!("[{}{}]  {text}", "#".repeat(full), "-".repeat(room - full))
+    format!("{}{}  {text}", "━".repeat(full), "─".repeat(room - full))
 }
 
 fn whole_seconds(took: Duration) -> String {
@@ -211,7 +211,7 @@ mod tests {
            1m15s  task-6  a name  of some length
            1m15s  task-7  a name  of some length
           and 3 more
-        [#####----------------]  10/40  2 failed  11 running  1m15s
+        ━━━━━──────────────────  10/40  2 failed  11 running  1m15s
         "#);
     }
 

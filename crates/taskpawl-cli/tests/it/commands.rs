@@ -307,3 +307,28 @@ fn completions_pages_and_schemas_are_there() {
         assert!(schema["$defs"]["task"]["properties"]["needs"].is_object());
     }
 }
+
+#[test]
+fn names_of_other_programs_lead_to_the_command_that_does_it() {
+    let cli = Cli::new();
+    for (name, right) in [
+        ("add", "create"),
+        ("new", "create"),
+        ("ps", "runs"),
+        ("exec", "tools call exec"),
+        ("start", "run-all-ready"),
+    ] {
+        let run = cli.run(&[name, "x"]);
+        assert_eq!(run.code, Some(2), "{run}");
+        assert!(run.stderr.contains(&format!("taskpawl {right}")), "{run}");
+    }
+}
+
+#[test]
+fn the_bare_program_shows_where_the_plan_stands() {
+    let cli = Cli::new();
+    cli.run(&["create", "Write", "--id", "write"]).ok();
+    let status = cli.run(&["status"]).ok();
+    assert!(status.stdout.contains("write"), "{status}");
+    assert_eq!(cli.run(&[]).ok().stdout, status.stdout);
+}

@@ -78,7 +78,7 @@ fn usage() {
         &["list", "--color", "sometimes"],
         &["block", "a"],
     ]));
-    let run = cli.run(&[]);
+    let run = Cli::without_store().run(&[]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
     assert!(run.stderr.contains("\nRun:\n"));
 }

@@ -53,6 +53,23 @@ fn a_run_says_what_ended_and_how_to_go_on() {
 }
 
 #[test]
+fn a_plan_file_runs_where_a_task_is_expected_unless_a_task_has_its_name() {
+    let cli = with_plan("{name: p, tasks: [{id: a, run: 'echo x >> ran'}]}");
+    let ran = || fs::read_to_string(cli.path("work/ran")).unwrap_or_default().lines().count();
+    assert_eq!(cli.run(&["run", "other.yaml"]).code, Some(6), "neither a task nor a file");
+    cli.run(&["run", "plan.yaml"]).ok();
+    assert_eq!(ran(), 1);
+    cli.run(&["run-all-ready", "plan.yaml", "--fresh"]).ok();
+    assert_eq!(ran(), 2);
+    cli.file("a", "no plan");
+    cli.run(&["reopen", "a"]).ok();
+    cli.run(&["run", "a"]).ok();
+    assert_eq!(ran(), 3, "an id wins");
+    let both = cli.run(&["run-all-ready", "plan.yaml", "--plan", "plan.yaml"]);
+    assert_eq!(both.code, Some(2), "{both}");
+}
+
+#[test]
 fn a_summary_is_one_document_and_events_are_many() {
     let cli = with_plan(PLAN);
     cli.run(&["apply", "plan.yaml"]).ok();

@@ -129,7 +129,7 @@ fn a_run_has_a_bar_that_is_gone_at_the_end() {
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = person.read(&mut buffer) {
         text.extend_from_slice(&buffer[..count]);
-        if String::from_utf8_lossy(&text).contains("]  0/2  1 running") {
+        if String::from_utf8_lossy(&text).contains("─  0/2  1 running") {
             cli.file("go", "");
         }
     }
