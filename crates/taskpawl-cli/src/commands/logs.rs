@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::Taskpawl;
 use taskpawl::model::advice::{Advice, Hint};
-use taskpawl::model::task::{CallStatus, Status, Task, ToolCall};
+use taskpawl::model::task::{CallStatus, EventKind, Status, Task, ToolCall};
 use taskpawl::model::value::format_time;
-use taskpawl::model::value::{TaskId, secret_names};
+use taskpawl::model::value::{CallId, TaskId, secret_names};
 use taskpawl::tools::{RedactorStream, Vault};
+use taskpawl::{HistoryEntry, HistoryFilter, Manager, Taskpawl};
 
 use crate::app::App;
 use crate::commands::parse;
@@ -22,7 +22,7 @@ use crate::output::{write_data, write_out};
 use crate::shown::shown;
 use crate::text::{clean, clean_block, style, without_sequences};
 
-/// Show the output of a task's calls. Shows the output of every start
+/// Show the output of a task's calls, of all failed tasks, or of a run. Shows the output of every start
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\
@@ -33,11 +33,19 @@ Secrets are taken out, also of what a call that still runs has printed so far.
 Examples:
   taskpawl logs build
   taskpawl logs build -f
+  taskpawl logs --failed
+  taskpawl logs --run 3f2a
   taskpawl logs build --call c2 --attempt 1 --stderr")]
 pub(crate) struct Args {
     /// The task: its id, or the beginning of it
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(value_name = "ID", required_unless_present_any = ["failed", "run"])]
+    id: Option<String>,
+    /// Of all failed tasks
+    #[arg(long, conflicts_with_all = ["id", "follow", "call", "attempt"])]
+    failed: bool,
+    /// Only what was started in this run: its id, or the beginning of it
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["failed", "follow", "attempt"])]
+    run: Option<String>,
     /// Go on until the task ends, whichever process runs it
     #[arg(long, short, conflicts_with = "attempt")]
     follow: bool,
@@ -87,7 +95,7 @@ enum Source {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
-    /// The item of a `forEach`; none for other tasks.
+    /// The task, where several are shown: the items of a `forEach`, failed tasks, or tasks of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskId>,
     call: String,
@@ -103,9 +111,8 @@ struct Shown {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let vault = plans.engine().vault();
-    let task = plans.manager().get(&args.id)?;
-    check(args, &task)?;
-    let tasks = running_tasks(plans, &task)?;
+    let wanted = Wanted::of(plans, args)?;
+    let tasks = wanted.tasks.clone();
     for task in &tasks {
         remark_on_withheld(app, &vault, task);
     }
@@ -116,21 +123,73 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         for task in &tasks {
             remark_on_pruned(app, plans, task)?;
         }
-        return print_json(app, plans, &vault, args, &tasks);
+        return print_json(app, plans, &vault, (args, &wanted), &tasks);
     }
-    let mut printer = Printer::new(app, args, vault);
+    let mut printer = Printer::new(app, args, &wanted, vault);
     let count = printer.print(plans, args, &tasks)?;
-    if args.follow {
-        return follow(app, args, task, &mut printer);
+    if let (true, Some(task)) = (args.follow, &wanted.task) {
+        return follow(app, args, task.clone(), &mut printer);
     }
     let mut is_pruned = false;
     for task in &tasks {
         is_pruned |= remark_on_pruned(app, plans, task)?;
     }
     if !is_pruned && count == 0 {
-        app.out().advise(&nothing(&task, &tasks));
+        app.out().advise(&match &wanted.task {
+            Some(task) => nothing(task, &tasks),
+            None if args.failed && tasks.is_empty() => "no task has failed".into(),
+            None => "nothing was printed".into(),
+        });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts of calls: task, call and number of the start.
+type Starts = BTreeSet<(TaskId, CallId, u32)>;
+
+/// The tasks whose output is wanted.
+struct Wanted {
+    /// The task that the user named.
+    task: Option<Task>,
+    /// The tasks that hold the calls.
+    tasks: Vec<Task>,
+    /// The starts of calls in the wanted run.
+    starts: Option<Starts>,
+}
+
+impl Wanted {
+    fn of(plans: &Taskpawl, args: &Args) -> Result<Self, CliError> {
+        let manager = plans.manager();
+        let get = |id: &TaskId| manager.get(id.as_str());
+        let starts = args.run.as_deref().map(|run| starts_in(manager, run)).transpose()?;
+        if let Some(id) = &args.id {
+            let task = manager.get(id)?;
+            check(args, &task)?;
+            let tasks = running_tasks(plans, &task)?;
+            return Ok(Self { task: Some(task), tasks, starts });
+        }
+        let tasks = match &starts {
+            Some(starts) => starts.iter().map(|(task, ..)| task).collect::<BTreeSet<_>>().into_iter(),
+            None => {
+                let failed = manager.select(&[], &[Status::Failed])?;
+                let tasks = failed.iter().map(|id| manager.get(id)).collect::<Result<_, _>>()?;
+                return Ok(Self { task: None, tasks, starts });
+            }
+        };
+        // A task that was deleted since then has no output any more.
+        let tasks = tasks.filter_map(|id| get(id).ok()).collect();
+        Ok(Self { task: None, tasks, starts })
+    }
+}
+
+/// Returns the starts of calls in a run.
+fn starts_in(manager: &Manager, run: &str) -> Result<Starts, CliError> {
+    let filter = HistoryFilter { run: Some(manager.find_run(run)?.to_string()), ..HistoryFilter::default() };
+    let started = |entry: HistoryEntry| match entry.event.kind {
+        EventKind::CallStarted { call, start, .. } => Some((entry.event.task?, call, start)),
+        _ => None,
+    };
+    Ok(manager.find_history(&filter)?.into_iter().filter_map(started).collect())
 }
 
 /// Returns the tasks that hold the calls: the items of a `forEach`, otherwise the task itself.
@@ -238,10 +297,16 @@ fn parts<'a>(
     plans: &Taskpawl,
     vault: &Vault,
     args: &Args,
+    starts: Option<&Starts>,
     tasks: &'a [Task],
 ) -> Vec<(Name, Source, &'a Task)> {
+    let is_in_run = |name: &Name| {
+        let start = (name.task.clone(), CallId::from(name.call.clone()), name.start);
+        starts.is_none_or(|starts| starts.contains(&start))
+    };
     let of = |task: &'a Task| {
-        parts_of(plans, vault, args, task).into_iter().map(move |(name, source)| (name, source, task))
+        let parts = parts_of(plans, vault, args, task).into_iter();
+        parts.filter(|(name, _)| is_in_run(name)).map(move |(name, source)| (name, source, task))
     };
     tasks.iter().flat_map(of).collect()
 }
@@ -298,11 +363,11 @@ fn print_json(
     app: &App,
     plans: &Taskpawl,
     vault: &Vault,
-    args: &Args,
+    (args, wanted): (&Args, &Wanted),
     tasks: &[Task],
 ) -> Result<ExitCode, CliError> {
     let mut shown = Vec::new();
-    for (name, source, task) in parts(plans, vault, args, tasks) {
+    for (name, source, task) in parts(plans, vault, args, wanted.starts.as_ref(), tasks) {
         let mut bytes = Vec::new();
         read_from(&source, 0, &mut bytes)?;
         if matches!(source, Source::Unfinished(_)) {
@@ -312,7 +377,7 @@ fn print_json(
             bytes = clean;
         }
         shown.push(Shown {
-            task: task.progress.item.is_some().then(|| name.task.clone()),
+            task: (wanted.task.is_none() || task.progress.item.is_some()).then(|| name.task.clone()),
             tool_name: task.metadata.tool_calls[name.position].tool_name.clone(),
             call: name.call,
             attempt: name.start,
@@ -363,6 +428,10 @@ struct Printer {
     unfinished: BTreeMap<Name, Unfinished>,
     vault: Vault,
     follows: bool,
+    /// The starts of calls that are printed; all without it.
+    starts: Option<Starts>,
+    /// True if headings name the task.
+    names_tasks: bool,
     /// The last printed part: another one needs a heading.
     last: Option<Name>,
     ends_line: bool,
@@ -378,7 +447,7 @@ struct Unfinished {
 }
 
 impl Printer {
-    fn new(app: &App, args: &Args, vault: Vault) -> Self {
+    fn new(app: &App, args: &Args, wanted: &Wanted, vault: Vault) -> Self {
         let out = app.out();
         Self {
             // A file or pipe gets the original bytes. On a terminal, control sequences are removed, so that
@@ -390,6 +459,8 @@ impl Printer {
             unfinished: BTreeMap::new(),
             vault,
             follows: args.follow,
+            starts: wanted.starts.clone(),
+            names_tasks: wanted.task.is_none(),
             last: None,
             ends_line: true,
         }
@@ -397,8 +468,8 @@ impl Printer {
 
     /// Prints new output, and returns the number of parts.
     fn print(&mut self, plans: &Taskpawl, args: &Args, tasks: &[Task]) -> Result<usize, CliError> {
-        let parts = parts(plans, &self.vault, args, tasks);
-        let has_heads = self.has_heads && (parts.len() > 1 || args.follow);
+        let parts = parts(plans, &self.vault, args, self.starts.as_ref(), tasks);
+        let has_heads = self.has_heads && (parts.len() > 1 || args.follow || self.names_tasks);
         for (name, source, task) in &parts {
             self.print_part(name, source, has_heads, task)?;
         }
@@ -461,7 +532,8 @@ impl Printer {
     fn head(&mut self, name: &Name, task: &Task) -> Result<(), CliError> {
         let break_line = if self.ends_line { "" } else { "\n" };
         let tool = &task.metadata.tool_calls[name.position].tool_name;
-        let item = task.progress.item.as_ref().map(|_| format!("{}: ", name.task)).unwrap_or_default();
+        let has_task = self.names_tasks || task.progress.item.is_some();
+        let item = if has_task { format!("{}: ", name.task) } else { String::new() };
         let head = format!("== {item}{} {tool}, start {}, {} ==", name.call, name.start, name.stream);
         let head = self.paint.style(style::DIM, &clean(&head));
         write_out(&shown![break_line, head, "\n"])

@@ -239,3 +239,29 @@ fn what_a_restricted_run_leaves_out_is_named_where_something_waits_for_it() {
         "{run}"
     );
 }
+
+#[test]
+fn output_is_shown_of_all_failures_and_of_a_run() {
+    let cli = with_plan(
+        "tasks: [{id: a, run: 'echo from a; test -e go'}, {id: b, run: 'echo from b >&2; exit 3'}, {id: c, run: echo from c}]",
+    );
+    assert!(cli.run(&["logs", "--failed"]).ok().stderr.contains("no task has failed"));
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
+    insta::assert_snapshot!(cli.run(&["logs", "--failed"]).ok().stdout, @r"
+    == a: c1 shell, start 1, stdout ==
+    from a
+    == b: c1 shell, start 1, stderr ==
+    from b
+    ");
+    cli.file("go", "");
+    cli.run(&["run-all-ready", "--retry-failed", "--quiet"]);
+    let runs = cli.run(&["runs", "--json"]).ok().json();
+    let id = |at: usize| runs["data"][at]["id"].as_str().unwrap().to_owned();
+    let second = cli.run(&["logs", "--run", &id(0)]).ok().stdout;
+    assert!(second.contains("== a: c1 shell, start 2, stdout ==\nfrom a\n"), "{second}");
+    assert!(!second.contains("from c") && !second.contains("start 1"), "{second}");
+    let first = cli.run(&["logs", "c", "--run", &id(1), "--json"]).ok().json();
+    assert_eq!(first["data"][0]["text"], "from c\n");
+    assert_eq!(cli.run(&["logs", "--run", "nowhere"]).code, Some(6));
+    assert_eq!(cli.run(&["logs"]).code, Some(2));
+}
