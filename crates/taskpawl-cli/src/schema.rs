@@ -28,6 +28,7 @@ pub(crate) fn plan() -> Value {
             },
         },
         "defaults": {"type": "object", "description": "Fields that tasks have unless they say otherwise"},
+        "tools": {"$ref": "#/$defs/texts", "description": "Tools that another program brings"},
         "resources": {"$ref": "#/$defs/counts", "description": "Capacities of named resources"},
         "timeout": {"$ref": "#/$defs/duration"},
         "budget": {

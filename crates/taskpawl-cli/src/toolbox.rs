@@ -91,18 +91,43 @@ impl Toolbox {
         }
     }
 
+    /// Returns the tool that an unknown name probably means.
+    pub(crate) fn meant(&self, name: &str) -> Option<&str> {
+        let elsewhere = known_elsewhere(name).filter(|tool| self.registry.get(tool).is_some());
+        elsewhere.or_else(|| nearest(name, self.registry.names()))
+    }
+
     /// Returns a hint for an unknown name, with the probable meaning.
     pub(crate) fn unknown(&self, servers: &McpServers, name: &str) -> Hint {
         let unknown = Hint::new("no tool ").data(name).text(" is known here");
         if let Some(missing) = servers.missing(name) {
             return unknown.text("; ").hint(missing);
         }
-        match (self.held.get(name), nearest(name, self.registry.names())) {
+        match (self.held.get(name), self.meant(name)) {
             (Some(own), _) => unknown.text("; ").hint(trust::missing(&own.file)),
             (None, Some(near)) => unknown.text("; did you mean ").data(near).text("?"),
             (None, None) => unknown,
         }
     }
+}
+
+/// Names of tools in other programs, each with the tool that does the same here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["bash", "sh", "run", "run_command", "execute", "terminal"], "shell"),
+    (&["http", "https", "fetch", "curl", "web_fetch", "webfetch", "request"], "http_request"),
+    (&["read", "cat", "open"], "read_file"),
+    (&["write", "create_file", "save"], "write_file"),
+    (&["edit", "str_replace", "patch", "replace"], "edit_file"),
+    (&["ls", "dir", "list"], "list_dir"),
+    (&["find"], "glob"),
+    (&["search", "rg"], "grep"),
+    (&["echo", "print"], "log"),
+    (&["wait", "delay"], "sleep"),
+];
+
+fn known_elsewhere(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, tool)| *tool)
 }
 
 /// Explains tools that no run here has, for the model.

@@ -28,6 +28,7 @@ mod context;
 mod error;
 mod files;
 mod finder;
+mod foresee;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod guard;
@@ -52,6 +53,7 @@ pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, Pro
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
+pub use foresee::Foreseen;
 pub use guard::{call_guarded, panic_text};
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, NearRule, Policy, PolicyCall, PolicyError,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::foresee::Foreseen;
 
 /// Function that a task can call.
 ///
@@ -54,6 +55,12 @@ pub trait Tool: Send + Sync + Debug {
     fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
         let _ = args;
         None
+    }
+
+    /// Returns problems that a call with these arguments would meet. Checks of plans report them; calls do not.
+    fn foresee(&self, args: &Value) -> Vec<Foreseen> {
+        let _ = args;
+        Vec::new()
     }
 
     /// Returns whether `planAccess` is useful for a call: the tool starts a program that gets

@@ -23,6 +23,7 @@
 //! I/O and time drivers enabled. Handles are cheap to clone.
 
 mod builder;
+mod check;
 mod error;
 mod facade;
 mod near;
@@ -30,6 +31,7 @@ mod policy_adapter;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
+pub use check::{CheckProblem, CheckSeverity, ExplainTool, PlanCheck};
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use near::{AskedByRule, near_rules};

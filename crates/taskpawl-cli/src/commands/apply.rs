@@ -160,7 +160,18 @@ impl PlanFile {
     pub(crate) fn read(app: &App, path: &Path, takes: &Takes) -> Result<Self, CliError> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
-        let text = read_text(path, is_stdin)?;
+        Self::of_text(app, path, shown, read_text(path, is_stdin)?, takes)
+    }
+
+    /// Reads a plan from a text that was read from `path`.
+    pub(super) fn of_text(
+        app: &App,
+        path: &Path,
+        shown: String,
+        text: String,
+        takes: &Takes,
+    ) -> Result<Self, CliError> {
+        let is_stdin = path.as_os_str() == "-";
         let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
         let mut plan = read_plan(&text).map_err(wrong)?;
         let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -263,7 +274,7 @@ fn name_of(task: &PlanTask) -> &str {
     task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str)
 }
 
-fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
+pub(super) fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let read = if is_stdin {
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())

@@ -17,7 +17,7 @@ use crate::toolbox::Toolbox;
 
 /// A fault of one call.
 enum ToolProblem {
-    /// Only a warning: the program that runs the plan may know the tool.
+    /// No tool of this name is known here.
     UnknownTool(Hint),
     Wrong {
         field: String,
@@ -28,22 +28,24 @@ enum ToolProblem {
 /// Checks calls from the command line. An unknown tool is only a warning.
 pub(super) fn check_all(app: &App, calls: &[NewCall]) -> Result<(), CliError> {
     let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
-    check(app, calls.iter().map(|call| (0, &*call.spec)), place)
+    check(app, calls.iter().map(|call| (0, &*call.spec)), place, None)
 }
 
 /// Advice that lists the tools.
 const TOOLS: Advice = Advice::ListTools { connect: false };
 
-/// Checks the calls of a plan that was read from `file`.
+/// Checks the calls of a plan that was read from `file`. An unknown tool is an error, unless the plan names it in `tools`
+/// or a server may bring it.
 pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliError> {
     let calls = plan.tasks.iter().enumerate();
     let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &*call.spec)));
-    check(app, calls, |index, path| {
+    let place = |index: usize, path: &str| {
         let task = &plan.tasks[index];
         let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
         let path = if path.is_empty() { format!("task `{name}`") } else { format!("task `{name}`: {path}") };
         (Some(file.to_owned()), task.at, path)
-    })
+    };
+    check(app, calls, place, Some(&plan.tools))
 }
 
 /// Warns once for each field that is preserved, but has no effect in this version.
@@ -75,15 +77,21 @@ fn check<'a>(
     app: &App,
     calls: impl Iterator<Item = (usize, &'a CallSpec)>,
     place: impl Fn(usize, &str) -> (Option<String>, Position, String),
+    of_plan: Option<&[String]>,
 ) -> Result<(), CliError> {
     let toolbox = app.toolbox()?;
     let (mut problems, mut unknown) = (Vec::new(), Vec::new());
     for (index, call) in calls {
         match look_at(toolbox, app.servers()?, call) {
+            Some(ToolProblem::UnknownTool(_))
+                if of_plan.is_some_and(|brought| {
+                    brought.contains(&call.tool_name) || may_come(app, &call.tool_name)
+                }) => {}
             Some(ToolProblem::UnknownTool(message)) => {
                 let (file, at, path) = place(index, "");
                 let message = message.format_with(&*app.out().line);
-                unknown.push(Problem::at(file.as_deref(), at, path, message));
+                let problem = Problem::at(file.as_deref(), at, path, message);
+                if of_plan.is_some() { problems.push(problem) } else { unknown.push(problem) }
             }
             Some(ToolProblem::Wrong { field, problem }) => {
                 let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));
@@ -94,6 +102,13 @@ fn check<'a>(
     }
     warn_of_unknown(app, unknown);
     if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
+}
+
+/// Returns whether a run may have a tool that is not known yet: a configured server, or a file that needs trust, may
+/// bring it.
+pub(super) fn may_come(app: &App, name: &str) -> bool {
+    let of_server = app.servers().is_ok_and(|servers| servers.finder().may_find(name));
+    of_server || app.toolbox().is_ok_and(|toolbox| toolbox.lack(name).is_some())
 }
 
 fn warn_of_unknown(app: &App, calls: Vec<Problem>) {

@@ -4,17 +4,20 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::Value;
-use taskpawl::ApplyOptions;
+use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::command::ApplyReport;
 use taskpawl::model::plan::Plan;
 use taskpawl::model::task::CallSpec;
-use taskpawl::store::PlacementError;
+use taskpawl::store::{Location, PlacementError};
+use taskpawl::{ApplyOptions, CheckProblem, CheckSeverity, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, Takes, text_of};
-use crate::error::CliError;
+use crate::commands::apply::{PlanFile, Takes, read_text, text_of};
+use crate::commands::calls;
+use crate::commands::sandbox::SandboxArgs;
+use crate::error::{CliError, Problem};
 use crate::shown::{Shown, shown};
-use crate::text::{clean, style};
+use crate::text::{clean, count, style};
 
 /// Check plan files, and rename plans
 #[derive(Debug, clap::Args)]
@@ -73,6 +76,8 @@ struct Checked<'c> {
     /// Changes that applying the plan would make; `None` without a store.
     #[serde(skip_serializing_if = "Option::is_none")]
     apply: Option<ApplyReport>,
+    /// Warnings; a plan with errors has no other result than its problems.
+    problems: &'c [PlanProblemLine],
 }
 
 /// A task that acts on the report of another task.
@@ -108,25 +113,38 @@ fn rename(app: &App, from: &str, to: &str) -> Result<ExitCode, CliError> {
     out.print(shown!["renamed plan ", clean(from), " to ", clean(to), "\n"])
 }
 
+/// The most problems that are printed; the rest is counted.
+const MAX_PROBLEMS: usize = 40;
+
+/// Checks a plan file. All problems are on standard output, with exit code 7 if one of them is an error.
 fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
-    let file = PlanFile::read(app, &check.file, &check.takes)?;
-    file.check(app)?;
-    let plan = file.plan.clone();
-    let name = file.name.clone();
-    let apply = if has_store(app)? {
-        Some(file.preview(app, ApplyOptions::default())?)
-    } else {
-        // Without a store there is nothing that could know these fields.
-        file.refuse_unknown()?;
-        None
-    };
+    let is_stdin = check.file.as_os_str() == "-";
+    let shown_file = if is_stdin { "<stdin>".to_owned() } else { check.file.display().to_string() };
+    let text = read_text(&check.file, is_stdin)?;
+    let found = checker(app)?.check_text(&text, &|name| explain_tool(app, name))?;
+    let problems: Vec<PlanProblemLine> =
+        found.problems.iter().map(|problem| PlanProblemLine::new(&shown_file, problem)).collect();
+    if found.has_errors() {
+        report_problems(app, &problems)?;
+        return Ok(ExitCode::from(7));
+    }
+    let file = PlanFile::of_text(app, &check.file, shown_file, text, &check.takes)?;
+    let options = ApplyOptions { on_changed: check.takes.on_changed(), ..ApplyOptions::default() };
+    let (plan, name) = (file.plan.clone(), file.name.clone());
+    let apply = if has_store(app)? { Some(file.preview(app, options)?) } else { None };
     let params = plan.params.iter().map(|(name, param)| {
         let value = plan.values.get(name).or(param.default.as_ref());
         Param { name, kind: param.kind.as_str(), value }
     });
     let reliances = reliances(app, &plan)?;
-    let checked =
-        Checked { plan: &name, tasks: plan.tasks.len(), params: params.collect(), reliances, apply };
+    let checked = Checked {
+        plan: &name,
+        tasks: plan.tasks.len(),
+        params: params.collect(),
+        reliances,
+        apply,
+        problems: &problems,
+    };
     let out = app.out();
     if out.is_json {
         return out.data(&checked);
@@ -134,7 +152,90 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
     if checked.apply.is_none() {
         out.remark("there is no store here; nothing was compared with it");
     }
-    out.print(told(app, &checked))
+    let mut text = told(app, &checked);
+    text.push(problem_lines(app, &problems));
+    out.print(text)
+}
+
+/// Returns the plans to check against. Without a project the store is empty.
+fn checker(app: &App) -> Result<Taskpawl, CliError> {
+    if has_store(app)? {
+        return app.onlooker(&SandboxArgs::default());
+    }
+    let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
+    Ok(app.held(builder, &SandboxArgs::default())?.open()?)
+}
+
+fn explain_tool(app: &App, name: &str) -> Option<Hint> {
+    if calls::may_come(app, name) {
+        return None;
+    }
+    let tools = Advice::ListTools { connect: false };
+    let meant = app.toolbox().ok().and_then(|toolbox| toolbox.meant(name).map(str::to_owned));
+    Some(match meant {
+        Some(near) => Hint::new("did you mean ").data(near).text("?"),
+        None => {
+            Hint::from(tools).text(" shows all; name it in `tools` of the plan if another program brings it")
+        }
+    })
+}
+
+/// A problem of a plan, as it is printed.
+#[derive(Serialize)]
+struct PlanProblemLine {
+    severity: &'static str,
+    code: &'static str,
+    #[serde(flatten)]
+    problem: Problem,
+}
+
+impl PlanProblemLine {
+    fn new(file: &str, found: &CheckProblem) -> Self {
+        let severity = match found.severity {
+            CheckSeverity::Error => "error",
+            CheckSeverity::Warning => "warning",
+        };
+        let problem = Problem::at(Some(file), found.at, found.path.clone(), found.message.clone());
+        Self { severity, code: found.code, problem: Problem { hint: found.hint.clone(), ..problem } }
+    }
+}
+
+#[derive(Serialize)]
+struct Problems<'p> {
+    problems: &'p [PlanProblemLine],
+    /// The problems beyond the listed ones.
+    omitted: usize,
+}
+
+fn report_problems(app: &App, problems: &[PlanProblemLine]) -> Result<(), CliError> {
+    let out = app.out();
+    if out.is_json {
+        let listed = &problems[..problems.len().min(MAX_PROBLEMS)];
+        out.data(&Problems { problems: listed, omitted: problems.len() - listed.len() })?;
+        return Ok(());
+    }
+    let errors = problems.iter().filter(|line| line.severity == "error").count();
+    let mut text = problem_lines(app, problems);
+    text.push(format!("{}: nothing of this plan can be applied\n", count(errors as u64, "error")));
+    out.print(text)?;
+    Ok(())
+}
+
+fn problem_lines(app: &App, problems: &[PlanProblemLine]) -> Shown {
+    let (out, mut text) = (app.out(), Shown::new());
+    for line in problems.iter().take(MAX_PROBLEMS) {
+        let colour = if line.severity == "error" { style::ERROR } else { style::WARNING };
+        text.push(shown![out.paint.style(colour, line.severity), ": ", clean(&line.problem.line()), "\n"]);
+        if let Some(hint) = &line.problem.hint {
+            let hint = hint.format_with(&*out.line);
+            text.push(shown!["  ", out.paint.style(style::HINT, "hint:"), " ", clean(&hint), "\n"]);
+        }
+    }
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    if more > 0 {
+        let _ = writeln!(text, "and {more} more");
+    }
+    text
 }
 
 fn reliances(app: &App, plan: &Plan) -> Result<Vec<Relied>, CliError> {

@@ -215,6 +215,16 @@ impl Expr {
         }
     }
 
+    /// Calls `found` with every attribute that is read from a name, and the name.
+    pub(super) fn attributes(&self, found: &mut impl FnMut(&Name, &str)) {
+        if let Kind::Attribute(of, attribute) = &self.kind
+            && let Kind::Name(name) = &of.kind
+        {
+            found(name, attribute);
+        }
+        self.parts().into_iter().for_each(|part| part.attributes(found));
+    }
+
     /// Calls `found` with every name and its byte position, in the order of the text.
     pub(super) fn names(&self, found: &mut impl FnMut(&Name, usize)) {
         if let Kind::Name(name) = &self.kind {

@@ -41,7 +41,7 @@ pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,
     evaluate_args, evaluate_condition, evaluate_expression, inserts_raw, lone_expression, mentions,
-    references, with_secret_variables,
+    references, result_fields, result_fields_of_condition, with_secret_variables,
 };
 pub(crate) use template::{check_no_expression, deciding_mentions, text_mentions};
 pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};

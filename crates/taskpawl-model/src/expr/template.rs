@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::ast::Name;
+use super::ast::{Name, TaskField};
 use super::budget::Budget;
 use super::data::{Args, Data, Evaluated, References};
 use super::error::{EvalError, EvalFault, ExprError, ExprFault, Fault};
@@ -308,6 +308,40 @@ fn refuse_raw(parsed: &Parsed, at: usize) -> Result<(), Fault> {
             .hint("remove it: the value is already inserted unquoted here")),
         None => Ok(()),
     }
+}
+
+/// Returns the fields that expressions in a value read from results of other tasks, as the task and the field. Text that
+/// is no valid expression is left out.
+pub fn result_fields(value: &Value) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    let visited = walk(value, &mut String::new(), &mut |text, _| {
+        for piece in pieces(text).unwrap_or_default() {
+            if let Piece::Expression { source, .. } = piece
+                && let Ok(parsed) = parse(source)
+            {
+                push_result_fields(&parsed, &mut fields);
+            }
+        }
+        Ok(())
+    });
+    if visited.is_ok() { fields } else { Vec::new() }
+}
+
+/// Returns the fields that a condition reads from results of other tasks.
+pub fn result_fields_of_condition(text: &str) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    if let Ok(parsed) = alone(text).and_then(|(source, _)| parse(source)) {
+        push_result_fields(&parsed, &mut fields);
+    }
+    fields
+}
+
+fn push_result_fields(parsed: &Parsed, fields: &mut Vec<(String, String)>) {
+    parsed.expr.attributes(&mut |name, attribute| {
+        if let Name::Task { task, field: TaskField::Result } = name {
+            fields.push((task.clone(), attribute.to_owned()));
+        }
+    });
 }
 
 fn push_names(parsed: &Parsed, at: usize, pointer: &str, mentions: &mut Vec<Mention>) {

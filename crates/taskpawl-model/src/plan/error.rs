@@ -391,6 +391,63 @@ pub enum PlanProblem {
     },
 }
 
+impl PlanProblem {
+    /// Returns the name of the kind of problem, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Syntax { .. } => "syntax",
+            Self::Empty => "empty",
+            Self::TooDeep { .. } => "too_deep",
+            Self::Alias => "alias",
+            Self::Tag { .. } => "tag",
+            Self::SecondDocument => "second_document",
+            Self::Key => "key",
+            Self::Json(_) => "json",
+            Self::RepeatedParam { .. } => "repeated_param",
+            Self::WrongType { .. } => "wrong_type",
+            Self::Blank => "blank",
+            Self::CommandAsProgram => "command_as_program",
+            Self::Range { .. } => "range",
+            Self::UnknownWord { .. } => "unknown_word",
+            Self::Identifier { .. } => "identifier",
+            Self::Id(_) => "id",
+            Self::Period(_) => "period",
+            Self::Size(_) => "size",
+            Self::Date { .. } => "date",
+            Self::Value(_) => "value",
+            Self::Version { .. } => "version",
+            Self::UnknownField { .. } => "unknown_field",
+            Self::StateField { .. } => "state_field",
+            Self::NotHere { .. } => "not_here",
+            Self::Missing { .. } => "missing",
+            Self::Both { .. } => "both",
+            Self::Tools { .. } => "tools",
+            Self::DuplicateId { .. } => "duplicate_id",
+            Self::DuplicateName { .. } => "duplicate_name",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::UnknownTask { .. } => "unknown_task",
+            Self::Itself { .. } => "itself",
+            Self::OnAncestor { .. } => "on_ancestor",
+            Self::OnDescendant { .. } => "on_descendant",
+            Self::TwoParents { .. } => "two_parents",
+            Self::Cycle { .. } => "cycle",
+            Self::Nested { .. } => "nested",
+            Self::TooManyTasks { .. } => "too_many_tasks",
+            Self::MilestoneWithCalls => "milestone_with_calls",
+            Self::TriggerAlone { .. } => "trigger_alone",
+            Self::Expression(_) => "expression",
+            Self::UnknownParam { .. } => "unknown_param",
+            Self::UnknownContext { .. } => "unknown_context",
+            Self::NoItem { .. } => "no_item",
+            Self::OwnResult { .. } => "own_result",
+            Self::NoDependency { .. } => "no_dependency",
+            Self::NotWith { .. } => "not_with",
+            Self::ParamType { .. } => "param_type",
+            Self::Capacity { .. } => "capacity",
+        }
+    }
+}
+
 fn several(tools: &[String]) -> String {
     match tools {
         [] => "none".to_owned(),

@@ -23,6 +23,7 @@ pub fn expand_plan(plan: &Plan) -> Value {
         ("budget", json!(plan.budget)),
         ("maxFailures", json!(plan.max_failures)),
         ("notify", json!(plan.notify)),
+        ("tools", json!(plan.tools)),
     ];
     let is_given = |value: &Value| {
         !value.is_null()

@@ -28,10 +28,13 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     if !is_linked {
         expressions::check_syntax(reader);
     }
-    if !reader.errors.is_empty() {
-        return Vec::new();
-    }
     let Linker { parents, needs, outside, .. } = linker;
+    if !reader.errors.is_empty() {
+        // Further checks look at each task on its own.
+        let unlinked = |(draft, needs_outside): (Draft, _)| PlanTask { needs_outside, ..draft.task };
+        let is_read_on = reader.is_inspected;
+        return drafts.into_iter().zip(outside).filter(|_| is_read_on).map(unlinked).collect();
+    }
     arrange(drafts, &order, &parents, Links { needs, outside, names })
 }
 

@@ -36,8 +36,8 @@ pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
 pub use options::plan_fields;
 pub use parse::{
-    call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value, read_plan,
-    read_plan_up_to, task_from_json, yaml_value,
+    Inspected, call_from_json, change_spec, inspect_plan, parse_call, parse_plan, parse_task, plan_from_json,
+    plan_value, read_plan, read_plan_up_to, task_from_json, yaml_value,
 };
 pub use reliance::Reliance;
 pub use taskpawl_json::Position;

@@ -53,6 +53,30 @@ pub fn read_plan_up_to(text: &str, max_tasks: usize) -> Result<Plan, PlanErrors>
     plan_of(text, true, Some(max_tasks)).or_else(|_| plan_of(text, false, Some(max_tasks)))
 }
 
+/// The result of reading a plan that may have errors.
+#[derive(Debug, Default)]
+pub struct Inspected {
+    /// The plan as far as it could be read; it must not be applied if there are errors.
+    pub plan: Option<Plan>,
+    /// All errors.
+    pub errors: Vec<PlanError>,
+}
+
+/// Parses a plan like [`parse_plan`], and returns what could be read beside the errors, for further checks.
+pub fn inspect_plan(text: &str) -> Inspected {
+    let text = text::prepared(text);
+    let mut errors = Vec::new();
+    let Some(node) = text::parse(&text, Rules::PLAN, &mut errors) else {
+        return Inspected { plan: None, errors };
+    };
+    let mut reader = Reader::default();
+    (reader.errors, reader.source, reader.is_inspected) = (errors, &text, true);
+    let mut plan = reader.plan(&node);
+    plan.tasks = link::link(&mut reader);
+    let errors = PlanErrors::new(std::mem::take(&mut reader.errors)).errors().to_vec();
+    Inspected { plan: Some(plan), errors }
+}
+
 fn plan_of(text: &str, keeps_unknown: bool, max_tasks: Option<usize>) -> Result<Plan, PlanErrors> {
     from_text(text, |reader, node| {
         reader.keeps_unknown = keeps_unknown;
@@ -259,6 +283,7 @@ impl<'n> Reader<'n> {
             "timeout" => plan.timeout = self.option(node, Self::period),
             "budget" => plan.budget = self.option(node, Self::budget),
             "maxFailures" => plan.max_failures = self.option(node, Self::count),
+            "tools" => plan.tools = self.texts(node),
             "notify" => plan.notify = self.option(node, Self::argv).unwrap_or_default(),
             "description" => {
                 let description = self.option(node, Self::text);

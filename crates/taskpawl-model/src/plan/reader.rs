@@ -40,6 +40,8 @@ pub(super) struct Reader<'n> {
     pub(super) keeps_unknown: bool,
     /// Unknown fields that were kept, of the object being read.
     pub(super) unknown: Vec<PlanError>,
+    /// True if the plan is only checked: its tasks are returned although it has errors.
+    pub(super) is_inspected: bool,
     /// True if the input is a part of a stored plan, which may contain the tasks that are unknown here.
     pub(super) is_part: bool,
     /// The names of the parameters that the plan declares.

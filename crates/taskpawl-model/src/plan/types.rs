@@ -36,6 +36,8 @@ pub struct Plan {
     pub max_failures: Option<u32>,
     /// The program, with arguments, to notify when a task waits, fails or finishes.
     pub notify: Vec<String>,
+    /// Tools that another program brings: a check does not refuse them as unknown.
+    pub tools: Vec<String>,
     /// The tasks, each after its parent.
     pub tasks: Vec<PlanTask>,
     /// Fields of the author's own, and fields unknown to this version.

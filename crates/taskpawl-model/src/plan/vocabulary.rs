@@ -40,6 +40,7 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         "budget",
         "maxFailures",
         "notify",
+        "tools",
         "tasks",
     ],
     work: &[],

@@ -15,6 +15,7 @@ use crate::builtin::common::parse;
 use crate::builtin::silent::no_match_hint;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::foresee::{Foreseen, missing_program};
 use crate::root::Root;
 use crate::sandbox::{
     BeforeCall, ClosedPlaces, hidden_names, hint, hint_for_start, met_protected, of_hidden,
@@ -50,6 +51,11 @@ struct Args {
 impl Tool for Exec {
     fn spec(&self) -> &ToolSpec {
         &self.0
+    }
+
+    fn foresee(&self, args: &Value) -> Vec<Foreseen> {
+        let program = args.get("argv").and_then(|argv| argv.get(0)).and_then(Value::as_str);
+        program.and_then(|program| missing_program(program, "argv")).into_iter().collect()
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {

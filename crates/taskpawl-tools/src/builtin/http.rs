@@ -17,6 +17,7 @@ use ureq::{Agent, AsSendBody, Body};
 use crate::builtin::common::{blocking, invalid, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::foresee::Foreseen;
 use crate::root::{Root, io_error, write_all};
 use crate::tool::{Hints, Tool, ToolSpec};
 
@@ -151,6 +152,19 @@ impl Tool for HttpRequest {
 
     fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
         args.get("saveTo")?.as_str()
+    }
+
+    fn foresee(&self, args: &Value) -> Vec<Foreseen> {
+        let url = args.get("url").and_then(Value::as_str).filter(|url| !url.contains("${"));
+        let target = url.and_then(|url| Target::of(&url.parse().ok()?).ok());
+        let refused = target.and_then(|target| self.guard.access.check_target(&target).err());
+        let blocked = |error: ToolError| Foreseen {
+            code: "blocked_address",
+            field: "url",
+            message: error.to_string(),
+            is_certain: true,
+        };
+        refused.map(blocked).into_iter().collect()
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {

@@ -8,6 +8,7 @@ use super::words::plain_words;
 use crate::builtin::common::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::foresee::{Foreseen, missing_program};
 use crate::text::one_line;
 use crate::tool::{Tool, ToolSpec};
 
@@ -75,6 +76,13 @@ fn words(interpreter: Option<Interpreter>, command: String) -> Vec<String> {
 impl Tool for Shell {
     fn spec(&self) -> &ToolSpec {
         &self.0
+    }
+
+    fn foresee(&self, args: &Value) -> Vec<Foreseen> {
+        // Of a script it is not known what runs; a shell says itself what it misses.
+        let words = args.get("command").and_then(Value::as_str).and_then(plain_words);
+        let program = words.and_then(|words| missing_program(words.first()?, "command"));
+        program.filter(|_| args.get("shell").is_none_or(|shell| !shell.is_array())).into_iter().collect()
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
