@@ -84,14 +84,13 @@ fn check<'a>(
     for (index, call) in calls {
         match look_at(toolbox, app.servers()?, call) {
             Some(ToolProblem::UnknownTool(_))
-                if of_plan.is_some_and(|brought| {
-                    brought.contains(&call.tool_name) || may_come(app, &call.tool_name)
-                }) => {}
+                if of_plan.is_some_and(|brought| brought.contains(&call.tool_name)) => {}
             Some(ToolProblem::UnknownTool(message)) => {
                 let (file, at, path) = place(index, "");
                 let message = message.format_with(&*app.out().line);
                 let problem = Problem::at(file.as_deref(), at, path, message);
-                if of_plan.is_some() { problems.push(problem) } else { unknown.push(problem) }
+                let is_error = of_plan.is_some() && !may_come(app, &call.tool_name);
+                if is_error { problems.push(problem) } else { unknown.push(problem) }
             }
             Some(ToolProblem::Wrong { field, problem }) => {
                 let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));

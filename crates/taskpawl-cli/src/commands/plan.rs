@@ -129,6 +129,8 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::from(7));
     }
     let file = PlanFile::of_text(app, &check.file, shown_file, text, &check.takes)?;
+    // Warns about tools of servers that did not run yet.
+    file.check(app)?;
     let options = ApplyOptions { on_changed: check.takes.on_changed(), ..ApplyOptions::default() };
     let (plan, name) = (file.plan.clone(), file.name.clone());
     let apply = if has_store(app)? { Some(file.preview(app, options)?) } else { None };

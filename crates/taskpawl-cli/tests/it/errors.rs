@@ -81,6 +81,10 @@ fn usage() {
     let run = Cli::without_store().run(&[]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
     assert!(run.stderr.contains("\nRun:\n"));
+    for (name, right) in [("add", "create NAME"), ("ps", "runs"), ("start", "run-all-ready")] {
+        let run = cli.run(&[name]);
+        assert!(run.code == Some(2) && run.stderr.contains(&format!("hint: `taskpawl {right}`")), "{run}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ const PLANS: [(&str, &str); 5] = [
     ("failed.yaml", "{name: failed, tasks: [{id: f, run: exit 1}, {id: g, needs: f, run: 'true'}]}"),
     ("waits.yaml", "{name: waits, tasks: [{id: w, approval: {ask: Now?}, run: 'true'}]}"),
     ("manual.yaml", "{name: manual, tasks: [{id: m}]}"),
-    ("blocked.yaml", "{name: blocked, tasks: [{id: b, call: {no_such_tool: {}}}]}"),
+    ("blocked.yaml", "{name: blocked, tools: [no_such_tool], tasks: [{id: b, call: {no_such_tool: {}}}]}"),
 ];
 
 /// Commands that end in the same way however often they run.

@@ -49,7 +49,7 @@ fn it_says_where_the_plan_stands() {
 #[test]
 fn what_no_run_here_can_take_is_not_said_to_be_ready() {
     let cli = Cli::new();
-    cli.file("plan.yaml", "tasks: [{id: u, call: {nonsense: {}}}]");
+    cli.file("plan.yaml", "{tools: [nonsense], tasks: [{id: u, call: {nonsense: {}}}]}");
     cli.run(&["apply", "plan.yaml"]).ok();
     let text = cli.run(&["prime"]).ok().stdout;
     assert!(text.contains("Ready, but for no run here:\n- u: ") && text.contains("`nonsense`"), "{text}");

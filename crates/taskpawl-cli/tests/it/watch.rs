@@ -37,7 +37,7 @@ fn once_is_a_picture_or_data() {
 #[test]
 fn what_no_run_here_can_take_waits_and_says_why() {
     let cli = Cli::new();
-    cli.file("plan.yaml", "tasks: [{id: lost, call: {nonsense: {}}}, {id: free, call: {log: {message: x}}}]");
+    cli.file("plan.yaml", "{tools: [nonsense], tasks: [{id: lost, call: {nonsense: {}}}, {id: free, call: {log: {message: x}}}]}");
     cli.run(&["apply", "plan.yaml"]).ok();
     let text = cli.run(&["watch", "--once"]).ok().stdout;
     assert!(text.contains("! lost  needs the tool `nonsense`") && text.contains("○ free"), "{text}");

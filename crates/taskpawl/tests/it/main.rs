@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod authors;
+mod check;
 mod digest;
 mod facade;
 mod hosts;
