@@ -162,6 +162,7 @@ impl App {
             paint: paint(terminal.stdout),
             paint_err: paint(terminal.stderr),
             width: terminal.width,
+            now: self.source().ok().filter(|_| terminal.stdout).map(|source| source.now()),
             line: Arc::new(self.command_line(Vec::new())),
         }
     }

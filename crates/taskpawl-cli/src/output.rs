@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use taskpawl::Page;
 use taskpawl::model::insight::UnrunnableTask;
-use taskpawl::model::value::is_deceptive;
+use taskpawl::model::value::{Timestamp, is_deceptive};
 
 use taskpawl::model::advice::{CommandLine, Hint};
 
@@ -46,6 +46,8 @@ pub(crate) struct Output {
     pub(crate) paint_err: Paint,
     /// The columns of standard output, if it is a terminal.
     pub(crate) width: Option<usize>,
+    /// The time from which times are told to a person at a terminal; elsewhere they are printed in full.
+    pub(crate) now: Option<Timestamp>,
     /// The flags that advised commands repeat.
     pub(crate) line: std::sync::Arc<CommandLine>,
 }

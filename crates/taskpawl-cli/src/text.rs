@@ -3,6 +3,7 @@
 use clap::builder::styling::AnsiColor;
 pub(crate) use clap::builder::styling::Style;
 use taskpawl::model::task::{Priority, Status};
+use taskpawl::model::value::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::shown::{Shown, safe};
@@ -106,6 +107,12 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Returns the columns that the table needs.
+    pub(crate) fn width(&self) -> usize {
+        let widths = self.widths();
+        widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>().saturating_sub(2)
+    }
+
     /// Returns the lines, each with its line break. Columns that are empty in every line are left out.
     pub(crate) fn render(mut self, paint: Paint, width: Option<usize>) -> Shown {
         let mut widths = self.widths();
@@ -160,6 +167,38 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     short
 }
 
+/// Returns a time as people say it, such as `3 min ago`.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    let seconds = (now - at).num_seconds();
+    match seconds {
+        ..1 => "now".to_owned(),
+        1..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} ago", count((seconds / 86_400).unsigned_abs(), "day")),
+    }
+}
+
+/// The fewest columns to which text is wrapped: with fewer, nearly each word would be a line.
+pub(crate) const MIN_WRAPPED: usize = 24;
+
+/// Returns the lines of a text that is wrapped at words. No line is wider than `width`, unless a word is.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("BUG: there is always a line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.width() + 1 + word.width() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// Returns a number with its noun, in the singular or plural.
 pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
@@ -179,6 +218,25 @@ mod tests {
         assert_eq!(clean(hostile), "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{d}e f\\u{7f}");
         assert_eq!(clean_block("x\ty\r\nz\u{8}!"), "x\ty\nz\\u{8}!");
         assert_eq!(clean("plain ü 漢 👍"), "plain ü 漢 👍");
+    }
+
+    #[test]
+    fn times_are_told_from_now() {
+        let at = |seconds: i64| {
+            ago(Timestamp::default() - chrono::TimeDelta::seconds(seconds), Timestamp::default())
+        };
+        let said = [-5, 0, 59, 60, 3_599, 7_200, 86_400, 1_000_000].map(at);
+        assert_eq!(
+            said,
+            ["now", "now", "59 s ago", "1 min ago", "59 min ago", "2 h ago", "1 day ago", "11 days ago"]
+        );
+    }
+
+    #[test]
+    fn lines_are_wrapped_at_words() {
+        assert_eq!(wrap("one two  three four", 9), ["one two ", "three", "four"]);
+        assert_eq!(wrap("a-very-long-word x", 5), ["a-very-long-word", "x"]);
+        assert_eq!(wrap("", 5), [""]);
     }
 
     #[test]

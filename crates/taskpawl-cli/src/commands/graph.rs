@@ -14,7 +14,7 @@ use crate::commands::parse;
 use crate::commands::print::some;
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
-use crate::text::{Paint, clean, cut, style};
+use crate::text::{MIN_WRAPPED, Paint, clean, style, wrap};
 
 /// Show the dependency graph. Shows tasks in layers. Each layer depends only on those above it
 #[derive(Debug, clap::Args)]
@@ -189,8 +189,14 @@ fn line(points: &[Point], task: &Point, id_width: usize, paint: Paint, width: Op
         let _ = write!(rest, "  (part of {})", clean(points[parent].id.as_str()));
     }
     let rest = rest.trim_end();
-    let rest = width.map_or_else(|| rest.to_owned(), |width| cut(rest, width.saturating_sub(state.len())));
-    shown![paint.style(style::of_status(task.status), &state), rest, "\n"]
+    let rest = rest.trim_start();
+    let indent = state.len() + 2;
+    let lines = match width {
+        Some(width) => wrap(rest, width.saturating_sub(indent).max(MIN_WRAPPED)),
+        None => vec![rest.to_owned()],
+    };
+    let rest = lines.join(&format!("\n{}", " ".repeat(indent)));
+    shown![paint.style(style::of_status(task.status), &state), "  ", rest, "\n"]
 }
 
 fn dot(points: &[Point]) -> String {

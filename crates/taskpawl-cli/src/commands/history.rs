@@ -6,13 +6,14 @@ use taskpawl::model::task::{ChecklistChanged, Event, EventKind, PlanApplied, Tas
 use taskpawl::model::value::TaskId;
 use taskpawl::model::value::{Timestamp, format_time};
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
+use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::{Output, PageInfo};
 use crate::shown::{Shown, shown};
-use crate::text::{clean, cut, quoted, style, without_sequences};
+use crate::text::{MIN_WRAPPED, ago, clean, cut, quoted, style, without_sequences, wrap};
 
 /// Show changes: what, when, by which actor. Shows changes in the order in which they happened
 #[derive(Debug, clap::Args)]
@@ -166,16 +167,21 @@ fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>,
 pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
     let mut text = Shown::new();
     for HistoryEntry { event, undone_by } in entries {
-        let head = format!("{:>5}  {}", event.revision, format_time(event.at));
+        let at = out.now.map_or_else(|| format_time(event.at), |now| format!("{:>10}", ago(event.at, now)));
+        let head = format!("{:>5}  {at}", event.revision);
         let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
         let run = event.run.as_ref().map_or_else(String::new, |run| {
             format!(" in run {}", run.as_str().chars().take(8).collect::<String>())
         });
         let undone = undone_by.map_or_else(String::new, |by| format!("  (undone by {by})"));
         let rest = clean(&format!("  {}{run}  {task}{}{undone}", actor(event), what(&event.kind)));
-        let rest =
-            out.width.map_or_else(|| rest.clone(), |width| cut(&rest, width.saturating_sub(head.len())));
-        text.push(shown![out.paint.style(style::DIM, &head), rest, "\n"]);
+        let head_width = head.width() + 2;
+        let lines = match out.width {
+            Some(width) => wrap(rest.trim_start(), width.saturating_sub(head_width).max(MIN_WRAPPED)),
+            None => vec![rest.trim_start().to_owned()],
+        };
+        let indent = format!("\n{}", " ".repeat(head_width));
+        text.push(shown![out.paint.style(style::DIM, &head), "  ", lines.join(&indent), "\n"]);
     }
     text
 }

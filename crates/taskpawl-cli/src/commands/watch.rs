@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::checklist::{Board, Keeping, Screen, Sheet, TURN, View, frame};
 use crate::commands::{history, parse, running};
 use crate::error::CliError;
+use crate::output::Output;
 use crate::shown::{Shown, shown};
 use crate::text::Paint;
 
@@ -74,7 +75,8 @@ const LONG: Duration = Duration::from_hours(1);
 
 /// Prints changes until the reader closes the pipe.
 fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, CliError> {
-    let out = app.out();
+    // A line of a stream stays on the screen, where "now" would soon be wrong.
+    let out = Output { now: None, ..app.out() };
     let mut after = since.map_or_else(|| manager.revision(), Ok)?;
     loop {
         let mut result = Ok(());

@@ -167,7 +167,7 @@ fn stopping(hard: bool, running: usize) -> String {
 }
 
 /// Returns a duration in a short form, such as `1m01s`.
-pub(super) fn duration(took: Duration) -> String {
+pub(crate) fn duration(took: Duration) -> String {
     let seconds = took.as_secs();
     match seconds {
         0 => format!("{} ms", took.as_millis()),

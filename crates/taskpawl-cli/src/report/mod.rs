@@ -25,6 +25,7 @@ use crate::text::Paint;
 
 use lines::Followed;
 
+pub(crate) use lines::duration;
 pub(crate) use summary::{Ran, summary_text};
 
 /// How a run is shown.

@@ -265,3 +265,24 @@ fn output_is_shown_of_all_failures_and_of_a_run() {
     assert_eq!(cli.run(&["logs", "--run", "nowhere"]).code, Some(6));
     assert_eq!(cli.run(&["logs"]).code, Some(2));
 }
+
+#[test]
+fn a_run_tells_what_it_did() {
+    let cli = with_plan(
+        "tasks: [{id: a, run: 'true'}, {id: b, needs: a, run: 'exit 3'}, {id: c, needs: b, run: 'true'}]",
+    );
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
+    let id = cli.run(&["runs", "--json"]).ok().json()["data"][0]["id"].as_str().unwrap().to_owned();
+    let run = cli.run(&["runs", &id[..8]]).ok();
+    assert!(
+        run.stdout.starts_with(&format!("run {id}  exit 1 in 0 ms\n  runs plan:plan, started ")),
+        "{run}"
+    );
+    let lines: Vec<&str> = run.stdout.lines().skip(3).collect();
+    assert!(lines.len() == 2 && lines[0].contains("a  done"), "what was not started is not listed: {run}");
+    assert!(lines[1].contains("b  failed") && lines[1].contains("exited with code 3"), "{run}");
+    assert!(run.stderr.contains("logs --run"), "{run}");
+    let json = cli.run(&["runs", &id, "--json"]).ok().json();
+    assert_eq!(json["data"]["tasks"][1]["calls"][0]["status"], "failed", "{json}");
+    assert_eq!(cli.run(&["runs", "nowhere"]).code, Some(6));
+}
