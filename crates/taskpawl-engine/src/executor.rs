@@ -219,8 +219,20 @@ impl Executor {
                 redactor(vault).value(usage);
             }
             let call = call.id;
-            let took = lasted;
-            Ended { key, attempt, call, end, took, spent, plan, usage, cut, changed, hint, inputs_changed }
+            Ended {
+                key,
+                attempt,
+                call,
+                end,
+                took: lasted,
+                spent,
+                plan,
+                usage,
+                cut,
+                changed,
+                hint,
+                inputs_changed,
+            }
         }
     }
 

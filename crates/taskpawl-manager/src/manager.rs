@@ -579,6 +579,7 @@ fn apply_report(answer: Answer) -> ApplyReport {
 
 /// Options for applying a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct ApplyOptions {
     /// Cancel tasks that are missing from the plan and have not started.
     pub prune: bool,

@@ -187,9 +187,10 @@ impl Checker<'_> {
         let args = Value::Object(spec.args.clone());
         let mut found = Vec::new();
         let mut invalid = |error: ToolError| {
-            let (field, problem) = match error {
-                ToolError::InvalidArgs { field, problem, .. } => (field, problem),
-                other => ("args".to_owned(), other.to_string()),
+            let (field, problem) = if let ToolError::InvalidArgs { field, problem, .. } = error {
+                (field, problem)
+            } else {
+                ("args".to_owned(), error.to_string())
             };
             found.push((CheckSeverity::Error, "invalid_args", field, problem));
         };

@@ -243,6 +243,6 @@ fn without_interpreters(value: serde_json::Value) -> serde_json::Value {
             Ok(inner @ Value::Object(_)) => without_interpreters(inner).to_string().into(),
             _ => Value::String(text),
         },
-        other => other,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
     }
 }

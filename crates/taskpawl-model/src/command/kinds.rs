@@ -416,6 +416,7 @@ pub enum PlanMutation {
 
 /// A plan to apply to the store.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct Apply {
     /// The parsed plan.
     pub plan: Plan,

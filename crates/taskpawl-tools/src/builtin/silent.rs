@@ -11,9 +11,9 @@ const ANSWERS: &[(&[&str], &str)] = &[
 /// Returns what the exit code 1 of a command may mean if it printed nothing.
 pub(super) fn no_match_hint(command: &str) -> Option<String> {
     let parts = command.split(['\n', ';', '|', '&', '(', '{']).rev();
-    let names =
+    let mut names =
         parts.filter_map(|part| part.split_whitespace().find(|word| *word != "!" && !word.contains('=')));
-    names.filter_map(answer_of).next()
+    names.find_map(answer_of)
 }
 
 fn answer_of(name: &str) -> Option<String> {
