@@ -279,7 +279,7 @@ fn meant(error: &clap::Error) -> Option<CliError> {
     let (name, words, what) = ELSEWHERE.iter().find(|(name, ..)| name == given)?;
     Some(CliError::usage_with(
         format!("there is no command `{name}`"),
-        Hint::default().command(*words).text(*what),
+        Hint::default().command(words).text(*what),
     ))
 }
 

@@ -160,7 +160,7 @@ impl PlanFile {
     pub(crate) fn read(app: &App, path: &Path, takes: &Takes) -> Result<Self, CliError> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
-        Self::of_text(app, path, shown, read_text(path, is_stdin)?, takes)
+        Self::of_text(app, path, shown, &read_text(path, is_stdin)?, takes)
     }
 
     /// Reads a plan from a text that was read from `path`.
@@ -168,12 +168,12 @@ impl PlanFile {
         app: &App,
         path: &Path,
         shown: String,
-        text: String,
+        text: &str,
         takes: &Takes,
     ) -> Result<Self, CliError> {
         let is_stdin = path.as_os_str() == "-";
         let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
-        let mut plan = read_plan(&text).map_err(wrong)?;
+        let mut plan = read_plan(text).map_err(wrong)?;
         let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         plan.set_params(params).map_err(wrong)?;
         if let Some(name) = &takes.instance {

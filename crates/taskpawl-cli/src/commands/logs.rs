@@ -168,16 +168,14 @@ impl Wanted {
             let tasks = running_tasks(plans, &task)?;
             return Ok(Self { task: Some(task), tasks, starts });
         }
-        let tasks = match &starts {
-            Some(starts) => starts.iter().map(|(task, ..)| task).collect::<BTreeSet<_>>().into_iter(),
-            None => {
-                let failed = manager.select(&[], &[Status::Failed])?;
-                let tasks = failed.iter().map(|id| manager.get(id)).collect::<Result<_, _>>()?;
-                return Ok(Self { task: None, tasks, starts });
-            }
+        let Some(started) = &starts else {
+            let failed = manager.select(&[], &[Status::Failed])?;
+            let tasks = failed.iter().map(|id| manager.get(id)).collect::<Result<_, _>>()?;
+            return Ok(Self { task: None, tasks, starts });
         };
+        let tasks: BTreeSet<&TaskId> = started.iter().map(|(task, ..)| task).collect();
         // A task that was deleted since then has no output any more.
-        let tasks = tasks.filter_map(|id| get(id).ok()).collect();
+        let tasks = tasks.into_iter().filter_map(|id| get(id).ok()).collect();
         Ok(Self { task: None, tasks, starts })
     }
 }
@@ -185,9 +183,11 @@ impl Wanted {
 /// Returns the starts of calls in a run.
 fn starts_in(manager: &Manager, run: &str) -> Result<Starts, CliError> {
     let filter = HistoryFilter { run: Some(manager.find_run(run)?.to_string()), ..HistoryFilter::default() };
-    let started = |entry: HistoryEntry| match entry.event.kind {
-        EventKind::CallStarted { call, start, .. } => Some((entry.event.task?, call, start)),
-        _ => None,
+    let started = |entry: HistoryEntry| {
+        if let EventKind::CallStarted { call, start, .. } = entry.event.kind {
+            return Some((entry.event.task?, call, start));
+        }
+        None
     };
     Ok(manager.find_history(&filter)?.into_iter().filter_map(started).collect())
 }

@@ -128,7 +128,7 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
         report_problems(app, &problems)?;
         return Ok(ExitCode::from(7));
     }
-    let file = PlanFile::of_text(app, &check.file, shown_file, text, &check.takes)?;
+    let file = PlanFile::of_text(app, &check.file, shown_file, &text, &check.takes)?;
     // Warns about tools of servers that did not run yet.
     file.check(app)?;
     let options = ApplyOptions { on_changed: check.takes.on_changed(), ..ApplyOptions::default() };

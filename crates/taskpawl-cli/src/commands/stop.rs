@@ -34,13 +34,13 @@ struct Stopping {
     run: RunId,
     now: bool,
     /// The calls that run now.
-    running: Vec<Call>,
+    running: Vec<RunningCall>,
 }
 
 /// A running call.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Call {
+struct RunningCall {
     task: TaskId,
     call: String,
     tool_name: String,
@@ -53,11 +53,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = app.manager()?;
     let run = manager.find_run(&args.run)?;
     let running = manager.calls_of_run(&run)?;
-    let running: Vec<Call> =
-        running.into_iter().map(|call| Call::new(app, call, args.now)).collect::<Result<_, _>>()?;
+    let running: Vec<RunningCall> =
+        running.into_iter().map(|call| RunningCall::new(app, call, args.now)).collect::<Result<_, _>>()?;
     let out = app.out();
     // Named before the request is made, so that the list is known even if this command does not get further.
-    let interrupted: Vec<String> = running.iter().filter(|call| call.interrupted).map(Call::name).collect();
+    let interrupted: Vec<String> =
+        running.iter().filter(|call| call.interrupted).map(RunningCall::name).collect();
     if !interrupted.is_empty() && !out.is_json {
         out.remark(&format!("to be interrupted, with unknown effects: {}", interrupted.join(", ")));
     }
@@ -66,7 +67,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json { out.data(&stopping) } else { out.print(stopping.text(out.paint)) }
 }
 
-impl Call {
+impl RunningCall {
     fn new(app: &App, CallOfRun { task, call }: CallOfRun, now: bool) -> Result<Self, CliError> {
         let args = call.body.args.as_ref().unwrap_or(&call.spec.args).clone();
         let tool = app.toolbox()?.registry().get(&call.spec.tool_name);

@@ -120,6 +120,7 @@ impl RunTask {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other events tell nothing about what the run did")]
     fn take(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Status { to, text, .. } => {
