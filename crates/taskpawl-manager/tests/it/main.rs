@@ -22,6 +22,7 @@ mod gates;
 mod hand;
 mod identity;
 mod imports;
+mod leads_on;
 mod limits;
 mod loops;
 mod plans;

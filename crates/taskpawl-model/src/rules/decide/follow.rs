@@ -131,7 +131,7 @@ impl Draft<'_> {
     }
 
     /// Returns whether new work would run succeeded calls again that must not run twice.
-    pub(super) fn would_repeat(&mut self, key: Key, calls: &[CallRecord], is_whole: bool) -> Decided<bool> {
+    pub(super) fn repeats(&mut self, key: Key, calls: &[CallRecord], is_whole: bool) -> Decided<bool> {
         let record = self.task(key)?;
         let next = self.continuation(key, &record, calls, is_whole)?;
         let conflict = self.against(key, &record, Standing::GoesOn, &next)?;
@@ -214,7 +214,14 @@ impl Draft<'_> {
             return Ok(Some(Conflict::new(id, why, Remedy::Settle)));
         }
         if let Some(call) = next.repeated.iter().find(|call| !self.is_repeatable(call, &next.calls)) {
-            return Ok(Some(done_twice(id, call)));
+            let conflict = done_twice(id, call);
+            // Starting over would forget the interrupted call.
+            let is_open = standing == Standing::Interrupted;
+            return Ok(Some(if is_open {
+                Conflict { remedy: Remedy::Settle, ..conflict }
+            } else {
+                conflict
+            }));
         }
         for emitted in self.emitted_by_calls(key, &next.repeated)? {
             if matches!(self.free(emitted)?, StatusKind::InProgress | StatusKind::Done | StatusKind::Failed) {

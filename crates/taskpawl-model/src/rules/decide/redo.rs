@@ -11,7 +11,7 @@ use crate::task::status::CallStatus;
 use crate::value::{CallId, Key, Shared};
 
 use super::again::How;
-use super::apply::{Difference, Work, is_over};
+use super::apply::{Difference, Work};
 use super::follow::Standing;
 
 impl Work<'_> {
@@ -27,8 +27,18 @@ impl Work<'_> {
         if self.apply.on_changed == OnChanged::Redo {
             let mut to_redo = Vec::new();
             for difference in changed.clone() {
-                if draft.has_to_start_over(difference)? {
-                    to_redo.push(difference.key);
+                match draft.standing(difference.key)? {
+                    Standing::Fixed => to_redo.push(difference.key),
+                    Standing::GoesOn | Standing::Keeps if draft.would_repeat(difference)? => {
+                        // Only a failed task has to become `todo` again. A task that a person stopped loses its
+                        // results, and stays stopped.
+                        if draft.node(difference.key)?.status_kind == StatusKind::Failed {
+                            to_redo.push(difference.key);
+                        } else {
+                            draft.clear_all(difference.key)?;
+                        }
+                    }
+                    Standing::GoesOn | Standing::Keeps | Standing::Unstarted | Standing::Interrupted => {}
                 }
             }
             self.redo_over(draft, to_redo)?;
@@ -128,17 +138,10 @@ impl Work<'_> {
 }
 
 impl Draft<'_> {
-    /// Returns whether a task can take its changed work only from the beginning.
-    fn has_to_start_over(&mut self, difference: &Difference<'_>) -> Decided<bool> {
-        let key = difference.key;
-        match self.standing(key)? {
-            Standing::Fixed => Ok(is_over(&self.task(key)?)),
-            Standing::GoesOn => {
-                let calls = self.continued_calls(key, difference.calls())?;
-                self.would_repeat(key, &calls, difference.is_whole())
-            }
-            Standing::Unstarted | Standing::Keeps | Standing::Interrupted => Ok(false),
-        }
+    /// Returns whether the changed work would run calls again that succeeded and must not run twice.
+    fn would_repeat(&mut self, difference: &Difference<'_>) -> Decided<bool> {
+        let calls = self.continued_calls(difference.key, difference.calls())?;
+        self.repeats(difference.key, &calls, difference.is_whole())
     }
 
     /// Replaces the calls of a finished task and keeps what they did: its results are those of the work that ran. A call
