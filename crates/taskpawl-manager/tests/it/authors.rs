@@ -341,3 +341,27 @@ fn a_date_without_a_time_is_due_at_the_end_of_its_day() {
     assert_eq!(fixture.ready(), ["before", "morning", "evening", "day", "next"]);
     assert_eq!(fixture.task("day").options["dueDate"], "2030-01-31T00:00:00Z", "the original text is kept");
 }
+
+#[test]
+fn a_note_names_its_writer() {
+    let fixture = Fixture::with(&["a"]);
+    let bob = fixture.acting_as("bob");
+    bob.accept(bob.manager.note("a", "looked at it"));
+    let notes = fixture.task("a").notes;
+    assert_eq!((notes[0].actor.as_str(), notes[0].text.as_str()), ("bob", "looked at it"));
+}
+
+#[test]
+fn fields_that_plans_refuse_are_refused_in_a_new_task_too() {
+    use serde_json::json;
+    let fixture = Fixture::new();
+    for (path, said) in [("extra", "did you mean `dependencies`?"), ("metadata", "did you mean `toolCalls`?")]
+    {
+        let mut task = crate::support::new_task("a");
+        let field = if path == "extra" { "dependancies" } else { "toolcalls" };
+        let map = if path == "extra" { &mut task.spec.extra } else { &mut task.spec.metadata };
+        map.insert(field.to_owned(), json!([]));
+        let text = fixture.refuse(|manager| manager.create(task));
+        assert!(text.contains(field) && text.contains(said), "{text}");
+    }
+}
