@@ -232,4 +232,11 @@ mod tests {
         clear_up(dir.path());
         assert!(!temporary.exists());
     }
+
+    #[test]
+    fn work_that_takes_too_long_is_left_to_its_thread() {
+        let begin = std::time::Instant::now();
+        super::within(Duration::from_millis(10), || std::thread::sleep(Duration::from_secs(20)));
+        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    }
 }

@@ -286,3 +286,19 @@ fn a_run_tells_what_it_did() {
     assert_eq!(json["data"]["tasks"][1]["calls"][0]["status"], "failed", "{json}");
     assert_eq!(cli.run(&["runs", "nowhere"]).code, Some(6));
 }
+
+#[test]
+fn with_few_descriptors_tasks_wait_for_a_place() {
+    let items: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    let cli =
+        with_plan(&format!("tasks: [{{id: l, forEach: {{in: [{}]}}, run: sleep 0.2}}]", items.join(", ")));
+    let run = cli.command(&cli.path("work"), &["run-all-ready", "plan.yaml", "--jobs", "40"]);
+    let mut few = std::process::Command::new("/bin/sh");
+    few.args(["-c", "ulimit -n 64; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
+    few.current_dir(cli.path("work")).env_clear();
+    few.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = few.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(cli.run(&["list", "--json", "--status", "failed"]).ok().json()["data"], serde_json::json!([]));
+}
