@@ -80,7 +80,7 @@ fn fill(home: &Home, hostile: &str) {
     home.file("wrong.json", &json!({"tasks": [{"id": hostile, "name": hostile, hostile: 1}]}).to_string());
     home.file("unknown.json", &json!({"name": "u", "tasks": [{"id": "a1", "needs": [hostile]}]}).to_string());
     home.user_config("[tools.described]\ndescription = \"\\u001b[2J \\u202e \\u200b\"\nargv = [\"true\", \"\\u001b[2J\"]\n");
-    home.file("plan.json", &json!({"name": "hostile", "tasks": tasks}).to_string());
+    home.file("plan.json", &json!({"name": "hostile", "tools": [hostile], "tasks": tasks}).to_string());
     home.run(&["apply", "plan.json"]).ok();
     home.run(&["note", "named", hostile]);
     home.run(&["run-all-ready", "--sandbox=off"]);

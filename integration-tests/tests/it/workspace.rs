@@ -22,7 +22,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "taskpawl",
-        &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
+        &[
+            "taskpawl-engine",
+            "taskpawl-manager",
+            "taskpawl-model",
+            "taskpawl-store",
+            "taskpawl-text",
+            "taskpawl-tools",
+        ],
     ),
     (
         "taskpawl-todo",

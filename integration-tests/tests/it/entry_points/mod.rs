@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 2048;
 
 /// Manual tasks, tasks with succeeding and failing calls, and tasks that wait for dependencies, a decision or a tool.
 fn plan() -> String {
-    json!({"name": "p", "tasks": [
+    json!({"name": "p", "tools": ["no_such_tool"], "tasks": [
         {"id": "one"}, {"id": "two", "assignee": "ann"}, {"id": "three", "needs": ["one"]}, {"id": "four", "name": "x `taskpawl retry one`"},
         {"id": "well", "call": {"log": {"message": "well"}}}, {"id": "badly", "call": {"fail": {"message": "no"}}},
         {"id": "behind", "needs": ["badly"]}, {"id": "after", "needs": ["badly"], "trigger": "any_failed"},
