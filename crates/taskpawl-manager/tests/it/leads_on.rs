@@ -114,25 +114,26 @@ fn apply(fixture: &Fixture, random: &mut Random, text: &str) {
             Err(Error::Refused(refusal)) => *refusal,
             Err(other) => panic!("{other}"),
         };
-        match refusal {
-            Refusal::PlanConflict { conflicts, .. } => {
-                for conflict in &conflicts {
-                    match conflict.remedy {
-                        Remedy::Redo => on_changed = OnChanged::Redo,
-                        Remedy::RedoOrKeep => match on_changed {
-                            OnChanged::Refuse if random.chance(50) => on_changed = OnChanged::Keep,
-                            OnChanged::Refuse => on_changed = OnChanged::Redo,
-                            // Another conflict of this refusal has chosen already.
-                            OnChanged::Redo | OnChanged::Keep if given == OnChanged::Refuse => {}
-                            OnChanged::Redo | OnChanged::Keep => panic!("{conflict} in spite of {given:?}"),
-                        },
-                        Remedy::Settle => fixture.done(conflict.task.as_str()),
-                        _ => assert!(step(fixture, random, &["ok"]), "{conflict} does not end"),
-                    }
+        let Refusal::PlanConflict { conflicts, .. } = &refusal else {
+            let is_running = matches!(refusal, Refusal::InProgress { .. });
+            assert!(is_running && step(fixture, random, &["ok"]), "{refusal}\n{}\n{text}", fixture.states());
+            continue;
+        };
+        for conflict in conflicts {
+            match conflict.remedy {
+                Remedy::Redo => on_changed = OnChanged::Redo,
+                Remedy::RedoOrKeep => match on_changed {
+                    OnChanged::Refuse if random.chance(50) => on_changed = OnChanged::Keep,
+                    OnChanged::Refuse => on_changed = OnChanged::Redo,
+                    // Another conflict of this refusal has chosen already.
+                    OnChanged::Redo | OnChanged::Keep if given == OnChanged::Refuse => {}
+                    OnChanged::Redo | OnChanged::Keep => panic!("{conflict} in spite of {given:?}"),
+                },
+                Remedy::Settle => fixture.done(conflict.task.as_str()),
+                Remedy::OtherId | Remedy::Wait | _ => {
+                    assert!(step(fixture, random, &["ok"]), "{conflict} does not end");
                 }
             }
-            Refusal::InProgress { .. } => assert!(step(fixture, random, &["ok"]), "{refusal} does not end"),
-            other => panic!("{other}\n{}\n{text}", fixture.states()),
         }
     }
     let refusal = fixture.try_apply(text, ApplyOptions { on_changed, ..ApplyOptions::default() });
