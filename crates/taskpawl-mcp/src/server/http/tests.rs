@@ -264,6 +264,25 @@ async fn parameters_that_are_no_object_are_answered_by_the_id_of_their_request()
 }
 
 #[tokio::test]
+async fn bodies_that_cannot_be_read_exactly_are_refused_by_the_id_of_their_request() {
+    let site = Site::open(true).await;
+    let (session, _) = initialize(&site).await;
+    let session = session.unwrap();
+    for arguments in [r#"{"limit": 1, "limit": 2}"#, r#"{"offset": 18446744073709551616}"#] {
+        let params = format!(r#"{{"name": "plan_show", "arguments": {arguments}}}"#);
+        let body = format!(r#"{{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {params}}}"#);
+        for head in [format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}"), in_session("POST", &session)] {
+            let answer = site.send(&head, &body).await;
+            let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+            let body: Value = serde_json::from_str(body).unwrap();
+            assert_eq!(body["id"], 9, "{body}");
+            assert!(body["error"]["code"].is_i64() && body["result"].is_null(), "{body}");
+        }
+    }
+    site.close().await;
+}
+
+#[tokio::test]
 async fn sessions_are_bounded_and_who_comes_then_is_served_without_one() {
     let site = Site::open(true).await;
     let mut sessions = Vec::new();
