@@ -1,6 +1,7 @@
 //! `decide`: turns a command and a view of the store into changes and an answer.
 
 mod again;
+mod applied;
 mod apply;
 mod approval;
 mod approval_guard;

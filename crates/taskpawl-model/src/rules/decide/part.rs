@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::apply::Applied;
 use crate::plan::{expand_call, spec_fields};
+use crate::rules::decide::applied::Applied;
 use crate::task::record::PlanRecord;
 use crate::task::spec::NewCall;
-use crate::value::Map;
-use crate::value::{Key, TaskId};
+use crate::value::{Key, Map, TaskId};
 use crate::view::{Query, View, ViewResult};
 
 /// Fields that define the calls of a task. Giving one replaces all of them.

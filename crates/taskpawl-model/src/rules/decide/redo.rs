@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use super::again::How;
+use super::apply::Work;
+use super::follow::Standing;
 use crate::command::refusal::Refusal;
 use crate::command::{KeptStatus, OnChanged};
+use crate::rules::decide::applied::Difference;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::StatusKind;
 use crate::task::spec::CallSpec;
 use crate::task::status::CallStatus;
 use crate::value::{CallId, Key, Shared};
-
-use super::again::How;
-use super::apply::{Difference, Work};
-use super::follow::Standing;
 
 impl Work<'_> {
     /// Starts over what has to be before tasks change, because a task that was started over may change freely: with

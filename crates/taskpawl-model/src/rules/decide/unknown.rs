@@ -5,12 +5,13 @@
 
 use crate::command::Apply;
 use crate::command::refusal::Refusal;
-use crate::plan::{PlanError, PlanProblem, PlanTask};
-use crate::plan::{PlanErrors, refused_call_field, refused_plan_field, refused_task_field, shortened};
+use crate::plan::{
+    PlanError, PlanErrors, PlanProblem, PlanTask, refused_call_field, refused_plan_field, refused_task_field,
+    shortened,
+};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::spec::{CallSpec, TaskSpec};
-use crate::value::Map;
-use crate::value::{Key, Shared};
+use crate::value::{Key, Map, Shared};
 
 /// Checks a field name of one kind of object; returns the problem and a hint.
 type Rule = fn(&str) -> Option<(PlanProblem, String)>;
@@ -60,7 +61,7 @@ fn of_task(draft: &Draft<'_>, task: &PlanTask, key: Option<Key>) -> Decided<Vec<
 fn stored(draft: &Draft<'_>, key: Key) -> Decided<Stored> {
     let mut specs = vec![draft.task(key)?.spec];
     let mut calls: Vec<_> = draft.known_calls(key)?.into_iter().map(|call| call.spec).collect();
-    if let Some(applied) = super::apply::applied(draft, key)? {
+    if let Some(applied) = crate::rules::decide::applied::applied(draft, key)? {
         specs.push(applied.spec);
         calls.extend(applied.calls.into_iter().map(|(_, spec)| spec));
     }
