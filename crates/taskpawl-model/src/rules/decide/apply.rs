@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::again::How;
+use super::applied::{Applied, Difference, applied, changed_fields, changed_header, header_by, merge_spec};
 use super::follow::Standing;
 use super::naming::Naming;
 use super::params::Values;
@@ -12,9 +13,6 @@ use crate::command::refusal::{Conflict, Refusal, Remedy};
 use crate::command::{Apply, ApplyReport, OnChanged};
 use crate::plan::PlanTask;
 use crate::rules::cycle::Edge;
-use crate::rules::decide::applied::{
-    Applied, Difference, applied, changed_fields, changed_header, header_by, merge_spec,
-};
 use crate::rules::draft::{Decided, Draft};
 use crate::task::event::{EventKind, PlanApplied};
 use crate::task::record::{PlanRecord, TaskRecord};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::applied::Applied;
 use crate::plan::{expand_call, spec_fields};
-use crate::rules::decide::applied::Applied;
 use crate::task::record::PlanRecord;
 use crate::task::spec::NewCall;
 use crate::value::{Key, Map, TaskId};

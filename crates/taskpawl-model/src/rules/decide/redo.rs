@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::again::How;
+use super::applied::Difference;
 use super::apply::Work;
 use super::follow::Standing;
 use crate::command::refusal::Refusal;
 use crate::command::{KeptStatus, OnChanged};
-use crate::rules::decide::applied::Difference;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::StatusKind;
 use crate::task::spec::CallSpec;

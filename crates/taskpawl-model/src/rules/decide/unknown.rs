@@ -61,7 +61,7 @@ fn of_task(draft: &Draft<'_>, task: &PlanTask, key: Option<Key>) -> Decided<Vec<
 fn stored(draft: &Draft<'_>, key: Key) -> Decided<Stored> {
     let mut specs = vec![draft.task(key)?.spec];
     let mut calls: Vec<_> = draft.known_calls(key)?.into_iter().map(|call| call.spec).collect();
-    if let Some(applied) = crate::rules::decide::applied::applied(draft, key)? {
+    if let Some(applied) = super::applied::applied(draft, key)? {
         specs.push(applied.spec);
         calls.extend(applied.calls.into_iter().map(|(_, spec)| spec));
     }
