@@ -265,7 +265,7 @@ impl Reference {
             again.extend(self.covered_below(key, from_the_beginning)?);
         }
         let named: BTreeSet<u32> = again.iter().copied().collect();
-        let clean_ups = self.clean_ups_behind(&named)?;
+        let clean_ups = self.clean_ups_behind(&named);
         let behind = self.ran_behind(&named, &clean_ups, cascade)?;
         named.iter().try_for_each(|key| self.check_ended(*key))?;
         for key in named {
@@ -281,7 +281,7 @@ impl Reference {
 
     /// Returns the clean-ups and compensations that ran because a named task failed. Tasks that are blocked by a failure
     /// hand it on.
-    fn clean_ups_behind(&mut self, named: &BTreeSet<u32>) -> Option<BTreeSet<u32>> {
+    fn clean_ups_behind(&mut self, named: &BTreeSet<u32>) -> BTreeSet<u32> {
         let failed = |stand: &Stand| matches!(stand, Stand::Failed | Stand::Cancelled);
         let mut queue: Vec<u32> =
             named.iter().copied().filter(|key| failed(&self.item(*key).stand)).collect();
@@ -303,18 +303,18 @@ impl Reference {
                     queue.push(other);
                 } else if dependents.contains(&other)
                     && matches!(trigger, Trigger::AllFinished | Trigger::AnyFailed)
-                    && self.has_run(other)?
+                    && self.has_run(other)
                 {
                     let mut again = vec![other];
                     seen.insert(other);
                     for below in self.below(other) {
-                        if seen.insert(below) && self.has_run(below)? {
+                        if seen.insert(below) && self.has_run(below) {
                             again.push(below);
                         }
                     }
                     let mut above = self.item(other).above;
                     while let Some(parent) = above.filter(|parent| !seen.contains(parent)) {
-                        if !self.has_run(parent)? {
+                        if !self.has_run(parent) {
                             break;
                         }
                         seen.insert(parent);
@@ -326,15 +326,13 @@ impl Reference {
                 }
             }
         }
-        Some(found)
+        found
     }
 
-    /// Returns whether a task ran; refuses if it is running.
-    fn has_run(&mut self, key: u32) -> Option<bool> {
+    /// Returns whether a task ran and has ended.
+    fn has_run(&mut self, key: u32) -> bool {
         self.free(key);
-        let stand = &self.item(key).stand;
-        require(!matches!(stand, Stand::Held(_)))?;
-        Some(matches!(stand, Stand::Done | Stand::Failed))
+        matches!(self.item(key).stand, Stand::Done | Stand::Failed)
     }
 
     fn is_finished(&self, key: u32) -> bool {

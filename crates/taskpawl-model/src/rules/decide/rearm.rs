@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::command::refusal::Refusal;
 use crate::rules::draft::{Decided, Draft};
 use crate::task::record::StatusKind;
 use crate::task::spec::Trigger;
@@ -13,7 +12,7 @@ use super::again::How;
 
 impl Draft<'_> {
     /// Returns the clean-ups (`all_finished`) and compensations (`any_failed`) that ran because one of these tasks
-    /// failed, with their subtasks and their finished parents. Refuses if one of them is running.
+    /// failed, with their subtasks and their finished parents. One that is running goes on.
     pub(super) fn clean_ups_behind(&mut self, failed: &[Key]) -> Decided<Vec<Key>> {
         let mut seen: BTreeSet<Key> = failed.iter().copied().collect();
         let (mut queue, mut found) = (Vec::new(), Vec::new());
@@ -56,13 +55,13 @@ impl Draft<'_> {
         Ok(matches!(self.look_at(key)?.spec.trigger(), Trigger::AllFinished | Trigger::AnyFailed))
     }
 
-    /// Returns whether a task ran, or was skipped by a condition that may hold the next time. Refuses if it is running.
+    /// Returns whether a task ran and has ended, or was skipped by a condition that may hold the next time.
     fn has_run(&mut self, key: Key) -> Decided<bool> {
         match self.free(key)? {
-            StatusKind::InProgress => Err(Refusal::InProgress { tasks: vec![self.id(key)?] }.into()),
             StatusKind::Done | StatusKind::Failed => Ok(true),
             StatusKind::Skipped => self.is_skipped_by_condition(key),
             StatusKind::Todo
+            | StatusKind::InProgress
             | StatusKind::BlockedDependency
             | StatusKind::BlockedWaiting
             | StatusKind::BlockedOther
