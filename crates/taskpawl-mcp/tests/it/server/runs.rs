@@ -162,6 +162,7 @@ impl Tool for Hold {
     }
 
     async fn call(&self, cx: CallContext, _: Value) -> Result<Value, ToolError> {
+        std::fs::write(cx.dir.join("holds"), "").unwrap();
         cx.until_interrupted(std::future::pending::<()>()).await?;
         Ok(Value::Null)
     }
@@ -188,7 +189,10 @@ async fn a_run_says_that_it_is_being_stopped_and_what_helps_with_what_was_interr
     client.call("task_update", json!({"id": "mine", "action": "claim", "agent": "ann"})).await;
     let started = client.call("run_ready", json!({})).await;
     assert_eq!(started.get("stopping"), None, "{started}");
-    while client.call("task_get", json!({"id": "held"})).await["task"]["status"] != "in_progress" {}
+    // The record of the start comes first: stopped in between, the call would not have begun.
+    while !scene.dir.path().join("project/holds").exists() {
+        client.call("task_get", json!({"id": "held"})).await;
+    }
     let cancel = json!({"run_id": started["run_id"], "cancel": true});
     let stopping = client.call("run_ready", cancel.clone()).await;
     assert_eq!(stopping["running"], json!(["held"]), "what somebody holds by hand does not run");
