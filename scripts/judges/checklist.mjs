@@ -267,7 +267,7 @@ async function held(browser) {
 /** What is ready and no run here can take says what it lacks, also where only a digest is drawn. */
 async function nobody(browser) {
   const scene = new Scene();
-  writeFileSync(join(scene.project, "plan.json"), JSON.stringify({ tasks: [{ id: "far", name: "Ask the oracle", call: { oracle: {} } }] }));
+  writeFileSync(join(scene.project, "plan.json"), JSON.stringify({ tools: ["oracle"], tasks: [{ id: "far", name: "Ask the oracle", call: { oracle: {} } }] }));
   scene.run("apply", "plan.json");
   const server = await scene.serve().open();
   for (const capabilities of [{ serverTools: {} }, {}]) {
