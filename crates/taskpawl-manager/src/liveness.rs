@@ -7,7 +7,7 @@ use serde::Serialize;
 use taskpawl_model::command::{Command, Refusal};
 use taskpawl_model::rules::resolve;
 use taskpawl_model::task::{BlockedReason, ClaimEnd, RunRecord, Status, Task, TaskStatus};
-use taskpawl_model::value::{Key, RunId};
+use taskpawl_model::value::{Key, RunId, TaskId};
 use taskpawl_model::view::{View, ViewResult};
 
 use crate::error::Error;
@@ -109,16 +109,22 @@ fn affected_tasks(view: &dyn View, command: &Command, refusal: &Refusal) -> View
     if let Refusal::StillEnding { id, .. } = refusal {
         keys.extend(view.key(id.as_str())?);
     }
-    if let Refusal::InProgress { tasks } = refusal {
-        for id in tasks {
-            keys.extend(view.key(id.as_str())?);
-        }
-        let mut below: Vec<Key> = keys.iter().copied().collect();
-        while let Some(key) = below.pop() {
-            for subtask in view.subtasks(key)? {
-                if keys.insert(subtask) {
-                    below.push(subtask);
-                }
+    let listed: Vec<&TaskId> = if let Refusal::InProgress { tasks } = refusal {
+        tasks.iter().collect()
+    } else if let Refusal::PlanConflict { conflicts, .. } = refusal {
+        // A plan file may change tasks that a dead run still holds.
+        conflicts.iter().map(|conflict| &conflict.task).collect()
+    } else {
+        return Ok(keys);
+    };
+    for id in listed {
+        keys.extend(view.key(id.as_str())?);
+    }
+    let mut below: Vec<Key> = keys.iter().copied().collect();
+    while let Some(key) = below.pop() {
+        for subtask in view.subtasks(key)? {
+            if keys.insert(subtask) {
+                below.push(subtask);
             }
         }
     }

@@ -5,6 +5,7 @@
 mod crash_recovery;
 mod durability_kill;
 mod durability_power;
+mod edits_after_kills;
 mod entry_points;
 mod idempotency_keys;
 mod io_faults;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use taskpawl_manager::{Ending, Error, Liveness, Manager, RunFilter, RunState};
+use taskpawl_manager::{ApplyOptions, Ending, Error, Liveness, Manager, RunFilter, RunState};
 use taskpawl_model::command::{Answer, CallEnd, Command, Report, Round, StartedCall};
+use taskpawl_model::plan::parse_plan;
 use taskpawl_model::run::recovery::Plan;
 use taskpawl_model::task::{RunRecord, Status, Work};
 use taskpawl_model::value::Map;
@@ -255,6 +256,25 @@ fn a_command_recovers_the_named_tasks_of_a_dead_run() {
     let refused = manager.claim("b", LEASE).unwrap_err().to_string();
     assert!(refused.starts_with("task `b` is `blocked`") || refused.contains("has tool calls"), "{refused}");
     assert_eq!(*dead.0.lock().unwrap(), 3);
+}
+
+#[test]
+fn an_apply_recovers_the_changed_tasks_of_a_dead_run() {
+    let dead = Arc::new(Dead::default());
+    let fixture = Fixture::new();
+    let file = |n: u8| {
+        parse_plan(&format!("tasks: [{{id: a, call: {{t: {{n: {n}}}}}}}, {{id: b, call: {{t: {{}}}}}}]"))
+            .unwrap()
+    };
+    fixture.accept(fixture.manager.apply(file(1), "plan", ApplyOptions::default()));
+    fixture.start(&["a", "b"]);
+    let refused = fixture.manager.apply(file(2), "plan", ApplyOptions::default()).unwrap_err();
+    assert!(refused.to_string().contains("`a` is `in_progress`"), "the run may be alive: {refused}");
+    let manager = fixture.manager.clone().with_liveness(dead.clone());
+    fixture.accept(manager.apply(file(2), "plan", ApplyOptions::default()));
+    assert_eq!(fixture.states(), "a=blocked{interrupted} b=in_progress");
+    assert_eq!(fixture.task("a").metadata.tool_calls[0].args["n"], 2);
+    assert_eq!(*dead.0.lock().unwrap(), 1, "only the changed task is recovered");
 }
 
 // Runs that end after each of their commits.
