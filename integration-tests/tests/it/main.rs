@@ -21,6 +21,7 @@ mod sandbox_bypass;
 mod sandbox_git;
 mod secret_leaks;
 mod single_start;
+mod stores_of_0_1;
 mod support;
 mod syncs;
 mod terminal_text;
