@@ -392,7 +392,15 @@ impl Manager {
 
     /// Releases claimed tasks.
     pub fn release(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
-        self.tasks(Command::Release { ids: ids.to_vec() })
+        self.tasks(Command::Release { ids: ids.to_vec(), note: None })
+    }
+
+    /// Releases claimed tasks and adds a note to each.
+    ///
+    /// With a note an agent may also release tasks that it created or that are assigned to it, once their holder, an
+    /// agent or a program, gave no command for half of its lease.
+    pub fn release_with_note(&self, ids: &[String], note: impl Into<String>) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Release { ids: ids.to_vec(), note: Some(note.into()) })
     }
 
     /// Marks manual tasks, or tasks with an interrupted call, as done.

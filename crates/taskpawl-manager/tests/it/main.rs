@@ -29,6 +29,7 @@ mod plans;
 mod recovery;
 mod redo;
 mod refusals;
+mod release;
 mod retries;
 mod sizes;
 mod support;

@@ -61,6 +61,8 @@ pub enum Command {
     Release {
         /// The tasks.
         ids: Vec<TaskRef>,
+        /// Note to add. An agent needs one to release the claim of a silent holder.
+        note: Option<String>,
     },
     /// Marks manual tasks as done, or interrupted calls as succeeded.
     Done {
@@ -295,7 +297,7 @@ impl Command {
             Self::Move { id, parent } => parent.iter().chain([id]).map(String::as_str).collect(),
             Self::Create(task) => task.parent.iter().map(String::as_str).collect(),
             Self::Delete { ids }
-            | Self::Release { ids }
+            | Self::Release { ids, .. }
             | Self::Done { ids, .. }
             | Self::Fail { ids, .. }
             | Self::Skip { ids, .. }

@@ -111,7 +111,7 @@ pub fn command(advice: &Advice) -> Option<Command> {
     Some(match advice {
         Advice::Claim { id } => claim(Some(id.to_string())),
         Advice::ClaimNext {} => claim(None),
-        Advice::Release { id, .. } => Command::Release { ids: ids(id) },
+        Advice::Release { id, .. } => Command::Release { ids: ids(id), note: None },
         Advice::Done { id } | Advice::DoneByPerson { id } => {
             Command::Done { ids: ids(id), result: None, note: None, attempt: None }
         }

@@ -140,7 +140,7 @@ fn leases_are_found_by_holder(open: Open<'_>) {
     };
     assert_eq!([leases(None), leases(Some("bob")), leases(Some("eve"))], ["ab", "b", ""]);
     accept(&store, request(Command::Delete { ids: vec!["c".to_owned()] }));
-    accept(&store, request(Command::Release { ids: vec!["a".to_owned()] }));
+    accept(&store, request(Command::Release { ids: vec!["a".to_owned()], note: None }));
     assert_eq!(leases(None), "b");
 }
 

@@ -92,7 +92,7 @@ impl Draw<'_> {
                 writes: std::collections::BTreeMap::new(),
             },
             4 => Command::Renew { id: self.id_of(Self::is_held_by_hand), lease },
-            5 => Command::Release { ids: vec![self.id_of(Self::is_held_by_hand)] },
+            5 => Command::Release { ids: vec![self.id_of(Self::is_held_by_hand)], note: None },
             6..=9 => {
                 let (ids, attempt) = self.ids_and_attempt();
                 Command::Done { ids, result: None, note: None, attempt }

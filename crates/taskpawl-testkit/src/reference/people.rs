@@ -25,7 +25,7 @@ impl Reference {
                 self.change(key).stand = held(*lease, context);
                 Some(())
             }
-            Command::Release { ids } => self.each(ids, |this, key| {
+            Command::Release { ids, .. } => self.each(ids, |this, key| {
                 // Releasing twice is idempotent, so that a caller that lost the reply can retry.
                 if this.item(key).stand != Stand::Todo || !this.has_made(key, this.item(key).attempt) {
                     this.check_holder(key, context)?;

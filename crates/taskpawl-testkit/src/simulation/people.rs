@@ -90,7 +90,7 @@ impl World {
         let command = if self.random.chance(60) {
             Command::Renew { id, lease: Duration::from_millis(200) }
         } else {
-            Command::Release { ids: vec![id] }
+            Command::Release { ids: vec![id], note: None }
         };
         if self.command(&actor(agent), None, command).is_ok() {
             self.coverage.add("leases renewed or released");

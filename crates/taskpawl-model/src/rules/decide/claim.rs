@@ -1,4 +1,4 @@
-//! Claims of agents and people: claim, renew, release, and expired leases.
+//! Claims of agents and people: claim, renew, and expired leases.
 //!
 //! A task with an expired lease is available to the next writer: another actor may claim it, and a run releases it.
 //! Until then its holder may still report, renew and claim as before, so that finished work is not lost.
@@ -175,23 +175,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn release(&mut self, ids: &[String]) -> Decided<()> {
-        for key in self.resolve_all(ids)? {
-            let record = self.task(key)?;
-            let is_free = record.body.state == TaskStatus::Todo;
-            // Releasing twice is idempotent, so that a caller that lost the reply can retry.
-            if !(is_free && self.is_attempt_mine(key, record.body.attempt)?) {
-                let (record, claim) = self.held(key, Status::Todo, "release")?;
-                self.check_holder(key, &record, &claim, None)?;
-                self.set_state(key, TaskStatus::Todo, Cause::Release, None)?;
-            }
-            self.answer.tasks.push(record.id);
-        }
-        Ok(())
-    }
-
     /// Returns a task that is in progress, and its claim; refuses others.
-    fn held(&self, key: Key, to: Status, by: &'static str) -> Decided<(TaskRecord, Claim)> {
+    pub(super) fn held(&self, key: Key, to: Status, by: &'static str) -> Decided<(TaskRecord, Claim)> {
         let record = self.task(key)?;
         if let TaskStatus::InProgress { claim } = &record.body.state {
             let claim = claim.clone();
@@ -284,7 +269,7 @@ impl Draft<'_> {
     }
 
     /// Returns whether this actor made the attempt.
-    fn is_attempt_mine(&self, key: Key, attempt: u32) -> Decided<bool> {
+    pub(super) fn is_attempt_mine(&self, key: Key, attempt: u32) -> Decided<bool> {
         let me = self.context.as_actor();
         Ok(self.steps(key)?.iter().any(|event| attempt_claimed(event) == Some(attempt) && event.is_of(me)))
     }

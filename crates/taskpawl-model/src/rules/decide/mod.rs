@@ -28,6 +28,7 @@ mod prune;
 mod rearm;
 mod redo;
 mod references;
+mod release;
 mod retry;
 mod run;
 mod step;
@@ -156,7 +157,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
             draft.claim_next(*lease, capacities, writes)
         }
         Command::Renew { id, lease } => draft.renew(id, *lease),
-        Command::Release { ids } => draft.release(ids),
+        Command::Release { ids, note } => draft.release(ids, note.as_deref()),
         Command::Done { ids, result, note, attempt } => {
             draft.end_by_hand(ids, &hand::End { good: true, result, note, attempt: *attempt })
         }
