@@ -10,7 +10,8 @@ use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::Means;
 use taskpawl_model::rules::offered;
 use taskpawl_model::task::{
-    BlockedReason, CallRecord, CallStatus, FailureClass, RunRecord, Status, TaskRecord, TaskStatus, Work,
+    BlockedReason, CallRecord, CallStatus, FailureClass, PlanRecord, RunRecord, Status, TaskRecord,
+    TaskStatus, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
@@ -40,6 +41,9 @@ pub struct Digest {
     pub total: u64,
     /// The number of tasks in each status; statuses without tasks are missing.
     pub counts: BTreeMap<Status, u64>,
+    /// The plans, the last applied first.
+    #[serde(skip_serializing_if = "Listed::is_empty")]
+    pub plans: Listed<PlanGoal>,
     /// Tasks that the actor reports.
     pub mine: Listed<Held>,
     /// Tasks that other agents and people hold.
@@ -73,6 +77,17 @@ pub struct Listed<T> {
     pub items: Vec<T>,
     /// Whether the list has more entries.
     pub truncated: bool,
+}
+
+/// A plan and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanGoal {
+    /// The name of the plan.
+    pub name: String,
+    /// The description of the plan, as its author wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 /// A claimed task.
@@ -303,6 +318,7 @@ impl Gatherer<'_> {
             revision: self.view.revision()?,
             total: counts.values().sum(),
             counts,
+            plans: self.plans()?,
             mine,
             held,
             runs: Vec::new(),
@@ -319,6 +335,17 @@ impl Gatherer<'_> {
 
     fn first(&self, keys: Vec<Key>) -> Listed<Key> {
         Listed::of(keys, self.most)
+    }
+
+    fn plans(&self) -> ViewResult<Listed<PlanGoal>> {
+        let mut plans = self.view.plans()?;
+        // Stable, so that plans of one commit stay in the order of their names.
+        plans.sort_by_key(|plan| std::cmp::Reverse(plan.applied_at));
+        let goal = |plan: PlanRecord| {
+            let description = plan.header.get("description").and_then(|text| text.as_str());
+            PlanGoal { description: description.map(str::to_owned), name: plan.name }
+        };
+        Ok(Listed::of(plans.into_iter().map(goal), self.most))
     }
 
     /// Returns the claims of the actor, and those of others.

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
+use taskpawl::digest::{
+    Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, PlanGoal, Ready, RunNow,
+};
 use taskpawl::model::insight::{ReadyList, UnrunnableTask, unrunnable_task};
 use taskpawl::model::rules::Means;
 use taskpawl::model::task::{BlockedReason, Node, Status, Task, TaskStatus, Work};
@@ -28,6 +30,9 @@ const MAX_ON_HOLD: usize = 1_000;
 /// Maximum length of a text in a digest, in characters.
 const CHARS: usize = 120;
 
+/// Maximum length of the descriptions of all listed plans, in characters.
+const GOAL_CHARS: usize = 400;
+
 /// Returns the status of the plan for the actor of `plans`. `means` are the tools and resources of this server's
 /// runs.
 pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
@@ -35,6 +40,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
     let is_empty = digest.total == 0;
     let live = !digest.runs.is_empty();
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
+        .with("plans", plans(&digest.plans))
         .with("claimedByYou", list(&digest.mine, held))
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
@@ -93,6 +99,7 @@ fn list<T>(list: &Listed<T>, each: impl Fn(&T) -> Value) -> Value {
 /// Returns the names of the lists that were cut.
 fn more(digest: &Digest) -> Value {
     let lists = [
+        ("plans", digest.plans.truncated),
         ("claimedByYou", digest.mine.truncated),
         ("readyForRuns", digest.ready_to_run.truncated),
         ("forNobody", digest.unrunnable.truncated),
@@ -101,6 +108,19 @@ fn more(digest: &Digest) -> Value {
         ("failed", digest.failed.truncated),
     ];
     lists.into_iter().filter(|(_, is_longer)| *is_longer).map(|(name, _)| name).collect()
+}
+
+/// Returns the names of the plans, with what they are for: a model that lost its context has nothing else to learn it
+/// from.
+fn plans(plans: &Listed<PlanGoal>) -> Value {
+    let most = GOAL_CHARS / plans.items.len().max(1);
+    list(plans, |plan| {
+        let mut brief = json!({"name": plan.name});
+        if let Some(text) = &plan.description {
+            brief["description"] = json!(brief::cut(text, most));
+        }
+        brief
+    })
 }
 
 fn held(held: &Held) -> Value {

@@ -22,6 +22,8 @@ pub(super) struct Page {
 #[derive(Debug)]
 enum Pieces {
     Elements(Vec<Value>),
+    /// The end of a text: if it does not fit, its beginning is left out.
+    End(Vec<(char, usize)>),
     /// Characters, each with its length in bytes. A replacement character has the length of the invalid bytes that it
     /// replaces.
     Chars(Vec<(char, usize)>),
@@ -43,6 +45,11 @@ impl Page {
         Self { field, offset, pieces: Pieces::Chars(chars(bytes).collect()), goes_on, same: None }
     }
 
+    /// Returns the end of a text, which begins at `offset`.
+    pub(super) fn of_end(field: &'static str, offset: u64, bytes: &[u8]) -> Self {
+        Self { field, offset, pieces: Pieces::End(chars(bytes).collect()), goes_on: false, same: None }
+    }
+
     /// Sets the call that this page answers. If there are more pages, the call with the next offset becomes a next
     /// step.
     pub(super) fn then(self, same: Action) -> Self {
@@ -62,6 +69,7 @@ impl Page {
     /// Inserts as many pieces into an answer as fit, and at least one, so that pages always make progress. Returns
     /// whether pieces were left out.
     pub(super) fn put_into(self, answer: &mut Map<String, Value>, room: usize) -> bool {
+        let is_end = matches!(self.pieces, Pieces::End(_));
         let (shown, delivered, is_cut) = match self.pieces {
             Pieces::Elements(mut elements) => {
                 let count = fitting(elements.iter().map(|element| weight(&element.to_string()) + 2), room);
@@ -71,16 +79,21 @@ impl Page {
                 (Value::Array(elements), delivered, is_cut)
             }
             Pieces::Chars(chars) => {
-                let quotes = weight("\"\"");
-                let each = chars.iter().map(|(c, _)| weight(&json!(c).to_string()) - quotes);
-                let count = fitting(each, room.saturating_sub(quotes));
+                let count = fitting_chars(chars.iter(), room);
                 let shown: String = chars.iter().take(count).map(|(c, _)| c).collect();
                 let delivered = chars.iter().take(count).map(|(_, bytes)| *bytes as u64).sum();
                 (Value::String(shown), delivered, count < chars.len())
             }
+            Pieces::End(chars) => {
+                let left_out = chars.len() - fitting_chars(chars.iter().rev(), room).min(chars.len());
+                let skipped: u64 = chars.iter().take(left_out).map(|(_, bytes)| *bytes as u64).sum();
+                answer.insert("offset".to_owned(), json!(self.offset + skipped));
+                let shown: String = chars.iter().skip(left_out).map(|(c, _)| c).collect();
+                (Value::String(shown), 0, left_out > 0)
+            }
         };
         answer.insert(self.field.to_owned(), shown);
-        if is_cut || self.goes_on {
+        if (is_cut && !is_end) || self.goes_on {
             answer.insert("nextOffset".to_owned(), json!(self.offset + delivered));
         }
         is_cut
@@ -95,6 +108,13 @@ fn fitting(weights: impl Iterator<Item = usize>, room: usize) -> usize {
         taken <= room
     };
     weights.take_while(fits).count().max(1)
+}
+
+/// Returns the number of characters that fit into a text, at least one.
+fn fitting_chars<'c>(chars: impl Iterator<Item = &'c (char, usize)>, room: usize) -> usize {
+    let quotes = weight("\"\"");
+    let each = chars.map(|(c, _)| weight(&json!(c).to_string()) - quotes);
+    fitting(each, room.saturating_sub(quotes))
 }
 
 /// Returns the characters of bytes that may be invalid UTF-8.
@@ -155,6 +175,16 @@ mod tests {
             for (limit, room) in [(1, 10_000), (7, 10_000), (200, 100), (10_000, 500), (10_000, 0)] {
                 assert_eq!(read(text.as_bytes(), limit, room), text, "{limit} {room}");
             }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_text_loses_its_beginning() {
+        for (room, offset, shown) in [(1_000, 10, "é€😀"), (40, 15, "😀"), (0, 15, "😀")] {
+            let mut answer = Map::new();
+            let is_cut = Page::of_end("text", 10, "é€😀".as_bytes()).put_into(&mut answer, room);
+            let expected = json!({"text": shown, "offset": offset});
+            assert_eq!((Value::Object(answer), is_cut), (expected, offset > 10), "{room}");
         }
     }
 

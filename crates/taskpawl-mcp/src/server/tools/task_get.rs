@@ -29,7 +29,7 @@ pub(super) fn definition() -> Definition {
         input: schema(
             json!({
                 "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr"]}, "call": text(),
-                "offset": number(), "limit": {"type": "integer", "description": "bytes"},
+                "offset": number(), "limit": {"type": "integer", "description": "bytes"}, "tail": {"type": "integer", "description": "bytes from the end"},
             }),
             &["id"],
             false,
@@ -52,6 +52,58 @@ struct Arguments {
     offset: u64,
     #[serde(default)]
     limit: Option<usize>,
+    /// Number of bytes at the end of the text that are read, instead of a page at an offset.
+    #[serde(default)]
+    tail: Option<usize>,
+}
+
+impl Arguments {
+    /// Refuses arguments without effect.
+    fn check(&self) -> Result<(), Refused> {
+        let of_part = [
+            ("call", self.call.is_some()),
+            ("offset", self.offset > 0),
+            ("limit", self.limit.is_some()),
+            ("tail", self.tail.is_some()),
+        ];
+        let useless = of_part.into_iter().find(|(_, is_given)| *is_given && self.part.is_none());
+        if let Some((name, _)) = useless {
+            return Err(Refused::argument(name, "it goes with `part`"));
+        }
+        if self.tail.is_some() && (self.offset > 0 || self.limit.is_some()) {
+            return Err(Refused::argument(
+                "tail",
+                "it is the length of the end: leave out `offset` and `limit`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> TextPlace {
+        match self.tail {
+            Some(tail) => TextPlace::End(tail.clamp(1, MAX_PAGE)),
+            None => TextPlace::At(self.offset, self.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE)),
+        }
+    }
+}
+
+/// The part of a text that is read, in bytes.
+#[derive(Debug, Clone, Copy)]
+enum TextPlace {
+    /// A page at an offset, and its length.
+    At(u64, usize),
+    /// The end, with this length.
+    End(usize),
+}
+
+impl TextPlace {
+    /// Returns the offset and the length in a text of `total` bytes.
+    fn within(self, total: u64) -> (u64, usize) {
+        match self {
+            Self::At(offset, limit) => (offset.min(total), limit),
+            Self::End(limit) => (total.saturating_sub(limit as u64), limit),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -76,6 +128,7 @@ impl Part {
 
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     let arguments: Arguments = arguments::read(arguments)?;
+    arguments.check()?;
     let task = caller.reads().get(&arguments.id)?;
     match arguments.part {
         Some(part) => page(caller, &task, part, &arguments),
@@ -108,20 +161,24 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
 
 /// Returns a page of one long text of a task.
 fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
-    let limit = arguments.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let place = arguments.place();
     let Piece { offset, bytes, total } = match part {
-        Part::Result => piece_of(&result_text(task), arguments.offset, limit),
-        Part::Description => piece_of(&task.description, arguments.offset, limit),
-        Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, limit)?,
+        Part::Result => piece_of(&result_text(task), place),
+        Part::Description => piece_of(&task.description, place),
+        Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, place)?,
     };
     let goes_on = offset + (bytes.len() as u64) < total;
     let mut same = json!({"id": task.id, "part": part.name()});
     if let Some(call) = &arguments.call {
         same["call"] = json!(call);
     }
+    let answer = Answer::new(json!({"id": task.id, "totalBytes": total}));
+    if arguments.tail.is_some() {
+        let before = Action::call("task_get", same);
+        return Ok(answer.page(Page::of_end("text", offset, &bytes)).next([before]).long_if(true));
+    }
     let text = Page::of_text("text", offset, &bytes, goes_on).then(Action::call("task_get", same));
-    let answer = Answer::new(json!({"id": task.id, "totalBytes": total})).page(text);
-    Ok(answer.long_if(arguments.limit.is_some()))
+    Ok(answer.page(text).long_if(arguments.limit.is_some()))
 }
 
 /// A part of a longer text. It begins and ends between characters.
@@ -139,17 +196,18 @@ fn result_text(task: &Task) -> String {
     }
 }
 
-fn piece_of(text: &str, offset: u64, limit: usize) -> Piece {
+fn piece_of(text: &str, place: TextPlace) -> Piece {
+    let (offset, limit) = place.within(text.len() as u64);
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let (start, end) = borders(text.as_bytes(), start, start.saturating_add(limit));
     Piece { offset: start as u64, bytes: text.as_bytes()[start..end].to_vec(), total: text.len() as u64 }
 }
 
 /// Reads a part of a file, with a few bytes around it for finding the borders of characters.
-fn piece_of_file(path: &Path, offset: u64, limit: usize) -> std::io::Result<Piece> {
+fn piece_of_file(path: &Path, place: TextPlace) -> std::io::Result<Piece> {
     let mut file = File::open(path)?;
     let total = file.metadata()?.len();
-    let offset = offset.min(total);
+    let (offset, limit) = place.within(total);
     let before = offset.min(AROUND as u64);
     file.seek(SeekFrom::Start(offset - before))?;
     let mut bytes = Vec::new();
@@ -165,7 +223,7 @@ fn piece_of_output(
     task: &Task,
     part: Part,
     arguments: &Arguments,
-    limit: usize,
+    place: TextPlace,
 ) -> Result<Piece, Refused> {
     let stream = part.name();
     let output = caller.plans.engine().output();
@@ -175,7 +233,7 @@ fn piece_of_output(
     for call in calls.filter(|call| call.attempts > 0) {
         let mut parts = output.parts(&task.id, &call.id, call.attempts).into_iter();
         if let Some(found) = parts.find(|part| part.start == call.attempts && part.stream == stream) {
-            return piece_of_file(&found.path, arguments.offset, limit).map_err(|error| {
+            return piece_of_file(&found.path, place).map_err(|error| {
                 let what = format!("its output cannot be read: {error}");
                 Refused::NotHere { what, hint: Some(shows_calls(&task.id)) }
             });
@@ -216,7 +274,7 @@ mod tests {
         for limit in [1, 5, PAGE] {
             let (mut read, mut offset) = (String::new(), 0);
             while offset < text.len() as u64 {
-                let piece = piece_of_file(&path, offset, limit).unwrap();
+                let piece = piece_of_file(&path, TextPlace::At(offset, limit)).unwrap();
                 assert_eq!((piece.offset, piece.total), (offset, text.len() as u64));
                 read.push_str(std::str::from_utf8(&piece.bytes).unwrap());
                 offset += piece.bytes.len() as u64;
@@ -224,7 +282,11 @@ mod tests {
             assert_eq!(read, text, "{limit}");
         }
         // An offset within a character moves to its beginning.
-        assert_eq!(piece_of_file(&path, 1, 1).unwrap().offset, 0);
-        assert!(piece_of_file(&path, u64::MAX, 1).unwrap().bytes.is_empty());
+        assert_eq!(piece_of_file(&path, TextPlace::At(1, 1)).unwrap().offset, 0);
+        assert!(piece_of_file(&path, TextPlace::At(u64::MAX, 1)).unwrap().bytes.is_empty());
+        // The end begins at a character too.
+        let end = piece_of_file(&path, TextPlace::End(5)).unwrap();
+        assert_eq!((end.offset + end.bytes.len() as u64, &*end.bytes), (end.total, "€😀".as_bytes()));
+        assert_eq!(piece_of_file(&path, TextPlace::End(1 << 20)).unwrap().offset, 0);
     }
 }

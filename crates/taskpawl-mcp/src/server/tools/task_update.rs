@@ -105,19 +105,13 @@ impl Arguments {
         let ends = matches!(self.action, Some(Action::Done | Action::Fail));
         let claims = matches!(self.action, Some(Action::Claim | Action::Renew));
         let again = matches!(self.action, Some(Action::Retry | Action::Reopen));
-        let is_silent =
-            matches!(self.action, Some(Action::Release | Action::Retry | Action::Reopen)) || claims;
         let useless = [
             ("result", self.result.is_some() && !ends, "it goes with the actions done and fail"),
             ("attempt", self.attempt.is_some() && !ends, "it goes with the actions done and fail"),
             ("ttl", self.ttl.is_some() && !claims, "it goes with the actions claim and renew"),
             ("cascade", self.cascade && !again, "it goes with the actions retry and reopen"),
             ("if_version", self.if_version.is_some() && self.fields.is_empty(), "it goes with fields"),
-            (
-                "note",
-                self.note.is_some() && is_silent,
-                "this action takes no note: add it in a call of its own",
-            ),
+            ("note", self.note.is_some() && again, "this action takes no note: add it in a call of its own"),
             (
                 "action",
                 self.action.is_none() && self.note.is_none() && self.fields.is_empty(),
@@ -137,13 +131,19 @@ impl Arguments {
         match action {
             Action::Claim => drop(manager.claim(id, lease)?),
             Action::Renew => drop(manager.renew(id, lease)?),
-            Action::Release => drop(manager.release(&ids)?),
+            Action::Release => drop(match &note {
+                Some(note) => manager.release_with_note(&ids, note)?,
+                None => manager.release(&ids)?,
+            }),
             Action::Done => drop(manager.done(&ids, ending)?),
             Action::Fail => drop(manager.fail(&ids, ending)?),
             Action::Retry => drop(manager.retry(&ids, self.cascade)?),
             Action::Reopen => drop(manager.reopen(&ids, self.cascade)?),
             Action::Cancel => drop(manager.cancel(&ids, note)?),
             Action::Skip => drop(manager.skip(&ids, note)?),
+        }
+        if let Some(note) = note.filter(|_| matches!(action, Action::Claim | Action::Renew)) {
+            manager.note(id, note)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ mod agents;
 mod app;
 mod approvals;
 mod budget;
+mod context;
 mod requests;
 mod resources;
 mod runs;
