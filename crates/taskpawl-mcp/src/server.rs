@@ -25,6 +25,7 @@ mod handler;
 mod hints;
 mod http;
 mod invalid_request;
+mod needs;
 mod options;
 mod page;
 mod parse_errors;

@@ -185,6 +185,38 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).chain(['…']).collect()
 }
 
+/// Returns the beginning of a text that takes at most `room` bytes as JSON, and whether it was cut.
+pub(super) fn cut_to_bytes(text: &str, room: usize) -> (String, bool) {
+    let bytes = |c: char| Value::from(c.to_string()).to_string().len() - QUOTES;
+    // The mark of a cut text takes three bytes.
+    let (mut whole, mut kept) = (QUOTES, 0);
+    for (at, c) in text.char_indices() {
+        if whole + MARK <= room {
+            kept = at;
+        }
+        whole += bytes(c);
+        if whole > room {
+            return (format!("{}…", &text[..kept]), true);
+        }
+    }
+    (text.to_owned(), false)
+}
+
+/// Size of the quotes around a text.
+const QUOTES: usize = 2;
+
+/// Size of the mark of a cut text.
+const MARK: usize = '…'.len_utf8();
+
+/// Returns the result of a task as text; an empty text if there is none.
+pub(super) fn result_text(task: &Task) -> String {
+    match &task.result {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
+}
+
 /// Maximum size of a field that is processed, in bytes. A result may have 16 MiB, an answer far less, and shortening
 /// takes many passes over the whole value.
 const MAX_FIELD_BYTES: usize = 32 << 10;
@@ -224,6 +256,20 @@ fn cut_within(value: Value, most: usize, left: &mut usize) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_to_its_size_as_json() {
+        for (text, room, expected) in [
+            ("é€", 7, ("é€", false)),
+            ("é€😀", 8, ("é…", true)),
+            ("\"\"\"\"", 9, ("\"\"…", true)),
+            ("\"\"\"\"", 10, ("\"\"\"\"", false)),
+            ("ab", 0, ("…", true)),
+        ] {
+            let (cut, is_cut) = cut_to_bytes(text, room);
+            assert_eq!((cut.as_str(), is_cut), expected, "{text} {room}");
+        }
+    }
 
     #[test]
     fn a_value_of_any_form_is_cut_before_it_is_shortened() {

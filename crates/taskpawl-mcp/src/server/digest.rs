@@ -40,7 +40,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
     let is_empty = digest.total == 0;
     let live = !digest.runs.is_empty();
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
-        .with("plans", plans(&digest.plans))
+        .with("plans", goals(&digest.plans))
         .with("claimedByYou", list(&digest.mine, held))
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
@@ -112,7 +112,7 @@ fn more(digest: &Digest) -> Value {
 
 /// Returns the names of the plans, with what they are for: a model that lost its context has nothing else to learn it
 /// from.
-fn plans(plans: &Listed<PlanGoal>) -> Value {
+fn goals(plans: &Listed<PlanGoal>) -> Value {
     let most = GOAL_CHARS / plans.items.len().max(1);
     list(plans, |plan| {
         let mut brief = json!({"name": plan.name});

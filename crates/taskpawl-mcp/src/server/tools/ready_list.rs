@@ -14,6 +14,7 @@ use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::{after, restricted};
+use crate::server::needs::with_needs;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
@@ -29,7 +30,7 @@ pub(super) fn definition(read_only: bool) -> Definition {
         description: if read_only {
             "What is ready: for runs, and by hand, in order. only: as in run_ready."
         } else {
-            "What is ready: for runs, and by hand, in order. claim: true takes the next one by hand for you, so that no other agent gets it; finish it with task_update. only: as in run_ready."
+            "What is ready, for runs and by hand. claim: true takes the next one by hand for you. only: as in run_ready."
         },
         input: schema(properties, &[], !read_only),
         output: answers(&[("forRuns", "array"), ("byHand", "array"), ("claimed", "object")]),
@@ -114,10 +115,15 @@ fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Re
     } else {
         first_of(caller, manager, options, only)?
     };
-    let task = caller.reads().get(id.as_str())?;
+    Ok(claimed(Answer::default(), caller.reads(), &id)?)
+}
+
+/// Adds a claimed task to an answer, with all that its work needs.
+pub(super) fn claimed(answer: Answer, manager: &Manager, id: &TaskId) -> Result<Answer, Error> {
+    let task = manager.get(id.as_str())?;
     let done = json!({"id": id, "action": "done", "attempt": task.attempt});
-    let claimed = Value::Object(brief::whole(&task));
-    Ok(Answer::new(json!({"claimed": claimed})).next([Action::call("task_update", done)]))
+    let answer = answer.with("claimed", Value::Object(brief::whole(&task)));
+    Ok(with_needs(answer, manager, &task)?.next([Action::call("task_update", done)]))
 }
 
 /// Claims the first task of a scope. If another agent was faster, tries the next one. Each attempt is the same part

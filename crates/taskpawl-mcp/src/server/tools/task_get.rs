@@ -25,11 +25,11 @@ const MAX_PAGE: usize = 50_000;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "A task: calls, result, notes, why it does not run, what to do. part pages through a long text of it.",
+        description: "A task: calls, result, notes, why it does not run, what to do. part pages through a long text of it, in bytes; tail reads its end.",
         input: schema(
             json!({
                 "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr"]}, "call": text(),
-                "offset": number(), "limit": {"type": "integer", "description": "bytes"}, "tail": {"type": "integer", "description": "bytes from the end"},
+                "offset": number(), "limit": number(), "tail": number(),
             }),
             &["id"],
             false,
@@ -163,7 +163,7 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
 fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
     let place = arguments.place();
     let Piece { offset, bytes, total } = match part {
-        Part::Result => piece_of(&result_text(task), place),
+        Part::Result => piece_of(&brief::result_text(task), place),
         Part::Description => piece_of(&task.description, place),
         Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, place)?,
     };
@@ -186,14 +186,6 @@ struct Piece {
     offset: u64,
     bytes: Vec<u8>,
     total: u64,
-}
-
-fn result_text(task: &Task) -> String {
-    match &task.result {
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-        None => String::new(),
-    }
 }
 
 fn piece_of(text: &str, place: TextPlace) -> Piece {

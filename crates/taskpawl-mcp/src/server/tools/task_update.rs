@@ -4,14 +4,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::task::{Status, Task};
 use taskpawl::model::value::Period;
-use taskpawl::{Ending, Manager};
+use taskpawl::{Ending, Error, Manager};
 
+use super::ready_list::claimed;
 use super::{Definition, WRITES, answers, number, schema, switch, text};
 use crate::server::actions::Action as Next;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
+use crate::server::needs::with_needs;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
@@ -21,14 +23,15 @@ pub(in crate::server) const ACTIONS: [&str; 9] =
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Changes fields, adds a note, or changes the state. claim keeps others away; done and fail end work by hand. cascade: retry/reopen also what ran after.",
+        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. cascade: retry/reopen also what ran after.",
         input: schema(
             json!({
                 "id": text(),
                 "action": {"enum": ACTIONS},
                 "result": {}, "note": text(),
                 "fields": {"type": "object", "description": "name, description, priority, dueDate, labels, dependencies, context …; null clears"},
-                "attempt": number(), "if_version": number(), "ttl": {"type": "string", "description": "claim: 2h"}, "cascade": switch(),
+                "attempt": number(), "if_version": number(), "ttl": text(), "cascade": switch(),
+                "next": switch(),
             }),
             &["id"],
             true,
@@ -58,6 +61,8 @@ struct Arguments {
     ttl: Option<Period>,
     #[serde(default)]
     cascade: bool,
+    #[serde(default)]
+    next: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -96,7 +101,32 @@ pub(super) fn call(
         }
     }
     let task = caller.reads().get(&id)?;
-    Ok(Answer::new(json!({"task": brief::task(&task)})).next(next(&task, arguments.action)))
+    let answer = Answer::new(json!({"task": brief::task(&task)}));
+    if arguments.next {
+        return claim_next(answer, caller.reads(), &manager, options.lease);
+    }
+    let answer = match arguments.action {
+        Some(Action::Claim) => with_needs(answer, caller.reads(), &task)?,
+        _ => answer,
+    };
+    Ok(answer.next(next(&task, arguments.action)))
+}
+
+/// Adds the next task, claimed. The report before it counts also if there is none.
+fn claim_next(
+    answer: Answer,
+    reads: &Manager,
+    manager: &Manager,
+    lease: Duration,
+) -> Result<Answer, Refused> {
+    match manager.claim_next(lease) {
+        Ok(id) => Ok(claimed(answer, reads, &id)?),
+        Err(Error::Refused(refusal)) => {
+            let why = refusal.to_string();
+            Ok(answer.with("notClaimed", json!(why)).next([Next::call("ready_list", json!({}))]))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Arguments {
@@ -109,6 +139,7 @@ impl Arguments {
             ("result", self.result.is_some() && !ends, "it goes with the actions done and fail"),
             ("attempt", self.attempt.is_some() && !ends, "it goes with the actions done and fail"),
             ("ttl", self.ttl.is_some() && !claims, "it goes with the actions claim and renew"),
+            ("next", self.next && !ends, "it goes with the actions done and fail"),
             ("cascade", self.cascade && !again, "it goes with the actions retry and reopen"),
             ("if_version", self.if_version.is_some() && self.fields.is_empty(), "it goes with fields"),
             ("note", self.note.is_some() && again, "this action takes no note: add it in a call of its own"),
@@ -142,7 +173,7 @@ impl Arguments {
             Action::Cancel => drop(manager.cancel(&ids, note)?),
             Action::Skip => drop(manager.skip(&ids, note)?),
         }
-        if let Some(note) = note.filter(|_| matches!(action, Action::Claim | Action::Renew)) {
+        if let Some(note) = self.note.as_ref().filter(|_| matches!(action, Action::Claim | Action::Renew)) {
             manager.note(id, note)?;
         }
         Ok(())

@@ -35,10 +35,14 @@ async fn many_long_goals_are_cut() {
 #[tokio::test]
 async fn the_end_of_an_output_is_read_at_once() {
     let scene = Scene::new();
-    let client = connect(&scene.trusting_server(), ERAS[0]).await;
-    let run = "seq 1 20000; echo the-last-line";
-    client.call("task_add", json!({"id": "t", "name": "t", "run": run})).await;
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let call = json!({"id": "print", "log": {"message": "x"}});
+    client.call("task_add", json!({"id": "t", "name": "t", "calls": [call]})).await;
     client.run(json!({"only": ["t"]})).await;
+    let output = scene.plans().engine().output().stem(&"t".into(), &"print".into(), 1);
+    std::fs::create_dir_all(output.parent().unwrap()).unwrap();
+    let lines: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    std::fs::write(output.with_extension("stdout"), lines + "the-last-line\n").unwrap();
     let part = |more: (&str, usize)| {
         let mut arguments = json!({"id": "t", "part": "stdout"});
         arguments[more.0] = json!(more.1);
@@ -74,4 +78,55 @@ async fn a_claim_is_made_renewed_and_released_with_a_note() {
     let early = json!({"id": "a", "action": "release", "note": "it is silent", "agent": "boss"});
     let refused = client.refused("task_update", early).await;
     assert_eq!(refused["error"]["kind"], "refused", "{refused}");
+}
+
+#[tokio::test]
+async fn a_claim_brings_what_the_needed_tasks_found() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let ids: Vec<String> = (0..7).map(|n| format!("n{n}")).collect();
+    for id in &ids {
+        client.call("task_add", json!({"id": id, "name": id})).await;
+        let result = if id == "n0" { "found ".repeat(500) } else { id.clone() };
+        let done = json!({"id": id, "action": "done", "result": result, "note": "look at the log"});
+        client.call("task_update", done).await;
+    }
+    client.call("task_add", json!({"id": "a", "name": "a", "needs": ids})).await;
+    let claimed = client.call("task_update", json!({"id": "a", "action": "claim", "agent": "ann"})).await;
+    let needs = claimed["needs"].as_array().unwrap();
+    assert_eq!((needs.len(), &claimed["leftOut"]["needs"]), (5, &json!(2)), "{claimed}");
+    assert!(needs.iter().all(|need| need.to_string().len() <= 300), "{claimed}");
+    assert_eq!(needs[1], json!({"id": "n1", "result": "n1", "note": "look at the log"}));
+    assert_eq!((&needs[0]["bytes"], &needs[0]["note"]), (&json!(3_000), &json!("look at the log")));
+    let rest = &needs[0]["rest"];
+    let read = client.call(rest["tool"].as_str().unwrap(), rest["arguments"].clone()).await;
+    assert!(read["text"].as_str().unwrap().starts_with("found found"), "{read}");
+    client.call("task_update", json!({"id": "a", "action": "release", "agent": "ann"})).await;
+    let next = client.call("ready_list", json!({"claim": true, "agent": "bob"})).await;
+    assert_eq!(next["needs"], claimed["needs"]);
+}
+
+#[tokio::test]
+async fn a_report_claims_the_next_task() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[1]).await;
+    let tasks = json!([{"id": "a"}, {"id": "b", "needs": ["a"]}, {"id": "c"}]);
+    client.call("plan_write", json!({"plan": {"tasks": tasks}})).await;
+    let end = |id: &str, action: &str| json!({"id": id, "action": action, "result": id, "next": true, "agent": "ann", "request_id": id});
+    client.call("task_update", json!({"id": "a", "action": "claim", "agent": "ann"})).await;
+    for _ in 0..2 {
+        let next = client.call("task_update", end("a", "done")).await;
+        assert_eq!(
+            (&next["task"]["status"], &next["claimed"]["id"]),
+            (&json!("done"), &json!("b")),
+            "{next}"
+        );
+        assert_eq!(next["needs"], json!([{"id": "a", "result": "a"}]));
+        assert_eq!(next["nextActions"][0]["arguments"]["id"], "b");
+    }
+    client.call("task_update", end("b", "fail")).await;
+    let last = client.call("task_update", end("c", "done")).await;
+    assert_eq!(last.get("claimed"), None, "{last}");
+    assert!(last["notClaimed"].is_string(), "{last}");
+    client.refused("task_update", json!({"id": "a", "action": "claim", "next": true})).await;
 }
