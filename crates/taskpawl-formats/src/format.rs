@@ -130,8 +130,11 @@ pub fn read_back(
         Known::written(written.order.iter().zip(plain.records).map(|(id, found)| record(id, found)))
     };
     let count = if written.order.is_empty() { written.names.len() } else { written.order.len() };
-    options.known = known;
-    let reading = read(format, files, &options)?;
+    let before = std::mem::replace(&mut options.known, known);
+    let mut reading = read(format, files, &options)?;
+    // The file takes over the records of a file of version 0.1 that is gone, as an import of it would.
+    let from = |task: &Task| before.of_task(&task.id).and_then(|known| known.from.clone());
+    reading.from = reading.tasks.iter().map(from).collect();
     let is_known = |task: &Task| options.known.has_task(&task.id);
     if reading.tasks.len() != count || !reading.tasks.iter().all(is_known) {
         return Err(not_as_written(files, count, reading.tasks.iter().filter(|task| is_known(task)).count()));

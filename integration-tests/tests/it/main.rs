@@ -8,6 +8,7 @@ mod durability_power;
 mod edits_after_kills;
 mod entry_points;
 mod idempotency_keys;
+mod imports_of_0_1;
 mod io_faults;
 mod leftovers;
 mod many_processes;

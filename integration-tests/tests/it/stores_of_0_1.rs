@@ -10,16 +10,23 @@ use taskpawl::model::task::{BlockedReason, Status, Task};
 
 use crate::support::{Home, Run};
 
-fn golden(name: &str) -> PathBuf {
+/// Returns the path of a fixture.
+pub(crate) fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden-0.1").join(name)
+}
+
+/// Returns a home with the store that a fixture recreates.
+pub(crate) fn home_with(store: &str) -> Home {
+    let home = Home::new();
+    let connection = Connection::open(home.store()).unwrap();
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    connection.execute_batch(&fs::read_to_string(golden(store)).unwrap()).unwrap();
+    home
 }
 
 /// Returns a home with the store `shop` and its plan file. All commands of the file begin with `false`.
 fn shop() -> Home {
-    let home = Home::new();
-    let connection = Connection::open(home.store()).unwrap();
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
-    connection.execute_batch(&fs::read_to_string(golden("shop/store.sql")).unwrap()).unwrap();
+    let home = home_with("shop/store.sql");
     home.file("plan.yaml", &plan());
     home
 }
