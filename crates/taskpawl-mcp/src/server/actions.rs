@@ -117,6 +117,16 @@ impl Action {
         next
     }
 
+    /// Returns the same call for an answer of another size.
+    #[must_use]
+    pub(super) fn of_size(&self, max_bytes: usize) -> Self {
+        let mut sized = self.clone();
+        if let Self::Call { arguments, .. } = &mut sized {
+            arguments.insert("max_bytes".to_owned(), max_bytes.into());
+        }
+        sized
+    }
+
     /// Returns whether a server has the tool that a call needs. Commands for people are always possible.
     pub(super) fn is_here(&self, options: &ServerOptions) -> bool {
         let Self::Call { tool, arguments } = self else { return true };

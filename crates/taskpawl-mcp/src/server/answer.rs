@@ -7,29 +7,31 @@ use serde_json::{Map, Value, json};
 
 use super::actions::Action;
 use super::options::ServerOptions;
-use super::page::{Page, weight};
+use super::page::Page;
 
-/// Maximum weight of an object, as [`weight`] counts, unless the caller asks for more. The object is sent twice. With
-/// the parts that the protocol adds, an answer stays below 8 kB.
-pub(super) const MAX_BYTES: usize = 7_600;
+/// Maximum size of an answer, in bytes of JSON, unless the caller asks for more.
+pub(super) const MAX_BYTES: usize = 2_000;
 
-/// The same for an answer that is only text and contains the object once: at worst two thirds of its weight.
-pub(super) const MAX_BYTES_READ: usize = 11_400;
+/// Maximum size that a caller can ask for.
+pub(super) const MAX_BYTES_ASKED: usize = 16_000;
 
-/// Maximum weight of an object if the caller asked for a length.
-pub(super) const MAX_BYTES_ASKED: usize = 200_000;
+/// Minimum size that a caller can ask for: room for a refusal with its next steps.
+pub(super) const MIN_BYTES: usize = 500;
 
-/// Weight reserved for fields that are added to a full object.
-const FIELDS: usize = 200;
+/// Maximum size of a resource, which has no argument to ask for more.
+pub(super) const MAX_BYTES_READ: usize = 4_000;
+
+/// Bytes reserved for the names of fields that are added to a full object.
+const FIELDS: usize = 100;
 
 /// Part of `FIELDS` that is used by the fields of a page.
-const FIELDS_OF_PAGE: usize = 100;
+const FIELDS_OF_PAGE: usize = 50;
 
 /// Maximum number of next steps.
 const MAX_ACTIONS: usize = 12;
 
-/// Weight reserved for reporting how much of a list was left out.
-const LEFT_OUT: usize = 100;
+/// Bytes reserved for reporting how much of a list was left out.
+const LEFT_OUT: usize = 45;
 
 /// Minimum length of a shortened text, in characters.
 const MIN_CHARS: usize = 80;
@@ -42,30 +44,23 @@ pub(super) struct Answer {
     page: Option<Page>,
     actions: Vec<Action>,
     is_error: bool,
-    most: Most,
+    /// Maximum size; `None` for the default.
+    max_bytes: Option<usize>,
     /// Lists that may be incomplete, with their total lengths.
     totals: Vec<(&'static str, usize)>,
+    /// Parts that may be cut, with the calls that read them whole.
+    parts: Vec<Part>,
+    /// The call that has the same content, for asking for more of it.
+    rest: Option<Action>,
 }
 
-/// Maximum length of an answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Most {
-    #[default]
-    Usual,
-    /// It is sent as text alone.
-    Read,
-    /// The caller has asked for a length.
-    Asked,
-}
-
-impl Most {
-    fn weight(self) -> usize {
-        match self {
-            Self::Usual => MAX_BYTES,
-            Self::Read => MAX_BYTES_READ,
-            Self::Asked => MAX_BYTES_ASKED,
-        }
-    }
+/// A part of an answer that a call of its own reads whole.
+#[derive(Debug)]
+struct Part {
+    pointer: &'static str,
+    /// Size of the whole, in bytes of JSON.
+    bytes: usize,
+    call: Action,
 }
 
 impl Answer {
@@ -97,6 +92,7 @@ impl Answer {
         let line = Arc::new(options.line.clone());
         self.actions.retain(|action| action.is_here(options));
         self.actions.iter_mut().for_each(|action| action.write_as(&line));
+        self.rest = self.rest.filter(|call| call.is_here(options));
         self
     }
 
@@ -106,21 +102,36 @@ impl Answer {
             *action = action.in_name_of(agent);
         }
         self.page = self.page.map(|page| page.in_name_of(agent));
+        self.rest = self.rest.map(|call| call.in_name_of(agent));
+        for part in &mut self.parts {
+            part.call = part.call.in_name_of(agent);
+        }
         self
     }
 
-    /// Allows a longer answer if the caller asked for one.
-    pub(super) fn long_if(mut self, is_asked_for: bool) -> Self {
-        if is_asked_for {
-            self.most = Most::Asked;
+    /// Sets the maximum size, in bytes of JSON.
+    pub(super) fn up_to(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = Some(max_bytes);
+        self
+    }
+
+    /// Sets the call that has the same content, unless there is one. If the answer is cut, the call asks for more.
+    pub(super) fn rest(mut self, call: Action) -> Self {
+        self.rest.get_or_insert(call);
+        self
+    }
+
+    /// Sets the call that reads a part whole, which may have been cut before.
+    pub(super) fn part(mut self, pointer: &'static str, whole: &Value, call: Action) -> Self {
+        if !whole.is_null() && whole != "" {
+            self.parts.push(Part { pointer, bytes: whole.to_string().len(), call });
         }
         self
     }
 
     /// Returns the answer as the text of a resource.
-    pub(super) fn into_text(mut self) -> String {
-        self.most = Most::Read;
-        self.into_json().to_string()
+    pub(super) fn into_text(self) -> String {
+        self.up_to(MAX_BYTES_READ).into_json().to_string()
     }
 
     /// Sets the total length of a list, so that `leftOut` can tell how many elements are missing.
@@ -143,29 +154,27 @@ impl Answer {
         self
     }
 
-    /// Returns the object, shortened to the available space.
+    /// Returns the object, cut to its maximum size. What was cut is marked, and the first of the next steps read it.
     pub(super) fn into_json(mut self) -> Value {
-        let most = self.most.weight() - LEFT_OUT * self.totals.len();
+        let most = self.max_bytes.unwrap_or(MAX_BYTES);
         self.actions.truncate(MAX_ACTIONS);
         let mut actions: Vec<Value> = self.actions.iter().map(Action::to_json).collect();
-        while weight_of(&actions) > most / 2 {
+        while size_of(&actions) > most / 3 {
             actions.pop();
         }
-        // The next page's call is measured with the longest possible offset. A call that is too long is left out: the
-        // caller repeats it with `nextOffset`.
-        let longest = |same: &Action| weight_of(&[same.at_offset(u64::MAX).to_json()]);
-        let next_page = self.page.as_ref().and_then(Page::same).cloned();
-        let next_page = next_page.filter(|same| longest(same) <= most / 4);
-        let room = most - FIELDS - weight_of(&actions) - next_page.as_ref().map_or(0, longest);
+        let further = Further::of(&mut self, most);
+        let left_out = LEFT_OUT * self.totals.len();
+        let room = most.saturating_sub(FIELDS + left_out + size_of(&actions) + further.reserve());
         let mut fields = self.fields;
-        let taken = weight(&json!(fields).to_string());
+        let whole = size(&fields) + self.page.as_ref().map_or(0, Page::size);
+        let taken = size(&fields);
         let is_cut = self.page.is_some_and(|page| page.put_into(&mut fields, room.saturating_sub(taken)));
-        if let (Some(same), Some(offset)) = (next_page, fields.get("nextOffset").and_then(Value::as_u64)) {
-            actions.insert(0, same.at_offset(offset).to_json());
-        }
+        let offset = fields.get("nextOffset").and_then(Value::as_u64);
         let mut value = Value::Object(fields);
         // A page that fits is not cut again because of the fields that belong to it.
-        if shorten(&mut value, room + FIELDS_OF_PAGE) || is_cut {
+        let is_shortened = shorten(&mut value, room + FIELDS_OF_PAGE) || is_cut;
+        let mut calls = further.calls(&value, offset, is_shortened.then_some(whole));
+        if is_shortened {
             value["shortened"] = true.into();
         }
         for (list, total) in self.totals {
@@ -176,8 +185,10 @@ impl Answer {
                 value["leftOut"][list] = left_out.into();
             }
         }
-        if !actions.is_empty() {
-            value["nextActions"] = actions.into();
+        actions.retain(|action| !calls.contains(action));
+        calls.append(&mut actions);
+        if !calls.is_empty() {
+            value["nextActions"] = calls.into();
         }
         value
     }
@@ -189,8 +200,71 @@ impl Answer {
     }
 }
 
-fn weight_of(actions: &[Value]) -> usize {
-    actions.iter().map(|action| weight(&action.to_string()) + 2).sum()
+/// Calls that read what is cut.
+#[derive(Debug)]
+struct Further {
+    /// The call for the next page.
+    page: Option<Action>,
+    parts: Vec<Part>,
+    rest: Option<Action>,
+    /// Maximum size of the answer.
+    most: usize,
+}
+
+impl Further {
+    /// Takes the calls of an answer, except those that are too long to be repeated: the caller has their arguments.
+    fn of(answer: &mut Answer, most: usize) -> Self {
+        let fits = |call: &Action| longest(call) <= most / 4;
+        let page = answer.page.as_ref().and_then(Page::same).filter(|call| fits(call)).cloned();
+        let rest = answer.rest.take().filter(fits);
+        let mut parts = std::mem::take(&mut answer.parts);
+        parts.retain(|part| fits(&part.call));
+        Self { page, parts, rest, most }
+    }
+
+    /// Returns the bytes to reserve for the calls.
+    fn reserve(&self) -> usize {
+        let parts = self.parts.iter().map(|part| &part.call);
+        self.page.iter().chain(&self.rest).chain(parts).map(longest).sum()
+    }
+
+    /// Returns the calls that are needed. `whole` is the size of the answer before it was cut.
+    fn calls(self, value: &Value, offset: Option<u64>, whole: Option<usize>) -> Vec<Value> {
+        let mut calls = Vec::new();
+        if let (Some(page), Some(offset)) = (self.page, offset) {
+            calls.push(page.at_offset(offset).to_json());
+        }
+        let is_cut = |part: &Part| {
+            value.pointer(part.pointer).map_or(0, |shown| shown.to_string().len()) != part.bytes
+        };
+        calls.extend(self.parts.iter().filter(|part| is_cut(part)).map(|part| part.call.to_json()));
+        if let (Some(rest), Some(whole), true) = (self.rest, whole, calls.is_empty()) {
+            calls.extend(asking(&rest, whole, self.most));
+        }
+        calls
+    }
+}
+
+/// Returns the call with a size that has room for `whole`; `None` if no call has more than `most`.
+fn asking(call: &Action, whole: usize, most: usize) -> Option<Value> {
+    let asked = (whole + ROUNDED).next_multiple_of(ROUNDED).clamp(MAX_BYTES, MAX_BYTES_ASKED);
+    (asked > most).then(|| call.of_size(asked).to_json())
+}
+
+/// Sizes that are asked for are multiples of this.
+const ROUNDED: usize = 1_000;
+
+/// Returns the size of a call with the largest argument that is added to it.
+fn longest(call: &Action) -> usize {
+    call.at_offset(u64::MAX).to_json().to_string().len() + 1
+}
+
+fn size(fields: &Map<String, Value>) -> usize {
+    fields.iter().map(|(name, value)| name.len() + value.to_string().len() + 4).sum()
+}
+
+fn size_of(actions: &[Value]) -> usize {
+    actions.iter().map(|action| action.to_string().len() + 1).sum()
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -206,63 +280,89 @@ fn is_empty(value: &Value) -> bool {
 /// anything was cut.
 fn shorten(value: &mut Value, most: usize) -> bool {
     let mut is_shortened = false;
-    while weight(&value.to_string()) > most {
-        let Some(largest) = largest(value) else { break };
-        is_shortened = true;
-        // Halving needs few rounds, each of which serializes the whole object.
-        match largest {
-            Value::Array(items) => items.truncate(items.len() / 2),
-            Value::String(text) => *text = head(text),
-            Value::Object(fields) => {
-                let last = fields.keys().next_back().cloned();
-                last.and_then(|name| fields.remove(&name));
+    // Objects lose fields only when there is no list or text left to cut.
+    for fields_too in [false, true] {
+        loop {
+            let size = value.to_string().len();
+            if size <= most {
+                return is_shortened;
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => break,
+            let Some(largest) = largest(value, fields_too) else { break };
+            is_shortened = true;
+            shorten_by(largest, size - most);
         }
     }
     is_shortened
 }
 
-fn head(text: &str) -> String {
-    let half = text.chars().count() / 2;
-    text.chars().take(half.max(MIN_CHARS)).chain(['…']).collect()
+/// Removes about `excess` bytes from a part, but at most half of it: another part may then be the largest.
+fn shorten_by(part: &mut Value, excess: usize) {
+    let size = part.to_string().len();
+    match part {
+        Value::Array(items) => {
+            let count = items.len() * excess / size + 1;
+            items.truncate(items.len().saturating_sub(count).max(items.len() / 2));
+        }
+        Value::String(text) => {
+            let chars = text.chars().count();
+            let kept = chars.saturating_sub(chars * excess / size + 2).max(chars / 2).max(MIN_CHARS);
+            *text = text.chars().take(kept).chain(['…']).collect();
+        }
+        Value::Object(fields) => {
+            let last = fields.keys().next_back().cloned();
+            last.and_then(|name| fields.remove(&name));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
-/// Returns the largest part that can be shortened. An inner object counts only if nothing inside it can be.
-fn largest(value: &mut Value) -> Option<&mut Value> {
+/// Returns the largest part that can be shortened. A part of a short list or of an object comes before the whole.
+fn largest(value: &mut Value, fields_too: bool) -> Option<&mut Value> {
     let parts: Vec<&mut Value> = match value {
         Value::Array(items) => items.iter_mut().collect(),
         Value::Object(fields) => fields.values_mut().collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     };
-    let part = parts.into_iter().max_by_key(|part| part.to_string().len())?;
+    let parts = parts.into_iter().filter(|part| can_be_shortened(part, fields_too));
+    let part = parts.max_by_key(|part| part.to_string().len())?;
     let is_deep = match &*part {
         // A short list is shortened inside its elements. A long one loses elements.
-        Value::Array(items) => items.len() < 4 && !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => items.len() < 4,
+        Value::Object(_) => true,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     };
-    if is_deep && has_shortenable(part) {
-        return largest(part);
+    if is_deep && has_shortenable(part, fields_too) {
+        return largest(part, fields_too);
     }
-    is_shortenable(part).then_some(part)
+    Some(part)
 }
 
-fn has_shortenable(value: &Value) -> bool {
+fn can_be_shortened(value: &Value, fields_too: bool) -> bool {
+    is_shortenable(value, fields_too) || has_shortenable(value, fields_too)
+}
+
+fn has_shortenable(value: &Value, fields_too: bool) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(|item| is_shortenable(item) || has_shortenable(item)),
-        Value::Object(fields) => fields.values().any(|field| is_shortenable(field) || has_shortenable(field)),
+        Value::Array(items) => items.iter().any(|item| can_be_shortened(item, fields_too)),
+        Value::Object(fields) => {
+            !is_call(fields) && fields.values().any(|field| can_be_shortened(field, fields_too))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
-fn is_shortenable(value: &Value) -> bool {
+fn is_shortenable(value: &Value, fields_too: bool) -> bool {
     match value {
         Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
+        Value::Object(fields) => fields_too && !fields.is_empty() && !is_call(fields),
         Value::String(text) => text.chars().count() > MIN_CHARS + 1,
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+/// Returns whether an object is a call, which would be wrong without a part of it.
+fn is_call(fields: &Map<String, Value>) -> bool {
+    fields.len() == 2 && fields.contains_key("tool") && fields.contains_key("arguments")
 }
 
 #[cfg(test)]
@@ -290,9 +390,9 @@ mod tests {
             let result = Answer::new(fields)
                 .next([Action::person(taskpawl::model::advice::Advice::show(&"a".into()))])
                 .into_result();
-            let text = serde_json::to_string(&result).unwrap();
-            assert!(text.len() <= 8_000, "{} bytes: {}", text.len(), &text[..200]);
             let value = result.structured_content.unwrap();
+            let bytes = value.to_string().len();
+            assert!((MAX_BYTES / 2..=MAX_BYTES).contains(&bytes), "{bytes} bytes: {value}");
             assert_eq!((&value["name"], &value["shortened"]), (&json!("kept"), &json!(true)), "{value}");
             assert_eq!(value["nextActions"].as_array().unwrap().len(), 1);
         }
@@ -308,6 +408,30 @@ mod tests {
         assert_eq!(page("x")["nextActions"][0]["arguments"], json!({"offset": 1, "text": "x"}));
         let of_long = page(&"x".repeat(100_000));
         assert_eq!(of_long, json!({"tasks": [{"id": "a"}], "nextOffset": 1}));
+    }
+
+    #[test]
+    fn what_is_cut_is_read_by_the_first_of_the_next_steps() {
+        let get = || Action::call("task_get", json!({"id": "a"}));
+        let text = "x".repeat(5_000);
+        let answer =
+            || Answer::new(json!({"task": {"description": text, "id": "a"}})).next([get()]).rest(get());
+        let asks = json!({"tool": "task_get", "arguments": {"id": "a", "max_bytes": 7_000}});
+        assert_eq!(answer().into_json()["nextActions"], json!([asks, get().to_json()]));
+        let part = Action::call("task_get", json!({"id": "a", "part": "description"}));
+        let cut = answer().part("/task/description", &json!(text), part.clone()).into_json();
+        assert_eq!(cut["nextActions"], json!([part.to_json(), get().to_json()]));
+        let whole = answer().part("/task/description", &json!(text), part).up_to(6_000).into_json();
+        assert_eq!((&whole["nextActions"], whole.get("shortened")), (&json!([get().to_json()]), None));
+    }
+
+    #[test]
+    fn a_call_within_an_answer_is_not_cut() {
+        let call = json!({"tool": "task_get", "arguments": {"id": "i".repeat(90), "part": "result"}});
+        let needs: Vec<Value> = (0..3).map(|_| json!({"result": "x".repeat(900), "rest": call})).collect();
+        let value = Answer::new(json!({"needs": needs})).into_json();
+        assert!(value["needs"].as_array().unwrap().iter().all(|need| need["rest"] == call), "{value}");
+        assert!(value.to_string().len() <= MAX_BYTES, "{value}");
     }
 
     #[test]

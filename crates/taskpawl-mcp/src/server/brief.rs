@@ -13,9 +13,6 @@ use taskpawl::{Error, Manager, RunState};
 /// Maximum length of a text in a list, in characters.
 pub(super) const LISTED_CHARS: usize = 160;
 
-/// Maximum length of a text in a single task, in characters.
-pub(super) const SHOWN_CHARS: usize = 1_500;
-
 /// Maximum number of calls and notes of a task.
 const SHOWN_ITEMS: usize = 20;
 
@@ -102,8 +99,8 @@ fn work(task: &Task) -> Option<Value> {
     is_manual.then(|| json!("by hand"))
 }
 
-/// Returns a task with all fields. Long texts are cut.
-pub(super) fn whole(task: &Task) -> Map<String, Value> {
+/// Returns a task with all fields. Texts are cut after `most` characters.
+pub(super) fn whole(task: &Task, most: usize) -> Map<String, Value> {
     let Value::Object(mut whole) = json!(task) else {
         unreachable!("BUG: a task is an object");
     };
@@ -121,7 +118,7 @@ pub(super) fn whole(task: &Task) -> Map<String, Value> {
         let calls: Vec<Value> = metadata.tool_calls.iter().take(SHOWN_ITEMS).map(call).collect();
         whole.insert("calls".to_owned(), json!(calls));
     }
-    whole.into_iter().map(|(name, value)| (name, cut_deep(value, SHOWN_CHARS))).collect()
+    whole.into_iter().map(|(name, value)| (name, cut_deep(value, most))).collect()
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -280,10 +277,10 @@ mod tests {
             deep = json!(vec![deep; 50]);
         }
         for value in [json!(wide), deep, json!(vec![json!([]); 100_000]), json!("x".repeat(16 << 20))] {
-            let length = cut_deep(value, SHOWN_CHARS).to_string().len();
+            let length = cut_deep(value, 1_500).to_string().len();
             assert!((100..2 * MAX_FIELD_BYTES).contains(&length), "{length}");
         }
         let small = json!({"a": [1, null, "é"], "b": {"c": true}});
-        assert_eq!(cut_deep(small.clone(), SHOWN_CHARS), small);
+        assert_eq!(cut_deep(small.clone(), 1_500), small);
     }
 }

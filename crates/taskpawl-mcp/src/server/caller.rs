@@ -8,6 +8,7 @@ use taskpawl::model::value::RunId;
 use taskpawl::{Manager, Taskpawl};
 
 use super::actions::CallWords;
+use super::answer::{MAX_BYTES, MAX_BYTES_ASKED, MIN_BYTES};
 use super::arguments::found;
 use super::options::ServerOptions;
 use super::refusal::Refused;
@@ -25,18 +26,21 @@ pub(super) struct Caller {
     pub(super) line: CommandLine,
     /// The agent's name, if the call has one.
     pub(super) agent: Option<String>,
+    /// Maximum size of the answer, in bytes of JSON.
+    pub(super) max_bytes: usize,
     /// The request's name, with a digest that distinguishes it from another request of the same name.
     request: Option<(String, String)>,
 }
 
 impl Caller {
-    /// Removes `agent` and `request_id` from the arguments of a call to `tool`.
+    /// Removes `agent`, `request_id` and `max_bytes` from the arguments of a call to `tool`.
     pub(super) fn of(
         plans: &Taskpawl,
         options: &ServerOptions,
         tool: &str,
         arguments: &mut Map<String, Value>,
     ) -> Result<Self, Refused> {
+        let max_bytes = max_bytes(arguments)?;
         let agent = name(arguments, "agent")?;
         let plans = agent.as_ref().map_or_else(|| plans.clone(), |agent| plans.acting_as(agent.clone()));
         let request = name(arguments, "request_id")?;
@@ -48,7 +52,7 @@ impl Caller {
         };
         let request = request.map(|name| (name, digest()));
         let means = options.means(&plans);
-        Ok(Self { plans, means, line: options.line.clone(), agent, request })
+        Ok(Self { plans, means, line: options.line.clone(), agent, max_bytes, request })
     }
 
     /// Returns the manager for all commands of the call. They belong to one request, so a repeated call gets the
@@ -99,6 +103,26 @@ impl Caller {
 pub(super) fn agent_of(arguments: Option<&Map<String, Value>>) -> Option<String> {
     let name = arguments?.get("agent")?.as_str()?;
     is_name(name).then(|| name.to_owned())
+}
+
+/// Removes the size of the answer from the arguments. It is no part of a request: a caller may repeat that for more.
+fn max_bytes(arguments: &mut Map<String, Value>) -> Result<usize, Refused> {
+    let bytes = size_of(Some(arguments));
+    match arguments.remove("max_bytes") {
+        Some(value) if !value.is_null() && value.as_u64().is_none() => {
+            let problem =
+                format!("expected a number of bytes, at most {MAX_BYTES_ASKED}, not {}", found(&value));
+            Err(Refused::argument("max_bytes", problem))
+        }
+        _ => Ok(bytes),
+    }
+}
+
+/// Returns the size of the answer that the arguments of a call ask for.
+pub(super) fn size_of(arguments: Option<&Map<String, Value>>) -> usize {
+    let asked = arguments.and_then(|arguments| arguments.get("max_bytes")?.as_u64());
+    let asked = asked.map(|bytes| usize::try_from(bytes).unwrap_or(MAX_BYTES_ASKED));
+    asked.map_or(MAX_BYTES, |bytes| bytes.clamp(MIN_BYTES, MAX_BYTES_ASKED))
 }
 
 fn name(arguments: &mut Map<String, Value>, field: &'static str) -> Result<Option<String>, Refused> {

@@ -42,6 +42,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
         .with("plans", goals(&digest.plans))
         .with("claimedByYou", list(&digest.mine, held))
+        .with("heldByOthers", list(&digest.held, held_by_other))
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
         .with("readyForRuns", list(&digest.ready_to_run, ready))
@@ -101,6 +102,7 @@ fn more(digest: &Digest) -> Value {
     let lists = [
         ("plans", digest.plans.truncated),
         ("claimedByYou", digest.mine.truncated),
+        ("heldByOthers", digest.held.truncated),
         ("readyForRuns", digest.ready_to_run.truncated),
         ("forNobody", digest.unrunnable.truncated),
         ("readyByHand", digest.ready.truncated),
@@ -134,6 +136,12 @@ fn held(held: &Held) -> Value {
     if let Some(note) = &held.note {
         brief["note"] = json!(brief::cut(note, CHARS));
     }
+    brief
+}
+
+fn held_by_other(other: &Held) -> Value {
+    let mut brief = held(other);
+    brief["by"] = json!(other.actor);
     brief
 }
 

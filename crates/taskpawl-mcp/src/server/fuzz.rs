@@ -4,7 +4,7 @@ use serde_json::Value;
 use taskpawl::{SandboxSettings, Taskpawl};
 use taskpawl_fuzz::Target;
 
-use super::answer::Answer;
+use super::answer::{Answer, MAX_BYTES};
 use super::caller::Caller;
 use super::options::ServerOptions;
 use super::refusal::Refused;
@@ -77,6 +77,7 @@ fn call(plans: &Taskpawl, text: &str) -> bool {
     };
     let Some(tool) = Core::named(&name, &options) else { return false };
     let caller = Caller::of(plans, &options, &name, &mut arguments);
+    let max_bytes = caller.as_ref().map_or(MAX_BYTES, |caller| caller.max_bytes);
     let answer: Result<Answer, Refused> = caller.and_then(|caller| {
         if tool == Core::RunReady {
             return run_ready::Arguments::read(arguments).map(|_| Answer::default());
@@ -84,14 +85,12 @@ fn call(plans: &Taskpawl, text: &str) -> bool {
         tool.call(&caller, &options, arguments)
     });
     let is_understood = !matches!(answer, Err(Refused::Argument { .. }));
-    let is_asked_for = text.contains("limit");
     let refused = |refused: Refused| {
         let advice = refused.advice();
         refused.into_answer(None, &options.line, &advice)
     };
-    let result = answer.unwrap_or_else(refused).into_result();
-    let bytes = serde_json::to_string(&result).unwrap().len();
-    assert!(bytes <= 8_192 || is_asked_for, "{bytes} bytes are answered");
+    let bytes = answer.unwrap_or_else(refused).up_to(max_bytes).into_json().to_string().len();
+    assert!(bytes <= max_bytes, "{bytes} bytes are answered");
     is_understood
 }
 

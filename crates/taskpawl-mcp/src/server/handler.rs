@@ -24,8 +24,9 @@ use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call
 use taskpawl_text::error_chain;
 use tokio::time::Instant;
 
+use super::answer::Answer;
 use super::brief::{LISTED_CHARS, cut};
-use super::caller::{Caller, agent_of};
+use super::caller::{Caller, agent_of, size_of};
 use super::changes::Subscriptions;
 use super::http::Served;
 use super::options::ServerOptions;
@@ -43,18 +44,20 @@ Status is derived from what ran; only work by hand is ended by you (task_update,
 agent: your own name, so that claims of several agents are told apart; give the same one in every call. \
 request_id: a new name for each change; the same call repeated with it is done once. \
 Answers name nextActions: exact calls that go on. askPersonToRun is for the user, at a terminal. \
-A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
+A call that is refused has isError, a hint and nextActions. An answer has at most 2 kB; where it is cut, nextActions begin with the call for \
+the rest, and max_bytes (up to 16000) asks for more.";
 
 /// The instructions of a read-only server.
 const INSTRUCTIONS_TO_READ: &str = "taskpawl keeps a plan of tasks and runs their tool calls. This server only reads. Begin with plan_show. \
 Status is derived from what ran. agent: whose claims are yours. Answers name nextActions: exact calls that go on. \
-A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
+A call that is refused has isError, a hint and nextActions. An answer has at most 2 kB; where it is cut, nextActions begin with the call for \
+the rest, and max_bytes (up to 16000) asks for more.";
 
 /// The instructions of a server that runs inside a call.
 const INSTRUCTIONS_WITHIN: &str = "taskpawl keeps the plan that this call belongs to. Begin with plan_show. \
 What task_add and plan_write add joins that plan at once, in the name of the call, and its run does it; they are there if the call \
 has `planAccess: add`. Nothing else can be changed from here, and the answers end with the call. \
-A call that is refused has isError and a hint. Long texts are cut; task_get with part pages through them.";
+A call that is refused has isError and a hint. An answer has at most 2 kB; max_bytes (up to 16000) asks for more.";
 
 /// A plan as an MCP server.
 ///
@@ -151,10 +154,10 @@ impl McpServer {
             let arguments = run_ready::Arguments::read(arguments)?;
             return self.run_ready(caller, arguments, request, context).await;
         }
-        let server = self.clone();
-        let agent = caller.agent.clone();
+        let (server, about) = (self.clone(), caller.clone());
+        let same = tool.reads(&arguments).then(|| tool.again(&arguments));
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
-        Ok(answer.only_here(self.options()).in_name_of(agent.as_deref()).into_result().into())
+        Ok(self.fitted(same.into_iter().fold(answer, Answer::rest), &about).into())
     }
 
     /// Removes the advice to claim another task if there is none to claim: that call would be refused as well.
@@ -171,7 +174,7 @@ impl McpServer {
     }
 
     /// Returns the answer for a refusal, with the advice that the model's rules accept from this caller now.
-    async fn answer_of(&self, refused: Refused, agent: Option<String>) -> CallToolResponse {
+    async fn answer_of(&self, refused: Refused, agent: Option<String>, max_bytes: usize) -> CallToolResponse {
         let (all, plans) = (refused.advice(), self.plans_of(agent.clone()));
         let tried = blocking(move || {
             let manager = plans.manager();
@@ -180,7 +183,7 @@ impl McpServer {
         // A store that cannot be read cannot confirm any advice.
         let advice = tried.await.unwrap_or_default();
         let answer = refused.into_answer(agent.as_deref(), &self.options().line, &advice);
-        answer.only_here(self.options()).into_result().into()
+        answer.only_here(self.options()).up_to(max_bytes).into_result().into()
     }
 
     fn plans_of(&self, agent: Option<String>) -> Taskpawl {
@@ -242,9 +245,15 @@ impl McpServer {
                 break;
             }
         }
-        let agent = caller.agent.clone();
+        let about = caller.clone();
         let answer = blocking(move || run_ready::describe(&server, caller.reads(), &id)).await?;
-        Ok(answer.only_here(self.options()).in_name_of(agent.as_deref()).into_result().into())
+        Ok(self.fitted(answer, &about).into())
+    }
+
+    /// Returns the result of a call, in the size that its caller asked for.
+    fn fitted(&self, answer: Answer, caller: &Caller) -> CallToolResult {
+        let answer = answer.only_here(self.options()).in_name_of(caller.agent.as_deref());
+        answer.up_to(caller.max_bytes).into_result()
     }
 
     /// Calls a tool of a set.
@@ -345,17 +354,18 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let agent = agent_of(request.arguments.as_ref());
+        let max_bytes = size_of(request.arguments.as_ref());
         if let Some(tool) = Core::named(&request.name, self.options()) {
             return Ok(match self.call_core(tool, request, &context).await {
                 Ok(answer) => answer,
                 Err(refused) => {
                     let refused = self.without_vain_advice(refused, agent.clone()).await;
-                    self.answer_of(refused, agent).await
+                    self.answer_of(refused, agent, max_bytes).await
                 }
             });
         }
         if let Some(refused) = self.beyond(&request.name) {
-            return Ok(self.answer_of(refused, agent).await);
+            return Ok(self.answer_of(refused, agent, max_bytes).await);
         }
         let arguments = request.arguments.unwrap_or_default();
         match self.inner.others.get(&request.name) {

@@ -14,7 +14,7 @@ use super::answer::{Answer, MAX_BYTES_READ};
 use super::digest::digest;
 use super::handler::{McpServer, internal, named, short};
 use super::options::ResourceText;
-use super::page::{Page, weight};
+use super::page::Page;
 use super::tools::{ready_list, run_ready};
 use super::{app, brief, invalid_request};
 
@@ -206,7 +206,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
         Place::Digest => digest(server.plans(), &server.means()),
         Place::Ready => {
             let means = Means { jobs: Some(server.options().run.jobs()), ..server.means() };
-            ready_list::ready(manager, &means, &[], Some(MAX_READY))
+            ready_list::ready(manager, &means, &[], MAX_READY)
         }
         // The text of a set is read as such before this.
         Place::Checklist => Ok(Answer::default()),
@@ -223,7 +223,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
 fn task(manager: &Manager, id: &str) -> Result<Answer, Error> {
     let task = manager.get(id)?;
     let mut actions = Vec::new();
-    if weight(&json!(task).to_string()) > MAX_BYTES_READ - NAMED_CALLS {
+    if json!(task).to_string().len() > MAX_BYTES_READ - NAMED_CALLS {
         actions.push(Action::call("task_get", json!({"id": task.id})));
         let parts = [("result", task.result.is_some()), ("description", !task.description.is_empty())];
         let parts = parts.into_iter().filter(|(_, is_there)| *is_there);

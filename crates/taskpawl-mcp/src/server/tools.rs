@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use taskpawl::model::command::Refusal;
 use taskpawl::model::task::PlanAccess;
 
+use super::actions::Action;
 use super::answer::Answer;
 use super::caller::Caller;
 use super::options::ServerOptions;
@@ -117,6 +118,22 @@ impl Core {
     /// Returns whether the tool only adds to a plan.
     fn adds(self) -> bool {
         matches!(self, Self::TaskAdd | Self::PlanWrite)
+    }
+
+    /// Returns whether a call only reads, so that it can be repeated for more of the answer.
+    pub(super) fn reads(self, arguments: &Map<String, Value>) -> bool {
+        match self {
+            Self::PlanShow | Self::TaskGet => true,
+            Self::ReadyList => arguments.get("claim") != Some(&Value::Bool(true)),
+            Self::PlanWrite | Self::RunReady | Self::TaskAdd | Self::TaskDelete | Self::TaskUpdate => false,
+        }
+    }
+
+    /// Returns the same call as a next step.
+    pub(super) fn again(self, arguments: &Map<String, Value>) -> Action {
+        let mut same = arguments.clone();
+        same.retain(|_, value| !value.is_null());
+        Action::call(self.name(), same.into())
     }
 
     fn has_read_only_form(self) -> bool {

@@ -6,7 +6,7 @@ use taskpawl::model::view::Query;
 
 use super::{Definition, READS, answers, number, schema, text, texts};
 use crate::server::actions::Action;
-use crate::server::answer::Answer;
+use crate::server::answer::{Answer, MAX_BYTES};
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
@@ -23,7 +23,7 @@ pub(super) fn definition() -> Definition {
         input: schema(
             json!({
                 "status": {"type": "array", "items": {"type": "string"}, "description": Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" ")},
-                "plan": text(), "label": texts(), "text": text(), "limit": number(), "offset": number(),
+                "plan": text(), "label": texts(), "text": text(), "limit": number(), "offset": number(), "max_bytes": number(),
             }),
             &[],
             false,
@@ -61,7 +61,7 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
         plan,
         labels: label,
         text,
-        limit: limit.unwrap_or(LIMIT),
+        limit: limit.unwrap_or(LIMIT * caller.max_bytes / MAX_BYTES),
         offset,
         ..Query::default()
     };
@@ -75,7 +75,7 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     }
     let tasks =
         Page::of_list("tasks", offset, tasks, page.truncated).then(Action::call("plan_show", same.into()));
-    Ok(Answer::new(answer).page(tasks).long_if(limit.is_some()))
+    Ok(Answer::new(answer).page(tasks))
 }
 
 /// Refuses a plan that does not exist: an empty list would look like a plan without tasks.

@@ -128,6 +128,7 @@ pub(super) fn call(
     if dry_run {
         return Ok(answer.with("dryRun", json!(true)));
     }
+    let answer = answer.rest(Action::call("plan_show", json!({"plan": report.plan})));
     let only = [Selector::Plan(report.plan)];
     // An empty plan selects nothing, which is an error here but no failure of the call.
     let ready = caller.reads().explain_ready(&only, 2, &caller.means);

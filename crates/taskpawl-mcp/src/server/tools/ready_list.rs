@@ -3,13 +3,14 @@ use serde_json::{Map, Value, json};
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::command::Refusal;
 use taskpawl::model::rules::Means;
+use taskpawl::model::task::Status;
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::{Error, Manager};
 
 use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};
 use crate::server::actions::Action;
-use crate::server::answer::Answer;
+use crate::server::answer::{Answer, MAX_BYTES, MAX_BYTES_ASKED};
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
@@ -73,7 +74,8 @@ fn list(
     limit: Option<usize>,
 ) -> Result<Answer, Refused> {
     let means = Means { jobs: Some(options.run.jobs()), ..caller.means.clone() };
-    Ok(ready(caller.reads(), &means, only, limit)?.long_if(limit.is_some()))
+    let limit = limit.unwrap_or(LIMIT * caller.max_bytes / MAX_BYTES);
+    Ok(ready(caller.reads(), &means, only, limit)?)
 }
 
 /// Returns the ready tasks, with the calls that start them.
@@ -81,9 +83,8 @@ pub(in crate::server) fn ready(
     manager: &Manager,
     means: &Means,
     only: &[Selector],
-    limit: Option<usize>,
+    limit: usize,
 ) -> Result<Answer, Error> {
-    let limit = limit.unwrap_or(LIMIT);
     let mut ready = manager.explain_ready(only, limit, means)?;
     let names = ready.for_runs.iter_mut().chain(&mut ready.by_hand).map(|task| &mut task.name);
     for name in names.chain(ready.unrunnable.iter_mut().map(|task| &mut task.name)) {
@@ -103,9 +104,12 @@ pub(in crate::server) fn ready(
         answer = answer.out_of(list, total);
     }
     let most = totals.into_iter().map(|(_, total)| total).max().unwrap_or_default();
-    let rest = (limit > 0 && most > limit)
-        .then(|| Action::call("ready_list", restricted(only, json!({"limit": most}))));
-    Ok(answer.next(rest))
+    let rest = Action::call("ready_list", restricted(only, json!({"limit": most})));
+    let is_longer = limit > 0 && most > limit;
+    // Its pages have all of them, also if they are too many for the longest answer.
+    let pages = Action::call("plan_show", json!({"status": [Status::Todo]}));
+    let longer = is_longer.then(|| [rest.of_size(MAX_BYTES_ASKED), pages]);
+    Ok(answer.next(longer.into_iter().flatten()).rest(rest))
 }
 
 fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Result<Answer, Refused> {
@@ -122,7 +126,11 @@ fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Re
 pub(super) fn claimed(answer: Answer, manager: &Manager, id: &TaskId) -> Result<Answer, Error> {
     let task = manager.get(id.as_str())?;
     let done = json!({"id": id, "action": "done", "attempt": task.attempt});
-    let answer = answer.with("claimed", Value::Object(brief::whole(&task)));
+    let description = Action::call("task_get", json!({"id": id, "part": "description"}));
+    let answer = answer
+        .with("claimed", Value::Object(brief::whole(&task, MAX_BYTES / 2)))
+        .part("/claimed/description", &json!(task.description), description)
+        .rest(Action::call("task_get", json!({"id": id})));
     Ok(with_needs(answer, manager, &task)?.next([Action::call("task_update", done)]))
 }
 

@@ -37,7 +37,7 @@ const MAX_NAMED: usize = 5;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Runs all that is ready or becomes so; answers at once with run_id. With run_id: how it stands; wait_s waits for its end; cancel starts nothing more, twice ends what runs. only: plan:NAME, label:NAME or id.",
+        description: "Runs all that is ready or becomes so; answers at once with run_id. With run_id: how it stands; wait_s waits for its end; cancel stops it, twice kills what runs. only: plan:NAME, label:NAME or id.",
         input: schema(
             json!({"only": texts(), "jobs": number(), "run_id": text(), "wait_s": {"type": "integer", "maximum": MAX_WAIT}, "cancel": switch()}),
             &[],
@@ -305,7 +305,8 @@ pub(in crate::server) fn describe(
     if !run.counts.is_empty() {
         answer = answer.with("ended", json!(run.counts));
     }
-    Ok(answer.next(actions))
+    let same = Action::call("run_ready", json!({"run_id": run.id}));
+    Ok(answer.next(actions).rest(same))
 }
 
 /// Describes a run after `stops` stop requests.

@@ -14,7 +14,7 @@ use crate::server::refusal::Refused;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Adds one task. Work: run, or call: {TOOL: {args}}, or none (by hand). Other plan fields too: when, dueDate, labels, retry.",
+        description: "Adds one task. Work: run, or call: {TOOL: {args}}, or none (by hand). Other plan fields too: when, dueDate, retry.",
         input: schema(
             json!({
                 "name": text(), "id": text(), "description": text(), "needs": texts(), "parent": text(), "plan": text(),
@@ -43,9 +43,13 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     let task = NewTask { id, spec, context, calls, dependencies, parent, plan };
     let id = caller.manager().create(task)?;
     let task = caller.reads().get(id.as_str())?;
+    let whole = Action::call("task_get", json!({"id": id}));
     // A task that waits for others has no step of its own; the digest has the first step.
     let next = begin(caller, &id)?.unwrap_or_else(|| Action::call("plan_show", json!({})));
-    Ok(Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings)).next([next]))
+    Ok(Answer::new(json!({"task": brief::task(&task)}))
+        .with("warnings", json!(warnings))
+        .next([next])
+        .rest(whole))
 }
 
 fn word(arguments: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Refused> {

@@ -9,7 +9,7 @@ use crate::server::refusal::Refused;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Deletes tasks that nothing depends on. To keep the record: task_update, action cancel.",
+        description: "Deletes tasks that nothing depends on. task_update, action cancel, keeps them.",
         input: schema(json!({"ids": texts()}), &["ids"], true),
         output: answers(&[("deleted", "array")]),
         hints: super::Hints { destroys: true, ..WRITES },
@@ -28,5 +28,6 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
         return Err(Refused::argument("ids", "expected at least one"));
     }
     let deleted = caller.manager().delete(&ids)?;
-    Ok(Answer::new(json!({"deleted": deleted})))
+    let total = deleted.len();
+    Ok(Answer::new(json!({"deleted": deleted})).out_of("deleted", total))
 }

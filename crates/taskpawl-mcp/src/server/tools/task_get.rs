@@ -17,19 +17,13 @@ use crate::server::caller::Caller;
 use crate::server::page::{AROUND, Page, borders};
 use crate::server::refusal::Refused;
 
-/// Default length of a page of text, in bytes.
-const PAGE: usize = 2_000;
-
-/// Maximum length of a page of text, in bytes.
-const MAX_PAGE: usize = 50_000;
-
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "A task: calls, result, notes, why it does not run, what to do. part pages through a long text of it, in bytes; tail reads its end.",
+        description: "A task: calls, result, notes, why it does not run, what to do. part pages through a long text; tail: bytes at its end.",
         input: schema(
             json!({
                 "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr"]}, "call": text(),
-                "offset": number(), "limit": number(), "tail": number(),
+                "offset": number(), "limit": number(), "tail": number(), "max_bytes": number(),
             }),
             &["id"],
             false,
@@ -79,10 +73,14 @@ impl Arguments {
         Ok(())
     }
 
-    fn place(&self) -> TextPlace {
+    /// Returns the place of the text. Without a length there is room for other fields.
+    fn place(&self, max_bytes: usize) -> TextPlace {
         match self.tail {
-            Some(tail) => TextPlace::End(tail.clamp(1, MAX_PAGE)),
-            None => TextPlace::At(self.offset, self.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE)),
+            Some(tail) => TextPlace::End(tail.clamp(1, max_bytes)),
+            None => TextPlace::At(
+                self.offset,
+                self.limit.unwrap_or(max_bytes - max_bytes / 4).clamp(1, max_bytes),
+            ),
         }
     }
 }
@@ -139,7 +137,10 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
 /// Returns a task, with the reason why it does not run.
 pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, taskpawl::Error> {
     let id = task.id.as_str();
-    let mut answer = Answer::new(json!({"task": brief::whole(task)}));
+    let part = |part: Part| Action::call("task_get", json!({"id": id, "part": part.name()}));
+    let mut answer = Answer::new(json!({"task": brief::whole(task, caller.max_bytes)}))
+        .part("/task/description", &json!(task.description), part(Part::Description))
+        .part("/task/result", task.result.as_ref().unwrap_or(&Value::Null), part(Part::Result));
     let mut actions = Vec::new();
     if !matches!(task.status, Status::Done | Status::Skipped | Status::Cancelled) {
         let why = caller.reads().explain(id, &caller.means)?;
@@ -161,7 +162,7 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
 
 /// Returns a page of one long text of a task.
 fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
-    let place = arguments.place();
+    let place = arguments.place(caller.max_bytes);
     let Piece { offset, bytes, total } = match part {
         Part::Result => piece_of(&brief::result_text(task), place),
         Part::Description => piece_of(&task.description, place),
@@ -175,10 +176,10 @@ fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Resu
     let answer = Answer::new(json!({"id": task.id, "totalBytes": total}));
     if arguments.tail.is_some() {
         let before = Action::call("task_get", same);
-        return Ok(answer.page(Page::of_end("text", offset, &bytes)).next([before]).long_if(true));
+        return Ok(answer.page(Page::of_end("text", offset, &bytes)).next([before]));
     }
     let text = Page::of_text("text", offset, &bytes, goes_on).then(Action::call("task_get", same));
-    Ok(answer.page(text).long_if(arguments.limit.is_some()))
+    Ok(answer.page(text))
 }
 
 /// A part of a longer text. It begins and ends between characters.
@@ -263,7 +264,7 @@ mod tests {
         let path = dir.path().join("printed");
         let text = "é€😀".repeat(1_500);
         std::fs::write(&path, &text).unwrap();
-        for limit in [1, 5, PAGE] {
+        for limit in [1, 5, 2_000] {
             let (mut read, mut offset) = (String::new(), 0);
             while offset < text.len() as u64 {
                 let piece = piece_of_file(&path, TextPlace::At(offset, limit)).unwrap();

@@ -102,6 +102,7 @@ pub(super) fn call(
     }
     let task = caller.reads().get(&id)?;
     let answer = Answer::new(json!({"task": brief::task(&task)}));
+    let whole = Next::call("task_get", json!({"id": id}));
     if arguments.next {
         return claim_next(answer, caller.reads(), &manager, options.lease);
     }
@@ -109,7 +110,7 @@ pub(super) fn call(
         Some(Action::Claim) => with_needs(answer, caller.reads(), &task)?,
         _ => answer,
     };
-    Ok(answer.next(next(&task, arguments.action)))
+    Ok(answer.next(next(&task, arguments.action)).rest(whole))
 }
 
 /// Adds the next task, claimed. The report before it counts also if there is none.

@@ -130,3 +130,21 @@ async fn a_report_claims_the_next_task() {
     assert!(last["notClaimed"].is_string(), "{last}");
     client.refused("task_update", json!({"id": "a", "action": "claim", "next": true})).await;
 }
+
+#[tokio::test]
+async fn the_digest_says_who_holds_what_until_when() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    for (id, agent) in [("a", "ann"), ("b", "bob")] {
+        client.call("task_add", json!({"id": id, "name": id})).await;
+        client
+            .call("task_update", json!({"id": id, "action": "claim", "note": "begun", "agent": agent}))
+            .await;
+    }
+    let shown = client.call("plan_show", json!({"agent": "ann"})).await;
+    let until = scene.plans().get_task("b").unwrap().claim.unwrap().lease_until.unwrap();
+    let until = taskpawl::model::value::format_time(until);
+    let other = json!({"id": "b", "name": "b", "attempt": 1, "until": until, "note": "begun", "by": "bob"});
+    assert_eq!(shown["heldByOthers"], json!([other]));
+    assert_eq!(shown["claimedByYou"][0]["id"], "a");
+}

@@ -5,6 +5,7 @@ mod app;
 mod approvals;
 mod budget;
 mod context;
+mod fits;
 mod requests;
 mod resources;
 mod runs;
