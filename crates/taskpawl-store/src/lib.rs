@@ -42,7 +42,7 @@ pub use error::StoreError;
 pub use examine::{examine, narrow_mode, wide_mode};
 pub use location::{Location, open};
 pub use placement::{
-    CopyChoice, Environment, PlacementError, Rule, StorePlacement, initialize, locate, resolve_copy,
-    state_directory,
+    AllowedRoots, CopyChoice, Environment, PlacementError, RootKind, Rule, StorePlacement, UnsuitableRoot,
+    initialize, locate, plan_project, resolve_copy, state_directory,
 };
 pub use store::{Outcome, Reply, Store, ViewCallback};

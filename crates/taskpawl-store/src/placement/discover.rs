@@ -20,7 +20,12 @@ pub(super) struct DiscoveredProject {
 
 /// Resolves symbolic links, so that all paths to one directory lead to the same project.
 pub(super) fn real(path: &Path) -> Result<PathBuf, PlacementError> {
-    Ok(fs::canonicalize(path).map_err(|error| StoreError::io("look at", path, error))?)
+    fs::canonicalize(path).map_err(|error| unreadable(path, error))
+}
+
+/// Returns the error of a path that cannot be examined.
+pub(super) fn unreadable(path: &Path, error: std::io::Error) -> PlacementError {
+    StoreError::io("look at", path, error).into()
 }
 
 /// Finds the nearest project at or above `directory`.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use taskpawl_model::advice::Hint;
 
+use super::UnsuitableRoot;
 use crate::StoreError;
 
 /// The store of a project could not be located or created.
@@ -15,6 +16,26 @@ pub enum PlacementError {
     NoProject {
         /// The directory where the upward search started.
         directory: PathBuf,
+    },
+    /// No project was found, and none is made without being asked for.
+    #[error(
+        "`{}` is not in a taskpawl project, and none is made {} without being asked for: {reason}",
+        .directory.display(),
+        if .root == .directory { "there".to_owned() } else { format!("at `{}`", .root.display()) }
+    )]
+    NotMade {
+        /// The directory where the upward search started.
+        directory: PathBuf,
+        /// The directory that would have become a project: `directory`, or the git root above it.
+        root: PathBuf,
+        /// The reason.
+        reason: UnsuitableRoot,
+    },
+    /// Another process made the directory a project with another store.
+    #[error("another process made `{}` a project in the meantime", .project.display())]
+    MadeElsewhere {
+        /// The directory of the project.
+        project: PathBuf,
     },
     /// Neither `HOME` nor `XDG_STATE_HOME` is an absolute path.
     #[error("there is no state directory: neither `HOME` nor `XDG_STATE_HOME` is set to an absolute path")]
@@ -58,9 +79,10 @@ impl PlacementError {
     /// Returns advice for the user.
     pub fn hint(&self) -> Hint {
         match self {
-            Self::NoProject { .. } => {
+            Self::NoProject { .. } | Self::NotMade { .. } => {
                 Hint::new("run ").command("init").text(" in the project directory, or use `--store PATH`")
             }
+            Self::MadeElsewhere { .. } => "repeat the command".into(),
             Self::NoStateDirectory => "set `HOME`, or use `--store PATH`".into(),
             Self::StateInsideProject { .. } => {
                 Hint::new("use a path outside the project with ").command("init --store PATH")

@@ -1,14 +1,18 @@
 //! Locates the store of a project, outside every directory that tools of the project may write.
 
+mod candidate;
 mod copy;
 mod discover;
 mod error;
+mod planned;
 mod project;
 
 use std::path::{Path, PathBuf};
 
+pub use candidate::{AllowedRoots, RootKind, UnsuitableRoot};
 pub use copy::{CopyChoice, resolve_copy};
 pub use error::PlacementError;
+pub use planned::plan_project;
 
 use self::copy::Since;
 use self::discover::DiscoveredProject;
@@ -67,6 +71,8 @@ pub struct StorePlacement {
     state: Option<PathBuf>,
     /// True if the record names another store for this project.
     is_back: bool,
+    /// The kind of the root, if the project is not made yet.
+    new: Option<RootKind>,
 }
 
 impl StorePlacement {
@@ -77,16 +83,36 @@ impl StorePlacement {
         named_place(Location::Call(door), Rule::Call, found, directory)
     }
 
-    /// Records the current path of a moved project, and that this is its store again. Only commands that
-    /// write call this.
-    pub fn record(&self) -> Result<(), PlacementError> {
+    /// Makes the project of [`plan_project`], records the current path of a moved project, and records that this is its
+    /// store again. Only commands that write call this. Returns the kind of the root if this call made the project.
+    ///
+    /// # Errors
+    /// A file cannot be written, or another process made the project with another store.
+    pub fn record(&self) -> Result<Option<RootKind>, PlacementError> {
         let (Some(state), Some(project), Some(id)) = (&self.state, &self.project, &self.id) else {
-            return Ok(());
+            return Ok(None);
         };
+        if let Some(kind) = self.new {
+            return Ok(planned::make(project, id)?.then_some(kind));
+        }
         if self.moved_from.is_some() {
             ProjectFile { path: project.clone(), ..ProjectFile::read(project)? }.write(project)?;
         }
-        if self.moved_from.is_some() || self.is_back { copy::settle(state, id, project) } else { Ok(()) }
+        if self.moved_from.is_some() || self.is_back {
+            copy::settle(state, id, project)?;
+        }
+        Ok(None)
+    }
+
+    /// Returns the kind of the root of a project that [`plan_project`] placed and that is perhaps not made yet.
+    pub fn new_root(&self) -> Option<RootKind> {
+        self.new
+    }
+
+    /// Fails if another process made the planned project with another store.
+    pub fn check_unchanged(&self) -> Result<(), PlacementError> {
+        let (Some(_), Some(project), Some(id)) = (self.new, &self.project, &self.id) else { return Ok(()) };
+        planned::is_made(project, id).map(drop)
     }
 }
 
@@ -123,7 +149,17 @@ fn named_place(
         Some(found) => (found.root, Some(found.project), Some(found.file.id)),
         None => (directory.to_owned(), None, None),
     };
-    StorePlacement { location, rule, root, project, id, moved_from: None, state: None, is_back: false }
+    StorePlacement {
+        location,
+        rule,
+        root,
+        project,
+        id,
+        moved_from: None,
+        state: None,
+        is_back: false,
+        new: None,
+    }
 }
 
 fn place_of(environment: &Environment, found: DiscoveredProject) -> Result<StorePlacement, PlacementError> {
@@ -144,6 +180,7 @@ fn place_of(environment: &Environment, found: DiscoveredProject) -> Result<Store
         moved_from,
         state: Some(state),
         is_back,
+        new: None,
     })
 }
 

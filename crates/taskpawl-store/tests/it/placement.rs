@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use taskpawl_store::{
-    CopyChoice, Environment, Location, PlacementError, Rule, StorePlacement, initialize, locate, open,
-    resolve_copy,
+    AllowedRoots, CopyChoice, Environment, Location, PlacementError, RootKind, Rule, StorePlacement,
+    initialize, locate, open, plan_project, resolve_copy,
 };
 
 use crate::support::{accept, create, task};
@@ -258,4 +258,60 @@ fn a_relative_home_and_a_path_that_is_not_utf_8_are_refused() {
     let odd = world.top.join(OsStr::from_bytes(b"p\xff"));
     fs::create_dir(&odd).unwrap();
     assert!(matches!(initialize(&world.at(&odd), "id-1", None), Err(PlacementError::NotUtf8 { .. })));
+}
+
+#[test]
+fn a_planned_project_is_made_by_its_first_write() {
+    let world = World::new();
+    let root = world.make("home/site");
+    world.make("home/site/.git");
+    let environment = world.at(&world.make("home/site/src"));
+    let place = plan_project(&environment, "id-1", AllowedRoots::All).unwrap();
+    assert_eq!((place.root.as_path(), place.new_root()), (root.as_path(), Some(RootKind::GitRoot)));
+    assert!(!root.join(".taskpawl").exists());
+
+    assert_eq!(place.record().unwrap(), Some(RootKind::GitRoot));
+    assert_eq!(place.record().unwrap(), None);
+    let found = locate(&environment).unwrap();
+    assert_eq!((&found.location, &found.id), (&place.location, &place.id));
+}
+
+#[test]
+fn all_processes_plan_the_same_store_for_a_directory() {
+    let world = World::new();
+    let environment = world.at(&world.make("home/site"));
+    let places: Vec<_> = std::thread::scope(|scope| {
+        let plans: Vec<_> = (0..4)
+            .map(|number| {
+                let environment = &environment;
+                scope.spawn(move || {
+                    plan_project(environment, &format!("id-{number}"), AllowedRoots::All).unwrap()
+                })
+            })
+            .collect();
+        plans.into_iter().map(|plan| plan.join().unwrap()).collect()
+    });
+    assert!(places.iter().all(|place| place.location == places[0].location), "{places:?}");
+    assert_eq!(initialize(&environment, "id-9", None).unwrap().location, places[0].location);
+    places[0].check_unchanged().unwrap();
+}
+
+#[test]
+fn a_planned_project_notices_another_store() {
+    let world = World::new();
+    let environment = world.at(&world.make("home/site"));
+    let place = plan_project(&environment, "id-1", AllowedRoots::All).unwrap();
+    fs::remove_dir_all(world.state("id-1")).unwrap();
+    initialize(&environment, "id-2", None).unwrap();
+    assert!(matches!(place.check_unchanged(), Err(PlacementError::MadeElsewhere { .. })));
+    assert!(matches!(place.record(), Err(PlacementError::MadeElsewhere { .. })));
+}
+
+#[test]
+fn an_unsuitable_directory_needs_init() {
+    let world = World::new();
+    let error = plan_project(&world.at(&world.make("home")), "id-1", AllowedRoots::All).unwrap_err();
+    assert!(matches!(error, PlacementError::NotMade { .. }), "{error}");
+    assert!(error.hint().to_string().contains("taskpawl init"));
+    assert!(!world.state("id-1").exists());
 }
