@@ -52,7 +52,7 @@ impl<'a> Shown<'a> {
 /// Handles a call.
 pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>) -> Answer {
     let Some(id) = lists.rule().named(cx, args, ARGUMENT) else { return Answer::line(NO_CONVERSATION) };
-    let Some(file) = file(lists.base().unwrap_or(&cx.root), &id) else { return Answer::line(NO_UUID) };
+    let Some(file) = file(lists, lists.base().unwrap_or(&cx.root), &id) else { return Answer::line(NO_UUID) };
     if verb != Verb::ListTasks && lists.is_read_only() {
         return Answer::line(format!("Error: {READ_ONLY}."));
     }
@@ -72,19 +72,25 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
 }
 
 /// Returns the items of a conversation, or `None` if the id is not a UUID.
-pub(crate) fn items(base: &Path, id: &str) -> Option<Result<Vec<Item>, FileError>> {
-    let file = file(base, id)?;
+pub(crate) fn items(lists: &Lists, base: &Path, id: &str) -> Option<Result<Vec<Item>, FileError>> {
+    let file = file(lists, base, id)?;
     Some(file.read().and_then(|content| Ok(list(&content)?.iter().cloned().collect())))
 }
 
 /// Returns the file of a conversation, or `None` if the id is not a UUID.
-fn file(base: &Path, id: &str) -> Option<ListFile> {
+fn file(lists: &Lists, base: &Path, id: &str) -> Option<ListFile> {
     let id = Uuid::parse_str(id).ok()?;
     // The id is written in its simple form, so that all spellings of a UUID name the same file.
     let folder = PathBuf::from(".agents/tasks");
     let place = Place { base: base.to_owned(), folder, is_private: false };
     let known = &["id", "title", "description", "done"];
-    Some(ListFile { place, name: format!("{}.json", id.simple()), field: "tasks", known })
+    Some(ListFile {
+        place,
+        name: format!("{}.json", id.simple()),
+        field: "tasks",
+        known,
+        memory: lists.memory(),
+    })
 }
 
 fn all(file: &ListFile) -> Result<Answer, FileError> {

@@ -1,6 +1,8 @@
 //! A JSON file that contains a list, next to fields of other programs, which are preserved.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
@@ -16,7 +18,12 @@ pub(crate) struct ListFile {
     pub(crate) field: &'static str,
     /// Names of the item fields that this version supports, in the order in which they are written.
     pub(crate) known: &'static [&'static str],
+    /// The place of the content if it is kept in memory, not in a file.
+    pub(crate) memory: Option<MemoryFiles>,
 }
+
+/// The contents of lists in memory, by the names that their files would have.
+pub(crate) type MemoryFiles = Arc<Mutex<BTreeMap<String, Content>>>;
 
 /// Content of a list file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,6 +57,10 @@ pub(crate) fn corrupt(detail: impl Into<String>) -> FileError {
 impl ListFile {
     /// Reads the list. A missing file counts as an empty list; nothing is created.
     pub(crate) fn read(&self) -> Result<Content, FileError> {
+        if let Some(memory) = &self.memory {
+            let files = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(files.get(&self.name).cloned().unwrap_or_default());
+        }
         match self.place.open()? {
             Some(folder) => self.read_in(&folder),
             None => Ok(Content::default()),
@@ -62,6 +73,13 @@ impl ListFile {
         &self,
         change: impl FnOnce(&mut Content) -> Result<T, FileError>,
     ) -> Result<T, FileError> {
+        if let Some(memory) = &self.memory {
+            let mut files = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut content = files.get(&self.name).cloned().unwrap_or_default();
+            let answer = change(&mut content)?;
+            files.insert(self.name.clone(), content);
+            return Ok(answer);
+        }
         let folder = self.place.open_locked()?;
         let before = self.read_in(&folder)?;
         let mut content = before.clone();
@@ -78,7 +96,11 @@ impl ListFile {
         &self,
         change: impl FnOnce(&mut Content) -> Result<T, FileError>,
     ) -> Result<Option<T>, FileError> {
-        if self.place.open()?.is_none() { Ok(None) } else { self.change(change).map(Some) }
+        if self.memory.is_none() && self.place.open()?.is_none() {
+            Ok(None)
+        } else {
+            self.change(change).map(Some)
+        }
     }
 
     fn read_in(&self, folder: &Folder) -> Result<Content, FileError> {

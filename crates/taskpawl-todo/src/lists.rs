@@ -9,7 +9,7 @@ use taskpawl_model::task::ChecklistItem;
 use taskpawl_tools::CallContext;
 use tokio::sync::watch;
 
-use crate::file::FileError;
+use crate::file::{FileError, MemoryFiles};
 use crate::list::{Fault, Item, List};
 use crate::mirror::Mirror;
 use crate::prompt::prompt_block;
@@ -43,6 +43,8 @@ pub struct ListsBuilder {
     rule: ScopeRule,
     is_read_only: bool,
     is_kept: bool,
+    /// The lists of conversations, if they are kept in memory.
+    memory: Option<MemoryFiles>,
     source: Arc<dyn Source>,
 }
 
@@ -116,6 +118,14 @@ impl ListsBuilder {
         self
     }
 
+    /// Keeps lists of conversations in memory, for programs that work where there is no project. They end with the last
+    /// handle.
+    #[must_use]
+    pub fn in_memory(mut self, is_in_memory: bool) -> Self {
+        self.memory = is_in_memory.then(MemoryFiles::default);
+        self
+    }
+
     /// Sets the directory for queues of agents, which are kept in `system/agents/ID/tasks.json` below it. Without it,
     /// calls of the queue dialect are refused.
     #[must_use]
@@ -170,6 +180,7 @@ impl Lists {
             rule: ScopeRule::of_call(),
             is_read_only: false,
             is_kept: false,
+            memory: None,
             source: Arc::new(SystemSource),
         }
     }
@@ -256,6 +267,11 @@ impl Lists {
 
     pub(crate) fn base(&self) -> Option<&Path> {
         self.0.options.base.as_deref()
+    }
+
+    /// Returns the lists of conversations in memory, if they are kept there.
+    pub(crate) fn memory(&self) -> Option<MemoryFiles> {
+        self.0.options.memory.clone()
     }
 
     pub(crate) fn queue_root(&self) -> Option<&Path> {

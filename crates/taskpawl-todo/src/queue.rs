@@ -162,7 +162,13 @@ fn file(root: &Path, agent: &str) -> Option<ListFile> {
         && !agent.chars().any(|c| c == '/' || c == '\\' || c.is_control());
     let folder = PathBuf::from("system/agents").join(agent);
     let place = Place { base: root.to_owned(), folder, is_private: true };
-    is_name.then(|| ListFile { place, name: "tasks.json".to_owned(), field: "items", known: &[] })
+    is_name.then(|| ListFile {
+        place,
+        name: "tasks.json".to_owned(),
+        field: "items",
+        known: &[],
+        memory: None,
+    })
 }
 
 fn push(lists: &Lists, file: &ListFile, end: End, item: String) -> Result<Answer, FileError> {

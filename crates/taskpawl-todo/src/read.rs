@@ -18,8 +18,8 @@ impl Lists {
         match dialect {
             Dialect::Conversation => {
                 let base = self.base().unwrap_or(Path::new("."));
-                let read =
-                    conversation::items(base, scope).ok_or_else(|| not("id of a conversation: a UUID"))?;
+                let read = conversation::items(self, base, scope)
+                    .ok_or_else(|| not("id of a conversation: a UUID"))?;
                 Ok(read?)
             }
             Dialect::Queue => {

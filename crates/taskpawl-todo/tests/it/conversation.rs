@@ -308,3 +308,15 @@ fn a_read_only_list_refuses_writes() {
     // The default builder has no scope.
     assert!(Lists::builder().build().items(taskpawl_todo::Dialect::Conversation, "x").is_err());
 }
+
+#[test]
+fn lists_in_memory_are_shared_by_all_calls_and_leave_no_file() {
+    let host = Host::with(|builder| builder.in_memory(true)).scope(TALK);
+    let id = add(&host, "Write");
+    host.call("CompleteTask", json!({"taskId": id}));
+    assert_eq!(host.json("ListTasks", json!({}))["tasks"][0]["done"], true);
+    assert_eq!(host.lists.items(taskpawl_todo::Dialect::Conversation, TALK).unwrap().len(), 1);
+    host.call("DeleteTask", json!({"taskId": id}));
+    assert_eq!(host.call("ListTasks", json!({})), r#"{"tasks":[]}"#);
+    assert!(!host.path(".agents").exists());
+}
