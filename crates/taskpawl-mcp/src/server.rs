@@ -41,5 +41,5 @@ mod tools;
 pub use conformance::serve_conformance;
 pub use handler::McpServer;
 pub use http::{HttpListener, ListenError};
-pub use options::{PromptText, ResourceText, ServerOptions, ToolSet};
+pub use options::{AbsentProject, PromptText, ResourceText, ServerOptions, ToolSet};
 pub use stdio::ServeError;

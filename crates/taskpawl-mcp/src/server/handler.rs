@@ -148,6 +148,7 @@ impl McpServer {
             let problem = "there are no requests within a call; leave it out, and give tasks an `id` by which they are known again";
             return Err(Refused::argument("request_id", problem));
         }
+        let made = self.admit(tool.reads(&arguments)).await?;
         let caller = Caller::of(self.plans(), self.options(), tool.name(), &mut arguments)?;
         // `run_ready` waits asynchronously and can answer with questions. All other tools only use the store.
         if tool == Core::RunReady {
@@ -157,7 +158,17 @@ impl McpServer {
         let (server, about) = (self.clone(), caller.clone());
         let same = tool.reads(&arguments).then(|| tool.again(&arguments));
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
+        let answer = answer.with("projectMade", made.into());
         Ok(self.fitted(same.into_iter().fold(answer, Answer::rest), &about).into())
+    }
+
+    /// Makes an absent project before a tool writes to it. Returns a sentence if this call made it.
+    async fn admit(&self, reads_only: bool) -> Result<Option<String>, Refused> {
+        let Some(project) = self.options().project.clone() else { return Ok(None) };
+        let admitted = blocking(move || {
+            if reads_only { project.before_reading().map(|()| None) } else { project.before_writing() }
+        });
+        admitted.await.map_err(|what| Refused::NotHere { what, hint: None })
     }
 
     /// Removes the advice to claim another task if there is none to claim: that call would be refused as well.
@@ -263,6 +274,8 @@ impl McpServer {
         arguments: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResult {
+        // To-do lists work without a project: they are then kept in memory.
+        let _ = self.admit(tool.spec().hints.read_only).await;
         let project = self.plans().engine().project();
         let output = project.files.join("mcp").join(uuid::Uuid::new_v4().to_string());
         let mut cx = CallContext::new(&project.root, output);

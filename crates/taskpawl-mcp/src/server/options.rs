@@ -37,6 +37,19 @@ pub struct ServerOptions {
     pub has_plan: bool,
     /// Tools, prompts and resources in addition to those of the plan.
     pub sets: Vec<ToolSet>,
+    /// The project, for a server that started where there was none.
+    pub project: Option<Arc<dyn AbsentProject>>,
+}
+
+/// A project that did not exist when the server started. The methods block.
+pub trait AbsentProject: fmt::Debug + Send + Sync {
+    /// Called before tools that only read. Fails with a sentence for the caller if the server cannot know the plan,
+    /// because another process made the project.
+    fn before_reading(&self) -> Result<(), String>;
+
+    /// Called before tools that write. Makes the project and returns a sentence about it, `None` if it was made before.
+    /// Fails with a sentence for the caller if the project cannot be made from here.
+    fn before_writing(&self) -> Result<Option<String>, String>;
 }
 
 impl Default for ServerOptions {
@@ -52,6 +65,7 @@ impl Default for ServerOptions {
             line: CommandLine::default(),
             has_plan: true,
             sets: Vec::new(),
+            project: None,
         }
     }
 }
