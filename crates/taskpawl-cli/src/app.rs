@@ -9,7 +9,9 @@ use taskpawl::model::advice::{Advised, CommandLine, PlanWords};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::Timestamp;
-use taskpawl::store::{self, Location, PlanSocket, StoreError, StorePlacement};
+use taskpawl::store::{
+    self, AllowedRoots, Location, PlacementError, PlanSocket, RootKind, StoreError, StorePlacement,
+};
 use taskpawl::tools::{
     CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,
 };
@@ -25,7 +27,7 @@ use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::servers::McpServers;
-use crate::text::Paint;
+use crate::text::{Paint, quoted};
 use crate::todo_lists;
 use crate::toolbox::{self, Absent, Toolbox};
 use crate::trust::real;
@@ -226,6 +228,28 @@ impl App {
         })
     }
 
+    /// Lets this command make the project where there is none. Its first write makes it, so that a command that fails
+    /// before, such as one with an invalid plan file, leaves nothing behind.
+    ///
+    /// # Errors
+    /// There is no project, and the directory becomes one only by `init`.
+    pub(crate) fn plan_project(&self, allowed: AllowedRoots) -> Result<&StorePlacement, CliError> {
+        if let Err(CliError::Placement(PlacementError::NoProject { .. })) = self.place() {
+            let planned = store::plan_project(&self.placement(), &self.source()?.new_id(), allowed)?;
+            return Ok(self.place.get_or_init(|| planned));
+        }
+        self.place()
+    }
+
+    /// Makes a planned project and says so, or records the current directory of a project that was moved.
+    fn record_place(&self) -> Result<(), CliError> {
+        let place = self.place()?;
+        if let Some(kind) = place.record()? {
+            self.out().remark(&made_text(place, kind));
+        }
+        Ok(())
+    }
+
     /// Returns whether commands use the plan of the call that this process belongs to. An explicit `--store`
     /// overrides that.
     pub(crate) fn is_within_call(&self) -> bool {
@@ -357,7 +381,7 @@ impl App {
 
     /// Returns the store for a command that writes, and records the current directory of a project that was moved.
     pub(crate) fn writer(&self) -> Result<&Taskpawl, CliError> {
-        self.place()?.record()?;
+        self.record_place()?;
         get_or_try_init(&self.plans, || Ok(self.builder()?.without_builtin_tools().open()?))
     }
 
@@ -369,7 +393,7 @@ impl App {
     /// Returns the store with the built-in tools, for a command that runs them in the sandbox of `sandbox`. Records
     /// the current directory of a project that was moved.
     pub(crate) fn runner(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
-        self.place()?.record()?;
+        self.record_place()?;
         self.warn_of_ignored(sandbox)?;
         self.onlooker(sandbox)
     }
@@ -491,6 +515,13 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Returns the remark about a project that was made without being asked for.
+pub(crate) fn made_text(place: &StorePlacement, kind: RootKind) -> String {
+    let was_here = place.location.path().is_some_and(Path::exists);
+    let again = if was_here { "; the tasks of an earlier project are here again" } else { "" };
+    format!("made {} a taskpawl project: it is {kind}{again}", quoted(&place.root.display().to_string()))
 }
 
 /// Opens the inherited socket to the plan of the call that this process belongs to.

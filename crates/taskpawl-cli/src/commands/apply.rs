@@ -1,22 +1,24 @@
-use std::fmt::Write as _;
+mod report;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::advice::{Advice, Hint};
-use taskpawl::model::command::{ApplyReport, KeptStatus, Refusal};
+use taskpawl::model::command::{ApplyReport, Refusal};
 use taskpawl::model::plan::{Plan, PlanSource, PlanTask, expand_plan, read_plan};
 use taskpawl::model::rules::resolve;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::{TaskId, check_id};
-use taskpawl::store::{self, Location, PlacementError};
+use taskpawl::store::{self, AllowedRoots, Location, PlacementError};
 use taskpawl::{ApplyOptions, Error, Manager, OnChanged};
+
+pub(crate) use report::{text_of, told_prefix, waiting_text};
 
 use crate::app::App;
 use crate::commands::{calls, parse, question};
 use crate::error::{CliError, MAX_SHOWN, Problem};
-use crate::shown::{Shown, shown};
-use crate::text::{clean, nearest, style};
+use crate::text::nearest;
 
 /// Apply a plan file. Applying the same file again changes nothing
 #[derive(Debug, clap::Args)]
@@ -117,6 +119,9 @@ impl Args {
 
 /// Applies a plan, or previews or expands it.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    if !args.dry_run && !args.expand {
+        app.plan_project(AllowedRoots::All)?;
+    }
     let file = PlanFile::read(app, &args.file, &args.takes)?;
     if args.expand {
         // An expanded plan is only printed. No store is opened that could know these fields, so all of them
@@ -201,11 +206,22 @@ impl PlanFile {
 
     /// Checks the tool calls against the tools of this program.
     pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
+        self.check_in_new_project(app)?;
         // A plan without calls needs no toolbox, and so no configuration of MCP servers.
         if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {
             return Ok(());
         }
         calls::check_plan(app, &self.plan, &self.shown)
+    }
+
+    /// Checks the plan against an empty store before it makes a project, so that a refused plan makes none.
+    fn check_in_new_project(&self, app: &App) -> Result<(), CliError> {
+        if !app.place().is_ok_and(|place| place.new_root().is_some()) {
+            return Ok(());
+        }
+        let manager = empty_manager(app)?;
+        let previewed = manager.preview_apply(self.plan.clone(), &self.name, ApplyOptions::default());
+        previewed.map(drop).map_err(|error| self.placed(&manager, error))
     }
 
     /// Applies the plan to the store.
@@ -308,8 +324,10 @@ fn name_of_file(app: &App, path: &str) -> Result<String, CliError> {
     }
     let name = to_name(&path.with_extension("").to_string_lossy());
     let plans = match app.place() {
-        Ok(_) => app.reader()?.manager().read(|view| Ok((view.plan(&name)?, view.plan(&stem)?)))?,
-        Err(_) => (None, None),
+        Ok(place) if place.new_root().is_none() => {
+            app.reader()?.manager().read(|view| Ok((view.plan(&name)?, view.plan(&stem)?)))?
+        }
+        Ok(_) | Err(_) => (None, None),
     };
     let is_older =
         |plan: taskpawl::model::task::PlanRecord| plan.path.is_none_or(|of| Path::new(&of) == path);
@@ -339,78 +357,14 @@ pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     match app.place() {
         Err(CliError::Placement(PlacementError::NoProject { .. })) => {
             app.out().remark("there is no project here; compared with an empty store");
-            let manager = Manager::new(store::open(&Location::Memory), &app.config()?.actor);
-            Ok(manager.with_source(app.source()?).with_origin(Origin::Plan))
+            empty_manager(app)
         }
         _ => Ok(app.reader()?.manager().clone().with_origin(Origin::Plan)),
     }
 }
 
-pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
-    let paint = app.out().paint;
-    let mut text = shown!["plan ", paint.style(style::BOLD, &clean(&report.plan)), "\n"];
-    let lists = [
-        ("created", &report.created),
-        ("changed", &report.changed),
-        ("gone", &report.gone),
-        ("pruned", &report.pruned),
-        ("retried", &report.retried),
-        ("kept", &report.kept),
-    ];
-    for (label, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
-        let _ = writeln!(text, "  {label:<9}  {:>5}  {}", ids.len(), clean(&listed(ids)));
-    }
-    if !report.header.is_empty() {
-        let _ = writeln!(
-            text,
-            "  {:<9}  {:>5}  {}",
-            "header",
-            report.header.len(),
-            clean(&report.header.join(", "))
-        );
-    }
-    if let Some(told) = told_prefix(report) {
-        let _ = writeln!(text, "  {:<9}  {}", "prefix", clean(&told));
-    }
-    for (label, count) in [("unchanged", report.unchanged), ("reopened", report.reopened)] {
-        if count > 0 {
-            let _ = writeln!(text, "  {label:<9}  {count:>5}");
-        }
-    }
-    for task in report.waiting.iter().take(MAX_LISTED) {
-        let _ = writeln!(text, "  {}", clean(&waiting_text(app, task)));
-    }
-    text
-}
-
-/// Says why a changed task does not continue by itself, and what lets it.
-pub(crate) fn waiting_text(app: &App, task: &KeptStatus) -> String {
-    let hint = Hint::new(format!("{} is {} and took its new definition: ", task.id, task.status));
-    hint.advice(task.advice()).format_with(&*app.out().line)
-}
-
-/// Explains in words that ids of the file were taken, and which prefix the tasks have instead.
-pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
-    if !report.prefixed.is_empty() {
-        let of = format!("{}.", report.plan);
-        return Some(format!(
-            "ids that were taken, and begin with `{of}` here: {}",
-            listed(&report.prefixed)
-        ));
-    }
-    let prefix = report.prefix.as_ref().filter(|_| !report.created.is_empty())?;
-    let first = report.created.first()?;
-    Some(format!("ids of the file were taken: all tasks of the plan begin with `{prefix}.`, as `{first}`"))
-}
-
-/// Number of ids that the report of an apply lists of each kind; `--json` lists all.
-const MAX_LISTED: usize = 20;
-
-/// Joins the first ids of a list, with a count of the rest.
-fn listed(ids: &[TaskId]) -> String {
-    let mut words: Vec<String> = ids.iter().take(MAX_LISTED).map(ToString::to_string).collect();
-    if ids.len() > MAX_LISTED {
-        words.push(format!("{} more (--json lists them)", ids.len() - MAX_LISTED));
-    }
-    words.join(", ")
+/// Returns a manager of an empty store.
+fn empty_manager(app: &App) -> Result<Manager, CliError> {
+    let manager = Manager::new(store::open(&Location::Memory), &app.config()?.actor);
+    Ok(manager.with_source(app.source()?).with_origin(Origin::Plan))
 }

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use taskpawl::model::advice::Hint;
 use taskpawl::model::command::NewTask;
+use taskpawl::store::AllowedRoots;
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
@@ -34,6 +35,7 @@ pub(crate) struct Args {
 
 /// Creates a task, and asks for its name on a terminal if none was given.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    app.plan_project(AllowedRoots::All)?;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => ask(app, "name")?,

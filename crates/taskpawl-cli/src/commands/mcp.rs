@@ -9,7 +9,7 @@ use taskpawl::Taskpawl;
 use taskpawl::model::advice::{CommandLine, Hint};
 use taskpawl::model::command::Refusal;
 use taskpawl::model::task::{Origin, PlanAccess};
-use taskpawl::store::{Location, PlacementError};
+use taskpawl::store::Location;
 use taskpawl::tools::CallOrigin;
 use taskpawl_mcp::{HttpListener, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::commands::mcp_project::{self, McpProject};
 use crate::commands::prune::keep_quota;
 use crate::commands::running;
 use crate::commands::sandbox::SandboxArgs;
@@ -32,6 +33,8 @@ An agent starts it by itself: name `taskpawl mcp --project DIR` in its list of M
 What an agent adds runs by the policy: tools that only read run, everything else waits for \
 `taskpawl approve`, unless `--allow sandboxed` lets it run inside the sandbox.
 When the agent closes the connection, calls that run may end and nothing more starts.
+Where there is no project, the first tool that writes makes one, but only at the root of a git repository. Elsewhere \
+those tools answer that `taskpawl init` is missing, and to-do lists are kept in memory.
 A program of a call with `planAccess` that starts it reaches the plan of that call: it looks, with \
 `planAccess: add` it adds tasks, and no more.
 
@@ -147,9 +150,10 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     // Requests are parsed and handled on different threads: with separate heaps, freed memory would not be reused.
     taskpawl::tools::share_heap();
     let within = within(app, args)?;
-    let has_project = !is_without_project(app, args)?;
+    let project = mcp_project::of(app, needs_project(args), args.read_only)?;
+    let has_project = project.is_placed();
     let plans = if has_project { plans(app, args)? } else { no_plans(app)? };
-    let lists = lists(app, args)?;
+    let lists = lists(app, args, &project)?;
     if within.is_none() && has_project {
         todo_lists::mirror(&lists, &plans);
     }
@@ -164,6 +168,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         line: CommandLine { actor: None, ..(*app.out().line).clone() },
         has_plan: args.has_plan(),
         sets: sets(args, &lists, &plans),
+        project: project.absent(),
     };
     let server = McpServer::new(plans.clone(), options).map_err(taskpawl::OpenError::from)?;
     let runtime =
@@ -200,22 +205,13 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
     Ok(Some(listener.access()?))
 }
 
-/// Returns whether there is no project and none is needed. A dialect that needs one is refused.
-fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
-    let Err(CliError::Placement(PlacementError::NoProject { .. })) = app.place() else { return Ok(false) };
-    if args.has_plan() {
-        return Ok(false);
-    }
-    let in_project = |served: &&Served| !matches!(served, Served::Dialect(Dialect::Session | Dialect::Queue));
-    let Some(Served::Dialect(dialect)) = args.dialect.iter().find(in_project) else { return Ok(true) };
-    let message = format!("there is no project here, and lists of the dialect `{dialect}` belong to one");
-    let hint = Hint::default().command("init").text(
-        " in the directory of the project makes it one, and `--project DIR` names it; `session` and `queue` need none",
-    );
-    Err(CliError::usage_with(message, hint))
+/// Returns whether the tools work on a project. Lists of sessions and queues do not.
+fn needs_project(args: &Args) -> bool {
+    let is_apart = |served: &Served| matches!(served, Served::Dialect(Dialect::Session | Dialect::Queue));
+    args.has_plan() || !args.dialect.iter().all(is_apart)
 }
 
-/// Returns an empty plan in memory, for servers that serve none.
+/// Returns an empty plan in memory, for servers without a project.
 fn no_plans(app: &App) -> Result<Taskpawl, CliError> {
     let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
     Ok(builder.without_builtin_tools().open()?)
@@ -223,13 +219,14 @@ fn no_plans(app: &App) -> Result<Taskpawl, CliError> {
 
 /// Returns the to-do lists. Over HTTP nothing is stored for a client, so each call has to name the scope of
 /// its list.
-fn lists(app: &App, args: &Args) -> Result<Lists, CliError> {
+fn lists(app: &App, args: &Args, project: &McpProject) -> Result<Lists, CliError> {
     let rule = match &args.scope {
         Some(scope) => ScopeRule::fixed(scope),
         None if args.http.is_some() => ScopeRule::argument(),
         None => ScopeRule::argument_or_own(),
     };
-    Ok(todo_lists::builder(app)?.scope(rule).keep(args.keep).read_only(args.read_only).build())
+    let builder = todo_lists::builder(app)?.scope(rule).keep(args.keep).read_only(args.read_only);
+    Ok(builder.in_memory(!project.is_placed()).build())
 }
 
 /// Returns the tools of all dialects, each with its guide as a prompt. Beside the plan, `todo_promote` makes
@@ -288,7 +285,10 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     if args.has_plan() {
         app.check_apart(&args.sandbox)?;
     }
-    app.place()?.record()?;
+    // A planned project is made by the first tool that writes.
+    if app.place()?.new_root().is_none() {
+        app.place()?.record()?;
+    }
     if args.allow != Some(Allow::Sandboxed) {
         return Ok(builder.open()?);
     }

@@ -26,6 +26,7 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
+mod mcp_project;
 pub(crate) mod note;
 pub(crate) mod pin;
 pub(crate) mod placement;

@@ -2,6 +2,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use taskpawl::ApplyOptions;
+use taskpawl::store::AllowedRoots;
 
 use crate::app::App;
 use crate::commands::apply::Takes;
@@ -28,9 +29,10 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    app.check_apart(&args.run.sandbox)?;
     let file = Path::new(&args.id);
-    if file.is_file() && !is_task(app, &args.id)? {
+    let is_new = file.is_file() && app.plan_project(AllowedRoots::All)?.new_root().is_some();
+    app.check_apart(&args.run.sandbox)?;
+    if is_new || (file.is_file() && !is_task(app, &args.id)?) {
         let options =
             ApplyOptions { keeps_approvals: question::is_within_call(app), ..ApplyOptions::default() };
         return run_all_ready::run_file(app, file, &Takes::default(), &args.run, options);

@@ -5,7 +5,7 @@ use taskpawl::model::advice::{Advice, PlanWords};
 use taskpawl::model::insight::{ForecastOptions, Hypothesis};
 use taskpawl::model::task::{Origin, Status};
 use taskpawl::model::value::Selector;
-use taskpawl::store::{Location, PlacementError};
+use taskpawl::store::{AllowedRoots, Location, PlacementError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
 use crate::app::App;
@@ -82,6 +82,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(app, args);
     }
+    app.plan_project(AllowedRoots::All)?;
     app.check_apart(&args.run.sandbox)?;
     let Some(path) = args.plan() else {
         args.takes.refuse_without_plan()?;

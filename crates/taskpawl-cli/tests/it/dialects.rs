@@ -484,12 +484,29 @@ fn what_is_kept_in_no_project_needs_none() {
     assert_eq!(agent.close(), (Some(0), String::new()));
     assert_eq!(fs::read_dir(cli.path("work")).unwrap().count(), 0, "nothing is made there");
     assert_eq!(cli.run(&["todo-list", "--agent", "x"]).ok().stdout, "{\"items\":[\"b\"]}\n");
-    for dialect in ["conversation", "checklist", "checklist:manage_todo_list"] {
-        let refused = cli.run(&["mcp", "--dialect", "session", "--dialect", dialect]);
-        let said = format!("there is no project here, and lists of the dialect `{dialect}` belong to one");
-        assert!(refused.code == Some(2) && refused.stderr.contains(&said), "{refused}");
-        assert!(refused.stderr.contains("taskpawl init"), "{refused}");
-    }
-    let refused = cli.run(&["mcp", "--dialect", "session", "--dialect", "core"]);
-    assert!(refused.code != Some(0) && refused.stderr.contains("taskpawl init"), "{refused}");
+}
+
+#[test]
+fn lists_of_a_directory_without_a_project_are_kept_in_memory() {
+    let cli = Cli::without_store().with_clock();
+    let options = ["--dialect", "conversation", "--dialect", "checklist", "--scope", TALK];
+    let mut agent = start(&cli, &options);
+    does(&mut agent, "AddTask", &json!({"title": "Write"}));
+    assert!(does(&mut agent, "ListTasks", &json!({})).contains(r#""title":"Write""#));
+    does(&mut agent, "manage_tasks", &json!({"taskList": checklist(&["not-started"])}));
+    assert_eq!(agent.close().0, Some(0));
+    assert_eq!(fs::read_dir(cli.path("work")).unwrap().count(), 0, "nothing is made there");
+    let mut agent = start(&cli, &options);
+    assert_eq!(does(&mut agent, "ListTasks", &json!({})), r#"{"tasks":[]}"#);
+}
+
+#[test]
+fn the_first_item_of_a_list_makes_the_project_of_a_git_root() {
+    let cli = Cli::without_store().with_clock();
+    fs::create_dir(cli.path("work/.git")).unwrap();
+    let mut agent = start(&cli, &["--dialect", "conversation", "--scope", TALK]);
+    does(&mut agent, "ListTasks", &json!({}));
+    assert!(!cli.path("work/.taskpawl").exists());
+    does(&mut agent, "AddTask", &json!({"title": "Write"}));
+    assert!(cli.path("work/.taskpawl/project.json").exists() && cli.path(FILE).exists());
 }

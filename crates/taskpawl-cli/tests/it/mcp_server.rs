@@ -216,8 +216,54 @@ fn what_cannot_be_served_is_said_to_people() {
     cli.policy("[origins]\nmcp = \"ask\"\n");
     let refused = cli.run(&["mcp", "--allow", "sandboxed"]);
     assert!(refused.code == Some(7) && refused.stderr.contains("mcp = \"ask\""), "{refused}");
-    let no_project = Cli::without_store().run(&["mcp"]);
-    assert!(no_project.stdout.is_empty() && no_project.stderr.contains("taskpawl init"), "{no_project}");
+}
+
+/// A host starts its servers in any directory, and in git repositories that have nothing to do with taskpawl.
+#[test]
+fn the_first_writing_tool_makes_the_project_of_a_git_root() {
+    let cli = Cli::without_store().with_clock();
+    std::fs::create_dir(cli.path("work/.git")).unwrap();
+    let (mut first, mut second) =
+        (Agent::start(&cli, &cli.path("work"), &[]), Agent::start(&cli, &cli.path("work"), &[]));
+    assert_eq!(first.call("plan_show", &json!({}))["error"], json!(null));
+    assert!(!cli.path("work/.taskpawl").exists(), "reading makes nothing");
+    let added = first.call("task_add", &json!({"id": "a", "name": "a"}));
+    let made = added["projectMade"].as_str().unwrap_or_default();
+    assert!(made.contains("a taskpawl project: it is the root of a git repository"), "{added}");
+    let again = second.call("task_add", &json!({"id": "b", "name": "b"}));
+    assert_eq!(again["projectMade"], json!(null), "{again}");
+    assert_eq!(second.call("task_get", &json!({"id": "a"}))["task"]["id"], "a");
+    assert_eq!(cli.run(&["list", "--fields", "id"]).ok().json()["data"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_server_without_a_project_starts_and_its_writing_tools_name_init() {
+    let cli = Cli::without_store().with_clock();
+    let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
+    let tools = agent.ask("tools/list", &json!({}));
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 8, "{tools}");
+    assert_eq!(agent.call("plan_show", &json!({}))["error"], json!(null));
+    for (tool, arguments) in [
+        ("task_add", json!({"id": "a", "name": "a"})),
+        ("plan_write", json!({"plan": {"tasks": [{"id": "a"}]}})),
+        ("run_ready", json!({})),
+    ] {
+        let refused = agent.call(tool, &arguments);
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("it is in no git repository; ask the person to run `taskpawl init`"),
+            "{refused}"
+        );
+    }
+    assert!(!cli.path("work/.taskpawl").exists());
+    cli.run(&["init"]).ok();
+    let refused = agent.call("plan_show", &json!({}));
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.ends_with("is a taskpawl project now; ask the person to restart this MCP server"),
+        "{refused}"
+    );
+    assert_eq!(agent.close().0, Some(0));
 }
 
 /// A server that listens for HTTP.

@@ -179,3 +179,60 @@ fn a_copied_store_gets_an_id_of_its_own_where_it_is_found_and_the_original_is_na
         assert_eq!(copy_of("copy"), None, "it is said once");
     }
 }
+
+#[test]
+fn the_first_plan_makes_the_project_in_the_working_directory() {
+    let cli = Cli::without_store();
+    cli.file("plan.yaml", "name: p\ntasks: [{id: a}]\n");
+    cli.file("wrong.yaml", "name: p\ntasks: [{id: a, needs: b}]\n");
+    let before = cli.session(&[
+        &["apply", "wrong.yaml"],
+        &["apply", "plan.yaml", "--dry-run"],
+        &["run-all-ready", "plan.yaml", "--dry-run"],
+        &["list"],
+    ]);
+    assert!(!cli.path("work/.taskpawl").exists(), "{before}");
+    insta::assert_snapshot!(cli.session(&[&["apply", "plan.yaml"], &["list", "--fields", "id"]]));
+}
+
+#[test]
+fn create_and_runs_of_plans_make_a_project_too() {
+    for line in
+        [&["create", "A"][..], &["run-all-ready", "plan.yaml"], &["run", "plan.yaml"], &["run-all-ready"]]
+    {
+        let cli = Cli::without_store();
+        cli.file("plan.yaml", "name: p\ntasks: [{id: a}]\n");
+        let run = cli.run(line);
+        assert!(run.stderr.contains("made [HOME]/work a taskpawl project"), "{run}");
+        assert!(cli.path("work/.taskpawl/project.json").exists(), "{run}");
+        let again = cli.run(line);
+        assert!(!again.stderr.contains("taskpawl project"), "{again}");
+    }
+}
+
+#[test]
+fn a_project_is_made_at_the_git_root() {
+    let cli = Cli::without_store();
+    fs::create_dir(cli.path("work/.git")).unwrap();
+    cli.file("plans/release.yaml", "tasks: [{id: a}]\n");
+    let run = cli.run_in(&cli.path("work/plans"), &["apply", "release.yaml"], "").ok();
+    assert!(run.stderr.contains("it is the root of a git repository"), "{run}");
+    assert!(cli.path("work/.taskpawl").exists() && !cli.path("work/plans/.taskpawl").exists());
+    let plans = cli.run(&["list", "--fields", "plan"]).ok().json();
+    assert_eq!(plans["data"][0]["plan"], "plans-release", "the plan is named by its path in the project");
+}
+
+#[test]
+fn a_project_is_not_made_where_init_has_to_be_asked_for() {
+    let cli = Cli::without_store();
+    fs::create_dir_all(cli.path("work/site/.git")).unwrap();
+    let refused = [
+        cli.run_in(&cli.path(""), &["create", "A"], ""),
+        cli.run_in(Path::new("/"), &["create", "A"], ""),
+        cli.run(&["create", "A"]),
+        cli.run(&["done", "a"]),
+    ];
+    insta::assert_snapshot!(refused.map(|run| run.to_string()).join("\n"));
+    assert!(!cli.path("work/.taskpawl").exists() && !cli.path(".taskpawl").exists());
+    cli.run_in(&cli.path("work/site"), &["create", "A"], "").ok();
+}

@@ -110,9 +110,7 @@ fn the_long_form_is_the_same_plan() {
 fn a_dry_run_needs_no_project() {
     let cli = Cli::without_store();
     cli.file("my plan.yaml", "[one, two]");
-    insta::assert_snapshot!(
-        cli.session(&[&["apply", "my plan.yaml", "--dry-run"], &["apply", "my plan.yaml"]])
-    );
+    insta::assert_snapshot!(cli.run(&["apply", "my plan.yaml", "--dry-run"]));
     assert_eq!(std::fs::read_dir(cli.path("")).unwrap().count(), 1, "only the directory that was there");
 }
 

@@ -198,11 +198,12 @@ fn no_file_that_is_read_for_the_cache_holds_up_a_signal_or_the_time_of_a_run() {
     let plan = ["run-all-ready", "--plan", "plan.yaml"];
     assert_ne!(cli.run(&[&plan[..], &["--timeout", "1s"]].concat()).code, Some(0));
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let run_of_list = || cli.run(&["runs", "--json"]).ok().json()["data"].as_array().unwrap().len();
+        // Counted first: the run may be in the list before the next command reads it.
+        let before = run_of_list();
         let mut command = cli.command(&cli.path("work"), &plan);
         let mut run =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let run_of_list = || cli.run(&["runs", "--json"]).ok().json()["data"].as_array().unwrap().len();
-        let before = run_of_list();
         while run_of_list() == before {
             assert_eq!(run.try_wait().unwrap(), None);
         }
