@@ -17,6 +17,7 @@ use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash, read_if_there
 use crate::environment::Environment;
 
 mod document;
+mod edit;
 mod error;
 mod file;
 #[cfg(any(test, feature = "fuzz"))]
@@ -28,6 +29,7 @@ mod own_tools;
 mod sandbox;
 mod secrets;
 
+pub(crate) use edit::{ConfigFile, SetError};
 pub(crate) use error::ConfigError;
 pub(crate) use hosts::MEANING as HOSTS;
 pub(crate) use key::{Key, NAMED};
@@ -225,6 +227,18 @@ impl Config {
             project_hash: None,
             settings,
         }
+    }
+
+    /// Checks the text of one file by itself.
+    fn check_text(
+        environment: &Environment,
+        path: &Path,
+        text: &str,
+        layer: Layer,
+    ) -> Result<(), ConfigError> {
+        let mut config = Self::defaults(environment);
+        config.read_text(path, text, layer)?;
+        own_tools::check(&config.own_tools)
     }
 
     /// Returns the value of every key with its source.

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::diff::diff;
 use super::known::{Agent, Part, Piece, Wish};
 use super::links::{Spot, spot};
 use crate::error::CliError;
-use crate::files::read_file;
+use crate::files::{read_file, replace_file};
 use crate::shown::Shown;
 use crate::text::Paint;
 
@@ -151,7 +151,7 @@ impl Changes {
         for file in self.files.values().filter(|file| file.change() != Change::Unchanged) {
             let failed = |source| CliError::File { action: "write", path: file.path.clone(), source };
             if let Some(text) = &file.after {
-                write(&file.path, text).map_err(failed)?;
+                replace_file(&file.path, text).map_err(failed)?;
             } else {
                 fs::remove_file(&file.path).map_err(failed)?;
                 clear_up(root, &file.path);
@@ -207,31 +207,6 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CliError::File { action: "read", path: path.to_owned(), source }),
     }
-}
-
-/// Replaces a file atomically and keeps its mode.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    // Created in the same directory, because a rename cannot cross file systems.
-    let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    let permissions = match fs::metadata(path) {
-        Ok(metadata) => metadata.permissions(),
-        Err(_) => usual_permissions(),
-    };
-    file.as_file().set_permissions(permissions)?;
-    // Without the sync, a crash after the rename could leave an empty file.
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Returns the mode of a new file. Temporary files get 0600, but others who work on the project must be able to read
-/// this one.
-fn usual_permissions() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::Permissions::from_mode(0o644)
 }
 
 /// Removes the empty directories above a deleted file, below the project's root.

@@ -7,7 +7,9 @@ use crate::config::{Key, Setting, files};
 use crate::error::CliError;
 use crate::text::{Cell, Table, style};
 
-/// Show the configuration and its sources
+mod change;
+
+/// Show the configuration and its sources, or change it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.
@@ -25,6 +27,9 @@ env = \"VARIABLE\", file = \"~/path\" (mode 0600), or command = [\"program\", \"
 Examples:
   taskpawl config list --origin
   taskpawl config get lease
+  taskpawl config set lease 2h
+  taskpawl config set sandbox.net false --project
+  taskpawl config edit
   taskpawl config path")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -45,6 +50,24 @@ enum What {
         #[arg(value_name = "KEY")]
         key: String,
     },
+    /// Set one key in the file of the user. Comments and all other values stay as they are
+    Set {
+        /// The key
+        #[arg(value_name = "KEY")]
+        key: String,
+        /// The value; numbers, lists and tables as in TOML
+        #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+        value: String,
+        /// Set it in taskpawl.toml of the project instead
+        #[arg(long)]
+        project: bool,
+    },
+    /// Edit the file of the user with $VISUAL or $EDITOR. It is written only if it is valid
+    Edit {
+        /// Edit taskpawl.toml of the project instead
+        #[arg(long)]
+        project: bool,
+    },
     /// Print the files of the configuration
     Path,
 }
@@ -56,11 +79,13 @@ struct Shown<'a> {
     origin: String,
 }
 
-/// Shows the settings, one setting, or the paths of the configuration files.
+/// Shows or changes settings, or shows the paths of the configuration files.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::List { origin } => list(app, *origin),
         What::Get { key } => get(app, key),
+        What::Set { key, value, project } => change::set(app, key, value, *project),
+        What::Edit { project } => change::edit(app, *project),
         What::Path => path(app),
     }
 }

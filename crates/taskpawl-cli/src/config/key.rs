@@ -132,6 +132,11 @@ impl Key {
     }
 }
 
+/// Returns whether the value of this key is text in files, whatever it looks like.
+pub(super) fn is_text(name: &str) -> bool {
+    Key::find(name).is_some_and(Key::is_text)
+}
+
 /// Sections whose keys are names chosen by the user, each with its meaning.
 pub(crate) const NAMED: [(&str, &str); 4] = [
     ("resources", "how much there is of a named resource, before what plans say"),

@@ -233,3 +233,55 @@ fn a_project_narrows_the_hosts_of_the_user_and_adds_none() {
     [exit 2]
     "#);
 }
+
+#[test]
+fn a_key_is_set_in_its_file_and_all_else_stays() {
+    let cli = Cli::new();
+    user_file(&cli, "# mine\njobs = 4 # cores\n");
+    insta::assert_snapshot!(cli.session(&[
+        &["config", "set", "jobs", "8"],
+        &["config", "set", "jobs", "8"],
+        &["config", "set", "lease", "2h"],
+        &["config", "set", "lease", "soon"],
+        &["config", "set", "leese", "2h"],
+        &["config", "set", "sandbox.mode", "strict", "--project"],
+        &["config", "set", "actor", "ada", "--project"],
+    ]));
+    let text = |path: &str| fs::read_to_string(cli.path(path)).unwrap();
+    assert_eq!(text(".config/taskpawl/config.toml"), "# mine\njobs = 8 # cores\nlease = \"2h\"\n");
+    assert_eq!(text("work/taskpawl.toml"), "[sandbox]\nmode = \"strict\"\n");
+}
+
+#[test]
+fn an_agent_does_not_set_what_it_may_do() {
+    let cli = Cli::new().with("CLAUDECODE", "1");
+    for line in [&["config", "set", "sandbox.net", "true"][..], &["config", "edit"]] {
+        let refused = cli.run(line);
+        assert_eq!(refused.code, Some(7), "{refused}");
+    }
+    assert!(!cli.path(".config/taskpawl/config.toml").exists());
+}
+
+#[test]
+fn an_edited_file_is_written_only_if_it_is_valid() {
+    let cli = Cli::new().at_a_terminal();
+    user_file(&cli, "jobs = 4\n");
+    let path = cli.path(".config/taskpawl/config.toml");
+    let edit = |script: &str| {
+        let (person, program) = crate::terminal::terminal();
+        let mut command = cli.command(&cli.path("work"), &["config", "edit"]);
+        command
+            .env("EDITOR", script)
+            .stdin(program.try_clone().unwrap())
+            .stdout(program.try_clone().unwrap());
+        let code = command.stderr(program).spawn().unwrap().wait().unwrap().code();
+        drop(person);
+        code
+    };
+    assert_eq!(edit("printf 'jobs = many\\n' >"), Some(2));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "jobs = 4\n", "the file is as it was");
+    assert_eq!(fs::read_to_string(path.with_extension("draft.toml")).unwrap(), "jobs = many\n");
+    assert_eq!(edit("/bin/sed -i s/many/6/"), Some(0));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "jobs = 6\n");
+    assert!(!path.with_extension("draft.toml").exists());
+}

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use taskpawl::model::advice::Hint;
 use taskpawl_formats::{Files, Format, Written};
 
 use crate::error::CliError;
+use crate::files::replace_file;
 
 /// Refuses several tasks if the path is a single file of a folder format.
 pub(super) fn check_single(format: Format, root: &Path, written: &Written) -> Result<(), CliError> {
@@ -72,25 +72,10 @@ pub(super) fn is_list(format: Format, path: &Path) -> bool {
         && path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Replaces a file atomically: a crash leaves the old or the new content, never a part.
+/// Replaces a file, but never what a symbolic link leads to.
 fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
     if path.is_symlink() {
         return Err(std::io::Error::other("it is a symbolic link"));
     }
-    // In the same folder, because a rename is atomic only within one file system.
-    let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    // Synced before the rename: otherwise a crash could leave an empty file in place of the old one.
-    file.as_file().sync_all()?;
-    // A temporary file has mode 0600: other users could no longer read it.
-    if let Ok(before) = fs::metadata(path) {
-        file.as_file().set_permissions(before.permissions())?;
-    } else {
-        use std::os::unix::fs::PermissionsExt as _;
-        file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
-    file.persist(path)?;
-    Ok(())
+    replace_file(path, text)
 }
