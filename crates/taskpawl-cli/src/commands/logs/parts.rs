@@ -1,0 +1,142 @@
+//! The parts of the output of calls: one stream of one start each, and their texts.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use taskpawl::Taskpawl;
+use taskpawl::model::task::{CallStatus, Task, ToolCall};
+use taskpawl::model::value::{CallId, TaskId, secret_names};
+use taskpawl::tools::Vault;
+
+use super::Args;
+use super::wanted::{Starts, place_of_item};
+use crate::error::CliError;
+
+/// Key of a part: one output stream of one start of a call. Parts are printed in this order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name {
+    /// Index of the item in its `forEach`; 0 without one.
+    pub(super) item: usize,
+    pub(super) task: TaskId,
+    pub(super) position: usize,
+    pub(super) call: String,
+    pub(super) start: u32,
+    /// `false` sorts first, so standard output precedes standard error.
+    pub(super) is_stderr: bool,
+    pub(super) stream: &'static str,
+}
+
+/// Source of the text of a part.
+#[derive(Debug)]
+pub(super) enum Source {
+    File(PathBuf),
+    /// File of a program that still runs, or that the run did not wait for. Secrets are not yet removed from
+    /// it.
+    Unfinished(PathBuf),
+    /// Head and tail in the stored result. The fallback if the file was pruned.
+    Result(String),
+}
+
+/// Returns the available parts, in the order of their names.
+pub(super) fn parts<'a>(
+    plans: &Taskpawl,
+    vault: &Vault,
+    args: &Args,
+    starts: Option<&Starts>,
+    tasks: &'a [Task],
+) -> Vec<(Name, Source, &'a Task)> {
+    let is_in_run = |name: &Name| {
+        let start = (name.task.clone(), CallId::from(name.call.clone()), name.start);
+        starts.is_none_or(|starts| starts.contains(&start))
+    };
+    let of = |task: &'a Task| {
+        let parts = parts_of(plans, vault, args, task).into_iter();
+        parts.filter(|(name, _)| is_in_run(name)).map(move |(name, source)| (name, source, task))
+    };
+    tasks.iter().flat_map(of).collect()
+}
+
+fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
+    let mut parts = BTreeMap::new();
+    let calls = task.metadata.tool_calls.iter().enumerate();
+    for (position, call) in
+        calls.filter(|(_, call)| args.call.as_deref().is_none_or(|id| id == call.id.as_str()))
+    {
+        let name = |start, stream| Name {
+            item: place_of_item(task),
+            task: task.id.clone(),
+            position,
+            call: call.id.to_string(),
+            start,
+            is_stderr: stream == "stderr",
+            stream,
+        };
+        for stream in ["stdout", "stderr"] {
+            // Inserted first: a file of the same start replaces the shortened text below.
+            if let Some(text) = kept(call, stream) {
+                parts.insert(name(call.attempts, stream), Source::Result(text));
+            }
+        }
+        for part in plans.engine().output().parts(&task.id, &call.id, call.attempts) {
+            let source = match is_unfinished(call, part.start) {
+                true if can_be_shown(call, vault) => Source::Unfinished(part.path),
+                // Showing it could reveal a secret that this process cannot recognize.
+                true => continue,
+                false => Source::File(part.path),
+            };
+            parts.insert(name(part.start, part.stream), source);
+        }
+    }
+    parts.retain(|name, _| {
+        args.attempt.is_none_or(|attempt| attempt == name.start)
+            && !(args.stdout && name.stream != "stdout")
+            && !(args.stderr && name.stream != "stderr")
+    });
+    parts
+}
+
+/// Returns the stream as stored in the result of the last start.
+fn kept(call: &ToolCall, stream: &str) -> Option<String> {
+    if !matches!(call.status, CallStatus::Succeeded | CallStatus::Failed) {
+        return None;
+    }
+    let text = call.result.as_ref()?.get(stream).and_then(Value::as_str)?;
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Returns whether the file of this start still contains secrets. They are removed when the call ends.
+pub(super) fn is_unfinished(call: &ToolCall, start: u32) -> bool {
+    call.status == CallStatus::Running && call.attempts == start
+}
+
+/// Returns whether this process knows every secret of the call, so that it can remove them itself.
+pub(super) fn can_be_shown(call: &ToolCall, vault: &Vault) -> bool {
+    vault.knows(&secret_names(&call.args))
+}
+
+/// Appends the bytes of a part after `offset`, at most 1 MiB at a time.
+pub(super) fn read_from(source: &Source, offset: u64, bytes: &mut Vec<u8>) -> Result<(), CliError> {
+    match source {
+        Source::Result(text) => bytes.extend_from_slice(
+            text.as_bytes().get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default(),
+        ),
+        Source::File(path) | Source::Unfinished(path) => match read_file(path, offset, bytes) {
+            Ok(()) => {}
+            // A call removes its empty files when it ends.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(CliError::File { action: "read", path: path.clone(), source }),
+        },
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    // Limited, so that the caller prints each piece before it reads the next: logs can be larger than memory.
+    file.take(1 << 20).read_to_end(bytes)?;
+    Ok(())
+}
