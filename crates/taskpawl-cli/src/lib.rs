@@ -18,6 +18,7 @@ mod config;
 mod environment;
 mod error;
 mod event_schema;
+mod failure_words;
 #[cfg(feature = "faults")]
 pub mod faults;
 #[cfg(not(feature = "faults"))]

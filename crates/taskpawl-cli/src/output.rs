@@ -249,7 +249,13 @@ pub(crate) fn settle(code: ExitCode, paint: Paint) -> ExitCode {
 
 /// Writes a line to standard error. A failure is ignored, because there is no other stream to report it on.
 pub(crate) fn say(line: impl Into<Shown>) {
-    let _ = write_err(&shown![line.into(), "\n"]);
+    let _ = write_err(&shown![line.into(), "\n"].wrapped(columns_of_stderr()));
+}
+
+/// Returns the columns of standard error; `None` if it is no terminal.
+pub(crate) fn columns_of_stderr() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Writes text without a line break to standard error, such as a question.

@@ -7,6 +7,7 @@ use clap::builder::styling::Style;
 use taskpawl::model::value::{escaped, is_deceptive};
 
 use crate::faults::{self, Fault};
+use crate::text::{MIN_WRAPPED, columns, wrap_after};
 
 /// Text for a terminal. Only styles and [`Control`]s can act on the terminal. In all other text, control characters,
 /// direction marks and invisible characters are escaped as `\u{…}`; line breaks and tabs stay.
@@ -94,6 +95,29 @@ impl Shown {
         self.0.lines().map(|line| Self(line.to_owned()))
     }
 
+    /// Returns the text with lines of at most `width` columns, wrapped at words. The rest of a line is indented by two
+    /// more than its beginning.
+    pub(crate) fn wrapped(&self, width: Option<usize>) -> Self {
+        self.wrapped_with(width, |begin| begin + 2)
+    }
+
+    /// Returns the text with lines of at most `width` columns, wrapped at words. The rest of a line begins in column
+    /// `indent`.
+    pub(crate) fn hung(&self, width: Option<usize>, indent: usize) -> Self {
+        self.wrapped_with(width, |_| indent)
+    }
+
+    fn wrapped_with(&self, width: Option<usize>, indent: impl Fn(usize) -> usize) -> Self {
+        let Some(width) = width else { return self.clone() };
+        let mut all = String::with_capacity(self.0.len());
+        for line in self.0.split_inclusive('\n') {
+            let text = line.trim_end_matches('\n');
+            all.push_str(&wrapped_line(text, width, &indent));
+            all.push_str(&line[text.len()..]);
+        }
+        Self(all)
+    }
+
     /// Returns whether the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -108,6 +132,18 @@ impl Shown {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn wrapped_line(line: &str, width: usize, indent: impl Fn(usize) -> usize) -> String {
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let text = line.trim_start_matches(' ');
+    let begin = line.len() - text.len();
+    let indent = indent(begin);
+    let room = |taken: usize| width.saturating_sub(taken).max(MIN_WRAPPED);
+    let lines = wrap_after(text, room(begin), room(indent));
+    format!("{}{}", &line[..begin], lines.join(&format!("\n{}", " ".repeat(indent))))
 }
 
 /// Returns the text with every character escaped that acts on a terminal.

@@ -3,10 +3,10 @@
 use clap::builder::styling::AnsiColor;
 pub(crate) use clap::builder::styling::Style;
 use taskpawl::model::task::{Priority, Status};
-use taskpawl::model::value::Timestamp;
+use taskpawl::model::value::{Timestamp, format_time};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::shown::{Shown, safe};
+use crate::shown::{Shown, safe, shown};
 
 /// Returns `text` on one line, with every character escaped that acts on a terminal or is invisible.
 pub(crate) fn clean(text: &str) -> String {
@@ -89,8 +89,10 @@ impl Cell {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
-    /// The index of the column that is cut when a line is too long.
+    /// The index of the column that is shortened when a line is too long.
     flexible: usize,
+    /// True if that column, the last one, is wrapped instead of cut.
+    wraps: bool,
 }
 
 /// The minimum width that a column is cut to.
@@ -99,7 +101,12 @@ const MIN: usize = 12;
 impl Table {
     /// Returns a table that cuts the column `flexible` when a line is too long for the terminal.
     pub(crate) fn new(flexible: usize) -> Self {
-        Self { rows: Vec::new(), flexible }
+        Self { rows: Vec::new(), flexible, wraps: false }
+    }
+
+    /// Returns a table that wraps its last column, `flexible`, when a line is too long for the terminal.
+    pub(crate) fn wrapping(flexible: usize) -> Self {
+        Self { wraps: true, ..Self::new(flexible) }
     }
 
     /// Adds a line. All lines must have the same number of cells.
@@ -109,23 +116,36 @@ impl Table {
 
     /// Returns the columns that the table needs.
     pub(crate) fn width(&self) -> usize {
-        let widths = self.widths();
-        widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>().saturating_sub(2)
+        sum(&self.widths())
     }
 
-    /// Returns the lines, each with its line break. Columns that are empty in every line are left out.
+    /// Returns the lines, each with its line break. Columns that are empty in every line are left out. What does not
+    /// fit in the last column stands below its line.
     pub(crate) fn render(mut self, paint: Paint, width: Option<usize>) -> Shown {
         let mut widths = self.widths();
-        if let (Some(width), Some(flexible)) = (width, widths.get(self.flexible).copied()) {
-            let total = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
-            // Each column is followed by a gap of two, except for the last one.
-            let too_much = total.saturating_sub(2).saturating_sub(width);
-            widths[self.flexible] = flexible.min(flexible.saturating_sub(too_much).max(MIN));
-            for row in &mut self.rows {
-                row[self.flexible].text = cut(&row[self.flexible].text, widths[self.flexible]);
-            }
+        let Some(width) = width.filter(|width| sum(&widths) > *width) else {
+            return self.rows.iter().map(|row| line_of(row, &widths, paint)).collect();
+        };
+        if !self.wraps {
+            self.cut(&mut widths, width);
         }
-        self.rows.iter().map(|row| line_of(row, &widths, paint)).collect()
+        self.rows.iter().map(|row| wrapped_line(row, &widths, paint, width)).collect()
+    }
+
+    /// Cuts the flexible column as far as it takes for the others to fit, or for all but the last one.
+    fn cut(&mut self, widths: &mut [usize], width: usize) {
+        let Some(flexible) = widths.get(self.flexible).copied() else { return };
+        let without = |widths: &[usize]| sum(widths).saturating_sub(flexible);
+        let all = width.saturating_sub(without(widths));
+        let room = if all >= MIN.min(flexible) || self.flexible + 1 == widths.len() {
+            all
+        } else {
+            width.saturating_sub(without(&widths[..widths.len() - 1]))
+        };
+        widths[self.flexible] = flexible.min(room.max(MIN));
+        for row in &mut self.rows {
+            row[self.flexible].text = cut(&row[self.flexible].text, widths[self.flexible]);
+        }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -135,10 +155,42 @@ impl Table {
     }
 }
 
+/// Returns the columns of a line. Each column is followed by a gap of two, except for the last one.
+fn sum(widths: &[usize]) -> usize {
+    widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>().saturating_sub(2)
+}
+
+/// Returns a line whose last cell is wrapped if it does not fit: in its column if that has half of the line, otherwise
+/// below it.
+fn wrapped_line(row: &[Cell], widths: &[usize], paint: Paint, width: usize) -> Shown {
+    const BELOW: usize = 4;
+    let Some((last, before)) = row.split_last() else { return Shown::new() };
+    let used = sum(&widths[..before.len()]) + 2;
+    if last.text.is_empty() || last.text.width() + used <= width {
+        return line_of(row, widths, paint);
+    }
+    let is_beside = width.saturating_sub(used) >= (width / 2).max(MIN_WRAPPED);
+    let indent = if is_beside { used } else { BELOW };
+    let mut lines = wrap(&last.text, width.saturating_sub(indent).max(MIN_WRAPPED)).into_iter();
+    let mut text = line_of(before, widths, paint);
+    if is_beside {
+        let first = Cell { text: lines.next().unwrap_or_default(), style: last.style };
+        text = line_of_all(before.iter().chain([&first]), widths, paint);
+    }
+    for line in lines {
+        text.push(shown![" ".repeat(indent), paint.style(last.style, &line), "\n"]);
+    }
+    text
+}
+
 fn line_of(row: &[Cell], widths: &[usize], paint: Paint) -> Shown {
+    line_of_all(row.iter(), widths, paint)
+}
+
+fn line_of_all<'a>(row: impl Iterator<Item = &'a Cell>, widths: &[usize], paint: Paint) -> Shown {
     let mut line = Shown::new();
     let mut gap = 0;
-    for (cell, width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
+    for (cell, width) in row.zip(widths).filter(|(_, width)| **width > 0) {
         if !cell.text.is_empty() {
             line.push(" ".repeat(gap));
             line.push(paint.style(cell.style, &cell.text));
@@ -179,24 +231,86 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// Returns a time as people say it: relative to `now`, or in full without it.
+pub(crate) fn time(at: Timestamp, now: Option<Timestamp>) -> String {
+    match now {
+        None => format_time(at),
+        Some(now) if at > now => format!("in {}", ago(now, at).trim_end_matches(" ago")),
+        Some(now) => ago(at, now),
+    }
+}
+
+/// Returns the end of a lease: relative to `now`, or in full without it.
+pub(crate) fn lease_end(at: Timestamp, now: Option<Timestamp>) -> String {
+    let word = match now {
+        None => "until",
+        Some(now) if at > now => "lease ends",
+        Some(_) => "lease ended",
+    };
+    format!("{word} {}", time(at, now))
+}
+
 /// The fewest columns to which text is wrapped: with fewer, nearly each word would be a line.
 pub(crate) const MIN_WRAPPED: usize = 24;
 
-/// Returns the lines of a text that is wrapped at words. No line is wider than `width`, unless a word is.
+/// Returns the lines of a text that is wrapped at words. No line is wider than `width`, unless a word is. Commands in
+/// backticks stay on one line if they fit, so that they can be copied.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap_after(text, width, width)
+}
+
+/// Does the same as [`wrap`] with a first line of another width.
+pub(crate) fn wrap_after(text: &str, first: usize, others: usize) -> Vec<String> {
+    let mut width = first;
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+    let mut used = 0;
+    for word in words(text, first.min(others)) {
         let last = lines.last_mut().expect("BUG: there is always a line");
+        let needed = columns(&word);
         if last.is_empty() {
-            last.push_str(word);
-        } else if last.width() + 1 + word.width() <= width {
+            last.push_str(&word);
+            used = needed;
+        } else if used + 1 + needed <= width {
             last.push(' ');
-            last.push_str(word);
+            last.push_str(&word);
+            used += 1 + needed;
         } else {
-            lines.push(word.to_owned());
+            last.truncate(last.trim_end().len());
+            width = others;
+            lines.push(word);
+            used = needed;
         }
     }
     lines
+}
+
+/// Returns the words of a text. Words between backticks are one word, unless that is wider than `width`.
+fn words(text: &str, width: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text.split(' ');
+    while let Some(word) = rest.next() {
+        let is_open = |word: &str| word.matches('`').count() % 2 == 1;
+        let mut whole = word.to_owned();
+        let mut ahead = rest.clone();
+        while is_open(&whole)
+            && let Some(next) = ahead.next()
+        {
+            whole.push(' ');
+            whole.push_str(next);
+        }
+        if whole.len() > word.len() && !is_open(&whole) && columns(&whole) <= width {
+            words.push(whole);
+            rest = ahead;
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words
+}
+
+/// Returns the columns of a text, in which styles take none.
+pub(crate) fn columns(text: &str) -> usize {
+    if text.contains('\u{1b}') { without_sequences(text).width() } else { text.width() }
 }
 
 /// Returns a number with its noun, in the singular or plural.
@@ -230,13 +344,50 @@ mod tests {
             said,
             ["now", "now", "59 s ago", "1 min ago", "59 min ago", "2 h ago", "1 day ago", "11 days ago"]
         );
+        let later = Timestamp::default() + chrono::TimeDelta::minutes(28);
+        assert_eq!(time(later, Some(Timestamp::default())), "in 28 min");
+        assert_eq!(time(later, None), "1970-01-01T00:28:00Z");
     }
 
     #[test]
     fn lines_are_wrapped_at_words() {
-        assert_eq!(wrap("one two  three four", 9), ["one two ", "three", "four"]);
+        assert_eq!(wrap("one two  three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrap("a-very-long-word x", 5), ["a-very-long-word", "x"]);
         assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two three", 7), ["\u{1b}[1mone\u{1b}[0m two", "three"]);
+    }
+
+    #[test]
+    fn a_command_is_not_wrapped_if_it_fits() {
+        assert_eq!(wrap("see `logs --run 3f2a` now", 18), ["see", "`logs --run 3f2a`", "now"]);
+        assert_eq!(wrap("see `logs --run 3f2a` now", 12), ["see `logs", "--run 3f2a`", "now"]);
+        assert_eq!(wrap("a ` b c", 5), ["a ` b", "c"]);
+    }
+
+    #[test]
+    fn the_last_column_of_a_table_wraps() {
+        let table = || {
+            let mut table = Table::wrapping(2);
+            table.row(vec![
+                Cell::new("a"),
+                Cell::new("failed"),
+                Cell::new("it has a rather long reason to fail"),
+            ]);
+            table.row(vec![Cell::new("bbbb"), Cell::new("done"), Cell::new("")]);
+            table
+        };
+        let plain = Paint { is_on: false };
+        insta::assert_snapshot!(table().render(plain, Some(42)).as_str(), @r"
+        a     failed  it has a rather long reason
+                      to fail
+        bbbb  done
+        ");
+        insta::assert_snapshot!(table().render(plain, Some(30)).as_str(), @r"
+        a     failed
+            it has a rather long
+            reason to fail
+        bbbb  done
+        ");
     }
 
     #[test]

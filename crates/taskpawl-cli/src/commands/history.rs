@@ -13,7 +13,7 @@ use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::{Output, PageInfo};
 use crate::shown::{Shown, shown};
-use crate::text::{MIN_WRAPPED, ago, clean, cut, quoted, style, without_sequences, wrap};
+use crate::text::{MIN_WRAPPED, clean, cut, lease_end, quoted, style, time, without_sequences, wrap};
 
 /// Show changes: what, when, by which actor. Shows changes in the order in which they happened
 #[derive(Debug, clap::Args)]
@@ -167,14 +167,14 @@ fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>,
 pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
     let mut text = Shown::new();
     for HistoryEntry { event, undone_by } in entries {
-        let at = out.now.map_or_else(|| format_time(event.at), |now| format!("{:>10}", ago(event.at, now)));
+        let at = format!("{:>10}", time(event.at, out.now));
         let head = format!("{:>5}  {at}", event.revision);
         let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
         let run = event.run.as_ref().map_or_else(String::new, |run| {
             format!(" in run {}", run.as_str().chars().take(8).collect::<String>())
         });
         let undone = undone_by.map_or_else(String::new, |by| format!("  (undone by {by})"));
-        let rest = clean(&format!("  {}{run}  {task}{}{undone}", actor(event), what(&event.kind)));
+        let rest = clean(&format!("  {}{run}  {task}{}{undone}", actor(event), what(&event.kind, out.now)));
         let head_width = head.width() + 2;
         let lines = match out.width {
             Some(width) => wrap(rest.trim_start(), width.saturating_sub(head_width).max(MIN_WRAPPED)),
@@ -188,7 +188,7 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
 
 /// Formats an event of one task: time, actor and change.
 pub(crate) fn line(event: &Event) -> String {
-    format!("{}  {}  {}", format_time(event.at), actor(event), what(&event.kind))
+    format!("{}  {}  {}", format_time(event.at), actor(event), what(&event.kind, None))
 }
 
 /// Returns the actor with its kind. The kind of a run is shown by the run itself, and old events have none.
@@ -201,8 +201,8 @@ fn actor(event: &Event) -> String {
     }
 }
 
-/// Describes a change in words.
-fn what(kind: &EventKind) -> String {
+/// Describes a change in words. Times are relative to `now`.
+fn what(kind: &EventKind, now: Option<Timestamp>) -> String {
     match kind {
         EventKind::Created(created) => {
             let TaskCreated { name, plan, parent, .. } = &**created;
@@ -217,19 +217,19 @@ fn what(kind: &EventKind) -> String {
             format!("changed {}", fields.iter().map(change).collect::<Vec<_>>().join(", "))
         }
         EventKind::Deleted { .. } => "deleted".to_owned(),
-        EventKind::Status { .. } => status(kind),
-        EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until))),
+        EventKind::Status { .. } => status(kind, now),
+        EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until), now)),
         EventKind::CallStarted { call, start, .. } => format!("call {call} started{}", nth(*start)),
         EventKind::CallEnded { call, status, error, again_at, .. } => {
             format!(
                 "call {call} {status}{}{}",
-                again(*again_at),
+                again(*again_at, now),
                 after_colon(error.as_deref().map(without_sequences).as_deref())
             )
         }
         EventKind::Stopped { .. } => "all its calls have ended".to_owned(),
         EventKind::RoundEnded { round, of, again_at } => {
-            format!("round {round} of at most {of} ended{}", again(*again_at))
+            format!("round {round} of at most {of} ended{}", again(*again_at, now))
         }
         EventKind::CallAdded { call, tool } => format!("call {call} added: {tool}"),
         EventKind::DependencyAdded { on } => format!("depends on {on} now"),
@@ -276,7 +276,7 @@ fn what(kind: &EventKind) -> String {
     }
 }
 
-fn status(kind: &EventKind) -> String {
+fn status(kind: &EventKind, now: Option<Timestamp>) -> String {
     let EventKind::Status { from, to, cause, reason, text, attempt, lease_until } = kind else {
         return String::new();
     };
@@ -284,7 +284,7 @@ fn status(kind: &EventKind) -> String {
     let because = reason.as_deref().and_then(in_words);
     let text = text.as_deref().map(without_sequences);
     let because = after_colon(text.as_deref().or(because.as_deref()));
-    format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until))
+    format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until, now))
 }
 
 /// Events do not store the tasks that a gate waits for: there may be many, and the edges already hold them.
@@ -306,12 +306,13 @@ fn tells(argv: &[String]) -> String {
     if words.is_empty() { ", tells no program".to_owned() } else { format!(", tells {}", words.join(" ")) }
 }
 
-fn until(lease: Option<Timestamp>) -> String {
-    lease.map(|lease| format!(", until {}", format_time(lease))).unwrap_or_default()
+fn until(lease: Option<Timestamp>, now: Option<Timestamp>) -> String {
+    lease.map(|lease| format!(", {}", lease_end(lease, now))).unwrap_or_default()
 }
 
-fn again(at: Option<Timestamp>) -> String {
-    at.map(|at| format!(", again at {}", format_time(at))).unwrap_or_default()
+fn again(at: Option<Timestamp>, now: Option<Timestamp>) -> String {
+    let word = if now.is_some() { "again" } else { "again at" };
+    at.map(|at| format!(", {word} {}", time(at, now))).unwrap_or_default()
 }
 
 fn nth(start: u32) -> String {

@@ -4,7 +4,7 @@ use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow
 use taskpawl::model::advice::{Advice, Advised, CommandLine};
 use taskpawl::model::insight::UnrunnableTask;
 use taskpawl::model::task::Status;
-use taskpawl::model::value::format_time;
+use taskpawl::model::value::Timestamp;
 use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::commands::{print, running};
 use crate::error::CliError;
 use crate::output::{Output, say};
-use crate::text::{clean, clean_block, count, cut};
+use crate::text::{clean, clean_block, count, cut, lease_end, time};
 
 /// Summarize the plan for a model. Takes at most 1,000 tokens: for the start of a session, and after its context
 /// was compacted
@@ -44,7 +44,7 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     }
     match digest(app) {
         Ok(digest) if out.is_json => out.data(&digest),
-        Ok(digest) => out.print(text(&digest, &out.line)),
+        Ok(digest) => out.print(text(&digest, &out.line, None)),
         Err(error) => read_error(&out, &error),
     }
 }
@@ -164,8 +164,8 @@ impl Page {
     }
 }
 
-/// Formats the digest; commands in it have the flags of `line`.
-pub(super) fn text(digest: &Digest, line: &CommandLine) -> String {
+/// Formats the digest; commands in it have the flags of `line`, and times are relative to `now`.
+pub(super) fn text(digest: &Digest, line: &CommandLine, now: Option<Timestamp>) -> String {
     if digest.total == 0 {
         return format!(
             "taskpawl: the plan has no tasks yet; `{}` or `{}` adds some.\n",
@@ -173,20 +173,21 @@ pub(super) fn text(digest: &Digest, line: &CommandLine) -> String {
             line.with("create NAME")
         );
     }
-    let mine = Section::new("You hold:", &digest.mine, line.of(&list(Status::InProgress)), mine);
+    let mine =
+        Section::new("You hold:", &digest.mine, line.of(&list(Status::InProgress)), |held| mine(held, now));
     let lists = sections(digest, line);
     let all: Vec<&Section> = std::iter::once(&mine).chain(&lists).collect();
     let mut page = Page::new(BUDGET, &all);
     page.line(&summary(digest), 0);
     page.list(&mine);
     for run in &digest.runs {
-        page.line(&run_line(run), 0);
+        page.line(&run_line(run, now), 0);
     }
     for section in &lists {
         page.list(section);
     }
     if let Some(run) = digest.last_run.as_ref().filter(|_| digest.runs.is_empty()) {
-        page.line(&run_line(run), 0);
+        page.line(&run_line(run, now), 0);
     }
     page.text
 }
@@ -241,8 +242,8 @@ fn named(id: &str, name: &str) -> String {
     if id == name || name.is_empty() { clean(id) } else { format!("{} ({})", clean(id), short(name)) }
 }
 
-fn mine(held: &Held) -> String {
-    let until = held.lease_until.map(|end| format!(", until {}", format_time(end))).unwrap_or_default();
+fn mine(held: &Held, now: Option<Timestamp>) -> String {
+    let until = held.lease_until.map(|end| format!(", {}", lease_end(end, now))).unwrap_or_default();
     let over = if held.expired { " (that is over: `claim` it again)" } else { "" };
     let note = held.note.as_deref().map(|note| format!("; noted: {}", short(note))).unwrap_or_default();
     format!("{}{until}{over}{note}", named(held.task.as_str(), &held.name))
@@ -262,9 +263,8 @@ fn on_hold(held: &OnHold) -> String {
 }
 
 fn failure(group: &Failures) -> String {
-    let tool = if group.tool.is_empty() { String::new() } else { format!("{}, ", group.tool) };
     let more = if group.count > 1 { format!(" and {} like it", group.count - 1) } else { String::new() };
-    format!("{}{more}: {tool}{}: {}", clean(group.task.as_str()), clean(&group.class), short(&group.error))
+    format!("{}{more}: {}", clean(group.task.as_str()), short(&group.error))
 }
 
 fn ready(ready: &Ready) -> String {
@@ -280,7 +280,7 @@ fn running_now(running: &Running) -> String {
     format!("{}: {}", named(running.task.as_str(), &running.name), clean(&running.tool))
 }
 
-fn run_line(run: &RunNow) -> String {
+fn run_line(run: &RunNow, now: Option<Timestamp>) -> String {
     let id: String = clean(run.run.as_str()).chars().take(8).collect();
     let state = match (run.state, run.exit) {
         (RunState::Running, _) => "goes on".to_owned(),
@@ -289,7 +289,7 @@ fn run_line(run: &RunNow) -> String {
     };
     let scope =
         if run.scope.is_empty() { String::new() } else { format!(" ({})", short(&run.scope.join(" "))) };
-    format!("Run {id}{scope} by {}, started {}, {state}.", short(&run.actor), format_time(run.started_at))
+    format!("Run {id}{scope} by {}, started {}, {state}.", short(&run.actor), time(run.started_at, now))
 }
 
 #[cfg(test)]

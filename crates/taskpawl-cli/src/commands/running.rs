@@ -206,7 +206,7 @@ fn print(app: &App, summary: &RunSummary, ran: &Ran, format: Format) -> Result<E
     if out.is_json {
         out.data(summary)?;
     } else if format != Format::Ndjson {
-        out.print(summary_text(summary, ran, out.paint))?;
+        out.print(summary_text(summary, ran, out.paint, out.width))?;
     }
     Ok(ExitCode::from(summary.exit))
 }

@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::output::PageInfo;
 use crate::report::duration;
 use crate::shown::{Shown as Text, shown};
-use crate::text::{Cell, MIN_WRAPPED, Paint, Table, ago, clean, style, wrap};
+use crate::text::{Cell, MIN_WRAPPED, Paint, Table, clean, style, time, wrap};
 
 /// List runs, latest first, or show what one run did. Shows which runs are active, how the others ended, and which were
 /// killed
@@ -146,12 +146,12 @@ fn facts(shown: &Shown, now: Option<Timestamp>) -> [String; 7] {
     let end = end_of(run, *state);
     let took = run.finished_at.map(|end| duration((end - run.started_at).to_std().unwrap_or_default()));
     let mut counts: Vec<String> =
-        run.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        run.counts.iter().map(|(status, count)| format!("{count} {}", status.replace('_', " "))).collect();
     counts.extend(run.output_pruned_at.map(|_| "output pruned".to_owned()));
     let scope = if run.scope.is_empty() { "everything".to_owned() } else { run.scope.join(" ") };
     [
         id,
-        now.map_or_else(|| format_time(run.started_at), |now| ago(run.started_at, now)),
+        time(run.started_at, now),
         took.unwrap_or_default(),
         end,
         scope,

@@ -9,7 +9,7 @@ use taskpawl::model::task::{
     ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Progress, Task, ToolCall,
 };
 use taskpawl::model::value::TaskId;
-use taskpawl::model::value::{Map, Timestamp, format_time};
+use taskpawl::model::value::{Map, Timestamp};
 
 use crate::app::App;
 use crate::commands::notify_programs::NotifyProgram;
@@ -19,7 +19,7 @@ use crate::commands::question::{self, Extent};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
-use crate::text::{clean, clean_block, style, without_sequences};
+use crate::text::{clean, clean_block, lease_end, style, time, without_sequences};
 
 /// Show a task in full
 #[derive(Debug, clap::Args)]
@@ -41,6 +41,9 @@ struct Whole<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notify: &'a [NotifyProgram],
 }
+
+/// The column of the values of fields.
+const VALUES: usize = 14;
 
 /// Shown for a task whose approval expired without a decision.
 const OVER: &str = "the time to decide is over; the next run or command on it goes the way of its plan";
@@ -65,7 +68,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             sheet.push(asked(app, &request, options, is_over)?);
         }
     }
-    out.print(sheet)
+    out.print(sheet.wrapped(out.width))
 }
 
 /// Formats the full question of a task, with the commands that decide it.
@@ -105,18 +108,21 @@ impl<'a> Sheet<'a> {
     }
 
     fn of(mut self, task: &Task, told: Option<&NotifyProgram>) -> Shown {
+        let now = self.out.now;
         let id = self.out.paint.style(style::BOLD, &clean(task.id.as_str()));
-        self.text.push(shown![id, "  ", clean(&task.name), "\n"]);
+        let name =
+            if task.name == task.id.as_str() { String::new() } else { format!("  {}", clean(&task.name)) };
+        self.text.push(shown![id, name, "\n"]);
         let status = self.out.paint.style(style::of_status(task.status), task.status.as_str());
         self.raw("status", status);
         self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
         self.field("over", task.question_over.then(|| OVER.to_owned()));
         self.field("error", task.error.as_deref().map(without_sequences));
-        self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended)));
+        self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended, now)));
         self.field("ended by", task.ended_by.as_ref().map(print::ending));
         self.field("priority", Some(task.priority.to_string()));
         self.options(&task.options);
-        self.field("approved", task.progress.approval.as_deref().map(decided));
+        self.field("approved", task.progress.approval.as_deref().map(|granted| decided(granted, now)));
         self.field("plan", task.plan.clone());
         self.field("tells", told.map(NotifyProgram::line));
         self.field("parent", task.parent.as_ref().map(ToString::to_string));
@@ -127,13 +133,13 @@ impl<'a> Sheet<'a> {
             task.progress.item.as_ref().map(|item| format!("{}: {}", item.index, plain(&item.value))),
         );
         self.field("round", rounds(task));
-        self.field("deadline", task.progress.deadline.map(format_time));
+        self.field("deadline", task.progress.deadline.map(|at| time(at, now)));
         self.field("attempt", (task.attempt > 0).then(|| task.attempt.to_string()));
-        self.field("created", Some(format_time(task.created_at)));
-        self.field("updated", Some(format!("{} (version {})", format_time(task.updated_at), task.version)));
-        self.field("started", task.started_at.map(format_time));
-        self.field("finished", task.finished_at.map(format_time));
-        self.field("cached", task.progress.cached_from.map(cached));
+        self.field("created", Some(time(task.created_at, now)));
+        self.field("updated", Some(format!("{} (version {})", time(task.updated_at, now), task.version)));
+        self.field("started", task.started_at.map(|at| time(at, now)));
+        self.field("finished", task.finished_at.map(|at| time(at, now)));
+        self.field("cached", task.progress.cached_from.map(|at| cached(at, now)));
         self.field("changed", changed_beyond(&task.progress));
         self.block("description", &task.description);
         self.calls(&task.id, &task.metadata.tool_calls);
@@ -146,7 +152,7 @@ impl<'a> Sheet<'a> {
 
     fn raw(&mut self, label: &str, value: impl Into<Shown>) {
         let label = self.out.paint.style(style::DIM, &format!("{label:<10}"));
-        self.text.push(shown!["  ", label, "  ", value.into(), "\n"]);
+        self.text.push(shown!["  ", label, "  ", value.into(), "\n"].hung(self.out.width, VALUES));
     }
 
     fn field(&mut self, label: &str, value: Option<String>) {
@@ -190,12 +196,12 @@ impl<'a> Sheet<'a> {
                 self.indented(&clean(&format!("with: {}", Value::Object(args.clone()))), "      ");
             }
             if let Some(granted) = &call.granted {
-                self.indented(&clean(&decided(granted)), "      ");
+                self.indented(&clean(&decided(granted, self.out.now)), "      ");
             }
             for (name, value) in &call.options {
                 self.indented(&clean(&format!("{name}: {}", plain(value))), "      ");
             }
-            if let Some(starts) = starts(call) {
+            if let Some(starts) = starts(call, self.out.now) {
                 self.indented(&starts, "      ");
             }
             if let Some(usage) = &call.usage {
@@ -234,15 +240,15 @@ impl<'a> Sheet<'a> {
             self.heading("notes");
         }
         for note in &task.notes {
-            let head = format!("{} {}: ", format_time(note.at), clean(&note.actor));
+            let head = format!("{} {}: ", time(note.at, self.out.now), clean(&note.actor));
             self.indented(&format!("{head}{}", note.text), "  ");
         }
     }
 }
 
-fn holder(claim: &Claim, ended: Option<ClaimEnd>) -> String {
+fn holder(claim: &Claim, ended: Option<ClaimEnd>, now: Option<Timestamp>) -> String {
     let run = claim.run.as_ref().map(|run| format!("run {run}"));
-    let until = claim.lease_until.map(|end| format!(" until {}", format_time(end))).unwrap_or_default();
+    let until = claim.lease_until.map(|end| format!(", {}", lease_end(end, now))).unwrap_or_default();
     match (run, ended) {
         (Some(run), Some(ClaimEnd::Killed)) => {
             format!("{run}, which ended without finishing; the next run or command on it takes it back")
@@ -258,10 +264,10 @@ fn holder(claim: &Claim, ended: Option<ClaimEnd>) -> String {
     }
 }
 
-fn cached(at: Timestamp) -> String {
+fn cached(at: Timestamp, now: Option<Timestamp>) -> String {
     format!(
-        "nothing that it depends on had changed since its success of {}, whose results it has",
-        format_time(at)
+        "nothing that it depends on had changed since its success ({}), whose results it has",
+        time(at, now)
     )
 }
 
@@ -273,10 +279,10 @@ fn changed_beyond(progress: &Progress) -> Option<String> {
     is_told.then(|| format!("beyond `writes`: {}{}", files.join(", "), unknown.unwrap_or_default()))
 }
 
-fn decided(granted: &Granted) -> String {
+fn decided(granted: &Granted, now: Option<Timestamp>) -> String {
     let answer = granted.answer.as_ref().map(|answer| format!(": {}", plain(answer))).unwrap_or_default();
     let edited = if granted.args.is_some() { ", with other arguments" } else { "" };
-    format!("approved by {} at {}{edited}{answer}", granted.by, format_time(granted.at))
+    format!("approved by {} ({}){edited}{answer}", granted.by, time(granted.at, now))
 }
 
 /// Returns the progress of a loop.
@@ -286,8 +292,8 @@ fn rounds(task: &Task) -> Option<String> {
 }
 
 /// Returns the number of starts, if there were several, and the time of the next one.
-fn starts(call: &ToolCall) -> Option<String> {
-    let again = call.due.map(|due| format!("again at {}", format_time(due)));
+fn starts(call: &ToolCall, now: Option<Timestamp>) -> Option<String> {
+    let again = call.due.map(|due| format!("again {}", time(due, now)));
     let starts =
         (call.attempts > 1 || again.is_some()).then(|| print::count(u64::from(call.attempts), "start"));
     let failures = (call.failures > 0).then(|| print::count(u64::from(call.failures), "failure"));

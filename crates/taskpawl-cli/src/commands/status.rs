@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use crate::app::App;
 use crate::commands::prime;
 use crate::error::CliError;
+use crate::shown::Shown;
 
 /// Show where the plan stands: what runs, waits, failed and is ready, and the next commands
 #[derive(Debug, clap::Args)]
@@ -17,5 +18,8 @@ pub(crate) struct Args {}
 /// Prints the status of the plan.
 pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     let (out, digest) = (app.out(), prime::digest(app)?);
-    if out.is_json { out.data(&digest) } else { out.print(prime::text(&digest, &out.line)) }
+    if out.is_json {
+        return out.data(&digest);
+    }
+    out.print(Shown::from(prime::text(&digest, &out.line, out.now)).wrapped(out.width))
 }

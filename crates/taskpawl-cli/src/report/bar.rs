@@ -84,7 +84,7 @@ impl Screen {
         let (width, height) = size();
         let lines = frame(running, progress, Instant::now(), (width, height.saturating_sub(1).max(1)));
         let mut text = self.erase(width);
-        text.push(above);
+        text.push(above.wrapped(Some(width)));
         self.frame = lines.iter().map(|line| line.width()).collect();
         for (index, line) in lines.iter().enumerate() {
             text.push(if index == 0 { "" } else { "\n" });

@@ -6,6 +6,8 @@
 mod bar;
 mod lines;
 mod summary;
+#[cfg(test)]
+mod widths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +21,7 @@ use taskpawl::model::value::TaskId;
 use taskpawl::model::value::Timestamp;
 use taskpawl::{CallFailure, Observer, RunEvent, RunSummary, Source};
 
-use crate::output::{to_text, write_err, write_out};
+use crate::output::{columns_of_stderr, to_text, write_err, write_out};
 use crate::shown::Shown;
 use crate::text::Paint;
 
@@ -331,7 +333,9 @@ impl Shared {
             Format::Ndjson => {
                 self.write_lines(|text| write_out(text).map_err(|_| io::ErrorKind::BrokenPipe.into()))
             }
-            Format::Auto | Format::Plain => self.write_lines(write_err),
+            Format::Auto | Format::Plain => {
+                self.write_lines(|text| write_err(&text.wrapped(columns_of_stderr())))
+            }
         };
         if written.is_err() {
             // The reader has closed the stream. The run continues, so that its result does not depend on its output.

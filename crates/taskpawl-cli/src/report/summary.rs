@@ -9,12 +9,17 @@ use taskpawl::model::task::Status;
 use taskpawl::model::value::TaskId;
 use taskpawl::{FailureGroup, RunSummary};
 
+use crate::failure_words::failure_words;
 use crate::report::lines;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, count, style, without_sequences};
 
 /// The maximum number of tasks that a section names.
 const MAX_NAMED: usize = 10;
+
+/// The statuses that the first line counts beside `done`, the most urgent first.
+const OTHERS: [Status; 6] =
+    [Status::Failed, Status::Blocked, Status::InProgress, Status::Todo, Status::Cancelled, Status::Skipped];
 
 /// What the terminal knows of a run beside its summary.
 #[derive(Debug, Default)]
@@ -29,7 +34,9 @@ pub(crate) struct Ran {
 
 /// Returns the summary of a run: counts, failures, waiting and blocked tasks, tasks that did not run, and the next
 /// commands.
-pub(crate) fn summary_text(summary: &RunSummary, ran: &Ran, paint: Paint) -> Shown {
+///
+/// `width` is that of the terminal. The next commands are not wrapped, so that they can be copied.
+pub(crate) fn summary_text(summary: &RunSummary, ran: &Ran, paint: Paint, width: Option<usize>) -> Shown {
     let mut text = counts(summary, ran, paint);
     failures(&mut text, summary, &ran.shown, paint);
     waiting(&mut text, summary, paint);
@@ -39,6 +46,7 @@ pub(crate) fn summary_text(summary: &RunSummary, ran: &Ran, paint: Paint) -> Sho
     let not_run = summary.not_run.iter().map(|task| (task.task.as_str(), "", task.reason.as_str()));
     section(&mut text, "Not run", not_run, 0, "todo", paint);
     limits(&mut text, summary, paint);
+    let mut text = text.wrapped(width);
     if !summary.next_actions.is_empty() {
         heading(&mut text, "Next", paint);
         for action in &summary.next_actions {
@@ -106,17 +114,20 @@ fn counts(summary: &RunSummary, ran: &Ran, paint: Paint) -> Shown {
         return shown!["nothing to run: ", all, again, "\n"];
     }
     let before = done.saturating_sub(now_done);
-    let mut parts = vec![Shown::from(format!("{} ran", now.saturating_sub(summary.cached)))];
+    let ran_count = now.saturating_sub(summary.cached);
+    let ran_text = if ran_count == 0 { "nothing ran".to_owned() } else { format!("{ran_count} ran") };
+    let mut parts = vec![Shown::from(ran_text)];
     if summary.cached > 0 {
         parts.push(format!("{} taken from an earlier success", summary.cached).into());
     }
     if before > 0 {
         parts.push(format!("{before} {} done before", if before == 1 { "was" } else { "were" }).into());
     }
-    for status in Status::ALL.iter().filter(|status| **status != Status::Done) {
-        let count = of(&summary.counts, *status);
+    for status in OTHERS {
+        let count = of(&summary.counts, status);
         if count > 0 {
-            parts.push(paint.style(style::of_status(*status), &format!("{count} {status}")));
+            let text = format!("{count} {}", status.as_str().replace('_', " "));
+            parts.push(paint.style(style::of_status(status), &text));
         }
     }
     let end = if total == done { shown![": ", all] } else { Shown::new() };
@@ -154,13 +165,7 @@ fn failures(text: &mut Shown, summary: &RunSummary, shown: &BTreeSet<TaskId>, pa
 }
 
 fn title(group: &FailureGroup) -> String {
-    let what = match (group.tool.as_str(), group.class.as_str()) {
-        ("", "expression") => "an expression without a value".to_owned(),
-        ("", "truncated") => "an expression that reads a cut value".to_owned(),
-        ("", "rounds") => "the rounds of `repeat` are used up".to_owned(),
-        ("", _) => "by hand".to_owned(),
-        (tool, class) => format!("{}, {}", clean(tool), clean(class)),
-    };
+    let what = clean(&failure_words(&group.tool, &group.class));
     let tasks = count(group.count, "task");
     match group.blocks {
         0 => format!("{what}: {tasks}"),

@@ -47,3 +47,4 @@ mod turns;
 mod undo;
 mod values;
 mod watch;
+mod widths;

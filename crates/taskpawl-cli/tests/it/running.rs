@@ -152,7 +152,7 @@ fn a_program_that_prints_without_end_is_killed_and_fails() {
     let cli = with_plan("tasks: [{id: endless, run: ['yes']}]");
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(run.code, Some(1), "{run}");
-    assert!(run.stdout.contains("exec, output_limit: 1 task"), "{run}");
+    assert!(run.stdout.contains("exec: it printed too much: 1 task"), "{run}");
     let shown = cli.run(&["show", "endless", "--json"]).ok();
     assert!(shown.stdout.len() < 2 << 20, "head and tail are kept, not all");
 }

@@ -24,7 +24,7 @@ pub(crate) fn terminal() -> (File, File) {
 }
 
 /// Runs the program with standard output on a terminal of `columns`.
-fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
+pub(crate) fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
     let (person, program) = terminal();
     let mut command = cli.command(&cli.path("work"), args);
     command.env("COLUMNS", columns).stdin(Stdio::null()).stdout(program).stderr(Stdio::null());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use taskpawl::model::task::{CallStatus, Event, EventKind, RunRecord, Status};
-use taskpawl::model::value::{CallId, TaskId, Timestamp, format_time};
+use taskpawl::model::value::{CallId, TaskId, Timestamp};
 use taskpawl::{HistoryFilter, Manager, RunState};
 
 use super::end_of;
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::report::duration;
 use crate::shown::{Shown, shown};
-use crate::text::{Cell, Paint, Table, ago, clean, count, style};
+use crate::text::{Cell, Paint, Table, clean, count, style, time};
 
 /// A run with its tasks.
 #[derive(Debug, Serialize)]
@@ -87,15 +87,17 @@ impl RunDetail {
         let run = &self.run;
         let id = paint.style(style::BOLD, &clean(run.id.as_str()));
         let scope = if run.scope.is_empty() { "everything".to_owned() } else { clean(&run.scope.join(" ")) };
-        let begin = now.map_or_else(|| format_time(run.started_at), |now| ago(run.started_at, now));
+        let begin = time(run.started_at, now);
         let took = run.finished_at.map(|end| format!(" in {}", length(millis(run.started_at, end))));
         let head = format!("{}{}", end_of(run, self.state), took.unwrap_or_default());
         let mut text = shown!["run ", id, "  ", head, "\n"];
         text.push(format!("  runs {scope}, started {begin} by {}\n", clean(&run.actor)));
         if self.tasks.is_empty() {
             text.push("  no task was started\n");
+            return text.wrapped(width);
         }
-        let mut table = Table::new(4);
+        let mut text = text.wrapped(width);
+        let mut table = Table::wrapping(4);
         for task in &self.tasks {
             table.row(task.row());
         }

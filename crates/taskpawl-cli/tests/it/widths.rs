@@ -1,0 +1,59 @@
+//! Views on terminals of 60, 80 and 120 columns.
+
+use crate::harness::Cli;
+use crate::terminal::on_terminal;
+
+const PLAN: &str = r#"
+name: release
+tasks:
+  - {id: sources, run: "echo ok"}
+  - id: lint
+    name: Check the style of all sources
+    run: |
+      echo "error: could not compile because of 1 previous error; run with --verbose to see the command line" >&2
+      exit 3
+  - {id: unit-tests-of-the-command-line, needs: sources, call: {fail: {message: "2 of 340 tests failed, and both of them are about the width of a terminal"}}}
+  - id: all-tests
+    name: Run the tests of all crates on a machine of their own
+    needs: [unit-tests-of-the-command-line, lint]
+    run: "true"
+  - {id: sign, name: A person reads the changelog and says whether it is complete, needs: sources}
+  - {id: publish, needs: [all-tests, sign], run: "true"}
+"#;
+
+/// Returns what a command shows at each width. No line may be wider, unless one word is.
+fn at_widths(cli: &Cli, args: &[&str]) -> String {
+    let mut shown = String::new();
+    for width in [60, 80, 120] {
+        let text = on_terminal(cli, &width.to_string(), args);
+        for line in text.lines() {
+            let indent = line.len() - line.trim_start().len();
+            let is_one_word = !line.trim().contains(' ');
+            assert!(line.chars().count() <= width || is_one_word, "{width}: {indent} {line}");
+        }
+        shown.push_str(&format!("── {width} columns\n{text}"));
+    }
+    shown
+}
+
+#[test]
+fn views_fit_the_terminal() {
+    let cli = Cli::new().with_programs().with("NO_COLOR", "1");
+    cli.file("plan.yaml", PLAN);
+    // One task at a time, so that the history has one order.
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet", "--jobs", "1"]);
+    let id = cli.run(&["runs", "--json"]).ok().json()["data"][0]["id"].as_str().unwrap().to_owned();
+    cli.run(&["claim", "sign"]).ok();
+    let views: [(&str, &[&str]); 7] = [
+        ("runs", &["runs"]),
+        ("run", &["runs", &id]),
+        ("history", &["history"]),
+        ("graph", &["graph"]),
+        ("status", &["status"]),
+        ("show", &["show", "unit-tests-of-the-command-line"]),
+        ("list", &["list"]),
+    ];
+    for (name, args) in views {
+        insta::assert_snapshot!(name, at_widths(&cli, args));
+    }
+}
