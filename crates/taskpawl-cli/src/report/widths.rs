@@ -15,17 +15,16 @@ use crate::text::Paint;
 const PLAIN: Paint = Paint { is_on: false };
 
 fn at_widths(text: impl Fn(Option<usize>) -> Shown) -> String {
-    let mut shown = String::new();
-    for width in [60, 80, 120] {
+    let at = |width| {
         let text = text(Some(width));
         assert!(
             text.as_str().lines().all(|line| line.chars().count() <= width),
             "{width}: {}",
             text.as_str()
         );
-        shown += &format!("── {width} columns\n{}", text.as_str());
-    }
-    shown
+        format!("── {width} columns\n{}", text.as_str())
+    };
+    [60, 80, 120].map(at).concat()
 }
 
 fn ended(id: &str, status: Status, error: Option<&str>, failure: Option<(i64, &str)>) -> Shown {

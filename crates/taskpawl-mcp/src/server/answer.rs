@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::model::CallToolResult;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::actions::Action;
 use super::options::ServerOptions;
@@ -367,6 +367,8 @@ fn is_call(fields: &Map<String, Value>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

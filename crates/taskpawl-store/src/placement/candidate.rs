@@ -168,7 +168,8 @@ fn directories_in(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     directories.filter(|entry| entry.file_name() != ".git").map(|entry| entry.path())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
