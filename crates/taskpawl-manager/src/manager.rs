@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 use taskpawl_model::command::{
     Answer, Apply, ApplyReport, Command, Context, IdempotentRequest, Import, ImportReport, NewTask,
-    OnChanged, Refusal, Request, ResolvedWrites, Undone,
+    OnChanged, Refusal, Request, ResolvedWrites, Restart, Undone,
 };
 use taskpawl_model::plan::Plan;
+use taskpawl_model::rules::{calls_of_update, resolve};
 use taskpawl_model::task::PolicyHook;
 use taskpawl_model::task::{Actor, ActorKind, NewCall, Origin, Task, Work};
 use taskpawl_model::value::Map;
@@ -342,10 +343,32 @@ impl Manager {
         Command::Create(Box::new(task))
     }
 
-    /// Changes fields of a task, by their JSON names. `null` removes a field; `metadata` and `context` are
-    /// merged.
+    /// Changes fields of a task, by their names in plan files. `null` removes a field; `metadata` and `context` are
+    /// merged. Work (`run`, `call`, `calls`) replaces all calls; a failed task continues at the first that changed.
     pub fn update(&self, id: &str, fields: Map, if_version: Option<u64>) -> Result<TaskId, Error> {
-        self.task(Command::Update { id: id.to_owned(), fields, if_version })
+        self.task(Command::Update { id: id.to_owned(), fields, if_version, restart: None })
+    }
+
+    /// Changes fields of a task like [`update`](Self::update), and starts it over with them in the same transaction.
+    pub fn update_and_restart(
+        &self,
+        id: &str,
+        fields: Map,
+        if_version: Option<u64>,
+        restart: Restart,
+    ) -> Result<TaskId, Error> {
+        self.task(Command::Update { id: id.to_owned(), fields, if_version, restart: Some(restart) })
+    }
+
+    /// Returns the calls that [`update`](Self::update) would give a task; none if the fields leave its calls as they are.
+    pub fn calls_of_update(&self, id: &str, fields: &Map) -> Result<Vec<NewCall>, Error> {
+        self.read(|view| {
+            let key = resolve(view, id)?;
+            let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
+            let plan = record.plan.as_deref().map(|plan| view.plan(plan)).transpose()?.flatten();
+            let calls = calls_of_update(&record.spec, plan.as_ref(), fields).map_err(Refusal::from)?;
+            Ok(calls.unwrap_or_default())
+        })
     }
 
     /// Deletes tasks that no other task depends on. Their ids stay reserved.

@@ -31,6 +31,7 @@ mod page;
 mod parse_errors;
 mod prompts;
 mod refusal;
+mod repair;
 mod resources;
 mod runs;
 mod stdio;

@@ -15,7 +15,7 @@ pub use import::{
     BoundRecord, DivergingField, Import, ImportMode, ImportReport, ImportedRecord, OlderRecord,
     PreservedField, SourceRecord,
 };
-pub use kinds::{Apply, CallMutation, Command, NewTask, OnChanged, PlanMutation, Prune, TaskRef};
+pub use kinds::{Apply, CallMutation, Command, NewTask, OnChanged, PlanMutation, Prune, Restart, TaskRef};
 pub use mutation::MutationRequest;
 pub use refusal::{ChangesSince, Conflict, ConflictingChange, HeldBy, Refusal, Remedy};
 pub use round::{

@@ -194,7 +194,7 @@ impl Taskpawl {
 
     /// Changes fields of a task by their JSON names; `null` removes a field.
     pub fn update_task(&self, id: &str, fields: Map) -> Result<Task, Error> {
-        self.manager().change(Command::Update { id: id.to_owned(), fields, if_version: None })
+        self.manager().change(Command::Update { id: id.to_owned(), fields, if_version: None, restart: None })
     }
 
     /// Merges `metadata` into the metadata of a task; `null` removes a field.

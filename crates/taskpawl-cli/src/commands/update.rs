@@ -3,13 +3,14 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use taskpawl::StatusChange;
 use taskpawl::model::advice::Hint;
+use taskpawl::model::command::Restart;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Map;
 use taskpawl::model::value::TaskId;
 
 use crate::app::App;
 use crate::commands::fields::FieldArgs;
-use crate::commands::{parse, print, question};
+use crate::commands::{calls, parse, print, question};
 use crate::error::CliError;
 
 /// Change fields of a task, or its status
@@ -17,8 +18,11 @@ use crate::error::CliError;
 #[command(after_help = "\
 Lists such as --label and --needs replace what is there; --context and --metadata are merged into it.
 
+New work, with --run or --set calls, lets a failed task go on at the first call that changed.
+
 Examples:
   taskpawl update build --priority critical --due 2026-05-31
+  taskpawl update test --run 'cargo test --lib' --retry
   taskpawl update build --set retry='{\"attempts\": 3}' --unset assignee --if-version 4
   taskpawl update review --status done --result '{\"approved\": true}'")]
 pub(crate) struct Args {
@@ -31,6 +35,18 @@ pub(crate) struct Args {
     /// What it depends on, in place of what it did; may be given several times
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     needs: Vec<String>,
+    /// The command that does the work, in place of its tool calls
+    #[arg(long, value_name = "COMMAND")]
+    run: Option<String>,
+    /// Start it over at the first call that changed or did not succeed
+    #[arg(long, conflicts_with_all = ["reopen", "status"])]
+    retry: bool,
+    /// Start it over with all its calls
+    #[arg(long, conflicts_with = "status")]
+    reopen: bool,
+    /// With --retry or --reopen: start what ran after it over, too
+    #[arg(long)]
+    cascade: bool,
     /// Take a field away, by its name in plan files
     #[arg(long, value_name = "FIELD")]
     unset: Vec<String>,
@@ -68,16 +84,35 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             Hint::default().command("update --help").text(" lists the fields"),
         )),
         None => {
-            let id: TaskId = question::manager(app)?.update(&args.id, fields, args.if_version)?;
+            let manager = question::manager(app)?;
+            calls::check_all(app, &manager.calls_of_update(&args.id, &fields)?)?;
+            let id: TaskId = match args.restart()? {
+                Some(restart) => manager.update_and_restart(&args.id, fields, args.if_version, restart)?,
+                None => manager.update(&args.id, fields, args.if_version)?,
+            };
             print::task(app, &id)
         }
     }
 }
 
 impl Args {
+    fn restart(&self) -> Result<Option<Restart>, CliError> {
+        let cascade = self.cascade;
+        match (self.retry, self.reopen) {
+            (true, _) => Ok(Some(Restart::Retry { cascade })),
+            (_, true) => Ok(Some(Restart::Reopen { cascade })),
+            (false, false) if cascade => Err(CliError::usage_with(
+                "`--cascade` goes with `--retry` or `--reopen`",
+                Hint::default().command("update --help").text(" lists the flags"),
+            )),
+            (false, false) => Ok(None),
+        }
+    }
+
     fn to_map(&self) -> Result<Map, CliError> {
         let mut fields = self.fields.to_map()?;
         fields.extend(self.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
+        fields.extend(self.run.as_ref().map(|run| ("run".to_owned(), json!(run))));
         if !self.needs.is_empty() {
             fields.insert("dependencies".to_owned(), json!(self.needs));
         }

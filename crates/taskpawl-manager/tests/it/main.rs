@@ -35,3 +35,4 @@ mod sizes;
 mod support;
 mod turns;
 mod undo;
+mod update_work;

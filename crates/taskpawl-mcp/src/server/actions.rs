@@ -127,6 +127,13 @@ impl Action {
         sized
     }
 
+    /// Returns whether this only starts a task over, as it is.
+    pub(super) fn is_restart_of(&self, id: &str) -> bool {
+        let Self::Call { tool: "task_update", arguments } = self else { return false };
+        let is = |name: &str, value: &str| arguments.get(name).is_some_and(|given| given == value);
+        is("id", id) && (is("action", "retry") || is("action", "reopen"))
+    }
+
     /// Returns whether a server has the tool that a call needs. Commands for people are always possible.
     pub(super) fn is_here(&self, options: &ServerOptions) -> bool {
         let Self::Call { tool, arguments } = self else { return true };

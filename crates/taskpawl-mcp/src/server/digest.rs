@@ -20,6 +20,7 @@ use super::actions::Action;
 use super::answer::Answer;
 use super::brief;
 use super::caller::Caller;
+use super::repair::repair;
 
 /// Maximum number of tasks listed in each group. The counts include all.
 const MAX_NAMED: usize = 5;
@@ -52,7 +53,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
         .with("failed", list(&digest.failed, failures))
         .with("more", more(&digest))
         .with("hint", if is_empty { json!("the plan is empty") } else { Value::Null })
-        .next(next_actions(&digest)))
+        .next(next_actions(plans.manager(), &digest)?))
 }
 
 /// Returns the calls that start the ready tasks of a scope.
@@ -176,35 +177,37 @@ fn failures(group: &Failures) -> Value {
 }
 
 /// Returns the next steps as calls.
-fn next_actions(digest: &Digest) -> Vec<Action> {
+fn next_actions(manager: &Manager, digest: &Digest) -> Result<Vec<Action>, Error> {
     if digest.total == 0 {
         let plan = json!({"tasks": [{"id": "first", "name": "First step"}]});
-        return vec![Action::call("plan_write", json!({"plan": plan}))];
+        return Ok(vec![Action::call("plan_write", json!({"plan": plan}))]);
     }
     // Without a terminal, waiting for a run is possible only through this server, so the step is added here.
     let live = digest.runs.iter().filter(|run| run.state == RunState::Running).take(1);
     let wait = live.map(|run: &RunNow| json!({"run_id": run.run, "wait_s": 45}));
-    let mut actions: Vec<Action> =
-        digest.next_actions.iter().filter_map(|next| translated(next, digest)).collect();
+    let mut actions = Vec::new();
+    for next in &digest.next_actions {
+        actions.extend(translated(manager, next, digest)?);
+    }
     actions.extend(wait.map(|arguments| Action::call("run_ready", arguments)));
-    actions
+    Ok(actions)
 }
 
-fn translated(next: &NextAction, digest: &Digest) -> Option<Action> {
-    let task = || next.task.as_ref().map(|id| json!({"id": id}));
-    Some(match next.action {
-        Deed::Report => Action::call("task_update", json!({"id": next.task, "action": "done"})),
-        Deed::Decide | Deed::Look => Action::call("task_get", task()?),
-        Deed::Approve => Action::Person(next.command.clone()),
-        Deed::Retry => {
-            let failed = &digest.failed.items.first()?.task;
-            Action::call("task_update", json!({"id": failed, "action": "retry"}))
-        }
+fn translated(manager: &Manager, next: &NextAction, digest: &Digest) -> Result<Option<Action>, Error> {
+    let look = || next.task.as_ref().map(|id| Action::call("task_get", json!({"id": id})));
+    Ok(match next.action {
+        Deed::Report => Some(Action::call("task_update", json!({"id": next.task, "action": "done"}))),
+        Deed::Decide | Deed::Look => look(),
+        Deed::Approve => Some(Action::Person(next.command.clone())),
+        Deed::Retry => match digest.failed.items.first() {
+            Some(failed) => repair(&manager.get(failed.task.as_str())?),
+            None => None,
+        },
         // Claims the first free task in the same order: another actor may claim the named one first.
-        Deed::Claim => Action::call("ready_list", json!({"claim": true})),
-        Deed::Run => Action::call("run_ready", json!({})),
+        Deed::Claim => Some(Action::call("ready_list", json!({"claim": true}))),
+        Deed::Run => Some(Action::call("run_ready", json!({}))),
         // Steps that a later version of the library adds have no call here.
-        _ => return None,
+        _ => None,
     })
 }
 

@@ -115,6 +115,12 @@ fn options_of_the_command_line_are_named_as_arguments() {
         (Refusal::TriggerWithoutDependencies { id: id(), trigger: "any_done" }, "`needs`"),
         (Refusal::PlanConflict { plan: "p".to_owned(), conflicts: names() }, "`reopen`"),
         (Refusal::ImportConflict { source_name: "p".to_owned(), conflicts: names() }, "other ids"),
+        (
+            Refusal::WorkConflict {
+                conflict: Conflict { task: id(), why: "ran".to_owned(), remedy: Remedy::Redo },
+            },
+            "\"action\":\"reopen\"",
+        ),
         (Refusal::MissingParams { plan: "p".to_owned(), params: vec!["x".to_owned()] }, "`default`"),
         (Refusal::InProgress { tasks: vec![id()] }, "\"action\":\"cancel\""),
         (Refusal::StillNeeded { id: id(), by: vec![id()] }, "`cancel`"),

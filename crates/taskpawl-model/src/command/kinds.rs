@@ -19,6 +19,21 @@ use crate::value::{Map, Timestamp};
 /// Task reference as the caller writes it: an id or a unique prefix of one. An exact id always wins.
 pub type TaskRef = String;
 
+/// How an update starts its task over. A task that has not started yet simply takes the new fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// It continues at the first call that changed or did not succeed.
+    Retry {
+        /// Also restart the dependents that already ran.
+        cascade: bool,
+    },
+    /// All its calls run again.
+    Reopen {
+        /// Also restart the dependents that already ran.
+        cascade: bool,
+    },
+}
+
 /// Everything that can be asked of a plan. A command over several tasks applies to all of them or to none.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -29,10 +44,13 @@ pub enum Command {
     Update {
         /// Reference to the task.
         id: TaskRef,
-        /// New values by their JSON names; `null` removes the field. `metadata` and `context` are merged.
+        /// New values by their names in plan files, including the work (`run`, `call`, `calls`); `null` removes the
+        /// field. `metadata` and `context` are merged.
         fields: Map,
         /// Version that the task must have; the command is refused otherwise.
         if_version: Option<u64>,
+        /// Starts the task over with its new fields, in the same transaction.
+        restart: Option<Restart>,
     },
     /// Deletes tasks. Refused if other tasks depend on them or are below them.
     Delete {

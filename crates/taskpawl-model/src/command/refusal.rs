@@ -474,9 +474,15 @@ pub enum Refusal {
         /// Conflicts, one for each task.
         conflicts: Vec<Conflict>,
     },
+    /// A task cannot take its new work as it is.
+    #[error("task {conflict}")]
+    WorkConflict {
+        /// What is against it.
+        conflict: Conflict,
+    },
 }
 
-/// A conflict between a task in a file and the same task in the store.
+/// What is against changed work of a task in the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
     /// Id of the task.

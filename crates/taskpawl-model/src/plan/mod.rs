@@ -26,10 +26,12 @@ mod vocabulary;
 pub(crate) use expand::{expand_call, spec_fields};
 pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
+pub(crate) use parse::work_from_json;
+pub(crate) use program::FIELDS as PROGRAM_FIELDS;
 pub(crate) use sites::Stage;
 pub(crate) use vocabulary::{
-    is_state_field, refused_call_field, refused_metadata_field, refused_plan_field, refused_task_field,
-    work_field,
+    WORK_FIELDS, is_state_field, refused_call_field, refused_metadata_field, refused_plan_field,
+    refused_task_field, work_field,
 };
 
 pub use error::{PlanError, PlanErrors, PlanProblem};

@@ -167,6 +167,19 @@ pub fn call_from_json(value: &Value) -> Result<NewCall, PlanErrors> {
     from_json(value, |reader, node| reader.lone_call(node))
 }
 
+/// Converts the work of a task (`run`, `call`, `calls`, with `env`, `cwd`, `shell` and `idempotent`) to its calls. The
+/// `defaults` of its plan apply to them.
+pub(crate) fn work_from_json(task: &Value, defaults: Option<&Value>) -> Result<Vec<NewCall>, PlanErrors> {
+    let defaults = defaults.and_then(|defaults| Node::from_json(defaults, 0));
+    let Some(node) = Node::from_json(task, 0) else { return Err(too_deep()) };
+    let mut reader = Reader::default();
+    if let Some(defaults) = &defaults {
+        reader.defaults(defaults);
+    }
+    let task = reader.lone_task(&node);
+    finish(std::mem::take(&mut reader.errors), task.map(|task| task.calls))
+}
+
 /// Returns the specification of a task with the given fields replaced; `null` resets a field to its default.
 ///
 /// The field `metadata` replaces all metadata. Dependencies, subtasks, calls and the context have commands of their own

@@ -12,7 +12,7 @@ use crate::task::interpreter::INTERPRETER;
 use crate::value::Map;
 
 /// The fields, in plans.
-pub(super) const FIELDS: [&str; 4] = ["env", "cwd", INTERPRETER, "idempotent"];
+pub(crate) const FIELDS: [&str; 4] = ["env", "cwd", INTERPRETER, "idempotent"];
 
 /// The names of known interpreters.
 const INTERPRETERS: [&str; 2] = ["sh", "bash"];

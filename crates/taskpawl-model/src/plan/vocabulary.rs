@@ -9,6 +9,9 @@ use taskpawl_text::nearest;
 use super::PlanProblem;
 use super::node::shortened;
 
+/// Fields that define the calls of a task. Giving one replaces all of them.
+pub(crate) const WORK_FIELDS: [&str; 4] = ["run", "call", "calls", "toolCalls"];
+
 /// The prefix of fields of the author's own.
 const OWN: &str = "x-";
 

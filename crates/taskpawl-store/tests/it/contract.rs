@@ -647,7 +647,7 @@ fn write_and_view_reads_before_any_other_change(open: Open<'_>) {
     };
     let rename = |name: String| {
         let fields = json!({"name": name}).as_object().unwrap().clone();
-        request(Command::Update { id: "a".to_owned(), fields, if_version: None })
+        request(Command::Update { id: "a".to_owned(), fields, if_version: None, restart: None })
     };
     let versions: Vec<u64> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)

@@ -13,7 +13,7 @@ impl Reference {
     pub(super) fn carry_out_of_author(&mut self, command: &Command) -> Option<Taken> {
         Some(match command {
             Command::Create(task) => self.create(task),
-            Command::Update { id, fields, if_version } => self.update(id, fields, *if_version),
+            Command::Update { id, fields, if_version, restart: None } => self.update(id, fields, *if_version),
             Command::Delete { ids } => self.delete(ids),
             Command::AddCall { id, call } => self.add_call(id, call),
             Command::AddDependency { id, on } => self.add_dependency(id, on),

@@ -129,6 +129,7 @@ impl Draw<'_> {
                 id: self.id(),
                 fields: self.fields(),
                 if_version: self.random.chance(5).then_some(u64::MAX),
+                restart: None,
             },
         }
     }

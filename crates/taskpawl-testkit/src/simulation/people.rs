@@ -343,6 +343,7 @@ impl World {
                 id,
                 fields: Map::from_iter([("priority".to_owned(), json!("high"))]),
                 if_version: None,
+                restart: None,
             },
             _ => Command::Create(Box::new(self.new_task(id, other))),
         }

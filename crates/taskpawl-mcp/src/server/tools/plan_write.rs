@@ -285,13 +285,18 @@ fn warnings(caller: &Caller, plan: &Plan) -> Vec<String> {
 
 /// Returns warnings about unknown fields and tools of a task.
 pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
-    let means = &caller.means;
     let fields = spec.extra.keys().filter(|field| !is_own_field(field));
     let fields = fields.map(|field| unknown_field("a task", field));
+    fields.chain(unknown_tools(caller, calls)).collect()
+}
+
+/// Returns warnings about unknown tools of calls.
+pub(super) fn unknown_tools(caller: &Caller, calls: &[NewCall]) -> Vec<String> {
+    let means = &caller.means;
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
-    let unknown =
-        unknown.map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).format_with(&caller.words()));
-    fields.chain(unknown).collect()
+    unknown
+        .map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).format_with(&caller.words()))
+        .collect()
 }
 
 /// The consequence of an unknown tool.

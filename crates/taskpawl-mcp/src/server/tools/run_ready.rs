@@ -24,6 +24,7 @@ use crate::server::caller::Caller;
 use crate::server::digest::{Standing, interrupted, standing, to_look_at};
 use crate::server::handler::{McpServer, blocking};
 use crate::server::refusal::Refused;
+use crate::server::repair::repair;
 use crate::server::runs::key_of;
 
 /// Maximum time that a call waits for a run, in seconds. Clients time out after a minute.
@@ -296,7 +297,8 @@ pub(in crate::server) fn describe(
                 answer.with("interrupted", json!(interrupted)).with("forNobody", json!(ready.unrunnable));
         }
     }
-    actions.extend(failed.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.id}))));
+    let mend = |task| [repair(task), Some(Action::call("task_get", json!({"id": task.id})))];
+    actions.extend(failed.iter().take(2).flat_map(mend).flatten());
     let person = |request: &ApprovalRequest| {
         Action::person(Advice::Approve { id: request.task.clone(), answer: None })
     };

@@ -16,6 +16,7 @@ use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::page::{AROUND, Page, borders};
 use crate::server::refusal::Refused;
+use crate::server::repair::repair;
 
 pub(super) fn definition() -> Definition {
     Definition {
@@ -148,6 +149,10 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
             why.chain.iter().map(|link| format!("{}: {}", link.task, link.text)).collect();
         answer = answer.with("why", json!(chain));
         actions = Action::of_all(why.next_actions.iter().map(Advised::advice));
+    }
+    if let Some(repair) = repair(task) {
+        actions.retain(|action| !action.is_restart_of(id));
+        actions.insert(0, repair);
     }
     // This answer is the task itself. Only its output is left to read.
     actions.retain(|action| *action != Action::call("task_get", json!({"id": id})));

@@ -2,10 +2,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use taskpawl::model::command::Restart;
 use taskpawl::model::task::{Status, Task};
 use taskpawl::model::value::Period;
 use taskpawl::{Ending, Error, Manager};
 
+use super::plan_write::{check_calls, unknown_tools};
 use super::ready_list::claimed;
 use super::{Definition, WRITES, answers, number, schema, switch, text};
 use crate::server::actions::Action as Next;
@@ -23,13 +25,13 @@ pub(in crate::server) const ACTIONS: [&str; 9] =
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. cascade: retry/reopen also what ran after.",
+        description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. After a failure: retry (or reopen, which forgets all results) with fields {run: the mended command}. cascade: also what ran after.",
         input: schema(
             json!({
                 "id": text(),
                 "action": {"enum": ACTIONS},
                 "result": {}, "note": text(),
-                "fields": {"type": "object", "description": "name, description, priority, dueDate, labels, dependencies, context …; null clears"},
+                "fields": {"type": "object", "description": "run | call | calls, needs, when, forEach, name, priority, dueDate, labels, context …; null clears"},
                 "attempt": number(), "if_version": number(), "ttl": text(), "cascade": switch(),
                 "next": switch(),
             }),
@@ -88,11 +90,19 @@ pub(super) fn call(
     arguments.check()?;
     let id = caller.reads().get(&arguments.id)?.id.to_string();
     let manager = caller.manager().with_capacities(options.run.resources.clone());
+    let calls = manager.calls_of_update(&id, &arguments.fields)?;
+    check_calls(&caller.plans, calls.iter().map(|call| (id.clone(), call)))?;
     // The order never changes: a repeated request continues after the last part that was recorded.
-    if !arguments.fields.is_empty() {
-        manager.update(&id, arguments.fields.clone(), arguments.if_version)?;
+    let fields = arguments.fields.clone();
+    match (fields.is_empty(), arguments.restart()) {
+        (true, _) => {}
+        (false, Some(restart)) => {
+            drop(manager.update_and_restart(&id, fields, arguments.if_version, restart)?)
+        }
+        (false, None) => drop(manager.update(&id, fields, arguments.if_version)?),
     }
     match arguments.action {
+        Some(Action::Retry | Action::Reopen) if !arguments.fields.is_empty() => {}
         Some(action) => arguments.act(&manager, &id, action, options.lease)?,
         None => {
             if let Some(note) = &arguments.note {
@@ -101,7 +111,8 @@ pub(super) fn call(
         }
     }
     let task = caller.reads().get(&id)?;
-    let answer = Answer::new(json!({"task": brief::task(&task)}));
+    let warnings = unknown_tools(caller, &calls);
+    let answer = Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings));
     let whole = Next::call("task_get", json!({"id": id}));
     if arguments.next {
         return claim_next(answer, caller.reads(), &manager, options.lease);
@@ -153,6 +164,22 @@ impl Arguments {
         match useless.into_iter().find(|(_, is_useless, _)| *is_useless) {
             Some((name, _, problem)) => Err(Refused::argument(name, problem)),
             None => Ok(()),
+        }
+    }
+
+    /// Returns how the new fields start the task over.
+    fn restart(&self) -> Option<Restart> {
+        let cascade = self.cascade;
+        match self.action? {
+            Action::Retry => Some(Restart::Retry { cascade }),
+            Action::Reopen => Some(Restart::Reopen { cascade }),
+            Action::Claim
+            | Action::Renew
+            | Action::Release
+            | Action::Done
+            | Action::Fail
+            | Action::Cancel
+            | Action::Skip => None,
         }
     }
 

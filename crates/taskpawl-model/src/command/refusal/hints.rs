@@ -89,6 +89,13 @@ impl Refusal {
                     .text(" creates a separate plan")
             }
             Self::PlanConflict { conflicts, .. } => plan_conflict_hint(conflicts),
+            Self::WorkConflict { conflict } => match conflict.remedy {
+                Remedy::Redo | Remedy::RedoOrKeep => Hint::from(Advice::reopen(&conflict.task))
+                    .text(" starts it over; give it its new work then, or with the same command"),
+                Remedy::OtherId | Remedy::Settle | Remedy::Wait => {
+                    plan_conflict_hint(std::slice::from_ref(conflict))
+                }
+            },
             Self::ImportConflict { .. } => Hint::default()
                 .option(HintOption::Prefix)
                 .text(" gives them separate ids; ")

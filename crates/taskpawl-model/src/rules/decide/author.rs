@@ -1,19 +1,17 @@
 //! Commands of authors: create, change, link and delete tasks.
 
 use super::fields::{
-    change_field, check_depth, check_filled, check_milestone, check_own_fields, check_trigger, check_values,
-    invalid, is_work_fixed, meaningless, read_fields, taken, takes_subtasks, written_context,
+    check_depth, check_filled, check_milestone, check_own_fields, check_trigger, check_values, invalid,
+    is_work_fixed, meaningless, taken, takes_subtasks,
 };
 use crate::view::ReadGraph;
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
+use std::collections::BTreeSet;
 
 use crate::command::NewTask;
 use crate::command::refusal::Refusal;
 use crate::rules::cycle::{self, Edge};
 use crate::rules::draft::{Decided, Draft};
-use crate::task::event::{Change, EventKind, TaskCreated};
+use crate::task::event::{EventKind, TaskCreated};
 use crate::task::fault;
 use crate::task::interpreter::with_interpreter;
 use crate::task::record::{CallRecord, Node, Note, StatusKind, TaskRecord, Work};
@@ -240,97 +238,7 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn update(&mut self, id: &str, fields: &Map, if_version: Option<u64>) -> Decided<()> {
-        let key = self.resolve(id)?;
-        let record = self.task(key)?;
-        if let Some(expected) = if_version
-            && expected != record.version
-        {
-            let id = record.id;
-            return Err(Refusal::VersionMismatch { id, expected, current: record.version }.into());
-        }
-        let mut changed = BTreeMap::new();
-        let mut after = record.clone();
-        let (needs, fields) = read_fields(&record.spec, fields)?;
-        if let Some(needs) = needs {
-            self.replace_dependencies(key, &needs, &mut changed)?;
-        }
-        for (field, value) in &fields {
-            change_field(&mut after, field, value, &mut changed)?;
-        }
-        if ["assignee", "milestone"].iter().any(|field| changed.contains_key(*field)) {
-            self.refuse_for_person(key, "update")?;
-        }
-        check_milestone(&after.spec, !self.calls(key)?.is_empty())?;
-        check_trigger(&record.id, &after.spec, !self.dependencies(key)?.is_empty())?;
-        if changed.contains_key("dependencies") {
-            self.update_task(key, |_| ())?;
-        }
-        after.note_writer(Some(&record), &written_context(&fields), self.writer);
-        if after != record {
-            self.update_spec(key, |now| {
-                now.spec = after.spec;
-                now.body.context.clone_from(&after.body.context);
-                now.body.origins.clone_from(&after.body.origins);
-            })?;
-        }
-        if ["when", "forEach", "repeat", "cache", "trustInputs"]
-            .iter()
-            .any(|field| changed.contains_key(*field))
-        {
-            self.check_references(key)?;
-        }
-        if changed.contains_key("dependencies") {
-            self.check_references_behind(&[key])?;
-        }
-        if !changed.is_empty() {
-            self.emit(Some(key), EventKind::Updated { fields: changed })?;
-        }
-        self.answer.tasks.push(record.id);
-        Ok(())
-    }
-
-    pub(super) fn replace_dependencies(
-        &mut self,
-        key: Key,
-        value: &Value,
-        changed: &mut BTreeMap<String, Change>,
-    ) -> Decided<()> {
-        let wanted: Option<Vec<String>> = serde_json::from_value(value.clone())
-            .map_err(|_| invalid("dependencies", "expected a list of task ids"))?;
-        let wanted = self.resolve_all(&wanted.unwrap_or_default())?;
-        let present: BTreeSet<Key> = self.dependencies(key)?.into_iter().collect();
-        if wanted.iter().copied().collect::<BTreeSet<Key>>() != present {
-            self.refuse_changed_work(key, "its dependencies")?;
-        }
-        self.link_to(key, &wanted, changed)
-    }
-
-    /// Like [`replace_dependencies`](Self::replace_dependencies), whatever the status of the task is.
-    pub(super) fn link_to(
-        &mut self,
-        key: Key,
-        wanted: &[Key],
-        changed: &mut BTreeMap<String, Change>,
-    ) -> Decided<()> {
-        let present = self.dependencies(key)?;
-        let (after, before): (BTreeSet<&Key>, BTreeSet<&Key>) =
-            (wanted.iter().collect(), present.iter().collect());
-        if after == before {
-            return Ok(());
-        }
-        let (from, to) = (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(wanted)?));
-        changed.insert("dependencies".to_owned(), Change { from, to });
-        for on in before.difference(&after) {
-            self.remove_edge(key, **on)?;
-        }
-        for on in after.difference(&before) {
-            self.link(key, **on, true)?;
-        }
-        Ok(())
-    }
-
-    fn refuse_changed_work(&self, key: Key, what: &'static str) -> Decided<()> {
+    pub(super) fn refuse_changed_work(&self, key: Key, what: &'static str) -> Decided<()> {
         let record = self.task(key)?;
         let status = record.body.state.status();
         if is_work_fixed(status) {

@@ -1,4 +1,4 @@
-//! Applies changed work from a plan file to a task that has started, which continues at the first difference.
+//! Applies changed work to a task that has started, which continues at the first difference.
 
 use std::collections::BTreeSet;
 
@@ -93,8 +93,14 @@ impl Draft<'_> {
         };
         let new = given.iter().map(|(id, spec)| NewCall { id: id.clone(), spec: spec.clone() });
         let new = self.new_calls(&[], &new.collect::<Vec<_>>())?;
-        let with_starts = |call: CallRecord| match old.iter().find(|old| old.id == call.id) {
-            Some(old) => begun_before(call, old),
+        let with_starts = |mut call: CallRecord| match old.iter().find(|old| old.id == call.id) {
+            Some(old) => {
+                // A model that repeats a call as it is has not written it.
+                if call.origin.is_of_model() && old.spec.is_same_work(&call.spec) {
+                    call.origin = old.origin;
+                }
+                begun_before(call, old)
+            }
             None => call,
         };
         Ok(new.into_iter().map(with_starts).collect())

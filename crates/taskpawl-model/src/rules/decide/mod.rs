@@ -34,6 +34,7 @@ mod run;
 mod step;
 mod undo;
 mod unknown;
+mod update;
 mod verdict;
 
 pub(crate) use needs::{Holder, held_paths};
@@ -42,6 +43,7 @@ pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
 pub use import::bound_records;
 pub use part::complete_part;
+pub use update::calls_of_update;
 
 use crate::command::refusal::Refusal;
 use crate::command::{Answer, Command, Context, GivenBy, IdempotentRequest, RequestRecord};
@@ -148,7 +150,9 @@ fn decide_once(
 fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
     match command {
         Command::Create(task) => draft.create(task),
-        Command::Update { id, fields, if_version } => draft.update(id, fields, *if_version),
+        Command::Update { id, fields, if_version, restart } => {
+            draft.update(id, fields, *if_version, *restart)
+        }
         Command::Delete { ids } => draft.delete(ids),
         Command::Claim { id: Some(id), lease, capacities, writes } => {
             draft.claim(id, *lease, capacities, writes)

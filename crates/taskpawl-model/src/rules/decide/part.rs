@@ -5,14 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::applied::Applied;
-use crate::plan::{expand_call, spec_fields};
+use crate::plan::{WORK_FIELDS, expand_call, spec_fields};
 use crate::task::record::PlanRecord;
 use crate::task::spec::NewCall;
 use crate::value::{Key, Map, TaskId};
 use crate::view::{Query, View, ViewResult};
-
-/// Fields that define the calls of a task. Giving one replaces all of them.
-const WORK: [&str; 4] = ["run", "call", "calls", "toolCalls"];
 
 /// Fields that define the dependencies of a task.
 const NEEDS: [&str; 2] = ["needs", "dependencies"];
@@ -277,7 +274,7 @@ fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>)
     lift(fields, "toolCalls");
     for (field, value) in base {
         let given: &[&str] = match field.as_str() {
-            "toolCalls" => &WORK,
+            "toolCalls" => &WORK_FIELDS,
             "dependencies" => &NEEDS,
             _ => &[],
         };
