@@ -47,7 +47,8 @@ async function subscribed(client, version, uri) {
 async function works(client, version) {
   const { tools } = await client.listTools();
   assert.equal(tools.length, 8);
-  assert.ok(tools.every(tool => tool.outputSchema && tool.annotations));
+  assert.ok(tools.every(tool => tool.annotations && !tool.outputSchema));
+  assert.equal(typeof (await client.callTool({ name: 'plan_show', arguments: {} })).structuredContent.counts, 'object');
   const tasks = [
     { id: 'look', call: { list_dir: { path: '.' } } },
     { id: 'hand', needs: ['look'] },

@@ -24,6 +24,6 @@ pub use client::config::{ServerConfig, ServerProblem, Transport, Variables};
 pub use client::files::{FileError, Found, read_servers, server_of};
 pub use client::servers::{ServerState, Servers, ServersOptions};
 pub use server::{
-    AbsentProject, HttpListener, ListenError, McpServer, PromptText, ResourceText, ServeError, ServerOptions,
-    ToolSet,
+    AbsentProject, HttpListener, ListenError, McpServer, Offer, PromptText, ResourceText, ServeError,
+    ServerOptions, ToolSet,
 };

@@ -21,6 +21,7 @@ mod error_format;
 #[cfg(test)]
 mod fuzz;
 mod handler;
+mod help;
 #[cfg(test)]
 mod hints;
 mod http;
@@ -42,5 +43,5 @@ mod tools;
 pub use conformance::serve_conformance;
 pub use handler::McpServer;
 pub use http::{HttpListener, ListenError};
-pub use options::{AbsentProject, PromptText, ResourceText, ServerOptions, ToolSet};
+pub use options::{AbsentProject, Offer, PromptText, ResourceText, ServerOptions, ToolSet};
 pub use stdio::ServeError;

@@ -11,7 +11,9 @@ use taskpawl::model::command::Refusal;
 use taskpawl::model::task::{Origin, PlanAccess};
 use taskpawl::store::Location;
 use taskpawl::tools::CallOrigin;
-use taskpawl_mcp::{HttpListener, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
+use taskpawl_mcp::{
+    HttpListener, ListenError, McpServer, Offer, PromptText, ResourceText, ServerOptions, ToolSet,
+};
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +44,7 @@ Examples:
   taskpawl mcp --project ~/work/site
   taskpawl mcp --project ~/work/site --allow sandboxed
   taskpawl mcp --read-only
+  taskpawl mcp --tools work
   taskpawl mcp --dialect checklist --dialect core
   taskpawl mcp --http 8080 --json")]
 #[expect(
@@ -73,6 +76,9 @@ pub(crate) struct Args {
     /// or queue; `core` adds those of the plan. Repeatable
     #[arg(long, value_name = "NAME", value_parser = served)]
     dialect: Vec<Served>,
+    /// Offer only some tools of the plan: `work` has those for one worker, which takes a task, looks at it and reports on it
+    #[arg(long, value_name = "WHICH", value_enum, conflicts_with = "dialect")]
+    tools: Option<Tools>,
     /// Whose to-do lists they are: the id of a conversation or a session; without it calls may name it
     #[arg(long, value_name = "ID", env = "TASKPAWL_SCOPE", hide_env_values = true)]
     scope: Option<String>,
@@ -109,6 +115,12 @@ fn served(word: &str) -> Result<Served, String> {
         return Ok(Served::Core);
     }
     Dialect::from_word(word).map(Served::Dialect).ok_or_else(unknown)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tools {
+    /// Those for one worker
+    Work,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -167,6 +179,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         absent: Some(app.absent_tools()?),
         line: CommandLine { actor: None, ..(*app.out().line).clone() },
         has_plan: args.has_plan(),
+        offer: if args.tools == Some(Tools::Work) { Offer::Work } else { Offer::All },
         sets: sets(args, &lists, &plans),
         project: project.absent(),
     };

@@ -299,13 +299,8 @@ fn definition(tool: &RegisteredTool) -> Tool {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let tool = Tool::new(spec.name.clone(), spec.description.clone(), object(&spec.args_schema))
-        .with_annotations(annotations);
-    match &spec.result_schema {
-        // Structured content must be an object, so other schemas are not announced.
-        Some(schema) if schema["type"] == "object" => tool.with_raw_output_schema(object(schema).into()),
-        _ => tool,
-    }
+    Tool::new(spec.name.clone(), spec.description.clone(), object(&spec.args_schema))
+        .with_annotations(annotations)
 }
 
 impl Served for McpServer {

@@ -35,10 +35,21 @@ pub struct ServerOptions {
     pub line: CommandLine,
     /// Offers the tools, prompts and resources of the plan.
     pub has_plan: bool,
+    /// Which tools of the plan are offered.
+    pub offer: Offer,
     /// Tools, prompts and resources in addition to those of the plan.
     pub sets: Vec<ToolSet>,
     /// The project, for a server that started where there was none.
     pub project: Option<Arc<dyn AbsentProject>>,
+}
+
+/// The tools of the plan that a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// All of them.
+    All,
+    /// Those for one worker: taking a task, looking at it, reporting on it. The plan itself cannot change.
+    Work,
 }
 
 /// A project that did not exist when the server started. The methods block.
@@ -64,6 +75,7 @@ impl Default for ServerOptions {
             absent: None,
             line: CommandLine::default(),
             has_plan: true,
+            offer: Offer::All,
             sets: Vec::new(),
             project: None,
         }

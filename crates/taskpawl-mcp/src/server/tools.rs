@@ -17,7 +17,7 @@ use taskpawl::model::task::PlanAccess;
 use super::actions::Action;
 use super::answer::Answer;
 use super::caller::Caller;
-use super::options::ServerOptions;
+use super::options::{Offer, ServerOptions};
 use super::refusal::Refused;
 
 /// A core tool.
@@ -52,7 +52,6 @@ const WRITES: Hints = Hints { reads_only: false, destroys: false, is_idempotent:
 struct Definition {
     description: &'static str,
     input: Value,
-    output: Value,
     hints: Hints,
 }
 
@@ -89,13 +88,17 @@ impl Core {
 
     /// Returns the tools that the server offers.
     pub(super) fn all(options: &ServerOptions) -> impl Iterator<Item = Self> + use<> {
-        let (has_plan, read_only, within) = (options.has_plan, options.read_only, options.within);
+        let ServerOptions { has_plan, read_only, within, offer, .. } = *options;
         Self::ALL.into_iter().filter(move |tool| {
             let is_admitted = match within {
                 None => !read_only,
                 Some(access) => !read_only && access == PlanAccess::Add && tool.adds(),
             };
-            has_plan && (is_admitted || tool.has_read_only_form())
+            let is_offered = match offer {
+                Offer::All => true,
+                Offer::Work => matches!(tool, Self::TaskGet | Self::TaskUpdate | Self::ReadyList),
+            };
+            has_plan && is_offered && (is_admitted || tool.has_read_only_form())
         })
     }
 
@@ -142,7 +145,7 @@ impl Core {
 
     /// Returns the definition for clients.
     pub(super) fn definition(self, options: &ServerOptions) -> Tool {
-        let Definition { description, mut input, output, hints } = match self {
+        let Definition { description, mut input, hints } = match self {
             Self::PlanShow => plan_show::definition(),
             Self::PlanWrite => plan_write::definition(options.within.is_some()),
             Self::ReadyList => ready_list::definition(options.claims_nothing()),
@@ -150,7 +153,7 @@ impl Core {
             Self::TaskAdd => task_add::definition(),
             Self::TaskDelete => task_delete::definition(),
             Self::TaskGet => task_get::definition(),
-            Self::TaskUpdate => task_update::definition(),
+            Self::TaskUpdate => task_update::definition(options.offer),
         };
         if options.within.is_some()
             && let Some(properties) = input["properties"].as_object_mut()
@@ -163,9 +166,8 @@ impl Core {
             .destructive(hints.destroys)
             .idempotent(hints.is_idempotent)
             .open_world(hints.is_open);
-        Tool::new(self.name(), description, object(input))
-            .with_raw_output_schema(object(output).into())
-            .with_annotations(annotations)
+        // Without a schema of the answer: a model reads the answer itself, and a definition costs it context in every turn.
+        Tool::new(self.name(), description, object(input)).with_annotations(annotations)
     }
 
     /// Runs a call. Blocks. A call of `run_ready` is not handled here, because it waits.
@@ -206,14 +208,6 @@ fn schema(mut properties: Value, required: &[&str], writes: bool) -> Value {
         schema["required"] = json!(required);
     }
     schema
-}
-
-/// Returns the schema of an answer. No field is required, because a refusal must fit the schema as well.
-fn answers(fields: &[(&str, &str)]) -> Value {
-    let mut properties: Map<String, Value> =
-        fields.iter().map(|(name, kind)| ((*name).to_owned(), json!({"type": kind}))).collect();
-    properties.insert("nextActions".to_owned(), json!({"type": "array"}));
-    json!({"type": "object", "properties": properties})
 }
 
 fn text() -> Value {

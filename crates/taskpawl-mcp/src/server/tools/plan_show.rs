@@ -4,13 +4,14 @@ use taskpawl::model::command::Refusal;
 use taskpawl::model::task::Status;
 use taskpawl::model::view::Query;
 
-use super::{Definition, READS, answers, number, schema, text, texts};
+use super::{Definition, READS, number, schema, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::{Answer, MAX_BYTES};
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::digest;
+use crate::server::help;
 use crate::server::page::Page;
 use crate::server::refusal::Refused;
 
@@ -22,13 +23,13 @@ pub(super) fn definition() -> Definition {
         description: "Where the plan stands. Without filters: your claims, runs, what waits or failed, nextActions. With filters: tasks.",
         input: schema(
             json!({
-                "status": {"type": "array", "items": {"type": "string"}, "description": Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" ")},
+                "status": {"type": "array", "items": {"enum": Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>()}},
                 "plan": text(), "label": texts(), "text": text(), "limit": number(), "offset": number(), "max_bytes": number(),
+                "help": {"type": "string", "description": "plan, tools, or a name in them"},
             }),
             &[],
             false,
         ),
-        output: answers(&[("counts", "object"), ("tasks", "array")]),
         hints: READS,
     }
 }
@@ -42,6 +43,8 @@ struct Arguments {
     text: Option<String>,
     limit: Option<usize>,
     offset: usize,
+    /// What is to be explained, in place of tasks.
+    help: Option<String>,
 }
 
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
@@ -52,7 +55,10 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     // The next page needs the arguments as the caller wrote them.
     let mut same = arguments.clone();
     same.retain(|_, value| !value.is_null());
-    let Arguments { status, plan, label, text, limit, offset } = arguments::read(arguments)?;
+    let Arguments { status, plan, label, text, limit, offset, help } = arguments::read(arguments)?;
+    if let Some(topic) = help {
+        return help::help(caller, &topic);
+    }
     if let Some(name) = &plan {
         check_plan(caller, name)?;
     }

@@ -15,12 +15,13 @@ use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
-use super::{Definition, WRITES, answers, schema, switch, text};
+use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
 use crate::server::digest::after;
+use crate::server::help::tool_names;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::{CallFault, Refused};
 
@@ -56,7 +57,6 @@ fn definition_of_plans() -> Definition {
             &["plan"],
             true,
         ),
-        output: answers(&[("created", "array"), ("changed", "array"), ("gone", "array")]),
         hints: super::Hints { is_idempotent: true, ..WRITES },
     }
 }
@@ -294,9 +294,13 @@ pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCal
 pub(super) fn unknown_tools(caller: &Caller, calls: &[NewCall]) -> Vec<String> {
     let means = &caller.means;
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
-    unknown
+    let mut warnings: Vec<String> = unknown
         .map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).format_with(&caller.words()))
-        .collect()
+        .collect();
+    if !warnings.is_empty() {
+        warnings.push(format!("the tools are {}", tool_names(caller).join(", ")));
+    }
+    warnings
 }
 
 /// The consequence of an unknown tool.

@@ -8,7 +8,7 @@ use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::{Error, Manager};
 
-use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};
+use super::{Definition, READS, WRITES, number, schema, switch, texts};
 use crate::server::actions::Action;
 use crate::server::answer::{Answer, MAX_BYTES, MAX_BYTES_ASKED};
 use crate::server::arguments;
@@ -34,7 +34,6 @@ pub(super) fn definition(read_only: bool) -> Definition {
             "What is ready, for runs and by hand. claim: true takes the next one by hand for you. only: as in run_ready."
         },
         input: schema(properties, &[], !read_only),
-        output: answers(&[("forRuns", "array"), ("byHand", "array"), ("claimed", "object")]),
         hints: if read_only { READS } else { WRITES },
     }
 }

@@ -15,7 +15,7 @@ use taskpawl::model::value::{RunId, TaskId};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
 
-use super::{Definition, answers, number, schema, switch, text, texts};
+use super::{Definition, number, schema, switch, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;
@@ -44,12 +44,6 @@ pub(super) fn definition() -> Definition {
             &[],
             true,
         ),
-        output: answers(&[
-            ("run_id", "string"),
-            ("state", "string"),
-            ("exit", "integer"),
-            ("counts", "object"),
-        ]),
         hints: super::Hints { reads_only: false, destroys: true, is_idempotent: false, is_open: true },
     }
 }

@@ -3,7 +3,7 @@ use taskpawl::model::command::NewTask;
 use taskpawl::model::plan::{PlanTask, task_from_json};
 
 use super::plan_write::{check_calls, warnings_of_task};
-use super::{Definition, WRITES, answers, schema, text, texts};
+use super::{Definition, WRITES, schema, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments::found;
@@ -24,7 +24,6 @@ pub(super) fn definition() -> Definition {
             &["name"],
             true,
         ),
-        output: answers(&[("task", "object")]),
         hints: WRITES,
     }
 }

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Definition, WRITES, answers, schema, texts};
+use super::{Definition, WRITES, schema, texts};
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
@@ -11,7 +11,6 @@ pub(super) fn definition() -> Definition {
     Definition {
         description: "Deletes tasks that nothing depends on. task_update, action cancel, keeps them.",
         input: schema(json!({"ids": texts()}), &["ids"], true),
-        output: answers(&[("deleted", "array")]),
         hints: super::Hints { destroys: true, ..WRITES },
     }
 }

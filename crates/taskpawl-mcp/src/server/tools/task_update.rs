@@ -9,21 +9,42 @@ use taskpawl::{Ending, Error, Manager};
 
 use super::plan_write::{check_calls, unknown_tools};
 use super::ready_list::claimed;
-use super::{Definition, WRITES, answers, number, schema, switch, text};
+use super::{Definition, WRITES, number, schema, switch, text};
 use crate::server::actions::Action as Next;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::needs::with_needs;
-use crate::server::options::ServerOptions;
+use crate::server::options::{Offer, ServerOptions};
 use crate::server::refusal::Refused;
 
 /// Values of `action`.
 pub(in crate::server) const ACTIONS: [&str; 9] =
     ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"];
 
-pub(super) fn definition() -> Definition {
+/// Values of `action` for a worker.
+const ACTIONS_OF_WORK: [&str; 5] = ["claim", "renew", "release", "done", "fail"];
+
+pub(super) fn definition(offer: Offer) -> Definition {
+    match offer {
+        Offer::All => definition_of_all(),
+        Offer::Work => Definition {
+            description: "Your task: claim (ttl: 2h), renew, release; done or fail with result and note; next claims another. A note alone is kept.",
+            input: schema(
+                json!({
+                    "id": text(), "action": {"enum": ACTIONS_OF_WORK}, "result": {}, "note": text(),
+                    "attempt": number(), "ttl": text(), "next": switch(),
+                }),
+                &["id"],
+                true,
+            ),
+            hints: WRITES,
+        },
+    }
+}
+
+fn definition_of_all() -> Definition {
     Definition {
         description: "Changes fields, note or state. claim (ttl: 2h) keeps others away; done and fail end work by hand, with next they claim the next task. After a failure: retry (or reopen, which forgets all results) with fields {run: the mended command}. cascade: also what ran after.",
         input: schema(
@@ -38,7 +59,6 @@ pub(super) fn definition() -> Definition {
             &["id"],
             true,
         ),
-        output: answers(&[("task", "object")]),
         hints: super::Hints { destroys: true, ..WRITES },
     }
 }
@@ -88,6 +108,9 @@ pub(super) fn call(
 ) -> Result<Answer, Refused> {
     let arguments: Arguments = arguments::read(arguments)?;
     arguments.check()?;
+    if options.offer == Offer::Work {
+        arguments.check_work()?;
+    }
     let id = caller.reads().get(&arguments.id)?.id.to_string();
     let manager = caller.manager().with_capacities(options.run.resources.clone());
     let calls = manager.calls_of_update(&id, &arguments.fields)?;
@@ -164,6 +187,23 @@ impl Arguments {
         match useless.into_iter().find(|(_, is_useless, _)| *is_useless) {
             Some((name, _, problem)) => Err(Refused::argument(name, problem)),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses what changes the plan, on a server for workers.
+    fn check_work(&self) -> Result<(), Refused> {
+        let is_work = self.action.is_none_or(|action| match action {
+            Action::Claim | Action::Renew | Action::Release | Action::Done | Action::Fail => true,
+            Action::Retry | Action::Reopen | Action::Cancel | Action::Skip => false,
+        });
+        match (is_work, self.fields.is_empty()) {
+            (true, true) => Ok(()),
+            (false, _) => {
+                Err(Refused::argument("action", format!("here there are {}", ACTIONS_OF_WORK.join(", "))))
+            }
+            (true, false) => {
+                Err(Refused::argument("fields", "this server takes reports; the plan is changed elsewhere"))
+            }
         }
     }
 
