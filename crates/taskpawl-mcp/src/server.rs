@@ -6,6 +6,7 @@
 //! from the store, so that they stay the same after the server was killed.
 
 mod actions;
+mod announced;
 mod answer;
 mod app;
 mod arguments;

@@ -59,7 +59,7 @@ impl AgentArgs {
         !self.agents.is_empty()
     }
 
-    fn changes(&self, root: &Path) -> Result<Changes, CliError> {
+    fn changes(&self, root: &Path, allow_sandboxed: bool) -> Result<Changes, CliError> {
         let mut agents = self.agents.clone();
         agents.sort_unstable();
         agents.dedup();
@@ -76,7 +76,7 @@ impl AgentArgs {
             let hint = "the others have the instructions, and the MCP tool `plan_show`";
             return Err(CliError::usage_with("only claude has hooks that tell the state of the plan", hint));
         }
-        Changes::adding(root, &agents, Wish { allow_sandboxed: self.allow.is_some(), hooks: self.hooks })
+        Changes::adding(root, &agents, Wish { allow_sandboxed, hooks: self.hooks })
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn run(
     make: impl FnOnce() -> Result<(), CliError>,
 ) -> Result<ExitCode, CliError> {
     let out = app.out();
-    let changes = args.changes(root)?;
+    let changes = args.changes(root, allows(app, args)?)?;
     for kept in &changes.kept {
         out.remark(kept);
     }
@@ -127,15 +127,30 @@ fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
     if app.is_json() || !app.terminal().can_ask() {
         return Err(refused("nothing was changed: nobody can be asked whether to"));
     }
+    if is_yes("\nchange these files? [y/N] ")? { Ok(()) } else { Err(refused("nothing was changed")) }
+}
+
+/// Returns whether calls of the agent run in the sandbox without a question each: as said, else as the person at the
+/// terminal answers. Without an answer each of them asks.
+fn allows(app: &App, args: &AgentArgs) -> Result<bool, CliError> {
+    let is_open = args.allow.is_none() && !args.yes && !args.remove;
+    if !is_open || app.is_json() || !app.terminal().can_ask() {
+        return Ok(args.allow.is_some());
+    }
+    is_yes(
+        "Tool calls that the agent adds ask you before they run, but for those that only read.\n\
+         Let them run in the sandbox without asking? (`--allow sandboxed`) [y/N] ",
+    )
+}
+
+/// Asks a question on the terminal. Anything but a yes is a no.
+fn is_yes(question: &str) -> Result<bool, CliError> {
     // If the question cannot be printed, the answer decides: an input at its end counts as a no.
-    let _ = write_err(&"\nchange these files? [y/N] ".into());
+    let _ = write_err(&question.into());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(refused("nothing was changed")),
-    }
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Warns if `taskpawl` is not on the PATH, because agents start the program by its name.

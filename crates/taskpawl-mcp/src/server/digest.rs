@@ -187,10 +187,23 @@ fn next_actions(manager: &Manager, digest: &Digest) -> Result<Vec<Action>, Error
     let wait = live.map(|run: &RunNow| json!({"run_id": run.run, "wait_s": 45}));
     let mut actions = Vec::new();
     for next in &digest.next_actions {
+        let failed = digest.failed.items.first();
+        if next.action == Deed::Look && failed.map(|failed| &failed.task) == next.task.as_ref() {
+            // A failed task is mended before it is looked at again: the list of failures has its error.
+            actions.extend(mend(manager, digest)?);
+        }
         actions.extend(translated(manager, next, digest)?);
     }
     actions.extend(wait.map(|arguments| Action::call("run_ready", arguments)));
     Ok(actions)
+}
+
+/// Returns the call that mends the first failed task.
+fn mend(manager: &Manager, digest: &Digest) -> Result<Option<Action>, Error> {
+    match digest.failed.items.first() {
+        Some(failed) => Ok(repair(&manager.get(failed.task.as_str())?)),
+        None => Ok(None),
+    }
 }
 
 fn translated(manager: &Manager, next: &NextAction, digest: &Digest) -> Result<Option<Action>, Error> {
@@ -199,10 +212,7 @@ fn translated(manager: &Manager, next: &NextAction, digest: &Digest) -> Result<O
         Deed::Report => Some(Action::call("task_update", json!({"id": next.task, "action": "done"}))),
         Deed::Decide | Deed::Look => look(),
         Deed::Approve => Some(Action::Person(next.command.clone())),
-        Deed::Retry => match digest.failed.items.first() {
-            Some(failed) => repair(&manager.get(failed.task.as_str())?),
-            None => None,
-        },
+        Deed::Retry => mend(manager, digest)?,
         // Claims the first free task in the same order: another actor may claim the named one first.
         Deed::Claim => Some(Action::call("ready_list", json!({"claim": true}))),
         Deed::Run => Some(Action::call("run_ready", json!({}))),

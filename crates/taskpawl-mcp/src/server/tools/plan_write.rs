@@ -17,6 +17,7 @@ use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
 use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
+use crate::server::announced::announced;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
@@ -119,6 +120,10 @@ pub(super) fn call(
         .with("prefixed", json!(report.prefixed))
         .with("changedFields", json!(report.header))
         .with("warnings", json!(warnings));
+    if !dry_run {
+        let written: Vec<TaskId> = report.created.iter().chain(&report.changed).cloned().collect();
+        answer = answer.with("asks", announced(caller, &written, Some(&report.plan))?);
+    }
     let was_there = report.unchanged > 0 || !report.changed.is_empty() || !report.gone.is_empty();
     if !merge {
         answer = answer.with("gone", json!(report.gone));

@@ -5,6 +5,7 @@ use taskpawl::model::plan::{PlanTask, task_from_json};
 use super::plan_write::{check_calls, warnings_of_task};
 use super::{Definition, WRITES, schema, text, texts};
 use crate::server::actions::Action;
+use crate::server::announced::announced;
 use crate::server::answer::Answer;
 use crate::server::arguments::found;
 use crate::server::brief;
@@ -47,6 +48,7 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     let next = begin(caller, &id)?.unwrap_or_else(|| Action::call("plan_show", json!({})));
     Ok(Answer::new(json!({"task": brief::task(&task)}))
         .with("warnings", json!(warnings))
+        .with("asks", announced(caller, std::slice::from_ref(&id), task.plan.as_deref())?)
         .next([next])
         .rest(whole))
 }

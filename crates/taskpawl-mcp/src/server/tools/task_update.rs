@@ -11,6 +11,7 @@ use super::plan_write::{check_calls, unknown_tools};
 use super::ready_list::claimed;
 use super::{Definition, WRITES, number, schema, switch, text};
 use crate::server::actions::Action as Next;
+use crate::server::announced::announced;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
@@ -135,7 +136,11 @@ pub(super) fn call(
     }
     let task = caller.reads().get(&id)?;
     let warnings = unknown_tools(caller, &calls);
-    let answer = Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings));
+    let mut answer = Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings));
+    if !calls.is_empty() {
+        let id = std::slice::from_ref(&task.id);
+        answer = answer.with("asks", announced(caller, id, task.plan.as_deref())?);
+    }
     let whole = Next::call("task_get", json!({"id": id}));
     if arguments.next {
         return claim_next(answer, caller.reads(), &manager, options.lease);

@@ -472,3 +472,56 @@ async fn tools_from_outside_are_served_beside_those_of_the_plan() {
     let twice = ServerOptions { sets: vec![set(&["fail"]), set(&["fail"])], ..ServerOptions::default() };
     McpServer::new(scene.plans(), twice).unwrap_err();
 }
+
+#[tokio::test]
+async fn what_will_ask_is_announced_with_the_ways_to_let_it_run() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let tasks = json!([
+        {"id": "w", "call": {"write_file": {"path": "x", "content": "y"}}},
+        {"id": "s", "run": "echo hi"},
+        {"id": "g", "call": {"glob": {"pattern": "*"}}},
+    ]);
+    let written = client.call("plan_write", json!({"name": "p", "plan": {"tasks": tasks}})).await;
+    assert_eq!((&written["asks"]["calls"], &written["asks"]["ask"]), (&json!(3), &json!(2)), "{written}");
+    let ways = written["asks"]["aPersonCan"].to_string();
+    for way in ["taskpawl mcp --allow sandboxed", "policy.toml", "approve --only plan:p"] {
+        assert!(ways.contains(way), "{way}: {ways}");
+    }
+    let added = client.call("task_add", json!({"name": "x", "run": "true"})).await;
+    assert_eq!(added["asks"]["ask"], 1, "{added}");
+    let reads = client.call("task_add", json!({"name": "r", "call": {"log": {"message": "x"}}})).await;
+    assert!(reads.get("asks").is_none(), "{reads}");
+}
+
+#[tokio::test]
+async fn one_call_mends_a_failed_task_and_starts_it_over() {
+    let scene = Scene::new();
+    let client = connect(&scene.trusting_server(), ERAS[0]).await;
+    let tasks = json!([
+        {"id": "t", "call": {"fail": {"message": "broken"}}},
+        {"id": "u", "needs": ["t"], "call": {"log": {"message": "after"}}},
+    ]);
+    client.call("plan_write", json!({"name": "p", "plan": {"tasks": tasks}})).await;
+    let run = client.run(json!({})).await;
+    let offered = json!({"tool": "task_update", "arguments":
+        {"id": "t", "action": "retry", "fields": {"call": {"fail": {"message": "broken"}}}}});
+    assert_eq!(run["nextActions"][0], offered, "{run}");
+    for first in
+        [client.call("plan_show", json!({})).await, client.call("task_get", json!({"id": "t"})).await]
+    {
+        assert_eq!(first["nextActions"][0], offered, "{first}");
+    }
+    let wrong = json!({"id": "t", "action": "reopen", "fields": {"call": {"write_file": {"path": 1}}}});
+    let refused = client.refused("task_update", wrong).await.to_string();
+    assert!(refused.contains("write_file"), "{refused}");
+    let mended = json!({"id": "t", "action": "reopen", "fields": {"call": {"log": {"message": "mended"}}}});
+    let answer = client.call("task_update", mended).await;
+    assert_eq!(answer["task"]["status"], "todo", "{answer}");
+    assert_eq!(
+        answer["nextActions"][0],
+        json!({"tool": "run_ready", "arguments": {"only": ["t"]}}),
+        "{answer}"
+    );
+    assert_eq!(client.run(json!({})).await["counts"], json!({"done": 2}));
+}
