@@ -89,7 +89,7 @@ macro_rules! commands {
         }
 
         /// The groups of the help, each with its commands.
-        const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($name),+])),+];
+        pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($name),+])),+];
 
         impl Command {
             fn run(&self, app: &App) -> Result<ExitCode, CliError> {
@@ -192,7 +192,7 @@ commands! {
 /// Returns the whole tree, with a help that lists the commands by group.
 ///
 /// clap puts all commands under one heading, so they are hidden from it and listed by the template.
-fn tree() -> clap::Command {
+pub(crate) fn tree() -> clap::Command {
     let tree = Cli::command();
     let mut groups = String::new();
     for (group, names) in GROUPS {

@@ -29,6 +29,8 @@ pub mod fuzz;
 mod nested_call;
 mod output;
 mod pin;
+#[cfg(test)]
+mod reference;
 mod report;
 mod schema;
 mod servers;
