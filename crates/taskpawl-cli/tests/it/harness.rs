@@ -109,7 +109,10 @@ impl Cli {
 
     /// Returns a command that is prepared to run in `directory`.
     pub(crate) fn command(&self, directory: &Path, args: &[&str]) -> Command {
-        let program = env!("CARGO_BIN_EXE_taskpawl");
+        self.process(directory, env!("CARGO_BIN_EXE_taskpawl"), args)
+    }
+
+    fn process(&self, directory: &Path, program: &str, args: &[&str]) -> Command {
         // Each command starts a session of its own. With `--ctty` its standard input becomes the controlling
         // terminal.
         let mut command = Command::new("/usr/bin/setsid");
@@ -151,7 +154,23 @@ impl Cli {
 
     /// Runs the program to its end in another directory.
     pub(crate) fn run_in(&self, directory: &Path, args: &[&str], input: &str) -> Run {
-        let mut command = self.command(directory, args);
+        let command = self.command(directory, args);
+        self.to_its_end(command, args, input)
+    }
+
+    /// Runs a command line of a shell that finds `taskpawl`; returns what a terminal would show.
+    pub(crate) fn shell(&self, line: &str) -> String {
+        let programs = Path::new(env!("CARGO_BIN_EXE_taskpawl")).parent().unwrap();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path =
+            std::env::join_paths([programs.to_path_buf()].into_iter().chain(std::env::split_paths(&path)));
+        let args = ["-c", &format!("exec 2>&1; {line}")];
+        let mut command = self.process(&self.path("work"), "/bin/sh", &args);
+        command.env("PATH", path.unwrap());
+        self.to_its_end(command, &args, "").stdout
+    }
+
+    fn to_its_end(&self, mut command: Command, args: &[&str], input: &str) -> Run {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The terminal's other end stays open until the program has ended. Closing it earlier would send a hang-up
         // signal.

@@ -44,6 +44,7 @@ mod terminal;
 mod todo;
 mod trust;
 mod turns;
+mod tutorial;
 mod undo;
 mod values;
 mod watch;

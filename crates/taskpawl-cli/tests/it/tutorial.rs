@@ -1,0 +1,118 @@
+//! The tutorial does what it shows: its files are written, its commands run in order, and their output is compared.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Cli, may_decide};
+
+/// Set to write the output of the commands into the page instead of comparing it.
+const RENEW: &str = "TASKPAWL_RENEW_DOCS";
+/// The directory of the reader, as the page has it.
+const DIRECTORY: &str = "/home/user/greeter";
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial.md")
+}
+
+/// A part of the page.
+enum Part<'a> {
+    Text(&'a str),
+    /// A block of code: the words after its fence, and its lines.
+    Block(&'a str, &'a str),
+}
+
+fn parts(page: &str) -> Vec<Part<'_>> {
+    let pieces = page.split("```").enumerate();
+    pieces
+        .map(|(number, piece)| match piece.split_once('\n') {
+            Some((info, block)) if number % 2 == 1 => Part::Block(info, block),
+            _ => Part::Text(piece),
+        })
+        .collect()
+}
+
+/// Runs the commands of a block, and returns the block with what they print.
+fn played(cli: &Cli, block: &str) -> String {
+    let mut shown = String::new();
+    for command in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
+        let output = cli.shell(command).replace("[HOME]/work", DIRECTORY);
+        let _ = write!(shown, "$ {command}\n{output}");
+    }
+    shown
+}
+
+/// Returns the text without what differs from run to run: durations, times, names of runs, revisions, and the order
+/// of tasks that ended at the same time.
+fn stable(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(stable_line).collect();
+    let both_ended = |a: &String, b: &String| a.starts_with('✓') && b.starts_with('✓');
+    let groups = lines.chunk_by(both_ended).map(|group| {
+        let mut group = group.to_vec();
+        group.sort();
+        group.join("\n")
+    });
+    groups.collect::<Vec<_>>().join("\n")
+}
+
+fn stable_line(line: &str) -> String {
+    let is_number = |word: &str| word.parse::<f64>().is_ok();
+    let mut words: Vec<&str> = Vec::new();
+    // Commits of one run may be joined, so revisions in a history differ.
+    let is_event = line.contains(" user@host ");
+    for word in line.split_whitespace() {
+        let bare = word.trim_end_matches([',', ':']);
+        match words.last_mut() {
+            Some(last) if matches!(bare, "ms" | "s") && is_number(last) => *last = "TIME",
+            _ if bare.len() == 8 && bare.bytes().all(|byte| byte.is_ascii_hexdigit()) => words.push("RUN"),
+            _ if bare.contains('T') && bare.ends_with('Z') && bare.len() == 24 => words.push("TIME"),
+            None if is_event && is_number(word) => words.push("REVISION"),
+            _ => words.push(word),
+        }
+    }
+    let indent = line.len() - line.trim_start().len();
+    format!("{}{}", " ".repeat(indent), words.join(" "))
+}
+
+#[test]
+fn the_tutorial_prints_what_it_shows() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::without_store().with_programs().with_clock().at_a_terminal();
+    let page_text = fs::read_to_string(page()).unwrap();
+    let mut renewed = String::new();
+    let mut commands = 0;
+    for part in parts(&page_text) {
+        let (info, block) = match part {
+            Part::Text(text) => {
+                renewed.push_str(text);
+                continue;
+            }
+            Part::Block(info, block) => (info, block),
+        };
+        let mut block = block.to_owned();
+        match info.split_once(' ') {
+            Some((_, file)) => drop(cli.file(file, &block)),
+            None => {
+                assert_eq!(info, "console", "a block is a file with a name, or commands:\n{block}");
+                let found = played(&cli, &block);
+                commands += found.lines().filter(|line| line.starts_with("$ ")).count();
+                if std::env::var_os(RENEW).is_none() {
+                    assert_eq!(
+                        stable(&found),
+                        stable(&block),
+                        "renew: {RENEW}=1 cargo test -p taskpawl-cli tutorial"
+                    );
+                } else if stable(&found) != stable(&block) {
+                    block = found;
+                }
+            }
+        }
+        let _ = write!(renewed, "```{info}\n{block}```");
+    }
+    assert!(commands > 10, "{commands} commands");
+    if renewed != page_text {
+        fs::write(page(), renewed).unwrap();
+    }
+}
