@@ -38,6 +38,7 @@ mod reading;
 mod running;
 mod sandbox;
 mod secrets;
+mod sessions;
 mod signals;
 mod streams;
 mod terminal;
