@@ -11,7 +11,7 @@ use crate::error::CliError;
 A claim ends by itself after 30 minutes (--ttl). Each `renew` or `claim` of its holder begins the time \
 anew, and so does every other command of the holder that writes, once less than half of it is left; \
 `claim --next` always takes another task. A claim that has ended leaves the task to whoever claims it \
-next; until somebody does, its holder may still report.
+next; until another actor does, its holder may still report.
 
 Examples:
   taskpawl claim --next --json

@@ -10,7 +10,7 @@ use crate::error::CliError;
 /// Mark manual tasks as done. Of a task with interrupted calls, these count as succeeded
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Who holds a task reports without naming the attempt. A report about a task that somebody else has taken \
+Who holds a task reports without naming the attempt. A report about a task that another actor has taken \
 or ended is refused, and says what happened since; one that comes after the claim has ended counts for \
 as long as nobody else has taken the task.
 

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Write over a file that has something that is not here, or that cannot be read
     #[arg(long)]
     force: bool,
-    /// Write tasks again that somebody took out of the file, also where nothing changed in them here since
+    /// Write tasks again that were removed from the file, also where nothing changed in them here since
     #[arg(long)]
     again: bool,
     /// Take tasks out of the file that were deleted here

@@ -19,7 +19,8 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Ctrl-C lets what runs end and starts nothing more; a second one kills what runs; a third one leaves at once.
-The exit code tells how it stands: 0 all finished, 1 a task failed, 3 somebody is waited for, 4 blocked otherwise.
+The exit code is 0 if all tasks are finished, 1 if a task failed, 3 if an approval, a person or an agent is needed, \
+4 if tasks are blocked otherwise.
 
 Examples:
   taskpawl run-all-ready

@@ -24,7 +24,7 @@ const SERVERS: &str = ".mcp.json";
 /// Trust the tool files of this project. Trusts the files that describe tools or MCP servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What a project describes runs programs on this machine, and somebody else may have written it. Until it \
+What a project describes runs programs on this machine, and another person may have written it. Until it \
 is trusted it describes nothing. Trust is for the content as it is shown: a file that changes has to be \
 trusted anew. It takes a terminal: no script and no agent trusts anything.
 

@@ -20,7 +20,7 @@ use crate::text::Paint;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed, \
-! waits for somebody, ◌ blocked by others, ◐ begun by a model that has ended, – not needed any more. Where there is no \
+! waits for a person or an agent, ◌ blocked by others, ◐ begun by a model that has ended, – not needed any more. Where there is no \
 room for everything, what matters most is shown, and the rest counted. Below the plan are the checklists that models \
 keep.
 Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
