@@ -152,6 +152,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         (&["workingdirectory", "workdir", "dir", "directory"], "write `cwd`"),
         (&["tool", "tools", "uses", "steps", "args"], "write `call: {TOOL: args}`"),
         (&["stdin"], "write `call: {shell: {command: …, stdin: …}}`"),
+        (&["okexitcodes", "parse"], "write `call: {shell: {command: …, okExitCodes: …, parse: …}}`"),
         (&["tags"], "write `labels`"),
         (&["due", "deadline"], "write `dueDate`"),
         (&["children", "tasks"], "write `subtasks`"),
@@ -211,6 +212,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         (&["tool", "name", "uses"], "write `toolName`"),
         (&["arguments", "input", "parameters", "params", "with"], "write `args`"),
         (&["cwd", "env", "stdin"], "write it beside `run`, or as `{shell: {command: …, cwd: …, env: …}}`"),
+        (&["okexitcodes", "parse"], "write `{shell: {command: …, okExitCodes: …, parse: …}}`"),
         (&["if", "condition"], "write `when`"),
         (&["retries", "maxretries", "maxattempts", "retrycount"], "write `retry: {attempts: …}`"),
         (

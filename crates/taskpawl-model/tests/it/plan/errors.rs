@@ -101,6 +101,10 @@ fn misspelled_or_misplaced_fields() {
             "- {id: a, run: x, retries: 3, maxRetries: 3, timeoutSeconds: 3, continue_on_error: true, matrix: {os: [a]}}\n- {id: b, call: {toolName: log, retries: 3, register: x}}\n"
         ),
         (
+            "of a tool",
+            "- {id: a, run: x, okExitCodes: [0, 1]}\n- {id: b, calls: [{run: x, ok_exit_codes: [0, 1], parse: json}]}\n"
+        ),
+        (
             "of nobody",
             "ticket: 1\ntasks:\n- {id: a, ticket: {number: 1}, x: 1, x-: 1}\n- {id: b, call: {toolName: log, colour: red}}\n- {id: c, call: {run: x, colour: {r: 1}}}\n"
         ),
