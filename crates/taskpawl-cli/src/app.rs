@@ -1,5 +1,7 @@
 //! State that all commands share; each part is opened when a command first needs it.
 
+mod place;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,14 +11,14 @@ use taskpawl::model::advice::{Advised, CommandLine, PlanWords};
 use taskpawl::model::rules::AbsentTools;
 use taskpawl::model::task::Origin;
 use taskpawl::model::value::Timestamp;
-use taskpawl::store::{
-    self, AllowedRoots, Location, PlacementError, PlanSocket, RootKind, StoreError, StorePlacement,
-};
+use taskpawl::store::{self, Location, StorePlacement};
 use taskpawl::tools::{
-    CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,
+    CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces,
 };
 use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Source, SystemSource, Taskpawl};
 use taskpawl_todo::Lists;
+
+pub(crate) use place::made_text;
 
 use crate::args::Global;
 use crate::caller::Caller;
@@ -27,7 +29,7 @@ use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::servers::McpServers;
-use crate::text::{Paint, quoted};
+use crate::text::Paint;
 use crate::todo_lists;
 use crate::toolbox::{self, Absent, Toolbox};
 use crate::trust::real;
@@ -177,17 +179,6 @@ impl App {
         }
     }
 
-    /// Returns the flags and variables that decide the location of the store.
-    pub(crate) fn placement(&self) -> store::Environment {
-        store::Environment {
-            home: self.environment.path("HOME"),
-            xdg_state_home: self.environment.path("XDG_STATE_HOME"),
-            directory: self.environment.directory.clone(),
-            store_flag: self.global.store.clone(),
-            store_variable: self.environment.text("TASKPAWL_STORE"),
-        }
-    }
-
     /// Returns the flags that an advised command needs in order to use the same store and actor as this one. `run`
     /// holds extra words for commands that run tasks.
     fn command_line(&self, run: Vec<String>) -> CommandLine {
@@ -215,45 +206,6 @@ impl App {
             action.write_as(&line);
         }
         Ok(())
-    }
-
-    /// Returns the location of the store, with its project. Inside a call with plan access, this is the plan of the
-    /// call.
-    pub(crate) fn place(&self) -> Result<&StorePlacement, CliError> {
-        get_or_try_init(&self.place, || match self.environment.plan_descriptor() {
-            Some(descriptor) if self.is_within_call() => {
-                Ok(StorePlacement::of_call(plan_socket(&descriptor)?, &self.environment.directory))
-            }
-            _ => Ok(store::locate(&self.placement())?),
-        })
-    }
-
-    /// Lets this command make the project where there is none. Its first write makes it, so that a command that fails
-    /// before, such as one with an invalid plan file, leaves nothing behind.
-    ///
-    /// # Errors
-    /// There is no project, and the directory becomes one only by `init`.
-    pub(crate) fn plan_project(&self, allowed: AllowedRoots) -> Result<&StorePlacement, CliError> {
-        if let Err(CliError::Placement(PlacementError::NoProject { .. })) = self.place() {
-            let planned = store::plan_project(&self.placement(), &self.source()?.new_id(), allowed)?;
-            return Ok(self.place.get_or_init(|| planned));
-        }
-        self.place()
-    }
-
-    /// Makes a planned project and says so, or records the current directory of a project that was moved.
-    fn record_place(&self) -> Result<(), CliError> {
-        let place = self.place()?;
-        if let Some(kind) = place.record()? {
-            self.out().remark(&made_text(place, kind));
-        }
-        Ok(())
-    }
-
-    /// Returns whether commands use the plan of the call that this process belongs to. An explicit `--store`
-    /// overrides that.
-    pub(crate) fn is_within_call(&self) -> bool {
-        self.environment.plan_descriptor().is_some() && self.global.store.is_none()
     }
 
     /// Returns the source of time and ids.
@@ -476,11 +428,6 @@ impl App {
         Ok(self.policy()?.granted_to_write().map(PathBuf::from).chain(servers).collect())
     }
 
-    /// Returns the root of the project, or the current directory without a project.
-    pub(crate) fn root(&self) -> &Path {
-        self.place().map_or(self.environment.directory.as_path(), |place| place.root.as_path())
-    }
-
     /// Refuses a wider sandbox that a policy forbids.
     fn check_wide(&self, settings: &SandboxSettings) -> Result<(), CliError> {
         let ways = [
@@ -515,23 +462,6 @@ impl App {
         }
         Ok(())
     }
-}
-
-/// Returns the remark about a project that was made without being asked for.
-pub(crate) fn made_text(place: &StorePlacement, kind: RootKind) -> String {
-    let was_here = place.location.path().is_some_and(Path::exists);
-    let again = if was_here { "; the tasks of an earlier project are here again" } else { "" };
-    format!("made {} a taskpawl project: it is {kind}{again}", quoted(&place.root.display().to_string()))
-}
-
-/// Opens the inherited socket to the plan of the call that this process belongs to.
-fn plan_socket(descriptor: &str) -> Result<PlanSocket, CliError> {
-    let number =
-        descriptor.parse().map_err(|_| format!("`TASKPAWL_FD` is `{descriptor}`, which is no number"));
-    let found = number.and_then(|number| {
-        inherited(number).map_err(|_| format!("`TASKPAWL_FD` says {number}, and no such descriptor is open"))
-    });
-    Ok(found.map(PlanSocket::from).map_err(|problem| StoreError::OutOfReach { problem })?)
 }
 
 // `OnceCell::get_or_try_init` is unstable in the standard library.

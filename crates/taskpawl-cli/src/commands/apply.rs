@@ -364,7 +364,7 @@ pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
 }
 
 /// Returns a manager of an empty store.
-fn empty_manager(app: &App) -> Result<Manager, CliError> {
+pub(super) fn empty_manager(app: &App) -> Result<Manager, CliError> {
     let manager = Manager::new(store::open(&Location::Memory), &app.config()?.actor);
     Ok(manager.with_source(app.source()?).with_origin(Origin::Plan))
 }

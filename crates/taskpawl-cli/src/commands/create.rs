@@ -7,7 +7,7 @@ use taskpawl::store::AllowedRoots;
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
-use crate::commands::print;
+use crate::commands::{apply, print};
 use crate::error::CliError;
 use crate::output::write_err;
 
@@ -41,7 +41,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         None => ask(app, "name")?,
     };
     let task = args.task.to_task(app, &name, args.parent.as_deref())?;
-    let id = app.manager()?.create(NewTask { plan: args.plan.clone(), ..task })?;
+    let task = NewTask { plan: args.plan.clone(), ..task };
+    if app.place()?.new_root().is_some() {
+        // A task that is refused makes no project.
+        apply::empty_manager(app)?.create(task.clone())?;
+    }
+    let id = app.manager()?.create(task)?;
     print::task(app, &id)
 }
 

@@ -186,6 +186,7 @@ fn the_first_plan_makes_the_project_in_the_working_directory() {
     cli.file("plan.yaml", "name: p\ntasks: [{id: a}]\n");
     cli.file("wrong.yaml", "name: p\ntasks: [{id: a, needs: b}]\n");
     let before = cli.session(&[
+        &["create", "A", "--needs", "b"],
         &["apply", "wrong.yaml"],
         &["apply", "plan.yaml", "--dry-run"],
         &["run-all-ready", "plan.yaml", "--dry-run"],
