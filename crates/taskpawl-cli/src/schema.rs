@@ -28,6 +28,12 @@ pub(crate) fn plan() -> Value {
             },
         },
         "defaults": {"type": "object", "description": "Fields that tasks have unless they say otherwise"},
+        "requires": {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {"env": {"$ref": "#/$defs/texts"}},
+            "description": "Environment variables that its programs need",
+        },
         "tools": {"$ref": "#/$defs/texts", "description": "Tools that another program brings"},
         "resources": {"$ref": "#/$defs/counts", "description": "Capacities of named resources"},
         "timeout": {"$ref": "#/$defs/duration"},
@@ -477,6 +483,7 @@ mod tests {
         "params": {"target": {"type": "string", "default": "x"}},
         "defaults": {"priority": "high"}, "resources": {"db": 2}, "timeout": "2h",
         "budget": {"calls": 10, "duration": "1h", "cost": 1.5}, "maxFailures": 3, "notify": ["notify-send", "x"],
+        "requires": {"env": ["HOME"]},
         "tasks": [
             "a name alone",
             {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},

@@ -28,7 +28,7 @@ pub struct Engine {
     pub(crate) secrets: Arc<dyn SecretSource>,
     pub(crate) finder: Option<Arc<dyn ToolFinder>>,
     pub(crate) supervision: Supervision,
-    sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
+    pub(crate) sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
 }
 
 /// Directories and identity of the project that an engine works on.

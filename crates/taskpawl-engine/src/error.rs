@@ -22,6 +22,24 @@ pub enum RunError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The programs of the run would lack environment variables that a plan requires.
+    #[error("plan `{plan}` requires {}, which its programs do not have", list(.names))]
+    MissingVariables {
+        /// Name of the plan.
+        plan: String,
+        /// Names of the missing variables.
+        names: Vec<String>,
+    },
+}
+
+/// Longest list of names in a message.
+const MAX_NAMES: usize = 5;
+
+fn list(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }
 
 impl From<StoreError> for RunError {

@@ -31,6 +31,8 @@ use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output, StoredResult};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
+use crate::unpassed;
+use crate::variables::RunVariables;
 
 /// Time limit of a call if neither the call, its task nor its tool has one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
@@ -76,6 +78,8 @@ pub(crate) struct RunResources {
     pub(crate) vault: Vault,
     /// Prefix of the idempotency keys of the calls.
     pub(crate) keys: KeySpace,
+    /// Environment variables for the programs of the calls.
+    pub(crate) variables: RunVariables,
 }
 
 /// Turns calls that the store has recorded as started into futures.
@@ -97,6 +101,8 @@ struct RunContext {
     /// Acts as the run with the kind "agent", for everything that calls add to their plans.
     call_manager: Manager,
     source: Arc<dyn Source>,
+    /// The engine at the start of the run, without tools that are found later.
+    engine: Engine,
     output: Output,
     root: PathBuf,
     resources: RunResources,
@@ -140,6 +146,7 @@ impl Executor {
         let run_context = RunContext {
             call_manager: manager.clone().with_origin(Origin::Agent).with_kind(ActorKind::Agent),
             source: Arc::clone(engine.manager.source()),
+            engine: engine.clone(),
             output: engine.output(),
             root: engine.project.root.clone(),
             resources,
@@ -177,7 +184,7 @@ impl Executor {
                 call_manager,
                 source,
                 output,
-                resources: RunResources { confinement, vault, .. },
+                resources: RunResources { confinement, vault, variables, .. },
                 ..
             } = &*run_context;
             // The clock starts after the snapshot of the files, so that the scan does not count as run time of the
@@ -197,7 +204,17 @@ impl Executor {
                     LeftBy::default(),
                 ),
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
-                    Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
+                    Ok(mut context) => {
+                        variables.fill(&call.spec.tool_name, &mut context);
+                        let is_outer = |name: &str| run_context.engine.has_outer_variable(name);
+                        let unpassed = unpassed::warning(&call.spec.tool_name, &args, &context, &is_outer);
+                        let report = context.progress.clone();
+                        let ended = run(tool, context, args, &call.spec, output, vault, &limit).await;
+                        if let (Some(message), Some(report)) = (unpassed, report) {
+                            report(Progress::Warning(message));
+                        }
+                        ended
+                    }
                     Err(error) => (not_started(&error, &limit), LeftBy::default()),
                 },
                 (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), LeftBy::default()),

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::approver::Approver;
 use crate::observer::Observer;
+use crate::variables::RunVariables;
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +68,8 @@ pub struct RunOptions {
     pub control: RunControl,
     /// Parameters, stored in the run record.
     pub params: Map,
+    /// Environment variables for the programs of `exec` and `shell` calls, stored nowhere.
+    pub variables: RunVariables,
 }
 
 /// Handle that asks a run to stop. One request lets running calls finish; a second one ends them.

@@ -34,30 +34,33 @@ impl Engine {
     /// Dropping the future ends running calls, like a second [`RunControl::stop`](crate::RunControl::stop), but leaves the run record open. The
     /// next run recovers it.
     pub async fn run_all_ready(&self, mut options: RunOptions) -> Result<RunSummary, RunError> {
+        let engine = self.with_variables(&options.variables);
         let guarded = options.observer.take().map(|observer| Arc::new(GuardedObserver::new(observer)));
         options.observer = guarded.clone().map(|observer| observer as Arc<dyn Observer>);
-        let id = options.id.clone().unwrap_or_else(|| RunId::from(self.manager.source().new_id()));
-        let manager = self.manager.clone().with_run(id.clone());
+        let id = options.id.clone().unwrap_or_else(|| RunId::from(engine.manager.source().new_id()));
+        let manager = engine.manager.clone().with_run(id.clone());
         manager.read(|view| refuse_empty(view, &options.only))?;
-        let temporary = self.temporary_base();
+        let temporary = engine.temporary_base();
         // The lock is taken before the record is written. In the other order, another process could see the record
         // without a lock and recover the run as dead.
-        let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
-        let confinement = Arc::new(self.confinement(live.temporary()));
-        let keys = self.start_run(&manager, self.record(&id, &manager, &options))?;
+        let live =
+            LiveRun::start(&engine.project.files, &id, engine.supervision.clone(), temporary.as_deref())?;
+        let confinement = Arc::new(engine.confinement(live.temporary()));
+        engine.refuse_missing(&options, &confinement)?;
+        let keys = engine.start_run(&manager, engine.record(&id, &manager, &options))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
         let programs = live.programs().clone();
-        let vault = self.vault();
+        let vault = engine.vault();
         if !faults::is_on(Fault::KeepSecrets) {
             programs.filter_output(Arc::new(vault.clone()));
         }
-        let notifier = self.notifier(&id, &programs, &confinement, &options);
-        let held = RunResources { programs, confinement, vault, keys };
+        let notifier = engine.notifier(&id, &programs, &confinement, &options);
+        let held = RunResources { programs, confinement, vault, keys, variables: options.variables.clone() };
         // Boxed to keep the future of `run_all_ready` small for its callers.
         let run =
-            Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());
+            Box::pin(Dispatcher::new(&engine, held, manager.clone(), id.clone(), &options, notifier).run());
         let (mut summary, notifier) = run.await?;
         let warnings = notifier.finish(&summary).await;
         if let Some(observer) = &options.observer {
@@ -85,7 +88,7 @@ impl Engine {
     /// Those of [`run_all_ready`](Self::run_all_ready), and a refusal if the status of the task does not allow it.
     pub async fn execute_task(&self, id: &str, mut options: RunOptions) -> Result<RunSummary, RunError> {
         // Releases the task if a dead run still holds it.
-        self.recover()?;
+        self.with_variables(&options.variables).recover()?;
         let task = self.manager.get(id)?;
         let missing_tool = self.missing_tool(&task);
         if missing_tool.is_none() {

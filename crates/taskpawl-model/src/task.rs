@@ -19,7 +19,7 @@ pub(crate) mod wire;
 pub use actor::{Actor, ActorKind};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
-pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
+pub use fault::{ERROR_CLASSES, ValueFault, is_identifier, unknown_failure};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use key_space::{CallIdentity, KeyRequest, KeySpace};
 pub use limits::{MAX_DEPTH, is_too_deep};

@@ -29,6 +29,17 @@ impl Environment {
         self
     }
 
+    /// Returns whether a program has this variable.
+    pub fn contains(&self, name: &OsStr) -> bool {
+        match self {
+            Self::Inherit(changes) => match changes.get(name) {
+                Some(value) => value.is_some(),
+                None => std::env::var_os(name).is_some(),
+            },
+            Self::Exactly(variables) => variables.contains_key(name),
+        }
+    }
+
     /// Returns the `PATH` of the program, in which the program itself is also looked up.
     pub(crate) fn path(&self) -> Option<OsString> {
         let name = OsStr::new("PATH");

@@ -67,7 +67,7 @@ pub use sandbox::{
 };
 pub use scan::{ScanBounds, ScanStopped};
 pub use scope::{current_scope, in_scope};
-pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
+pub use secrets::{ConfiguredSecrets, MIN_SECRET_BYTES, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,

@@ -16,8 +16,8 @@ use thiserror::Error;
 
 use crate::text::last_line;
 
-/// Shortest accepted value, in bytes. Shorter values occur by chance in ordinary text, so that they cannot be redacted.
-const MIN_BYTES: usize = 6;
+/// Shortest accepted value of a secret, in bytes. Shorter values occur by chance in ordinary text, so that they cannot be redacted.
+pub const MIN_SECRET_BYTES: usize = 6;
 
 /// Longest accepted value, in bytes.
 const MAX_BYTES: usize = 64 << 10;
@@ -212,7 +212,7 @@ const MAX_NAME: usize = 64;
 
 /// Checks a value from a source.
 pub(crate) fn checked(name: &str, value: String) -> Result<String, SecretError> {
-    let problem = if value.len() < MIN_BYTES {
+    let problem = if value.len() < MIN_SECRET_BYTES {
         "is shorter than 6 bytes, which is too short for reliable redaction"
     } else if value.len() > MAX_BYTES {
         "is longer than 64 KiB"

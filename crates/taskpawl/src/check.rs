@@ -80,6 +80,7 @@ impl Taskpawl {
                 plan,
                 explain,
             };
+            problems.extend(self.missing_variables(plan));
             for task in &plan.tasks {
                 checker.task(task, &mut problems);
             }
@@ -89,6 +90,19 @@ impl Taskpawl {
         }
         problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
         Ok(PlanCheck { plan, problems })
+    }
+
+    /// Checks that the variables are set that the plan requires.
+    fn missing_variables(&self, plan: &Plan) -> impl Iterator<Item = CheckProblem> {
+        let missing = plan.requires.env.iter().filter(|name| !self.engine().has_outer_variable(name));
+        missing.map(|name| CheckProblem {
+            severity: CheckSeverity::Error,
+            code: "missing_variable",
+            at: plan.requires.at,
+            path: "requires".to_owned(),
+            message: format!("the environment variable `{name}` is not set"),
+            hint: Some(Hint::new(format!("set it, and pass it to the run: `--env {name}`"))),
+        })
     }
 
     /// Checks that the tasks of the store exist that a task of the plan depends on.

@@ -36,9 +36,10 @@ pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use near::{AskedByRule, near_rules};
 pub use taskpawl_engine::{
-    ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, FailedTask, FailureGroup,
-    KeySource, NotRun, Observer, Output, OutputPart, Project, PruneOptions, PruneReport, RunControl,
-    RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, TaskUsage, Waiting,
+    ApprovalVerdict, Approver, CallFailure, ChangedBeyond, EndedEarly, Engine, EnvFileError, FailedTask,
+    FailureGroup, KeySource, NotRun, Observer, Output, OutputPart, Project, PruneOptions, PruneReport,
+    RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables, TaskUsage,
+    VariableError, Waiting,
 };
 pub use taskpawl_manager::{
     ApplyOptions, Approving, CallOfRun, Digest, Ending, Error, FixedSource, HistoryEntry, HistoryFilter,

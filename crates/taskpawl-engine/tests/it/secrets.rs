@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use taskpawl_engine::{Engine, RunOptions};
+use taskpawl_engine::{Engine, RunOptions, RunVariables};
 use taskpawl_manager::Manager;
 use taskpawl_tools::{CallContext, Registry, SecretError, SecretSource, Tool, ToolError, ToolSpec};
 
@@ -85,4 +85,45 @@ async fn a_source_is_asked_once_and_nothing_is_kept() {
     insta::assert_snapshot!(table);
     // One request for the valid secret, and one for each of the two that are not available.
     assert_eq!(source.0.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn variables_of_a_run_reach_programs_and_secret_ones_are_redacted() {
+    let lab = Lab::new(
+        "tasks:
+- {id: a, run: 'echo $MODE $API_KEY $PIN'}
+- {id: b, call: {exec: {argv: [sh, -c, 'echo $MODE $API_KEY'], env: {MODE: own}}}}
+- {id: c, run: 'echo $API_KEY >&2; exit 1'}
+",
+    );
+    let mut variables = RunVariables::default();
+    variables.set("MODE", "fast").unwrap();
+    variables.set_secret("API_KEY", "value-of-key-1").unwrap();
+    variables.set_secret("PIN", "12345").unwrap();
+    lab.run_with(RunOptions { variables, ..RunOptions::default() }).await;
+    let output = |id: &str, name: &str| {
+        let task = lab.task(id);
+        task.metadata.tool_calls[0].result.as_ref().unwrap()[name].as_str().unwrap().to_owned()
+    };
+    assert_eq!(output("a", "stdout"), "fast [redacted:env.API_KEY] 12345\n");
+    assert_eq!(output("b", "stdout"), "own [redacted:env.API_KEY]\n");
+    assert_eq!(output("c", "stderr"), "[redacted:env.API_KEY]\n");
+    let files = lab.engine.project().files.clone();
+    assert!(!has_text(&files, "value-of-key-1"), "an output file contains the value");
+    // The next run has no variables.
+    lab.manager.reopen(&["a".to_owned()], false).unwrap();
+    lab.run_with(RunOptions::default()).await;
+    assert_eq!(output("a", "stdout"), "\n");
+}
+
+/// Returns whether a file below a directory contains a text.
+fn has_text(directory: &std::path::Path, text: &str) -> bool {
+    std::fs::read_dir(directory).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            has_text(&path, text)
+        } else {
+            String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(text)
+        }
+    })
 }

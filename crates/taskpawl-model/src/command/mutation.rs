@@ -116,6 +116,7 @@ fn header_field(plan: &Plan) -> Option<&'static str> {
         ("budget", plan.budget.is_some()),
         ("maxFailures", plan.max_failures.is_some()),
         ("notify", !plan.notify.is_empty()),
+        ("requires", !plan.requires.env.is_empty()),
     ];
     fields.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field)
 }

@@ -24,6 +24,7 @@ pub fn expand_plan(plan: &Plan) -> Value {
         ("maxFailures", json!(plan.max_failures)),
         ("notify", json!(plan.notify)),
         ("tools", json!(plan.tools)),
+        ("requires", json!(plan.requires)),
     ];
     let is_given = |value: &Value| {
         !value.is_null()

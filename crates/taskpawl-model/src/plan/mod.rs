@@ -43,5 +43,5 @@ pub use parse::{
 };
 pub use reliance::Reliance;
 pub use taskpawl_json::Position;
-pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask};
+pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Requires};
 pub use vocabulary::{PlanFields, is_own_field};

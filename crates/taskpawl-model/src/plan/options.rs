@@ -2,11 +2,11 @@
 
 use indexmap::IndexMap;
 
-use super::PlanProblem;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::sites::Stage;
 use super::vocabulary::{CALL, PLAN, PlanFields, TASK};
+use super::{PlanProblem, Requires};
 use crate::task::fault;
 use crate::task::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
 
@@ -15,6 +15,13 @@ pub(super) const PARAM: Shape = Shape {
     expected: "an object such as `{type: string}`",
     fields: &["type", "default"],
     required: &[("type", "`type`")],
+};
+
+const REQUIRES: Shape = Shape {
+    what: "`requires`",
+    expected: "an object with `env`, a list of names",
+    fields: &["env"],
+    required: &[],
 };
 
 pub(super) const BUDGET: Shape = Shape {
@@ -83,10 +90,19 @@ pub(super) const OBJECTS: &[(&str, &[&str])] = &[
     ("approval", QUESTION.fields),
     ("cache", CACHE.fields),
     ("budget", BUDGET.fields),
+    ("requires", REQUIRES.fields),
     ("params", PARAM.fields),
 ];
 
 impl<'n> Reader<'n> {
+    pub(super) fn requires(&mut self, node: &'n Node<'n>) -> Option<Requires> {
+        let mut requires = Requires { env: Vec::new(), at: node.at };
+        self.object(node, &REQUIRES, |reader, _, value| {
+            requires.env = reader.checked_texts(value, fault::check_identifier);
+        })?;
+        Some(requires)
+    }
+
     pub(super) fn links(&mut self, node: &'n Node<'n>) -> Option<Links> {
         let mut links = Links::default();
         self.object(node, &LINKS, |reader, key, value| match key {

@@ -297,6 +297,7 @@ impl<'n> Reader<'n> {
             "budget" => plan.budget = self.option(node, Self::budget),
             "maxFailures" => plan.max_failures = self.option(node, Self::count),
             "tools" => plan.tools = self.texts(node),
+            "requires" => plan.requires = self.option(node, Self::requires).unwrap_or_default(),
             "notify" => plan.notify = self.option(node, Self::argv).unwrap_or_default(),
             "description" => {
                 let description = self.option(node, Self::text);

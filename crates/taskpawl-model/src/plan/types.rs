@@ -38,6 +38,8 @@ pub struct Plan {
     pub notify: Vec<String>,
     /// Tools that another program brings: a check does not refuse them as unknown.
     pub tools: Vec<String>,
+    /// What it needs from outside.
+    pub requires: Requires,
     /// The tasks, each after its parent.
     pub tasks: Vec<PlanTask>,
     /// Fields of the author's own, and fields unknown to this version.
@@ -62,6 +64,17 @@ impl Plan {
         let errors: Vec<PlanError> = self.unknown.iter().chain(of_tasks).cloned().collect();
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
     }
+}
+
+/// What a plan needs from outside, so that its runs are refused at once where it is missing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Requires {
+    /// Names of environment variables that its programs need.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// The position in the file.
+    #[serde(skip)]
+    pub at: Position,
 }
 
 /// The file of a plan.

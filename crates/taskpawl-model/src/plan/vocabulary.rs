@@ -44,6 +44,7 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         "maxFailures",
         "notify",
         "tools",
+        "requires",
         "tasks",
     ],
     work: &[],

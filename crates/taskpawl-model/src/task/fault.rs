@@ -283,12 +283,13 @@ fn range(rule: &'static str, found: impl std::fmt::Display) -> ValueFault {
 }
 
 /// Returns whether a text is an identifier of the expression language.
-pub(crate) fn is_identifier(text: &str) -> bool {
+/// Returns whether a text is a name of a parameter or of an environment variable.
+pub fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn check_identifier(text: &str) -> Result<(), ValueFault> {
+pub(crate) fn check_identifier(text: &str) -> Result<(), ValueFault> {
     if is_identifier(text) { Ok(()) } else { Err(ValueFault::Identifier { text: shortened(text) }) }
 }
 

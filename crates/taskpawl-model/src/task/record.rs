@@ -615,6 +615,12 @@ impl PlanRecord {
         entry.map_or_else(|| id.clone(), |(short, _)| short.clone())
     }
 
+    /// Returns the names of the environment variables that its programs need.
+    pub fn required_env(&self) -> impl Iterator<Item = &str> {
+        let names = self.header.get("requires").and_then(|requires| requires.get("env"));
+        names.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// The header field with the origin of `notify`. Plans cannot set it: it is written when the plan is applied.
     pub const NOTIFY_ORIGIN: &'static str = "notifyOrigin";
 

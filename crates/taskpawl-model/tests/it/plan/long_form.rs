@@ -28,6 +28,7 @@ params: {dir: {type: string, default: .}, n: {type: integer}}
 defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, resources: gpu, x-colour: blue}
 resources: {gpu: 2}
 timeout: 1h
+requires: {env: [DATABASE_URL, _x]}
 budget: {calls: 10, duration: 1.5s, cost: 0.25}
 x-owner: me
 tasks:

@@ -19,6 +19,7 @@ fn without_positions(mut plan: Plan) -> Plan {
     for task in &mut plan.tasks {
         task.at = Position::default();
     }
+    plan.requires.at = Position::default();
     plan
 }
 
