@@ -277,6 +277,7 @@ impl CliError {
             | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }
+            | Self::Run(RunError::MissingVariables { .. })
             | Self::Placement(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
                 Class::Refused
             }
@@ -318,6 +319,7 @@ impl CliError {
             Self::Pin { fault, .. } => Some(fault.hint()),
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".into()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
+            Self::Run(RunError::MissingVariables { names, .. }) => Some(pass_variable(names)),
             Self::Placement(error) => Some(error.hint()),
             Self::File { action, source, .. } => Some(file_hint(action, source.kind()).into()),
             Self::AgentFile { trouble, .. } => {
@@ -530,6 +532,15 @@ fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {
         (_, io::ErrorKind::IsADirectory) => "name a file, not the directory that it is in",
         _ => "check the path; `-` stands for standard input",
     }
+}
+
+/// Returns the flags that pass variables of this process to a run.
+fn pass_variable(names: &[String]) -> Hint {
+    let name = names.first().map_or("NAME", String::as_str);
+    format!(
+        "pass it to the run: `--env {name}`, `--env {name}=VALUE` or, to redact it, `--secret-env {name}`"
+    )
+    .into()
 }
 
 /// Returns the suggestion in clap's message, or else a pointer to `--help`.

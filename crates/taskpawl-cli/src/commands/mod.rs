@@ -73,3 +73,4 @@ mod prompt;
 pub(crate) mod question;
 mod running;
 mod select;
+mod variables;

@@ -18,6 +18,7 @@ use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::variables::{VariableArgs, variables_text};
 use crate::config::{Config, files};
 use crate::error::CliError;
 use crate::report::{Format, Options, Ran, Reporter, summary_text};
@@ -53,6 +54,8 @@ pub(crate) struct RunArgs {
     format: Format,
     #[command(flatten)]
     pub(super) sandbox: SandboxArgs,
+    #[command(flatten)]
+    pub(super) variables: VariableArgs,
 }
 
 impl RunArgs {
@@ -68,7 +71,7 @@ impl RunArgs {
         let flags = [("--fail-fast", self.fail_fast), ("--no-cache", self.no_cache), ("--wait", self.wait)];
         let options = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
         let flags = flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.to_owned());
-        options.flatten().chain(flags).chain(self.sandbox.words()).collect()
+        options.flatten().chain(flags).chain(self.variables.words()).chain(self.sandbox.words()).collect()
     }
 
     /// Returns the number of calls that run at once.
@@ -129,6 +132,9 @@ pub(super) fn run(
         owns_thread: true,
         ..limits(app, args)?
     };
+    if let Some(text) = variables_text(&options.variables) {
+        app.out().remark(&text);
+    }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(CliError::Runtime)?;
@@ -163,6 +169,7 @@ fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
         max_failures: most.or(options.max_failures),
         budget: args.budget.clone(),
         no_cache: args.no_cache,
+        variables: args.variables.read(app)?,
         ..options
     })
 }

@@ -48,5 +48,6 @@ mod turns;
 mod tutorial;
 mod undo;
 mod values;
+mod variables;
 mod watch;
 mod widths;

@@ -86,6 +86,7 @@ impl Refused {
                     "refused"
                 }
             }
+            Self::Run(RunError::MissingVariables { .. }) => "refused",
             Self::Command(_) | Self::Alone(_) | Self::Run(_) => "failed",
         }
     }

@@ -1,0 +1,95 @@
+//! Tests of environment variables that a run passes to its programs.
+
+use crate::harness::Cli;
+
+fn cli() -> Cli {
+    Cli::new().with_programs().with("API_KEY", "value-of-key-0123").with("MODE", "fast")
+}
+
+#[test]
+fn variables_hold_for_one_run_and_suggested_commands_repeat_their_names() {
+    let cli = cli();
+    cli.file("vars.env", "DB_URL=postgres://user@host\nLEVEL=debug # for now\nPIN_PASS=1234\n");
+    cli.file(
+        "plan.yaml",
+        "name: p
+tasks:
+- {id: a, run: 'echo $MODE $OTHER $API_KEY $DB_URL $LEVEL $PIN_PASS'}
+- {id: b, needs: a, run: 'test -z $API_KEY'}
+",
+    );
+    let run = cli.run(&[
+        "run-all-ready",
+        "--plan",
+        "plan.yaml",
+        "--env",
+        "MODE",
+        "--env",
+        "OTHER=a-value",
+        "--secret-env",
+        "API_KEY",
+        "--env-file",
+        "vars.env",
+    ]);
+    let text = format!("{}{}", run.stdout, run.stderr);
+    assert!(
+        text.contains(
+            "variables of this run: API_KEY (redacted), DB_URL (redacted), LEVEL, MODE, OTHER, PIN_PASS (too short to be redacted)"
+        ),
+        "{text}"
+    );
+    let words = "--env-file vars.env --env MODE --env OTHER --secret-env API_KEY";
+    assert!(text.contains(words), "{text}");
+    assert!(!text.contains("a-value") && !text.contains("value-of-key"), "{text}");
+    let logs = cli.run(&["logs", "a"]).ok().stdout;
+    assert!(logs.contains("fast a-value [redacted:env.API_KEY] [redacted:env.DB_URL] debug 1234"), "{logs}");
+    // Without the flags, the command misses what is set here.
+    let again = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--fresh"]);
+    let text = format!("{}{}", again.stdout, again.stderr);
+    assert!(text.contains("the command uses `$API_KEY`, `$MODE`, set here but not passed to it"), "{text}");
+    let result = cli.run(&["show", "a", "--json", "--fields", "result"]).ok().stdout;
+    assert!(!result.contains("fast"), "{result}");
+}
+
+#[test]
+fn a_variable_that_cannot_be_passed_is_a_usage_error() {
+    let cli = cli();
+    cli.file("bad.env", "A=1\nB 'hidden'\n");
+    for (args, message) in [
+        (["--env", "NOT_SET"], "--env: `NOT_SET` is not set"),
+        (["--secret-env", "API_KEY=hidden"], "--secret-env: a value on the command line is visible"),
+        (["--env", "A-B=1"], "`A-B` is not a name of a variable"),
+        (["--env-file", "bad.env"], "line 2: expected NAME=VALUE"),
+    ] {
+        let run = cli.run(&["run-all-ready", args[0], args[1]]);
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        assert!(run.stderr.contains(message) && !run.stderr.contains("hidden"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_run_without_a_required_variable_starts_nothing() {
+    let cli = cli();
+    let plan = "name: p\nrequires: {env: [MODE, NOT_SET]}\ntasks:\n- {id: a, run: 'echo $MODE > out'}\n";
+    cli.file("plan.yaml", plan);
+    let check = cli.run(&["plan", "check", "plan.yaml"]);
+    assert_eq!(check.code, Some(7));
+    assert!(
+        check.stdout.contains("plan.yaml:2:11") && check.stdout.contains("`NOT_SET` is not set"),
+        "{}",
+        check.stdout
+    );
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--env", "NOT_SET=1"]);
+    assert_eq!(run.code, Some(7), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("plan `p` requires `MODE`, which its programs do not have"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("--env MODE"), "{}", run.stderr);
+    assert!(!cli.path("work/out").exists());
+    cli.run(&["run-all-ready", "--env", "NOT_SET=1", "--env", "MODE"]).ok();
+    assert!(cli.path("work/out").exists());
+    // Nothing is left to run, so nothing is required.
+    cli.run(&["run-all-ready"]).ok();
+}
