@@ -32,6 +32,7 @@ mod options;
 mod page;
 mod parse_errors;
 mod prompts;
+mod reading;
 mod refusal;
 mod repair;
 mod resources;

@@ -16,6 +16,22 @@ impl<'a> Args<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
+    /// Returns the names that are not among the known ones, without those that are `null`.
+    pub(crate) fn unknown(self, known: &[&str]) -> impl Iterator<Item = &'a str> {
+        let given = self.0.into_iter().flatten().filter(|(_, value)| !value.is_null());
+        given.map(|(name, _)| name.as_str()).filter(|name| !known.contains(name))
+    }
+
+    /// Returns a list under an unknown name. A list that is not found where it is looked for must not count as none.
+    pub(crate) fn unknown_list(self, known: &[&str]) -> Option<&'a str> {
+        let is_list = |name: &&str| match self.get(name) {
+            Some(Value::Array(_)) => true,
+            Some(Value::String(text)) => text.trim_start().starts_with('['),
+            _ => false,
+        };
+        self.unknown(known).find(is_list)
+    }
+
     /// Returns a string argument; a value of another type counts as absent.
     pub(crate) fn text(self, name: &str) -> Option<&'a str> {
         self.get(name)?.as_str()

@@ -7,7 +7,7 @@ use taskpawl_tools::CallContext;
 
 use crate::answer::{Answer, text};
 use crate::args::Args;
-use crate::list::{Fault, Item, ItemId};
+use crate::list::{Fault, Item, ItemId, ignored};
 use crate::lists::{Lists, READ_ONLY};
 use crate::published::{shown, state};
 
@@ -16,6 +16,9 @@ pub(crate) const ARGUMENT: &str = "session_id";
 
 /// Names of the argument for the list. Each of the two tools documents one of them, but accepts both.
 pub(crate) const LIST_ARGUMENTS: [&str; 2] = ["taskList", "todoList"];
+
+/// Fields of an item.
+const ITEM_FIELDS: &[&str] = &["id", "title", "status"];
 
 const NO_ARRAY: &str = "Invalid JSON array for taskList";
 const SEVERAL: &str = "At most one task may be in-progress at a time";
@@ -39,6 +42,9 @@ struct Updated<'a> {
     message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Dropped<'a>>,
+    /// Fields of items that are not kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -52,6 +58,9 @@ pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer 
     let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
         return failed("session_id is required");
     };
+    if let Some(name) = args.unknown_list(&[&LIST_ARGUMENTS[..], &["operation", ARGUMENT]].concat()) {
+        return failed(&format!("unknown argument `{name}`: give the list as taskList"));
+    }
     let list = LIST_ARGUMENTS.into_iter().find_map(|name| args.get(name));
     match (args.get("operation"), list) {
         (None, None) => read(lists, cx, &scope),
@@ -80,8 +89,9 @@ fn write(lists: &Lists, cx: &CallContext, scope: &str, given: &Value) -> Answer 
     if lists.is_read_only() {
         return failed(READ_ONLY);
     }
-    let items = match array(given).ok_or_else(|| NO_ARRAY.to_owned()).and_then(|items| parse(&items)) {
-        Ok(items) => items,
+    let given = array(given).ok_or_else(|| NO_ARRAY.to_owned());
+    let (items, ignored) = match given.and_then(|given| Ok((parse(&given)?, ignored(&given, ITEM_FIELDS)))) {
+        Ok(read) => read,
         Err(error) => return failed(&error),
     };
     let names: Vec<String> = items.iter().map(|item| item.id.to_string()).collect();
@@ -89,7 +99,7 @@ fn write(lists: &Lists, cx: &CallContext, scope: &str, given: &Value) -> Answer 
         Ok((list, dropped)) => {
             let message = format!("Task list updated: {}/{} completed", list.done(), list.len());
             let dropped = dropped.iter().map(|item| Dropped { id: &item.id, title: &item.title }).collect();
-            Answer::json(&Updated { success: true, message, dropped })
+            Answer::json(&Updated { success: true, message, dropped, ignored })
         }
         Err(Fault::SeveralActive { .. }) => failed(SEVERAL),
         Err(Fault::DuplicateId { position }) => {

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
+use crate::args::Args;
 use crate::prompt::plain_title;
 
 /// Id of an item, as chosen by the model.
@@ -202,6 +203,12 @@ impl List {
         let is_gone = |item: &Item| item.is_unfinished() && !ids.contains(&item.id.key());
         Ok(before.items.into_iter().filter(is_gone).collect())
     }
+}
+
+/// Returns the fields of given items that are not kept, each once.
+pub(crate) fn ignored(given: &[Value], known: &[&str]) -> Vec<String> {
+    let all: BTreeSet<&str> = given.iter().flat_map(|item| Args::of(item).unknown(known)).collect();
+    all.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

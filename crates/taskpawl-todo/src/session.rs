@@ -6,12 +6,15 @@ use taskpawl_tools::CallContext;
 
 use crate::answer::{self, Answer};
 use crate::args::Args;
-use crate::list::{Fault, Item, ItemId, List, State, Urgency};
+use crate::list::{Fault, Item, ItemId, List, State, Urgency, ignored};
 use crate::lists::{Lists, READ_ONLY};
 use crate::vocabulary::Verb;
 
 /// Name of the argument for the session.
 pub(crate) const ARGUMENT: &str = "session_id";
+
+/// Fields of an item.
+const ITEM_FIELDS: &[&str] = &["id", "content", "status", "priority"];
 
 /// Names of the states.
 const STATES: [(&str, State); 4] = [
@@ -40,6 +43,9 @@ struct Listed<'a> {
     output: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Dropped<'a>>,
+    /// Fields of items that are not kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -53,8 +59,12 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
     let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
         return Answer::error("session_id is required");
     };
+    let known: &[&str] = if verb == Verb::Read { &[ARGUMENT] } else { &["todos", ARGUMENT] };
+    if let Some(name) = args.unknown_list(known) {
+        return Answer::error(format!("unknown argument `{name}`: todowrite takes the list as todos"));
+    }
     if verb == Verb::Read {
-        return listed(&lists.session(&scope), &[]);
+        return listed(&lists.session(&scope), &[], Vec::new());
     }
     if lists.is_read_only() {
         return Answer::error(READ_ONLY);
@@ -65,7 +75,10 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
     };
     let ids: Vec<String> = items.iter().map(|item| item.id.to_string()).collect();
     match lists.replace_session(&scope, items) {
-        Ok((list, dropped)) => listed(&list, &dropped),
+        Ok((list, dropped)) => {
+            let given = args.get("todos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            listed(&list, &dropped, ignored(given, ITEM_FIELDS))
+        }
         Err(Fault::SeveralActive { position }) => {
             Answer::error(format!("todos[{position}].status: at most one item may be in_progress at a time"))
         }
@@ -75,11 +88,11 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
     }
 }
 
-fn listed(list: &List, dropped: &[Item]) -> Answer {
+fn listed(list: &List, dropped: &[Item], ignored: Vec<String>) -> Answer {
     let shown: Vec<Shown<'_>> = list.iter().map(shown).collect();
     let title = format!("{} todos", list.len() - list.done());
     let dropped = dropped.iter().map(|item| Dropped { id: &item.id, content: &item.title }).collect();
-    Answer::json(&Listed { title, output: answer::text(&shown), dropped })
+    Answer::json(&Listed { title, output: answer::text(&shown), dropped, ignored })
 }
 
 fn shown(item: &Item) -> Shown<'_> {

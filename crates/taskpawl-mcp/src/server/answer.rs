@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::model::CallToolResult;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::actions::Action;
 use super::options::ServerOptions;
@@ -84,6 +84,13 @@ impl Answer {
                 self.actions.push(action);
             }
         }
+        self
+    }
+
+    /// Adds the first next step, in place of a general one.
+    pub(super) fn first(mut self, action: Action) -> Self {
+        self.actions.retain(|other| *other != action && *other != Action::call("plan_show", json!({})));
+        self.actions.insert(0, action);
         self
     }
 

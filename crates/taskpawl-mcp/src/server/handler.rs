@@ -14,7 +14,7 @@ use rmcp::model::{
     SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use taskpawl::Taskpawl;
 use taskpawl::model::rules::Means;
 use taskpawl::model::rules::all_offered;
@@ -30,6 +30,7 @@ use super::caller::{Caller, agent_of, size_of};
 use super::changes::Subscriptions;
 use super::http::Served;
 use super::options::ServerOptions;
+use super::reading::{Reading, foreign};
 use super::refusal::Refused;
 use super::runs::Runs;
 use super::tools::{Core, run_ready};
@@ -142,24 +143,40 @@ impl McpServer {
         mut request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Refused> {
-        let mut arguments = request.arguments.take().unwrap_or_default();
+        let arguments = request.arguments.take().unwrap_or_default();
         // A nested call has no idempotent requests; its tasks are recognized by their ids.
         if self.options().within.is_some() && arguments.contains_key("request_id") {
             let problem = "there are no requests within a call; leave it out, and give tasks an `id` by which they are known again";
             return Err(Refused::argument("request_id", problem));
         }
+        let (mut arguments, understood) = self.read(tool, arguments).await?;
         let made = self.admit(tool.reads(&arguments)).await?;
         let caller = Caller::of(self.plans(), self.options(), tool.name(), &mut arguments)?;
         // `run_ready` waits asynchronously and can answer with questions. All other tools only use the store.
         if tool == Core::RunReady {
             let arguments = run_ready::Arguments::read(arguments)?;
-            return self.run_ready(caller, arguments, request, context).await;
+            return self.run_ready(caller, arguments, understood, request, context).await;
         }
         let (server, about) = (self.clone(), caller.clone());
         let same = tool.reads(&arguments).then(|| tool.again(&arguments));
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
-        let answer = answer.with("projectMade", made.into());
+        let answer = answer.with("projectMade", made.into()).with("understood", json!(understood));
         Ok(self.fitted(same.into_iter().fold(answer, Answer::rest), &about).into())
+    }
+
+    /// Reads the arguments of a call as a model means them. Also returns what was understood.
+    async fn read(
+        &self,
+        tool: Core,
+        mut arguments: Map<String, Value>,
+    ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
+        let (plans, schema) = (self.plans().clone(), tool.definition(self.options()).input_schema);
+        let read = blocking(move || {
+            let mut reading = Reading::new(plans.manager(), plans.engine().tools());
+            reading.read(tool, &schema, &mut arguments)?;
+            Ok((arguments, reading.told()))
+        });
+        read.await
     }
 
     /// Makes an absent project before a tool writes to it. Returns a sentence if this call made it.
@@ -201,6 +218,21 @@ impl McpServer {
         agent.map_or_else(|| self.plans().clone(), |agent| self.plans().acting_as(agent))
     }
 
+    /// Refuses a tool that does not exist. One of another program is refused with the call that does the same here.
+    async fn refuse_unknown(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        agent: Option<String>,
+        max_bytes: usize,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let call = foreign::instead_of(name, arguments).filter(|call| call.is_here(self.options()));
+        let Some(call) = call else { return Err(unknown_tool(name)) };
+        let what = format!("no tool `{}` is here, but another call does this", named(name));
+        let refused = Refused::NotHere { what, hint: None }.corrected(call);
+        Ok(self.answer_of(refused, agent, max_bytes).await)
+    }
+
     /// Refuses a tool that exists only outside of a call.
     fn beyond(&self, name: &str) -> Option<Refused> {
         let access =
@@ -212,6 +244,7 @@ impl McpServer {
         &self,
         caller: Caller,
         arguments: run_ready::Arguments,
+        understood: Vec<String>,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Refused> {
@@ -258,6 +291,7 @@ impl McpServer {
         }
         let about = caller.clone();
         let answer = blocking(move || run_ready::describe(&server, caller.reads(), &id)).await?;
+        let answer = answer.with("understood", json!(understood));
         Ok(self.fitted(answer, &about).into())
     }
 
@@ -363,7 +397,9 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let agent = agent_of(request.arguments.as_ref());
         let max_bytes = size_of(request.arguments.as_ref());
-        if let Some(tool) = Core::named(&request.name, self.options()) {
+        let is_other = self.inner.others.get(&request.name).is_some();
+        let prefixed = || foreign::without_prefix(&request.name, self.options()).filter(|_| !is_other);
+        if let Some(tool) = Core::named(&request.name, self.options()).or_else(prefixed) {
             return Ok(match self.call_core(tool, request, &context).await {
                 Ok(answer) => answer,
                 Err(refused) => {
@@ -378,7 +414,7 @@ impl ServerHandler for McpServer {
         let arguments = request.arguments.unwrap_or_default();
         match self.inner.others.get(&request.name) {
             Some(tool) => Ok(self.call_other(tool.clone(), arguments, &context).await.into()),
-            None => Err(unknown_tool(&request.name)),
+            None => self.refuse_unknown(&request.name, &arguments, agent, max_bytes).await,
         }
     }
 

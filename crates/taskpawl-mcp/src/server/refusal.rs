@@ -14,6 +14,9 @@ use super::actions::{Action, CallWords};
 use super::answer::Answer;
 use super::tools::task_update;
 
+/// Maximum size of a corrected call, in bytes of JSON. A larger one stays with its author.
+const MAX_CORRECTED: usize = 900;
+
 /// A fault of a task: a call that does not fit its tool, or a dependency that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallFault {
@@ -29,6 +32,9 @@ pub(super) enum Refused {
     /// An argument is wrong.
     #[error("argument `{name}`: {problem}")]
     Argument { name: String, problem: String },
+    /// A call was refused, and the one that was probably meant is known.
+    #[error("{refused}")]
+    Corrected { refused: Box<Refused>, call: Action },
     /// The server was started without a feature that the call needs.
     #[error("{what}")]
     NotHere { what: String, hint: Option<Hint> },
@@ -66,6 +72,13 @@ impl Refused {
         Self::Argument { name: name.into(), problem: problem.into() }
     }
 
+    /// Adds the call that was probably meant, if it is short enough to be repeated.
+    #[must_use]
+    pub(super) fn corrected(self, call: Action) -> Self {
+        let is_short = call.to_json().to_string().len() <= MAX_CORRECTED;
+        if is_short { Self::Corrected { refused: Box::new(self), call } } else { self }
+    }
+
     /// Returns whether another actor holds the task by a claim with a lease.
     pub(super) fn is_held(error: &Error) -> bool {
         let Error::Refused(refusal) = error else { return false };
@@ -74,6 +87,7 @@ impl Refused {
 
     fn kind(&self) -> &'static str {
         match self {
+            Self::Corrected { refused, .. } => refused.kind(),
             Self::Argument { .. } => "invalid_argument",
             Self::NotHere { .. } => "not_available",
             Self::Calls(_) | Self::Text(_) | Self::Command(Error::Invalid(_)) => "invalid_plan",
@@ -101,6 +115,7 @@ impl Refused {
                     .into(),
             ),
             Self::NotHere { hint, .. } => hint.clone(),
+            Self::Corrected { refused, .. } => refused.hint(),
             Self::Argument { .. } => Some("nothing was done: fix it and repeat the call".into()),
             Self::Calls(_) | Self::Text(_) => Some(FIX_PLAN.into()),
             Self::Run(_) => None,
@@ -121,6 +136,10 @@ impl Refused {
     /// Returns the answer for a model that called in the name of `agent`, with the calls for `advice`. Commands for
     /// people get the flags of `line`.
     pub(super) fn into_answer(self, agent: Option<&str>, line: &CommandLine, advice: &[Advice]) -> Answer {
+        if let Self::Corrected { refused, call } = self {
+            let call = call.in_name_of(agent);
+            return refused.into_answer(agent, line, advice).first(call);
+        }
         let hint = self.hint().unwrap_or_default();
         let mut actions = Action::of_all(advice);
         let hint = hint.format_with(&CallWords { agent, line });

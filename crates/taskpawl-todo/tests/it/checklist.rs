@@ -319,3 +319,28 @@ fn without_a_session_calls_share_one_list_or_are_refused() {
     assert!(strict.call("manage_tasks", named).starts_with(r#"{"success":true"#));
     assert_eq!(strict.lists.items(Dialect::Checklist, "x").unwrap().len(), 3);
 }
+
+#[test]
+fn a_list_under_another_name_is_refused_and_not_read_as_none() {
+    let host = Host::new();
+    write(&host, &example());
+    let before = read(&host);
+    for name in ["todo_list", "tasks"] {
+        let refused = host.call("manage_tasks", json!({name: [item(1, "not-started")]}));
+        assert_eq!(
+            refused,
+            format!(r#"{{"success":false,"error":"unknown argument `{name}`: give the list as taskList"}}"#)
+        );
+    }
+    assert_eq!(read(&host), before);
+}
+
+#[test]
+fn fields_of_items_that_are_not_kept_are_named() {
+    let host = Host::new();
+    let items = json!([{"id": 1, "title": "Build", "status": "not-started", "description": "with -O", "owner": "me"}]);
+    assert_eq!(
+        write(&host, &items),
+        r#"{"success":true,"message":"Task list updated: 0/1 completed","ignored":["description","owner"]}"#
+    );
+}

@@ -189,3 +189,15 @@ fn a_read_only_list_refuses_writes() {
     assert_eq!(write(&host, &json!([])), (r#"{"error":"This server is read-only"}"#.to_owned(), true));
     assert_eq!(host.call("todoread", json!({})), r#"{"title":"0 todos","output":"[]"}"#);
 }
+
+#[test]
+fn lists_under_another_name_and_fields_that_are_not_kept_are_named() {
+    let host = Host::new();
+    for tool in ["todowrite", "todoread"] {
+        let refused = host.call(tool, json!({"items": [{"content": "a"}]}));
+        assert_eq!(refused, r#"{"error":"unknown argument `items`: todowrite takes the list as todos"}"#);
+    }
+    let item =
+        json!({"id": "1", "content": "a", "status": "pending", "priority": "low", "activeForm": "doing a"});
+    assert!(host.call("todowrite", json!({"todos": [item]})).ends_with(r#""ignored":["activeForm"]}"#));
+}

@@ -24,10 +24,14 @@ use crate::server::caller::Caller;
 use crate::server::digest::after;
 use crate::server::help::tool_names;
 use crate::server::options::ServerOptions;
+use crate::server::reading::corrected;
 use crate::server::refusal::{CallFault, Refused};
 
 /// Name of a plan without a name.
 const NAME: &str = "plan";
+
+/// Maximum size of a plan that is corrected for a refusal, in bytes.
+const MAX_CORRECTED: usize = 800;
 
 /// Maximum number of tasks of one call. In memory a task takes up to 5 kB, and the largest message could contain
 /// 400,000 tasks.
@@ -84,6 +88,7 @@ pub(super) fn call(
     // Parsing the arguments copies them, and a plan is large: it is taken out before.
     let plan = arguments.get_mut("plan").filter(|plan| !plan.is_null());
     let plan = plan.map(|plan| std::mem::replace(plan, Value::Bool(true))).unwrap_or_default();
+    let given = arguments.clone();
     let Arguments { name, mut merge, dry_run, .. } = arguments::read(arguments)?;
     if options.within.is_some() {
         refuse_dry_run(dry_run)?;
@@ -91,7 +96,8 @@ pub(super) fn call(
         merge = false;
     }
     let manager = caller.manager();
-    let (plan, around) = if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(plan)?, 0) };
+    let (plan, around) =
+        if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(plan, given)?, 0) };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     check_calls(
@@ -155,11 +161,26 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
 }
 
 /// Parses a plan, given as an object or as text.
-fn whole_plan(plan: Value) -> Result<Plan, Refused> {
+///
+/// `given` are the arguments of the call, for the corrected call of a refusal.
+fn whole_plan(plan: Value, mut given: Map<String, Value>) -> Result<Plan, Refused> {
     if let Value::String(text) = plan {
         return read(&text, Refused::Text);
     }
-    read(&into_text(plan), Refused::from)
+    let text = into_text(plan);
+    read(&text, Refused::from).map_err(|refused| {
+        let again = || {
+            let plan = corrected::plan(&serde_json::from_str(&text).ok()?)?;
+            read(&plan.to_string(), Refused::from).ok()?;
+            given.insert("plan".to_owned(), plan);
+            Some(Action::call("plan_write", Value::Object(given)))
+        };
+        let again = if text.len() <= MAX_CORRECTED { again() } else { None };
+        match again {
+            Some(call) => refused.corrected(call),
+            None => refused,
+        }
+    })
 }
 
 /// Parses the text of a plan, up to the maximum number of tasks for one call.

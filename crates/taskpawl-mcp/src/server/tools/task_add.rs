@@ -1,5 +1,6 @@
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::NewTask;
+use taskpawl::Error;
+use taskpawl::model::command::{NewTask, Refusal};
 use taskpawl::model::plan::{PlanTask, task_from_json};
 
 use super::plan_write::{check_calls, warnings_of_task};
@@ -11,6 +12,7 @@ use crate::server::arguments::found;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::begin;
+use crate::server::reading::corrected;
 use crate::server::refusal::Refused;
 
 pub(super) fn definition() -> Definition {
@@ -35,13 +37,39 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
         return Err(Refused::argument("needs", format!("expected a list, not {}", found(needs))));
     }
     let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
-    let PlanTask { id, spec, context, calls, needs_outside, .. } = task_from_json(&Value::Object(arguments))?;
+    let again = |mut fields: Map<String, Value>| {
+        let place = [("parent", &parent), ("plan", &plan)];
+        fields
+            .extend(place.into_iter().filter_map(|(name, at)| Some((name.to_owned(), json!(at.as_ref()?)))));
+        Action::call("task_add", Value::Object(fields))
+    };
+    let fields = Value::Object(arguments);
+    let read = task_from_json(&fields).map_err(|errors| {
+        let corrected = fields.as_object().and_then(|fields| corrected::task(fields, &errors));
+        let refused = Refused::from(errors);
+        match corrected {
+            Some(fields) => refused.corrected(again(fields)),
+            None => refused,
+        }
+    });
+    let PlanTask { id, spec, context, calls, needs_outside, .. } = read?;
     check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
     let warnings = warnings_of_task(caller, &spec, &calls);
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
     let (id, spec) = (id.unwrap_or_default(), spec.into_inner());
-    let task = NewTask { id, spec, context, calls, dependencies, parent, plan };
-    let id = caller.manager().create(task)?;
+    let task = NewTask { id, spec, context, calls, dependencies, parent: parent.clone(), plan: plan.clone() };
+    let id = caller.manager().create(task).map_err(|error| {
+        let is_taken =
+            matches!(&error, Error::Refused(refusal) if matches!(**refusal, Refusal::DuplicateId { .. }));
+        let refused = Refused::from(error);
+        match fields {
+            Value::Object(mut fields) if is_taken => {
+                fields.remove("id");
+                refused.corrected(again(fields))
+            }
+            _ => refused,
+        }
+    })?;
     let task = caller.reads().get(id.as_str())?;
     let whole = Action::call("task_get", json!({"id": id}));
     // A task that waits for others has no step of its own; the digest has the first step.

@@ -107,8 +107,17 @@ pub(super) fn call(
     options: &ServerOptions,
     arguments: Map<String, Value>,
 ) -> Result<Answer, Refused> {
+    let given = arguments.clone();
     let arguments: Arguments = arguments::read(arguments)?;
-    arguments.check()?;
+    arguments.check().map_err(|(name, problem)| {
+        let mut corrected = given;
+        corrected.remove(name);
+        let changes = ["action", "note", "fields"].iter().any(|name| corrected.contains_key(*name));
+        let refused = Refused::argument(name, problem);
+        let call = Next::call("task_update", Value::Object(corrected));
+        // Without anything to change no call is left.
+        if changes { refused.corrected(call) } else { refused }
+    })?;
     if options.offer == Offer::Work {
         arguments.check_work()?;
     }
@@ -171,7 +180,7 @@ fn claim_next(
 
 impl Arguments {
     /// Refuses arguments without effect, so that callers do not believe they had one.
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let ends = matches!(self.action, Some(Action::Done | Action::Fail));
         let claims = matches!(self.action, Some(Action::Claim | Action::Renew));
         let again = matches!(self.action, Some(Action::Retry | Action::Reopen));
@@ -190,7 +199,7 @@ impl Arguments {
             ),
         ];
         match useless.into_iter().find(|(_, is_useless, _)| *is_useless) {
-            Some((name, _, problem)) => Err(Refused::argument(name, problem)),
+            Some((name, _, problem)) => Err((name, problem)),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ mod app;
 mod approvals;
 mod budget;
 mod context;
+mod faulty;
 mod fits;
 mod requests;
 mod resources;

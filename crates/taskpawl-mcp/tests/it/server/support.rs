@@ -160,6 +160,16 @@ impl<H: ClientHandler> Client<H> {
         result.structured_content.unwrap()
     }
 
+    /// Calls a tool. Returns its answer, refusals included; an error of the protocol has `error` alone.
+    pub(crate) async fn any(&self, tool: &str, arguments: Value) -> Value {
+        let arguments = arguments.as_object().unwrap().clone();
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        match self.running.call_tool(params).await {
+            Ok(result) => result.structured_content.unwrap_or_default(),
+            Err(error) => json!({"error": error.to_string()}),
+        }
+    }
+
     /// Starts a run and waits for its end.
     pub(crate) async fn run(&self, mut arguments: Value) -> Value {
         arguments["wait_s"] = json!(45);

@@ -195,7 +195,7 @@ async fn refusals_say_what_to_call_instead() {
         ("task_update", json!({"id": "build", "result": 1})),
         ("task_update", json!({"id": "build"})),
         ("task_delete", json!({"ids": ["build"]})),
-        ("task_add", json!({"name": "x", "agent": ""})),
+        ("task_add", json!({"name": "x", "agent": {}})),
         (
             "plan_write",
             json!({"plan": {"tasks": [{"id": "a", "needs": ["b"]}, {"id": "b", "needs": ["a"]}, {"id": "c", "call": {"log": {"mesage": 1}}}]}}),
@@ -204,7 +204,7 @@ async fn refusals_say_what_to_call_instead() {
         ("run_ready", json!({"only": ["plan:none"]})),
         ("run_ready", json!({"run_id": "none"})),
         ("run_ready", json!({"cancel": true})),
-        ("run_ready", json!({"wait_s": 46})),
+        ("run_ready", json!({"wait_s": "soon"})),
     ] {
         let refused = client.refused(tool, arguments.clone()).await;
         assert!(refused["error"].get("hint").is_some() && refused.get("nextActions").is_some(), "{refused}");
@@ -416,14 +416,14 @@ async fn arguments_of_every_call_are_told_by_name_and_type() {
     let client = connect(&scene.server(), ERAS[0]).await;
     for (arguments, said) in [
         (
-            json!({"agent": 5}),
-            "argument `agent`: expected text of 1 to 128 characters, none of them a control character, not `5`",
+            json!({"agent": {"name": "x"}, "name": "x"}),
+            "argument `agent`: expected text of 1 to 128 characters, none of them a control character, not an object",
         ),
         (
-            json!({"request_id": ["r"], "name": "x"}),
+            json!({"request_id": ["r", "s"], "name": "x"}),
             "argument `request_id`: expected text of 1 to 128 characters, none of them a control character, not a list",
         ),
-        (json!({"name": "x", "plan": 1}), "argument `plan`: expected text, not `1`"),
+        (json!({"name": "x", "plan": {}}), "argument `plan`: expected text, not an object"),
     ] {
         let refused = client.refused("task_add", arguments).await;
         assert_eq!(refused["error"]["message"], said);

@@ -1,0 +1,156 @@
+//! Reads what models write: values in another type, other words for states and actions, other names of arguments.
+//!
+//! It happens once, before policy, digest and store, and only where one thing can be meant. What stands in `args`, `result`,
+//! `context`, `params` and `metadata`, and text, is taken as it is. What was understood is told in the answer.
+
+mod calls;
+pub(super) mod corrected;
+pub(super) mod foreign;
+mod ids;
+mod tasks;
+mod values;
+mod words;
+
+use rmcp::model::JsonObject;
+use serde_json::{Map, Value};
+use taskpawl::Manager;
+use taskpawl::tools::Registry;
+use taskpawl_text::nearest;
+
+use super::actions::Action;
+use super::brief::cut;
+use super::refusal::Refused;
+use super::tools::Core;
+
+/// Maximum number of readings that an answer names.
+const MAX_TOLD: usize = 6;
+
+/// Maximum length of a value in a reading, in characters.
+const SHOWN_CHARS: usize = 40;
+
+/// Arguments that every tool takes, also where its schema leaves them out.
+const FOR_ALL: [&str; 3] = ["agent", "request_id", "max_bytes"];
+
+/// The readings of one call.
+pub(super) struct Reading<'a> {
+    pub(super) manager: &'a Manager,
+    pub(super) tools: &'a Registry,
+    told: Vec<String>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(manager: &'a Manager, tools: &'a Registry) -> Self {
+        Self { manager, tools, told: Vec::new() }
+    }
+
+    /// Reads the arguments of a call to a tool with this schema. Blocks.
+    ///
+    /// # Errors
+    /// A value can mean several things, or the action needs the exact one. The refusal has the corrected call.
+    pub(super) fn read(
+        &mut self,
+        tool: Core,
+        schema: &JsonObject,
+        arguments: &mut Map<String, Value>,
+    ) -> Result<(), Refused> {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
+        self.names(tool, properties, arguments);
+        one_id(tool, arguments)?;
+        for (name, property) in properties {
+            // A plan given as text has its own rules.
+            if let Some(value) =
+                arguments.get_mut(name).filter(|_| !(name == "plan" && property["type"] == "object"))
+            {
+                self.value(name, property, value)?;
+            }
+        }
+        // `null` is absent, as some clients send every field.
+        arguments.retain(|name, value| !value.is_null() || name == "result");
+        match tool {
+            Core::PlanWrite => self.plan(arguments)?,
+            Core::TaskAdd => self.task("", arguments),
+            Core::TaskUpdate => {
+                if let Some(Value::Object(fields)) = arguments.get_mut("fields") {
+                    self.task("fields.", fields);
+                }
+            }
+            Core::PlanShow | Core::TaskGet | Core::TaskDelete | Core::ReadyList | Core::RunReady => {}
+        }
+        self.ids(tool, arguments)?;
+        unknown(tool, properties, arguments)
+    }
+
+    /// Returns what was understood, in words.
+    pub(super) fn told(mut self) -> Vec<String> {
+        let more = self.told.len().saturating_sub(MAX_TOLD);
+        self.told.truncate(MAX_TOLD);
+        if more > 0 {
+            self.told.push(format!("and {more} more"));
+        }
+        self.told
+    }
+
+    fn tell(&mut self, place: &str, given: &Value, read: &Value) {
+        let shown = |value: &Value| match value {
+            Value::String(text) => cut(text, SHOWN_CHARS),
+            other => cut(&other.to_string(), SHOWN_CHARS),
+        };
+        self.told.push(format!("{place}: {} as {}", shown(given), shown(read)));
+    }
+
+    fn tell_name(&mut self, given: &str, read: &str) {
+        self.told.push(format!("{given} as {read}"));
+    }
+
+    /// Renames arguments that have another usual name.
+    fn names(&mut self, tool: Core, properties: &Map<String, Value>, arguments: &mut Map<String, Value>) {
+        let given: Vec<String> =
+            arguments.keys().filter(|name| !properties.contains_key(*name)).cloned().collect();
+        for name in given {
+            let Some(meant) = words::argument(tool, &name, arguments[&name].is_array()) else { continue };
+            if arguments.contains_key(meant) || !properties.contains_key(meant) {
+                continue;
+            }
+            if let Some(value) = arguments.remove(&name) {
+                self.tell_name(&name, meant);
+                arguments.insert(meant.to_owned(), words::in_place(tool, &name, meant, value));
+            }
+        }
+    }
+}
+
+/// Refuses several ids where one is expected, with the call for the first.
+fn one_id(tool: Core, arguments: &Map<String, Value>) -> Result<(), Refused> {
+    let ids = arguments.get("id").and_then(Value::as_array).filter(|ids| ids.len() > 1);
+    let Some(first) = ids.and_then(|ids| ids.first()).cloned() else { return Ok(()) };
+    let mut corrected = arguments.clone();
+    corrected.insert("id".to_owned(), first);
+    Err(instead(tool, "id", "expected one id: make a call for each".to_owned(), corrected))
+}
+
+/// Refuses an argument that the tool does not have, with the call as it should be. Tools that take further fields of plans
+/// check these themselves.
+fn unknown(
+    tool: Core,
+    properties: &Map<String, Value>,
+    arguments: &Map<String, Value>,
+) -> Result<(), Refused> {
+    if tool == Core::TaskAdd {
+        return Ok(());
+    }
+    let is_known = |name: &str| properties.contains_key(name) || FOR_ALL.contains(&name);
+    let Some(name) = arguments.keys().find(|name| !is_known(name)) else { return Ok(()) };
+    let mut corrected = arguments.clone();
+    let value = corrected.remove(name);
+    let free = properties.keys().map(String::as_str).filter(|known| !arguments.contains_key(*known));
+    if let (Some(near), Some(value)) = (nearest(name, free), value) {
+        corrected.insert(near.to_owned(), value);
+    }
+    let known: Vec<&str> = properties.keys().map(String::as_str).collect();
+    Err(instead(tool, name, format!("there is no such argument, only {}", known.join(", ")), corrected))
+}
+
+/// Returns the refusal of an argument, with the corrected call.
+pub(super) fn instead(tool: Core, name: &str, problem: String, corrected: Map<String, Value>) -> Refused {
+    Refused::argument(name, problem).corrected(Action::call(tool.name(), Value::Object(corrected)))
+}

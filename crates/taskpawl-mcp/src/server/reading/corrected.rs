@@ -1,0 +1,76 @@
+//! Corrected plans and tasks, for refusals. They are offered, not done: a caller decides whether it meant that.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use taskpawl::model::plan::{PlanErrors, task_from_json};
+use taskpawl::model::value::check_id;
+
+/// Fields that make a task what it is: one without them is another task.
+const KEPT: &[&str] = &["name", "run", "calls", "toolCalls", "needs"];
+
+/// Returns the task without the fields that have faults, if it can be read then. An id gets a form that is allowed; of two
+/// forms of work the first stays.
+pub(crate) fn task(fields: &Map<String, Value>, errors: &PlanErrors) -> Option<Map<String, Value>> {
+    let mut corrected = fields.clone();
+    if corrected.contains_key("run") {
+        corrected.remove("call");
+    }
+    for error in errors.errors() {
+        let field = error.path.split(['.', '[']).next().unwrap_or_default();
+        match field {
+            "id" => slugged(&mut corrected),
+            _ if KEPT.contains(&field) => {}
+            _ => _ = corrected.remove(field),
+        }
+    }
+    task_from_json(&Value::Object(corrected.clone())).ok().map(|_| corrected)
+}
+
+/// Returns the plan with ids that are allowed and differ, without states. The caller reads it again.
+pub(crate) fn plan(plan: &Value) -> Option<Value> {
+    let mut corrected = plan.clone();
+    let tasks = corrected.get_mut("tasks")?.as_array_mut()?;
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut taken: Vec<String> = Vec::new();
+    for task in tasks.iter_mut().filter_map(Value::as_object_mut) {
+        task.remove("status");
+        let Some(given) = task.get("id").and_then(Value::as_str).map(str::to_owned) else { continue };
+        slugged(task);
+        let id = free(task["id"].as_str().unwrap_or(&given), &taken);
+        task.insert("id".to_owned(), json!(id));
+        names.entry(given).or_insert_with(|| id.clone());
+        taken.push(id);
+    }
+    for task in tasks.iter_mut().filter_map(Value::as_object_mut) {
+        for need in task.get_mut("needs").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(id) = need.as_str().and_then(|name| names.get(name)) {
+                *need = json!(id);
+            }
+        }
+    }
+    (corrected != *plan).then_some(corrected)
+}
+
+/// Gives a task an id that is allowed.
+fn slugged(task: &mut Map<String, Value>) {
+    let Some(id) = task.get("id").and_then(Value::as_str).filter(|id| check_id(id).is_err()) else { return };
+    let words: Vec<&str> = id
+        .split(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let slug = words.join("-");
+    if slug.is_empty() {
+        task.remove("id");
+    } else {
+        task.insert("id".to_owned(), json!(slug));
+    }
+}
+
+fn free(id: &str, taken: &[String]) -> String {
+    let is_free = |id: &str| taken.iter().all(|other| other != id);
+    if is_free(id) {
+        return id.to_owned();
+    }
+    (2..).map(|number| format!("{id}-{number}")).find(|id| is_free(id)).unwrap_or_default()
+}

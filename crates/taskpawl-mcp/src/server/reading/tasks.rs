@@ -1,0 +1,139 @@
+//! Tasks and plans in the words of other tools.
+
+use serde_json::{Map, Value, json};
+
+use super::values::{duration, fenced, items, object, rename};
+use super::{Reading, words};
+use crate::server::refusal::Refused;
+
+/// Fields of other to-do lists that say nothing that a task could keep.
+const LEFT_OUT: &[&str] = &["activeForm", "active_form"];
+
+/// States of a task that has not begun. A new task has no other.
+const UNBEGUN: &[&str] = &["todo", "pending", "open", "not-started", "not_started", "notStarted"];
+
+/// Names under which plans list their tasks.
+const TASKS: &[&str] = &["steps", "todos", "items"];
+
+impl Reading<'_> {
+    /// Reads the argument `plan` of `plan_write`.
+    pub(super) fn plan(&mut self, arguments: &mut Map<String, Value>) -> Result<(), Refused> {
+        let explanation = arguments.remove("explanation").filter(Value::is_string);
+        let Some(plan) = arguments.get_mut("plan") else { return Ok(()) };
+        if let Value::String(text) = plan {
+            if let Some(block) = fenced(text)? {
+                self.told.push("plan: the fenced part".to_owned());
+                *plan = block.into();
+            }
+            if let Some(read) = plan.as_str().and_then(object) {
+                *plan = read;
+            }
+        }
+        if plan.is_array() {
+            *plan = json!({"tasks": plan.take()});
+        }
+        let Value::Object(fields) = plan else { return Ok(()) };
+        for name in TASKS {
+            if rename(fields, name, "tasks") {
+                self.tell_name(name, "tasks");
+            }
+        }
+        if let Some(explanation) = explanation {
+            self.tell_name("explanation", "plan.description");
+            fields.entry("description").or_insert(explanation);
+        }
+        let Some(tasks) = fields.get_mut("tasks") else { return Ok(()) };
+        self.tasks(tasks);
+        Ok(())
+    }
+
+    fn tasks(&mut self, tasks: &mut Value) {
+        if let Some(read) = tasks.as_str().and_then(object) {
+            self.replace("tasks", tasks, read);
+        }
+        if let Value::Object(by_id) = tasks {
+            self.told.push("tasks: each key as an id".to_owned());
+            *tasks = std::mem::take(by_id).into_iter().map(with_id).collect();
+        }
+        for task in tasks.as_array_mut().into_iter().flatten() {
+            if let Value::Object(fields) = task {
+                self.task("", fields);
+            }
+        }
+    }
+
+    /// Reads the fields of a task.
+    pub(super) fn task(&mut self, place: &str, fields: &mut Map<String, Value>) {
+        let given: Vec<String> = fields.keys().cloned().collect();
+        for name in &given {
+            let Some(meant) = words::task_field(name, &fields[name]) else { continue };
+            if name == "dependencies" || fields.contains_key(meant) {
+                continue;
+            }
+            if let (true, Some(number)) = (name.starts_with("timeout"), fields[name].as_u64()) {
+                fields.insert(name.clone(), json!(format!("{number}ms")));
+            }
+            if rename(fields, name, meant) {
+                self.tell_name(&format!("{place}{name}"), meant);
+            }
+        }
+        fields.retain(|name, value| {
+            let is_unbegun =
+                name == "status" && value.as_str().is_some_and(|status| UNBEGUN.contains(&status));
+            let is_empty = ["id", "name", "dueDate"].contains(&name.as_str()) && value == "";
+            !(LEFT_OUT.contains(&name.as_str()) || is_unbegun || is_empty)
+        });
+        for (name, value) in fields.iter_mut() {
+            self.task_value(&format!("{place}{name}"), name, value);
+        }
+        if let Some(call) = fields.get_mut("call") {
+            self.calls(call);
+        }
+        for name in ["calls", "toolCalls"] {
+            if let Some(calls) = fields.get_mut(name) {
+                self.calls(calls);
+            }
+        }
+        if let Some(subtasks) = fields.get_mut("subtasks").filter(|subtasks| subtasks.is_array()) {
+            self.tasks(subtasks);
+        }
+    }
+
+    fn task_value(&mut self, place: &str, name: &str, value: &mut Value) {
+        let read = match (name, &value) {
+            ("id", Value::Number(number)) => Some(json!(number.to_string())),
+            ("needs" | "dependencies" | "labels", Value::String(text)) => Some(items(text).into()),
+            ("needs" | "dependencies", Value::Number(number)) => Some(json!([number.to_string()])),
+            ("needs" | "dependencies", Value::Array(given)) if given.iter().any(Value::is_number) => {
+                let text = |item: &Value| match item {
+                    Value::Number(number) => json!(number.to_string()),
+                    other => other.clone(),
+                };
+                Some(given.iter().map(text).collect())
+            }
+            ("priority", given) => words::priority(given).map(Value::from).filter(|read| read != *given),
+            ("timeout", Value::Number(seconds)) => Some(json!(format!("{seconds}s"))),
+            ("timeout" | "estimate", Value::String(text)) => duration(text).map(Value::from),
+            ("retry", Value::String(count)) => count.trim().parse::<u32>().ok().map(Value::from),
+            ("milestone", Value::String(word)) => word.parse::<bool>().ok().map(Value::from),
+            _ => None,
+        };
+        // A single need stays as it was written: plans take it.
+        let is_one = |read: &Value| read.as_array().is_some_and(|list| list.len() == 1) && value.is_string();
+        if let Some(read) = read.filter(|read| !is_one(read)) {
+            self.replace(place, value, read);
+        }
+    }
+}
+
+/// Returns a task of a plan that lists them by id.
+fn with_id((id, task): (String, Value)) -> Value {
+    match task {
+        Value::Object(mut fields) => {
+            fields.entry("id").or_insert(json!(id));
+            Value::Object(fields)
+        }
+        Value::String(name) => json!({"id": id, "name": name}),
+        other => other,
+    }
+}
