@@ -90,7 +90,9 @@ fn options(page: &mut String, command: &Command, is_top: bool) {
     });
     for (heading, args) in headings {
         let _ = writeln!(page, "\n{heading}:\n");
-        args.iter().for_each(|arg| option(page, arg));
+        for arg in args {
+            option(page, arg);
+        }
     }
 }
 

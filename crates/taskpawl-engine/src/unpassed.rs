@@ -48,10 +48,10 @@ fn commands<'a>(tool: &str, args: &'a Value) -> Vec<&'a str> {
     match tool {
         "shell" => args["command"].as_str().into_iter().collect(),
         "exec" => {
-            let mut argv = args["argv"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let program = argv.next().unwrap_or_default();
+            let mut words = args["argv"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let program = words.next().unwrap_or_default();
             let is_shell = SHELLS.contains(&program.rsplit('/').next().unwrap_or(program));
-            if is_shell { argv.collect() } else { Vec::new() }
+            if is_shell { words.collect() } else { Vec::new() }
         }
         _ => Vec::new(),
     }

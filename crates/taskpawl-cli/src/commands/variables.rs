@@ -12,7 +12,6 @@ use crate::files;
 
 /// Flags for environment variables of one run.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(next_help_heading = "Variables of the programs")]
 pub(crate) struct VariableArgs {
     /// Pass an environment variable to the programs of `exec` and `shell` calls in this run, with this value or the one that it has here

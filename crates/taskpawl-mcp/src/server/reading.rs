@@ -91,9 +91,9 @@ impl<'a> Reading<'a> {
     }
 
     fn tell(&mut self, place: &str, given: &Value, read: &Value) {
-        let shown = |value: &Value| match value {
-            Value::String(text) => cut(text, SHOWN_CHARS),
-            other => cut(&other.to_string(), SHOWN_CHARS),
+        let shown = |value: &Value| match value.as_str() {
+            Some(text) => cut(text, SHOWN_CHARS),
+            None => cut(&value.to_string(), SHOWN_CHARS),
         };
         self.told.push(format!("{place}: {} as {}", shown(given), shown(read)));
     }

@@ -14,7 +14,7 @@ impl Reading<'_> {
         match value {
             Value::Array(calls) => calls.iter_mut().for_each(|call| self.calls(call)),
             Value::Object(call) => self.call(call),
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
 
@@ -33,10 +33,9 @@ impl Reading<'_> {
         let names: Vec<String> = call.keys().cloned().collect();
         for name in names {
             let known = self.tool_named(&name);
-            if rename(call, &name, &known) || known == name {
-                if let Some(Value::Object(args)) = call.get_mut(&known) {
-                    self.arguments(&known, args);
-                }
+            let is_there = rename(call, &name, &known) || known == name;
+            if let Some(Value::Object(args)) = call.get_mut(&known).filter(|_| is_there) {
+                self.arguments(&known, args);
             }
         }
     }

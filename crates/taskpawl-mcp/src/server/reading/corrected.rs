@@ -72,5 +72,6 @@ fn free(id: &str, taken: &[String]) -> String {
     if is_free(id) {
         return id.to_owned();
     }
-    (2..).map(|number| format!("{id}-{number}")).find(|id| is_free(id)).unwrap_or_default()
+    let mut numbered = (2..=taken.len() + 2).map(|number| format!("{id}-{number}"));
+    numbered.find(|id| is_free(id)).unwrap_or_default()
 }

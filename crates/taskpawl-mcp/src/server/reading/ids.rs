@@ -82,17 +82,13 @@ impl Reading<'_> {
         };
         match self.meant(&given)? {
             Meant::Id | Meant::Nothing => {}
-            Meant::Case(id) => {
-                self.tell(name, &json!(given), &json!(id));
-                set(arguments, &id);
-            }
             Meant::Other(id) if is_exact => {
                 let mut corrected = arguments.clone();
                 set(&mut corrected, &id);
                 let problem = format!("this needs the id of the task; did you mean `{id}`?");
                 return Err(instead(tool, name, problem, corrected));
             }
-            Meant::Other(id) => {
+            Meant::Case(id) | Meant::Other(id) => {
                 self.tell(name, &json!(given), &json!(id));
                 set(arguments, &id);
             }

@@ -105,10 +105,8 @@ impl Reading<'_> {
             ("needs" | "dependencies" | "labels", Value::String(text)) => Some(items(text).into()),
             ("needs" | "dependencies", Value::Number(number)) => Some(json!([number.to_string()])),
             ("needs" | "dependencies", Value::Array(given)) if given.iter().any(Value::is_number) => {
-                let text = |item: &Value| match item {
-                    Value::Number(number) => json!(number.to_string()),
-                    other => other.clone(),
-                };
+                let text =
+                    |item: &Value| if item.is_number() { json!(item.to_string()) } else { item.clone() };
                 Some(given.iter().map(text).collect())
             }
             ("priority", given) => words::priority(given).map(Value::from).filter(|read| read != *given),
@@ -127,13 +125,13 @@ impl Reading<'_> {
 }
 
 /// Returns a task of a plan that lists them by id.
-fn with_id((id, task): (String, Value)) -> Value {
-    match task {
-        Value::Object(mut fields) => {
+fn with_id((id, mut task): (String, Value)) -> Value {
+    match &mut task {
+        Value::Object(fields) => {
             fields.entry("id").or_insert(json!(id));
-            Value::Object(fields)
+            task
         }
         Value::String(name) => json!({"id": id, "name": name}),
-        other => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => task,
     }
 }

@@ -75,7 +75,7 @@ fn number(name: &str, schema: &Value, value: &Value) -> Option<Value> {
         Value::String(text) if name == "wait_s" => json!(seconds(text)?),
         Value::String(text) => json!(text.trim().parse::<u64>().ok()?),
         Value::Number(_) => value.clone(),
-        _ => return None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
     let most = schema["maximum"].as_u64().filter(|most| given.as_u64().is_some_and(|given| given > *most));
     let read = most.map_or(given, |most| json!(most));
@@ -103,7 +103,7 @@ fn text(name: &str, value: &Value) -> Option<Value> {
             [Value::String(item)] => Some(json!(item)),
             _ => None,
         },
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => None,
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn priority(value: &Value) -> Option<&'static str> {
     let word = match value {
         Value::String(word) => plain(word),
         Value::Number(number) => number.to_string(),
-        _ => return None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
     Some(match word.as_str() {
         "critical" | "p0" | "1" | "urgent" | "highest" | "blocker" => "critical",

@@ -62,13 +62,10 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
         let is_taken =
             matches!(&error, Error::Refused(refusal) if matches!(**refusal, Refusal::DuplicateId { .. }));
         let refused = Refused::from(error);
-        match fields {
-            Value::Object(mut fields) if is_taken => {
-                fields.remove("id");
-                refused.corrected(again(fields))
-            }
-            _ => refused,
-        }
+        let Some(fields) = fields.as_object().filter(|_| is_taken) else { return refused };
+        let mut fields = fields.clone();
+        fields.remove("id");
+        refused.corrected(again(fields))
     })?;
     let task = caller.reads().get(id.as_str())?;
     let whole = Action::call("task_get", json!({"id": id}));

@@ -130,7 +130,7 @@ pub(super) fn call(
     match (fields.is_empty(), arguments.restart()) {
         (true, _) => {}
         (false, Some(restart)) => {
-            drop(manager.update_and_restart(&id, fields, arguments.if_version, restart)?)
+            drop(manager.update_and_restart(&id, fields, arguments.if_version, restart)?);
         }
         (false, None) => drop(manager.update(&id, fields, arguments.if_version)?),
     }

@@ -18,13 +18,14 @@ fn shown(tool: &Tool) -> usize {
         .len()
 }
 
-fn check(tools: &[Tool], max_bytes: usize) {
-    for tool in tools {
-        println!("{:>6} bytes  {}", shown(tool), tool.name);
-    }
+/// Checks the size of all tools. Returns a line for each, and one for all.
+fn check(tools: &[Tool], max_bytes: usize) -> String {
+    let mut lines: Vec<String> =
+        tools.iter().map(|tool| format!("{:>6} bytes  {}", shown(tool), tool.name)).collect();
     let bytes: usize = tools.iter().map(shown).sum();
-    println!("{bytes:>6} bytes, about {} tokens, for all", bytes / 4);
+    lines.push(format!("{bytes:>6} bytes, about {} tokens, for all", bytes / 4));
     assert!(bytes <= max_bytes, "{bytes} bytes are more than {max_bytes}");
+    lines.join("\n")
 }
 
 #[tokio::test]
@@ -33,7 +34,7 @@ async fn the_definitions_of_all_tools_stay_within_their_budget() {
     for era in ERAS {
         let client = connect(&scene.server(), era).await;
         let tools = client.running.list_all_tools().await.unwrap();
-        check(&tools, MAX_BYTES);
+        println!("{}", check(&tools, MAX_BYTES));
         assert_eq!(tools.len(), 8);
     }
 }
@@ -45,7 +46,7 @@ async fn a_worker_gets_few_tools() {
     let server = McpServer::new(scene.plans(), options).unwrap();
     let client = connect(&server, ERAS[1]).await;
     let tools = client.running.list_all_tools().await.unwrap();
-    check(&tools, MAX_BYTES_OF_WORK);
+    println!("{}", check(&tools, MAX_BYTES_OF_WORK));
     let writer = connect(&scene.server(), ERAS[1]).await;
     writer.call("task_add", json!({"id": "a", "name": "A"})).await;
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();

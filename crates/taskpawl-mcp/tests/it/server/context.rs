@@ -41,7 +41,7 @@ async fn the_end_of_an_output_is_read_at_once() {
     client.run(json!({"only": ["t"]})).await;
     let output = scene.plans().engine().output().stem(&"t".into(), &"print".into(), 1);
     std::fs::create_dir_all(output.parent().unwrap()).unwrap();
-    let lines: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    let lines = (1..=20_000).map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
     std::fs::write(output.with_extension("stdout"), lines + "the-last-line\n").unwrap();
     let part = |more: (&str, usize)| {
         let mut arguments = json!({"id": "t", "part": "stdout"});

@@ -74,13 +74,14 @@ async fn nearly_all_calls_of_models_are_accepted_or_repaired_in_one_turn() {
                 lost.push(format!("{kind}: no call is offered"));
                 continue;
             }
-            Err(Some((tool, arguments))) => match tried(&client, &tool, &arguments).await {
-                Ok(answer) => (&mut repaired, answer),
-                Err(_) => {
+            Err(Some((tool, arguments))) => {
+                if let Ok(answer) = tried(&client, &tool, &arguments).await {
+                    (&mut repaired, answer)
+                } else {
                     lost.push(format!("{kind}: {tool} {arguments} is refused"));
                     continue;
                 }
-            },
+            }
         };
         if holds(&client, end, answer.clone()).await {
             *count += 1;

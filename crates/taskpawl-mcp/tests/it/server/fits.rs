@@ -72,7 +72,7 @@ async fn check(client: &Client, tool: &str, arguments: &Value) {
         matches!(next["tool"].as_str(), Some("plan_show" | "task_get" | "ready_list" | "run_ready")),
         "{answer}"
     );
-    let most = next["arguments"]["max_bytes"].as_u64().map_or(2_000, |asked| asked as usize);
+    let most = next["arguments"]["max_bytes"].as_u64().map_or(2_000, |asked| usize::try_from(asked).unwrap());
     let rest = client.raw(next["tool"].as_str().unwrap(), next["arguments"].clone()).await;
     assert_eq!(rest.is_error, Some(false), "{call}: {next}: {rest:?}");
     let rest = checked(&next.to_string(), &rest, most);

@@ -143,8 +143,9 @@ impl<H: ClientHandler> Client<H> {
 
     /// Calls a tool and expects success.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
-        let max_bytes =
-            arguments["max_bytes"].as_u64().map_or(2_000, |asked| asked.clamp(500, 16_000)) as usize;
+        let max_bytes = arguments["max_bytes"]
+            .as_u64()
+            .map_or(2_000, |asked| usize::try_from(asked.clamp(500, 16_000)).unwrap());
         let result = self.raw(tool, arguments).await;
         assert_eq!(result.is_error, Some(false), "{tool}: {result:?}");
         let value = result.structured_content.clone().unwrap();
