@@ -58,17 +58,28 @@ pub struct CheckProblem {
     pub hint: Option<Hint>,
 }
 
-/// Everything that is known about a plan before it runs.
-#[derive(Debug, Default)]
+/// Everything that is known about a plan before it runs. It can be applied if there are no errors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanCheck {
-    /// The plan, as far as it could be read. It can be applied if there are no errors.
-    pub plan: Option<Plan>,
     /// At most [`MAX_PROBLEMS`] problems in the order of the text, errors before others if there are more.
     pub problems: Vec<CheckProblem>,
     /// The number of all errors.
     pub errors: usize,
     /// The number of problems that are not listed.
     pub omitted: usize,
+}
+
+impl PlanCheck {
+    fn of(text: &str, mut found: Vec<Problem>) -> Self {
+        let is_error = |problem: &&Problem| problem.found.severity == CheckSeverity::Error;
+        let errors = found.iter().filter(is_error).count();
+        let omitted = found.len().saturating_sub(MAX_PROBLEMS);
+        if omitted > 0 {
+            found.sort_by_key(|problem| (problem.found.severity, problem.found.at));
+            found.truncate(MAX_PROBLEMS);
+        }
+        Self { problems: located(text, found), errors, omitted }
+    }
 }
 
 /// Explains a tool that is not registered: `None` if a run may have it, else what to do.
@@ -93,29 +104,48 @@ impl Taskpawl {
         let Inspected { plan, errors } = inspect_plan(text);
         let mut found: Vec<Problem> = errors.into_iter().map(Problem::of_plan).collect();
         if let Some(plan) = &plan {
-            let checker = Checker {
-                registry: self.engine().tools(),
-                root: &self.engine().project().root,
-                policy_hook: self.manager().policy_hook().map(|hook| &**hook),
-                secrets: &**self.engine().secrets(),
-                plan,
-                origin,
-                explain,
-            };
-            for task in &plan.tasks {
-                checker.task(task, &mut found);
-            }
-            for task in &plan.tasks {
-                self.check_outside(plan, task, &mut found)?;
-            }
+            self.check_tasks(plan, origin, explain, &mut found)?;
         }
-        let errors = found.iter().filter(|problem| problem.found.severity == CheckSeverity::Error).count();
-        let omitted = found.len().saturating_sub(MAX_PROBLEMS);
-        if omitted > 0 {
-            found.sort_by_key(|problem| (problem.found.severity, problem.found.at));
-            found.truncate(MAX_PROBLEMS);
+        Ok(PlanCheck::of(text, found))
+    }
+
+    /// Checks a plan without errors of its own, as [`check_text`](Self::check_text) does. `text` is the file that it was
+    /// read from; without it, problems name the task instead of a position.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn check_plan(
+        &self,
+        plan: &Plan,
+        text: &str,
+        origin: Origin,
+        explain: ExplainTool<'_>,
+    ) -> Result<PlanCheck, Error> {
+        let mut found = Vec::new();
+        self.check_tasks(plan, origin, explain, &mut found)?;
+        Ok(PlanCheck::of(text, found))
+    }
+
+    fn check_tasks(
+        &self,
+        plan: &Plan,
+        origin: Origin,
+        explain: ExplainTool<'_>,
+        found: &mut Vec<Problem>,
+    ) -> Result<(), Error> {
+        let checker = Checker {
+            registry: self.engine().tools(),
+            root: &self.engine().project().root,
+            policy_hook: self.manager().policy_hook().map(|hook| &**hook),
+            secrets: &**self.engine().secrets(),
+            plan,
+            origin,
+            explain,
+        };
+        for task in &plan.tasks {
+            checker.task(task, found);
         }
-        Ok(PlanCheck { plan, problems: located(text, found), errors, omitted })
+        plan.tasks.iter().try_for_each(|task| self.check_outside(plan, task, found))
     }
 
     /// Checks that the tasks of the store exist that a task of the plan depends on.

@@ -52,8 +52,9 @@ struct Check {
     /// The plan, as JSON or YAML; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Whose calls they are in the eyes of the policy: what asks a person is listed
-    #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan)]
+    /// The author of the calls in the eyes of the policy: `cli`, `library`, `plan`, `mcp` or `agent`. Notes list the calls
+    /// that ask a person
+    #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan, hide_possible_values = true)]
     origin: OriginWord,
     #[command(flatten)]
     takes: Takes,

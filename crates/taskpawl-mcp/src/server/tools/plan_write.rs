@@ -13,7 +13,7 @@ use taskpawl::model::task::{CallSpec, NewCall, Origin, PlanNotify, PlanRecord, T
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
-use taskpawl::{ApplyOptions, Manager, Taskpawl};
+use taskpawl::{ApplyOptions, CheckSeverity, Error, ExplainTool, Manager, Taskpawl};
 
 use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
@@ -24,7 +24,7 @@ use crate::server::caller::Caller;
 use crate::server::digest::after;
 use crate::server::help::tool_names;
 use crate::server::options::ServerOptions;
-use crate::server::refusal::{CallFault, Refused};
+use crate::server::refusal::{CallFault, Refused, problems_of};
 
 /// Name of a plan without a name.
 const NAME: &str = "plan";
@@ -91,16 +91,18 @@ pub(super) fn call(
         merge = false;
     }
     let manager = caller.manager();
-    let (plan, around) = if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(plan)?, 0) };
+    let is_text = plan.is_string() && !merge;
+    let (plan, text, around) =
+        if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(caller, plan)? };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
-    check_calls(
-        &caller.plans,
-        plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call))),
-    )?;
-    if options.within.is_none() {
-        check_needs(&manager, &plan)?;
+    if options.within.is_some() {
+        // The policy and the tools of the run decide, which this server does not know.
+        let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
+        check_calls(&caller.plans, calls)?;
     }
+    let problems = if options.within.is_none() { check(caller, &plan, &text, is_text)? } else { Vec::new() };
+    drop(text);
     let mut warnings = warnings(caller, &plan);
     let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
@@ -119,7 +121,8 @@ pub(super) fn call(
         .with("prefix", json!(report.prefix))
         .with("prefixed", json!(report.prefixed))
         .with("changedFields", json!(report.header))
-        .with("warnings", json!(warnings));
+        .with("warnings", json!(warnings))
+        .with("problems", json!(problems));
     if !dry_run {
         let written: Vec<TaskId> = report.created.iter().chain(&report.changed).cloned().collect();
         answer = answer.with("asks", announced(caller, &written, Some(&report.plan))?);
@@ -154,12 +157,35 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Parses a plan, given as an object or as text.
-fn whole_plan(plan: Value) -> Result<Plan, Refused> {
-    if let Value::String(text) = plan {
-        return read(&text, Refused::Text);
+/// Parses a plan, given as an object or as text. Also returns its text.
+fn whole_plan(caller: &Caller, plan: Value) -> Result<(Plan, String, u64), Refused> {
+    let (text, is_text) = match plan {
+        Value::String(text) => (text, true),
+        plan => (into_text(plan), false),
+    };
+    let plan = read(&text, if is_text { Refused::Text } else { Refused::from });
+    match plan {
+        Ok(plan) => Ok((plan, text, 0)),
+        // All problems at once, not only those of the reader.
+        Err(Refused::Text(_) | Refused::Command(Error::Invalid(_))) => {
+            let found = caller.plans.check_text(&text, Origin::Mcp, MAY_COME)?;
+            Err(Refused::Plan { found, is_text })
+        }
+        Err(other) => Err(other),
     }
-    read(&into_text(plan), Refused::from)
+}
+
+/// Knows no tool to be missing: another process that runs the plan may have those that are unknown here.
+const MAY_COME: ExplainTool<'static> = &|_| None;
+
+/// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
+fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
+    let mut found = caller.plans.check_plan(plan, text, Origin::Mcp, MAY_COME)?;
+    if found.errors > 0 {
+        return Err(Refused::Plan { found, is_text });
+    }
+    found.problems.retain(|problem| problem.severity == CheckSeverity::Warning);
+    Ok(problems_of(&found, is_text).0)
 }
 
 /// Parses the text of a plan, up to the maximum number of tasks for one call.
@@ -183,7 +209,9 @@ fn into_text(value: Value) -> String {
 
 /// Parses a part of a plan, and completes it from the stored plan. Also returns the number of tasks that were added
 /// only because the part refers to them.
-fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, u64), Refused> {
+///
+/// The positions in the completed text mean nothing to the caller, so an empty text is returned beside it.
+fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, String, u64), Refused> {
     // Some models write an object as text.
     if let Some(text) = part.as_str() {
         part = plan_value(text).map_err(Refused::Text)?;
@@ -203,7 +231,7 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
         }
     }
     let around = manager.read(|view| Ok(complete_part(view, &name, &mut part)?))?;
-    Ok((read(&into_text(part), Refused::from)?, around as u64))
+    Ok((read(&into_text(part), Refused::from)?, String::new(), around as u64))
 }
 
 /// Explains why the plan's `notify` program will not run, if the policy does not allow it.
@@ -214,25 +242,6 @@ fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
             "`notify` is kept and not run: {why}; it runs when a person applies the plan with it"
         )),
     }
-}
-
-/// Refuses dependencies that exist neither in the plan nor in the store, and names the tasks that have them.
-fn check_needs(manager: &Manager, plan: &Plan) -> Result<(), Refused> {
-    let problems = manager.read(|view| {
-        let mut problems = Vec::new();
-        for task in &plan.tasks {
-            for id in &task.needs_outside {
-                if view.key(id.as_str())?.is_none() {
-                    let fault = format!(
-                        "needs: `{id}` is no task of this plan, by id or name, nor an id in the store"
-                    );
-                    problems.push(CallFault { task: word(task), fault });
-                }
-            }
-        }
-        Ok(problems)
-    })?;
-    if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
 }
 
 fn word(task: &PlanTask) -> String {
