@@ -157,7 +157,7 @@ impl Refused {
             .with("problems", json!(problems));
         let actions = actions.into_iter().map(|action| action.in_name_of(agent));
         Answer::refused(json!({"error": error.into_json()}))
-            .with("shortened", json!((total > bounded::MAX_ITEMS).then_some(true)))
+            .with("shortened", json!((total > problems.len()).then_some(true)))
             .out_of("problems", total)
             .next(actions)
     }
@@ -187,6 +187,12 @@ fn hint_of_plan(error: &Error) -> Option<Hint> {
 /// Maximum length of a fault, in bytes. All faults, with the message and the hint, stay below 2 kB.
 const MAX_PROBLEM: usize = 280;
 
+/// Maximum length of the path of a problem, in bytes.
+const MAX_PATH: usize = 120;
+
+/// Maximum length of all problems of a plan together, in bytes of JSON.
+const MAX_PROBLEMS: usize = 1_400;
+
 /// Describes a fault of a plan, with its position if the plan was given as text.
 fn problem(group: &Group<&PlanError>, has_places: bool) -> String {
     let error = group.first;
@@ -204,6 +210,7 @@ pub(super) fn problems_of(found: &PlanCheck, is_text: bool) -> (Vec<Value>, usiz
     let total = groups.len() + found.omitted;
     let data = |group: &Group<&CheckProblem>| {
         let CheckProblem { severity, code, at, path, message, hint } = group.first;
+        let path = bounded::cut_to(path, MAX_PATH);
         let mut data = json!({"severity": severity.as_str(), "code": code, "path": path});
         if is_text && *at != Position::default() {
             (data["line"], data["column"]) = (json!(at.line), json!(at.column));
@@ -217,7 +224,15 @@ pub(super) fn problems_of(found: &PlanCheck, is_text: bool) -> (Vec<Value>, usiz
         }
         data
     };
-    (groups.iter().take(bounded::MAX_ITEMS).map(data).collect(), total)
+    let (mut listed, mut bytes) = (Vec::new(), 0);
+    for data in groups.iter().take(bounded::MAX_ITEMS).map(data) {
+        bytes += data.to_string().len();
+        if bytes > MAX_PROBLEMS && !listed.is_empty() {
+            break;
+        }
+        listed.push(data);
+    }
+    (listed, total)
 }
 
 /// Returns the verbs that are actions of `task_update`.

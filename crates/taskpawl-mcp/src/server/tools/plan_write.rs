@@ -13,7 +13,7 @@ use taskpawl::model::task::{CallSpec, NewCall, Origin, PlanNotify, PlanRecord, T
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
-use taskpawl::{ApplyOptions, CheckSeverity, Error, ExplainTool, Manager, Taskpawl};
+use taskpawl::{ApplyOptions, CheckSeverity, Error, ExplainTool, Manager, PlanCheck, Taskpawl};
 
 use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
@@ -168,8 +168,7 @@ fn whole_plan(caller: &Caller, plan: Value) -> Result<(Plan, String, u64), Refus
         Ok(plan) => Ok((plan, text, 0)),
         // All problems at once, not only those of the reader.
         Err(Refused::Text(_) | Refused::Command(Error::Invalid(_))) => {
-            let found = caller.plans.check_text(&text, Origin::Mcp, MAY_COME)?;
-            Err(Refused::Plan { found, is_text })
+            Err(Refused::Plan { found: all_problems(caller, &text)?, is_text })
         }
         Err(other) => Err(other),
     }
@@ -178,9 +177,21 @@ fn whole_plan(caller: &Caller, plan: Value) -> Result<(Plan, String, u64), Refus
 /// Knows no tool to be missing: another process that runs the plan may have those that are unknown here.
 const MAY_COME: ExplainTool<'static> = &|_| None;
 
+/// Returns all problems of a plan with errors, the errors first. The calls that ask a person are not among them.
+fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
+    let mut found = caller.plans.check_text(text, Origin::Mcp, MAY_COME)?;
+    found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
+    found.problems.sort_by_key(|problem| problem.severity);
+    Ok(found)
+}
+
 /// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
 fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
     let mut found = caller.plans.check_plan(plan, text, Origin::Mcp, MAY_COME)?;
+    if found.errors > 0 && !text.is_empty() {
+        // Unknown fields are kept until the plan is applied, but they are listed with the other errors.
+        found = all_problems(caller, text)?;
+    }
     if found.errors > 0 {
         return Err(Refused::Plan { found, is_text });
     }

@@ -432,7 +432,7 @@ async fn a_written_plan_is_checked_as_plan_check_does() {
         .iter()
         .map(|problem| format!("{}:{} {}", problem["line"], problem["column"], problem["code"]))
         .collect();
-    let expected = ["2:11 \"unknown_field\"", "3:31 \"outside_root\"", "5:55 \"unknown_result_field\""];
+    let expected = ["2:11 \"unknown_field\"", "3:30 \"outside_root\"", "5:51 \"unknown_result_field\""];
     assert_eq!(places, expected, "{refused}");
     // A warning does not refuse the plan.
     let plan = json!({"tasks": [{"id": "a", "run": ["no-such-program"]}]});
