@@ -72,6 +72,11 @@ impl Engine {
         self
     }
 
+    /// Returns the source of the secrets.
+    pub fn secrets(&self) -> &Arc<dyn SecretSource> {
+        &self.secrets
+    }
+
     /// Sets the finder of tools that a run needs and the registry does not have. Without it such tools are missing.
     #[must_use]
     pub fn with_finder(mut self, finder: Arc<dyn ToolFinder>) -> Self {

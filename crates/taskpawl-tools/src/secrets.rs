@@ -37,6 +37,17 @@ pub trait SecretSource: fmt::Debug + Send + Sync {
     /// The secret is unknown, its source is unavailable or not private, or its value is unusable.
     fn secret(&self, name: &str) -> Result<String, SecretError>;
 
+    /// Checks that a secret is available, as far as that is known without a command or user interaction. By default
+    /// nothing is known.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`secret`](Self::secret).
+    fn check(&self, name: &str) -> Result<(), SecretError> {
+        let _ = name;
+        Ok(())
+    }
+
     /// Returns the names and values that are available at no cost and without user interaction.
     ///
     /// A run redacts them even if none of its calls names them. By default there are none.
@@ -183,11 +194,19 @@ impl SecretSource for ConfiguredSecrets {
         }
     }
 
+    fn check(&self, name: &str) -> Result<(), SecretError> {
+        if self.secrets.get(name).is_some_and(has_cost) { Ok(()) } else { self.secret(name).map(drop) }
+    }
+
     fn at_hand(&self) -> Vec<(String, String)> {
-        let has_cost = |from: &SecretFrom| matches!(from, SecretFrom::Command { .. });
         let cheap = self.secrets.iter().filter(|(_, from)| !has_cost(from));
         cheap.filter_map(|(name, _)| Some((name.clone(), self.secret(name).ok()?))).collect()
     }
+}
+
+/// Returns whether a program has to run for a value.
+fn has_cost(from: &SecretFrom) -> bool {
+    matches!(from, SecretFrom::Command { .. })
 }
 
 /// Source without any secrets.
@@ -198,6 +217,10 @@ impl SecretSource for NoSecrets {
     fn secret(&self, name: &str) -> Result<String, SecretError> {
         let looked = "no source of secrets is configured".to_owned();
         Err(SecretError::Unknown { name: name.to_owned(), looked })
+    }
+
+    fn check(&self, name: &str) -> Result<(), SecretError> {
+        self.secret(name).map(drop)
     }
 }
 

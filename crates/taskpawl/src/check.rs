@@ -1,40 +1,56 @@
 //! Checks a plan before it is applied: everything that can be known without running it, in one list.
 
-use std::collections::BTreeMap;
+mod checker;
 
-use serde_json::Value;
 use taskpawl_manager::Error;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::command::Refusal;
-use taskpawl_model::expr::{result_fields, result_fields_of_condition};
-use taskpawl_model::plan::{Inspected, Plan, PlanError, PlanTask, Position, inspect_plan};
+use taskpawl_model::plan::{
+    Inspected, Plan, PlanError, PlanPart, PlanSpot, PlanTask, Position, inspect_plan, locate,
+};
 use taskpawl_model::rules::resolve;
-use taskpawl_model::task::CallSpec;
+use taskpawl_model::task::Origin;
 use taskpawl_model::value::TaskId;
 use taskpawl_text::nearest;
-use taskpawl_tools::{RegisteredTool, Registry, ToolError};
 
+use self::checker::Checker;
 use crate::facade::Taskpawl;
 
-/// Whether a plan can be applied with a problem.
+/// The most problems in the result of a check. The others are counted.
+pub const MAX_PROBLEMS: usize = 40;
+
+/// Effect of a problem on a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckSeverity {
     /// The plan is refused, or a task of it is certain to fail.
     Error,
     /// A task may fail here.
     Warning,
+    /// A call waits for the approval of a person.
+    Note,
+}
+
+impl CheckSeverity {
+    /// Returns its name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
 }
 
 /// A problem of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckProblem {
-    /// How bad it is.
+    /// Its effect.
     pub severity: CheckSeverity,
     /// Name of the kind of problem, for programs.
     pub code: &'static str,
     /// Position in the text; the default if it is unknown.
     pub at: Position,
-    /// The field, or the task.
+    /// Path of the value in the plan, such as `tasks[0].run`.
     pub path: String,
     /// Description of the problem.
     pub message: String,
@@ -42,19 +58,27 @@ pub struct CheckProblem {
     pub hint: Option<Hint>,
 }
 
-/// Everything that is known about a plan before it runs.
-#[derive(Debug, Default)]
+/// Everything that is known about a plan before it runs. It can be applied if there are no errors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanCheck {
-    /// The plan, as far as it could be read. It can be applied if no problem is an error.
-    pub plan: Option<Plan>,
-    /// The problems, in the order of the text.
+    /// At most [`MAX_PROBLEMS`] problems in the order of the text, errors before others if there are more.
     pub problems: Vec<CheckProblem>,
+    /// The number of all errors.
+    pub errors: usize,
+    /// The number of problems that are not listed.
+    pub omitted: usize,
 }
 
 impl PlanCheck {
-    /// Returns whether the plan has errors.
-    pub fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity == CheckSeverity::Error)
+    fn of(text: &str, mut found: Vec<Problem>) -> Self {
+        let is_error = |problem: &&Problem| problem.found.severity == CheckSeverity::Error;
+        let errors = found.iter().filter(is_error).count();
+        let omitted = found.len().saturating_sub(MAX_PROBLEMS);
+        if omitted > 0 {
+            found.sort_by_key(|problem| (problem.found.severity, problem.found.at));
+            found.truncate(MAX_PROBLEMS);
+        }
+        Self { problems: located(text, found), errors, omitted }
     }
 }
 
@@ -63,55 +87,86 @@ pub type ExplainTool<'a> = &'a dyn Fn(&str) -> Option<Hint>;
 
 impl Taskpawl {
     /// Checks the text of a plan file, JSON or YAML. All stages run as far as they can: the syntax and the fields, ids and
-    /// references, dependencies on tasks of the store, tools and their arguments, fields of results, paths, hosts and
-    /// programs. Nothing is written, and nothing is started.
+    /// references, dependencies on tasks of the store, tools and their arguments, fields of results, paths, hosts,
+    /// programs and secrets, and the decisions of the policy on calls that `origin` adds. Nothing is written, and nothing
+    /// is started.
     ///
     /// `explain` is asked about tools that are not registered.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn check_text(&self, text: &str, explain: ExplainTool<'_>) -> Result<PlanCheck, Error> {
+    pub fn check_text(
+        &self,
+        text: &str,
+        origin: Origin,
+        explain: ExplainTool<'_>,
+    ) -> Result<PlanCheck, Error> {
         let Inspected { plan, errors } = inspect_plan(text);
-        let mut problems: Vec<CheckProblem> = errors.into_iter().map(of_plan).collect();
+        let mut found: Vec<Problem> = errors.into_iter().map(Problem::of_plan).collect();
         if let Some(plan) = &plan {
-            let checker = Checker {
-                registry: self.engine().tools(),
-                root: &self.engine().project().root,
-                plan,
-                explain,
-            };
-            problems.extend(self.missing_variables(plan));
-            for task in &plan.tasks {
-                checker.task(task, &mut problems);
-            }
-            for task in &plan.tasks {
-                self.check_outside(plan, task, &mut problems)?;
-            }
+            found.extend(self.missing_variables(plan));
+            self.check_tasks(plan, origin, explain, &mut found)?;
         }
-        problems.sort_by_key(|problem| (problem.at.line, problem.at.column));
-        Ok(PlanCheck { plan, problems })
+        Ok(PlanCheck::of(text, found))
+    }
+
+    /// Checks a plan without errors of its own, as [`check_text`](Self::check_text) does. `text` is the file that it was
+    /// read from; without it, problems name the task instead of a position.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn check_plan(
+        &self,
+        plan: &Plan,
+        text: &str,
+        origin: Origin,
+        explain: ExplainTool<'_>,
+    ) -> Result<PlanCheck, Error> {
+        let mut found = Vec::new();
+        self.check_tasks(plan, origin, explain, &mut found)?;
+        Ok(PlanCheck::of(text, found))
+    }
+
+    fn check_tasks(
+        &self,
+        plan: &Plan,
+        origin: Origin,
+        explain: ExplainTool<'_>,
+        found: &mut Vec<Problem>,
+    ) -> Result<(), Error> {
+        let checker = Checker {
+            registry: self.engine().tools(),
+            root: &self.engine().project().root,
+            policy_hook: self.manager().policy_hook().map(|hook| &**hook),
+            secrets: &**self.engine().secrets(),
+            plan,
+            origin,
+            explain,
+        };
+        for task in &plan.tasks {
+            checker.task(task, found);
+        }
+        plan.tasks.iter().try_for_each(|task| self.check_outside(plan, task, found))
     }
 
     /// Checks that the variables are set that the plan requires.
-    fn missing_variables(&self, plan: &Plan) -> impl Iterator<Item = CheckProblem> {
+    fn missing_variables(&self, plan: &Plan) -> impl Iterator<Item = Problem> {
         let missing = plan.requires.env.iter().filter(|name| !self.engine().has_outer_variable(name));
-        missing.map(|name| CheckProblem {
-            severity: CheckSeverity::Error,
-            code: "missing_variable",
-            at: plan.requires.at,
-            path: "requires".to_owned(),
-            message: format!("the environment variable `{name}` is not set"),
-            hint: Some(Hint::new(format!("set it, and pass it to the run: `--env {name}`"))),
+        missing.map(|name| Problem {
+            found: CheckProblem {
+                severity: CheckSeverity::Error,
+                code: "missing_variable",
+                at: plan.requires.at,
+                path: "requires".to_owned(),
+                message: format!("the environment variable `{name}` is not set"),
+                hint: Some(Hint::new(format!("set it, and pass it to the run: `--env {name}`"))),
+            },
+            spot: None,
         })
     }
 
     /// Checks that the tasks of the store exist that a task of the plan depends on.
-    fn check_outside(
-        &self,
-        plan: &Plan,
-        task: &PlanTask,
-        problems: &mut Vec<CheckProblem>,
-    ) -> Result<(), Error> {
+    fn check_outside(&self, plan: &Plan, task: &PlanTask, found: &mut Vec<Problem>) -> Result<(), Error> {
         for id in &task.needs_outside {
             match self.manager().read(|view| resolve(view, id.as_str())) {
                 Ok(_) => {}
@@ -124,14 +179,10 @@ impl Taskpawl {
                     // The asking task itself is never meant.
                     let names = plan.tasks.iter().filter(|other| !std::ptr::eq(*other, task)).map(name_of);
                     let near = nearest(id.as_str(), names.chain(similar.iter().map(TaskId::as_str)));
-                    problems.push(CheckProblem {
-                        severity: CheckSeverity::Error,
-                        code: "unknown_task",
-                        at: task.at,
-                        path: format!("task `{}`", name_of(task)),
-                        message: format!("needs `{id}`, which is neither in the plan nor in the store"),
-                        hint: near.map(|near| Hint::new("did you mean ").data(near).text("?")),
-                    });
+                    let message = format!("needs `{id}`, which is neither in the plan nor in the store");
+                    let problem = Problem::new(task, PlanPart::Need(id.to_string()), "unknown_task", message);
+                    let hint = near.map(|near| Hint::new("did you mean ").data(near).text("?"));
+                    found.push(problem.with_hint(hint));
                 }
                 Err(error) => return Err(error),
             }
@@ -140,135 +191,65 @@ impl Taskpawl {
     }
 }
 
-fn of_plan(error: PlanError) -> CheckProblem {
-    CheckProblem {
-        severity: CheckSeverity::Error,
-        code: error.problem.code(),
-        at: error.at,
-        path: error.path.clone(),
-        message: error.problem.to_string(),
-        hint: error.hint,
+/// A problem whose exact position is not known yet.
+struct Problem {
+    found: CheckProblem,
+    /// The part of the plan; `None` if the position is known.
+    spot: Option<PlanSpot>,
+}
+
+impl Problem {
+    /// Returns an error in a part of a task.
+    fn new(task: &PlanTask, part: PlanPart, code: &'static str, message: String) -> Self {
+        let found = CheckProblem {
+            severity: CheckSeverity::Error,
+            code,
+            at: task.at,
+            path: format!("task `{}`", name_of(task)),
+            message,
+            hint: None,
+        };
+        Self { found, spot: Some(PlanSpot { task: task.at, part }) }
     }
+
+    fn of_plan(error: PlanError) -> Self {
+        let found = CheckProblem {
+            severity: CheckSeverity::Error,
+            code: error.problem.code(),
+            at: error.at,
+            path: error.path.clone(),
+            message: error.problem.to_string(),
+            hint: error.hint,
+        };
+        Self { found, spot: None }
+    }
+
+    fn with_severity(mut self, severity: CheckSeverity) -> Self {
+        self.found.severity = severity;
+        self
+    }
+
+    fn with_hint(mut self, hint: Option<Hint>) -> Self {
+        self.found.hint = hint;
+        self
+    }
+}
+
+/// Returns the problems with their positions in the text, in its order.
+fn located(text: &str, found: Vec<Problem>) -> Vec<CheckProblem> {
+    let spots: Vec<PlanSpot> = found.iter().filter_map(|problem| problem.spot.clone()).collect();
+    let mut places = if spots.is_empty() { Vec::new() } else { locate(text, &spots) }.into_iter();
+    let mut problems: Vec<CheckProblem> = Vec::new();
+    for Problem { mut found, spot } in found {
+        if let Some(place) = spot.and_then(|_| places.next().flatten()) {
+            (found.at, found.path) = (place.at, place.path);
+        }
+        problems.push(found);
+    }
+    problems.sort_by_key(|problem| problem.at);
+    problems
 }
 
 fn name_of(task: &PlanTask) -> &str {
     task.id.as_ref().map_or(task.spec.name.as_str(), |id| id.as_str())
-}
-
-struct Checker<'a> {
-    registry: &'a Registry,
-    root: &'a std::path::Path,
-    plan: &'a Plan,
-    explain: ExplainTool<'a>,
-}
-
-impl Checker<'_> {
-    fn task(&self, task: &PlanTask, problems: &mut Vec<CheckProblem>) {
-        let mut problem = |severity, code, path: &str, message: String, hint: Option<Hint>| {
-            let place = format!("task `{}`", name_of(task));
-            let path = if path.is_empty() { place } else { format!("{place}: {path}") };
-            problems.push(CheckProblem { severity, code, at: task.at, path, message, hint });
-        };
-        for call in &task.calls {
-            let spec = &call.spec;
-            if let Some(tool) = self.registry.get(&spec.tool_name) {
-                for (severity, code, field, message) in self.of_call(tool, spec) {
-                    problem(severity, code, &format!("{}: {field}", spec.tool_name), message, None);
-                }
-            } else if !spec.tool_name.is_empty()
-                && !self.plan.tools.contains(&spec.tool_name)
-                && let Some(hint) = (self.explain)(&spec.tool_name)
-            {
-                let message = format!("no tool `{}` is known here", spec.tool_name);
-                problem(CheckSeverity::Error, "unknown_tool", "", message, Some(hint));
-            }
-        }
-        for (other, field, known) in self.unknown_result_fields(task) {
-            let message = format!("the result of `{other}` has no field `{field}`");
-            let hint = match nearest(&field, known.iter().map(String::as_str)) {
-                Some(near) => Hint::new("did you mean ").data(near).text("?"),
-                None => Hint::new(format!("its fields are {}", known.join(", "))),
-            };
-            problem(CheckSeverity::Error, "unknown_result_field", "", message, Some(hint));
-        }
-    }
-
-    fn of_call(
-        &self,
-        tool: &RegisteredTool,
-        spec: &CallSpec,
-    ) -> Vec<(CheckSeverity, &'static str, String, String)> {
-        let args = Value::Object(spec.args.clone());
-        let mut found = Vec::new();
-        let mut invalid = |error: ToolError| {
-            let (field, problem) = if let ToolError::InvalidArgs { field, problem, .. } = error {
-                (field, problem)
-            } else {
-                ("args".to_owned(), error.to_string())
-            };
-            found.push((CheckSeverity::Error, "invalid_args", field, problem));
-        };
-        if spec.plan_access.is_some()
-            && let Err(error) = tool.check_plan_access()
-        {
-            invalid(error);
-        }
-        // The value of an expression, and so its type, is known only when the call starts.
-        if !has_expression(&args)
-            && let Err(error) = tool.check_args(&args)
-        {
-            invalid(error);
-        }
-        found.extend(tool.foresee(&args, self.root).into_iter().map(|foreseen| {
-            let severity = if foreseen.is_certain { CheckSeverity::Error } else { CheckSeverity::Warning };
-            (severity, foreseen.code, foreseen.field.to_owned(), foreseen.message)
-        }));
-        found
-    }
-
-    /// Returns the fields that a task reads from results, and that the results cannot have.
-    fn unknown_result_fields(&self, task: &PlanTask) -> Vec<(String, String, Vec<String>)> {
-        let mut read = Vec::new();
-        for call in &task.calls {
-            read.extend(result_fields(&Value::Object(call.spec.args.clone())));
-            read.extend(call.spec.when.iter().flat_map(|when| result_fields_of_condition(when)));
-        }
-        read.extend(task.spec.when.iter().flat_map(|when| result_fields_of_condition(when)));
-        read.sort();
-        read.dedup();
-        let mut schemas: BTreeMap<String, Option<Vec<String>>> = BTreeMap::new();
-        let mut unknown = Vec::new();
-        for (other, field) in read {
-            let known = schemas.entry(other.clone()).or_insert_with(|| self.fields_of_result(&other));
-            if let Some(known) = known
-                && !known.contains(&field)
-            {
-                unknown.push((other, field, known.clone()));
-            }
-        }
-        unknown
-    }
-
-    /// Returns all fields that the result of a task can have; `None` if they are not known.
-    fn fields_of_result(&self, name: &str) -> Option<Vec<String>> {
-        let task = self.plan.tasks.iter().find(|task| name_of(task) == name || task.spec.name == name)?;
-        let [call] = task.calls.as_slice() else { return None };
-        if task.spec.for_each.is_some() {
-            return None;
-        }
-        let schema = self.registry.get(&call.spec.tool_name)?.spec().result_schema.as_ref()?;
-        let fields = schema.get("properties")?.as_object()?;
-        let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
-        is_closed.then(|| fields.keys().cloned().collect())
-    }
-}
-
-/// Returns whether a value contains an expression, whose result is not known yet.
-fn has_expression(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains("${{"),
-        Value::Array(items) => items.iter().any(has_expression),
-        Value::Object(map) => map.values().any(has_expression),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }

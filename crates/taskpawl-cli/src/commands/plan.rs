@@ -9,11 +9,12 @@ use taskpawl::model::command::ApplyReport;
 use taskpawl::model::plan::Plan;
 use taskpawl::model::task::CallSpec;
 use taskpawl::store::{Location, PlacementError};
-use taskpawl::{ApplyOptions, CheckProblem, CheckSeverity, Taskpawl};
+use taskpawl::{ApplyOptions, CheckProblem, Taskpawl};
 
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, read_text, text_of};
 use crate::commands::calls;
+use crate::commands::policy::OriginWord;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::{CliError, Problem};
 use crate::shown::{Shown, shown};
@@ -51,6 +52,10 @@ struct Check {
     /// The plan, as JSON or YAML; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The author of the calls in the eyes of the policy: `cli`, `library`, `plan`, `mcp` or `agent`. Notes list the calls
+    /// that ask a person
+    #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan, hide_possible_values = true)]
+    origin: OriginWord,
     #[command(flatten)]
     takes: Takes,
 }
@@ -76,8 +81,9 @@ struct Checked<'c> {
     /// Changes that applying the plan would make; `None` without a store.
     #[serde(skip_serializing_if = "Option::is_none")]
     apply: Option<ApplyReport>,
-    /// Warnings; a plan with errors has no other result than its problems.
-    problems: &'c [PlanProblemLine],
+    /// Warnings and notes; a plan with errors has no other result than its problems.
+    #[serde(flatten)]
+    problems: &'c Problems,
 }
 
 /// A task that acts on the report of another task.
@@ -113,19 +119,16 @@ fn rename(app: &App, from: &str, to: &str) -> Result<ExitCode, CliError> {
     out.print(shown!["renamed plan ", clean(from), " to ", clean(to), "\n"])
 }
 
-/// The most problems that are printed; the rest is counted.
-const MAX_PROBLEMS: usize = 40;
-
 /// Checks a plan file. All problems are on standard output, with exit code 7 if one of them is an error.
 fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
     let is_stdin = check.file.as_os_str() == "-";
     let shown_file = if is_stdin { "<stdin>".to_owned() } else { check.file.display().to_string() };
     let text = read_text(&check.file, is_stdin)?;
-    let found = checker(app)?.check_text(&text, &|name| explain_tool(app, name))?;
-    let problems: Vec<PlanProblemLine> =
-        found.problems.iter().map(|problem| PlanProblemLine::new(&shown_file, problem)).collect();
-    if found.has_errors() {
-        report_problems(app, &problems)?;
+    let found = checker(app)?.check_text(&text, check.origin.of_calls(), &|name| explain_tool(app, name))?;
+    let lines = found.problems.iter().map(|problem| PlanProblemLine::new(&shown_file, problem));
+    let problems = Problems { problems: lines.collect(), omitted: found.omitted };
+    if found.errors > 0 {
+        report_problems(app, &problems, found.errors)?;
         return Ok(ExitCode::from(7));
     }
     let file = PlanFile::of_text(app, &check.file, shown_file, &text, &check.takes)?;
@@ -193,49 +196,48 @@ struct PlanProblemLine {
 
 impl PlanProblemLine {
     fn new(file: &str, found: &CheckProblem) -> Self {
-        let severity = match found.severity {
-            CheckSeverity::Error => "error",
-            CheckSeverity::Warning => "warning",
-        };
         let problem = Problem::at(Some(file), found.at, found.path.clone(), found.message.clone());
-        Self { severity, code: found.code, problem: Problem { hint: found.hint.clone(), ..problem } }
+        let problem = Problem { hint: found.hint.clone(), ..problem };
+        Self { severity: found.severity.as_str(), code: found.code, problem }
     }
 }
 
+/// The problems of a plan.
 #[derive(Serialize)]
-struct Problems<'p> {
-    problems: &'p [PlanProblemLine],
-    /// The problems beyond the listed ones.
+struct Problems {
+    problems: Vec<PlanProblemLine>,
+    /// The number of problems that are not listed.
     omitted: usize,
 }
 
-fn report_problems(app: &App, problems: &[PlanProblemLine]) -> Result<(), CliError> {
+fn report_problems(app: &App, problems: &Problems, errors: usize) -> Result<(), CliError> {
     let out = app.out();
     if out.is_json {
-        let listed = &problems[..problems.len().min(MAX_PROBLEMS)];
-        out.data(&Problems { problems: listed, omitted: problems.len() - listed.len() })?;
+        out.data(problems)?;
         return Ok(());
     }
-    let errors = problems.iter().filter(|line| line.severity == "error").count();
     let mut text = problem_lines(app, problems);
     text.push(format!("{}: nothing of this plan can be applied\n", count(errors as u64, "error")));
     out.print(text)?;
     Ok(())
 }
 
-fn problem_lines(app: &App, problems: &[PlanProblemLine]) -> Shown {
+fn problem_lines(app: &App, problems: &Problems) -> Shown {
     let (out, mut text) = (app.out(), Shown::new());
-    for line in problems.iter().take(MAX_PROBLEMS) {
-        let colour = if line.severity == "error" { style::ERROR } else { style::WARNING };
+    for line in &problems.problems {
+        let colour = match line.severity {
+            "error" => style::ERROR,
+            "warning" => style::WARNING,
+            _ => style::DIM,
+        };
         text.push(shown![out.paint.style(colour, line.severity), ": ", clean(&line.problem.line()), "\n"]);
         if let Some(hint) = &line.problem.hint {
             let hint = hint.format_with(&*out.line);
             text.push(shown!["  ", out.paint.style(style::HINT, "hint:"), " ", clean(&hint), "\n"]);
         }
     }
-    let more = problems.len().saturating_sub(MAX_PROBLEMS);
-    if more > 0 {
-        let _ = writeln!(text, "and {more} more");
+    if problems.omitted > 0 {
+        let _ = writeln!(text, "and {} more", problems.omitted);
     }
     text
 }

@@ -109,8 +109,9 @@ struct CheckArgs {
     write: Vec<String>,
 }
 
+/// The author of a call, as a word of the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum OriginWord {
+pub(crate) enum OriginWord {
     /// A person, on the command line
     Cli,
     /// A program that embeds the library
@@ -135,7 +136,7 @@ impl OriginWord {
     }
 
     /// Returns the origin as the model has it. The policy and the plan have a type each.
-    fn of_calls(self) -> Origin {
+    pub(crate) fn of_calls(self) -> Origin {
         match self {
             Self::Cli => Origin::Cli,
             Self::Library => Origin::Library,

@@ -1,13 +1,13 @@
 //! Failed calls as a model reads them: the error, the reason, and the calls that help.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use taskpawl::model::advice::{Advice, CommandLine, Hint};
 use taskpawl::model::command::{HeldBy, Refusal};
 use taskpawl::model::plan::{PlanError, PlanErrors, Position};
 use taskpawl::model::task::{BlockedReason, Status};
 use taskpawl::model::value::bounded::Group;
 use taskpawl::model::value::{TaskId, bounded};
-use taskpawl::{Error, RunError};
+use taskpawl::{CheckProblem, Error, PlanCheck, RunError};
 use taskpawl_text::error_chain;
 
 use super::actions::{Action, CallWords};
@@ -50,6 +50,13 @@ pub(super) enum Refused {
     /// A plan that was given as text is invalid.
     #[error(transparent)]
     Text(PlanErrors),
+    /// A check of a plan has found errors.
+    #[error("the plan has errors")]
+    Plan {
+        found: PlanCheck,
+        /// True if the plan was given as text, so that positions mean something.
+        is_text: bool,
+    },
     /// Tool calls do not fit their tools, or tasks depend on missing ones.
     #[error("{}", first_of(.0))]
     Calls(Vec<CallFault>),
@@ -90,7 +97,9 @@ impl Refused {
             Self::Corrected { refused, .. } => refused.kind(),
             Self::Argument { .. } => "invalid_argument",
             Self::NotHere { .. } => "not_available",
-            Self::Calls(_) | Self::Text(_) | Self::Command(Error::Invalid(_)) => "invalid_plan",
+            Self::Calls(_) | Self::Plan { .. } | Self::Text(_) | Self::Command(Error::Invalid(_)) => {
+                "invalid_plan"
+            }
             Self::Command(Error::Refused(refusal))
             | Self::Alone(Error::Refused(refusal))
             | Self::Run(RunError::Command(Error::Refused(refusal))) => {
@@ -117,7 +126,7 @@ impl Refused {
             Self::NotHere { hint, .. } => hint.clone(),
             Self::Corrected { refused, .. } => refused.hint(),
             Self::Argument { .. } => Some("nothing was done: fix it and repeat the call".into()),
-            Self::Calls(_) | Self::Text(_) => Some(FIX_PLAN.into()),
+            Self::Calls(_) | Self::Plan { .. } | Self::Text(_) => Some(FIX_PLAN.into()),
             Self::Run(_) => None,
         }
     }
@@ -154,7 +163,11 @@ impl Refused {
             );
             let has_places = matches!(self, Self::Text(_));
             let shown = groups.iter().take(bounded::MAX_ITEMS);
-            problems = shown.map(|group| problem(group, has_places)).collect();
+            problems = shown.map(|group| json!(problem(group, has_places))).collect();
+        }
+        if let Self::Plan { found, is_text } = &self {
+            (problems, total) = problems_of(found, *is_text);
+            message = format!("what was given is wrong{}, and nothing was changed", in_places(found.errors));
         }
         if actions.is_empty() && self.kind() != "failed" {
             actions.push(Action::call("plan_show", json!({})));
@@ -164,7 +177,7 @@ impl Refused {
             .with("problems", json!(problems));
         let actions = actions.into_iter().map(|action| action.in_name_of(agent));
         Answer::refused(json!({"error": error.into_json()}))
-            .with("shortened", json!((total > bounded::MAX_ITEMS).then_some(true)))
+            .with("shortened", json!((total > problems.len()).then_some(true)))
             .out_of("problems", total)
             .next(actions)
     }
@@ -194,6 +207,12 @@ fn hint_of_plan(error: &Error) -> Option<Hint> {
 /// Maximum length of a fault, in bytes. All faults, with the message and the hint, stay below 2 kB.
 const MAX_PROBLEM: usize = 280;
 
+/// Maximum length of the path of a problem, in bytes.
+const MAX_PATH: usize = 120;
+
+/// Maximum length of all problems of a plan together, in bytes of JSON.
+const MAX_PROBLEMS: usize = 1_400;
+
 /// Describes a fault of a plan, with its position if the plan was given as text.
 fn problem(group: &Group<&PlanError>, has_places: bool) -> String {
     let error = group.first;
@@ -203,6 +222,37 @@ fn problem(group: &Group<&PlanError>, has_places: bool) -> String {
     let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
     let text = group.counted(&format!("{line}{place}{}", error.problem));
     bounded::cut_to(&format!("{text}{hint}"), MAX_PROBLEM).into_owned()
+}
+
+/// Describes the problems of a plan as data. Equal ones are grouped and counted. Also returns the number of all groups.
+pub(super) fn problems_of(found: &PlanCheck, is_text: bool) -> (Vec<Value>, usize) {
+    let groups = bounded::grouped(&found.problems, |problem| (problem.code, problem.message.clone()));
+    let total = groups.len() + found.omitted;
+    let data = |group: &Group<&CheckProblem>| {
+        let CheckProblem { severity, code, at, path, message, hint } = group.first;
+        let path = bounded::cut_to(path, MAX_PATH);
+        let mut data = json!({"severity": severity.as_str(), "code": code, "path": path});
+        if is_text && *at != Position::default() {
+            (data["line"], data["column"]) = (json!(at.line), json!(at.column));
+        }
+        data["message"] = json!(bounded::cut_to(message, MAX_PROBLEM));
+        if let Some(hint) = hint {
+            data["hint"] = json!(bounded::cut_to(&hint.to_string(), MAX_PROBLEM));
+        }
+        if group.count > 1 {
+            data["times"] = json!(group.count);
+        }
+        data
+    };
+    let (mut listed, mut bytes) = (Vec::new(), 0);
+    for data in groups.iter().take(bounded::MAX_ITEMS).map(data) {
+        bytes += data.to_string().len();
+        if bytes > MAX_PROBLEMS && !listed.is_empty() {
+            break;
+        }
+        listed.push(data);
+    }
+    (listed, total)
 }
 
 /// Returns the verbs that are actions of `task_update`.

@@ -100,6 +100,11 @@ impl<'n> Reader<'n> {
         for entry in entries.iter().filter(args).chain(tools.iter().copied()) {
             self.within(Segment::Key(&entry.key), |reader| reader.args_site(tool, &entry.value, number));
         }
+        let named = entries.iter().find(|entry| matches!(&*entry.key, "toolName" | "run"));
+        let named = named.map(|entry| (entry, entry.value.at));
+        if let Some((entry, at)) = named.or_else(|| tools.first().map(|tool| (*tool, tool.key_at))) {
+            self.within(Segment::Key(&entry.key), |reader| reader.tool_place(number, at));
+        }
         for entry in entries.iter().filter(|entry| entry.key == "when" && !entry.value.is_null()) {
             self.within(Segment::Key("when"), |reader| {
                 reader.expression_site(Stage::CallWhen(number), &entry.value);

@@ -330,20 +330,25 @@ impl<'d, 'n> Linker<'d, 'n> {
     }
 
     fn path(&self, number: usize) -> String {
-        match self.drafts[number].place {
-            Place::Alone => String::new(),
-            Place::Top(index) => {
-                let mut path = if self.listed { String::new() } else { "tasks".to_owned() };
-                push_index(&mut path, index);
-                path
-            }
-            Place::Nested { parent, index } => {
-                // Recursion is safe: nested objects are at most 64 deep.
-                let mut path = self.path(parent);
-                push_key(&mut path, "subtasks");
-                push_index(&mut path, index);
-                path
-            }
+        path_of(self.drafts, self.listed, number)
+    }
+}
+
+/// Returns the path of a draft in the plan.
+pub(super) fn path_of(drafts: &[Draft<'_>], listed: bool, number: usize) -> String {
+    match drafts[number].place {
+        Place::Alone => String::new(),
+        Place::Top(index) => {
+            let mut path = if listed { String::new() } else { "tasks".to_owned() };
+            push_index(&mut path, index);
+            path
+        }
+        Place::Nested { parent, index } => {
+            // Recursion is safe: nested objects are at most 64 deep.
+            let mut path = path_of(drafts, listed, parent);
+            push_key(&mut path, "subtasks");
+            push_index(&mut path, index);
+            path
         }
     }
 }

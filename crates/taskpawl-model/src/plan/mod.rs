@@ -8,6 +8,7 @@ mod expand;
 mod expressions;
 mod instance;
 mod link;
+mod locate;
 mod node;
 mod options;
 mod params;
@@ -36,6 +37,7 @@ pub(crate) use vocabulary::{
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
+pub use locate::{PlanPart, PlanPlace, PlanSpot, locate};
 pub use options::plan_fields;
 pub use parse::{
     Inspected, call_from_json, change_spec, inspect_plan, parse_call, parse_plan, parse_task, plan_from_json,

@@ -240,7 +240,7 @@ fn too_deep() -> PlanErrors {
 
 impl<'n> Reader<'n> {
     /// Reads a plan into the drafts of the reader. Other fields are read before the tasks, because they affect them.
-    fn plan(&mut self, node: &'n Node<'n>) -> Plan {
+    pub(super) fn plan(&mut self, node: &'n Node<'n>) -> Plan {
         let mut plan = Plan { version: VERSION, ..Plan::default() };
         self.listed = node.as_list().is_some();
         if self.listed {

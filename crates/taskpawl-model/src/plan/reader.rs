@@ -8,7 +8,7 @@ pub(super) use taskpawl_json::{push_index, push_key};
 
 use super::draft::{Defaults, Draft};
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
-use super::sites::Site;
+use super::sites::{Site, ToolPlace};
 use super::vocabulary::Vocabulary;
 use super::{PlanError, PlanProblem, Position};
 use crate::advice::hint::Hint;
@@ -42,6 +42,10 @@ pub(super) struct Reader<'n> {
     pub(super) unknown: Vec<PlanError>,
     /// True if the plan is only checked: its tasks are returned although it has errors.
     pub(super) is_inspected: bool,
+    /// True if the positions of all calls are recorded, for [`locate`](super::locate).
+    pub(super) is_located: bool,
+    /// The tools of the calls, if positions are recorded.
+    pub(super) tools: Vec<ToolPlace>,
     /// True if the input is a part of a stored plan, which may contain the tasks that are unknown here.
     pub(super) is_part: bool,
     /// The names of the parameters that the plan declares.

@@ -1,5 +1,6 @@
 //! Locations of expressions. They are recorded while the plan is read, and checked when all of it is known.
 
+use super::Position;
 use super::node::{Content, Node};
 use super::reader::Reader;
 use crate::expr::OPEN;
@@ -17,6 +18,16 @@ pub(super) struct Site<'n> {
     pub(super) bare: bool,
     /// The tool whose argument the value is; empty for other values.
     pub(super) tool: String,
+}
+
+/// The position at which a call names its tool.
+#[derive(Debug)]
+pub(super) struct ToolPlace {
+    /// The index of the draft.
+    pub(super) draft: usize,
+    pub(super) call: usize,
+    pub(super) at: Position,
+    pub(super) path: String,
 }
 
 /// The moment at which an expression is evaluated, which determines the data it can use.
@@ -47,8 +58,16 @@ impl<'n> Reader<'n> {
 
     /// Records the arguments of a call if they contain expressions or secrets.
     pub(super) fn args_site(&mut self, tool: &str, node: &'n Node<'n>, call: usize) {
-        if has_expression(node) || has_secret(node) {
+        if self.is_located || has_expression(node) || has_secret(node) {
             self.site(Stage::Args(call), node, false, tool);
+        }
+    }
+
+    /// Records that the current field names the tool of a call, if positions are recorded.
+    pub(super) fn tool_place(&mut self, call: usize, at: Position) {
+        if self.is_located {
+            let (draft, path) = (self.drafts.len(), self.path());
+            self.tools.push(ToolPlace { draft, call, at, path });
         }
     }
 

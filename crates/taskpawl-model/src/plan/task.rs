@@ -198,6 +198,7 @@ impl<'n> Reader<'n> {
             let mut spec = CallSpec::default();
             self.run(&mut spec, &entry.value);
             self.args_site(&spec.tool_name, &entry.value, 0);
+            self.tool_place(0, entry.value.at);
             draft.task.calls = vec![NewCall { id: None, spec: spec.into() }];
         } else {
             draft.task.calls = self.calls(&entry.value);

@@ -2,7 +2,7 @@
 
 use crate::task::policy_hook::{PolicyDecision, PolicyHook, ProposedCall, requested};
 use crate::task::record::{CallRecord, TaskRecord};
-use crate::task::spec::{CallSpec, Origin};
+use crate::task::spec::{CallSpec, Origin, TaskSpec};
 use crate::task::trust::UntrustedValue;
 use crate::value::Map;
 
@@ -23,6 +23,23 @@ pub(crate) fn authorize_whole(
         Some(why) => PolicyDecision::Ask { why },
         None => PolicyDecision::Allow,
     }
+}
+
+/// Returns the decision on a call of a plan that is not stored yet, as if `origin` had written it, without the approvals
+/// that the plan itself requires. The values that it will read are not known, and count as trusted.
+pub fn authorize_planned(
+    policy_hook: Option<&dyn PolicyHook>,
+    task: &TaskSpec,
+    call: &CallSpec,
+    origin: Origin,
+) -> PolicyDecision {
+    let sandbox = requested(task, call);
+    let proposed = ProposedCall { tool: &call.tool_name, args: &call.args, origin, sandbox };
+    match policy_hook.map_or(PolicyDecision::Allow, |hook| hook.authorize(&proposed)) {
+        PolicyDecision::Allow => {}
+        decision @ (PolicyDecision::Ask { .. } | PolicyDecision::Deny { .. }) => return decision,
+    }
+    asks_by_itself(origin, call, &[]).map_or(PolicyDecision::Allow, |why| PolicyDecision::Ask { why })
 }
 
 /// Returns the decision on a call with these arguments, for its own origin and for that of each value that influences

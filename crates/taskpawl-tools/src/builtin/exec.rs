@@ -55,7 +55,7 @@ impl Tool for Exec {
 
     fn foresee(&self, args: &Value) -> Vec<Foreseen> {
         let program = args.get("argv").and_then(|argv| argv.get(0)).and_then(Value::as_str);
-        program.and_then(|program| missing_program(program, "argv")).into_iter().collect()
+        program.and_then(|program| missing_program(program, "argv[0]")).into_iter().collect()
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {

@@ -160,7 +160,7 @@ impl Tool for HttpRequest {
         let refused = target.and_then(|target| self.guard.access.check_target(&target).err());
         let blocked = |error: ToolError| Foreseen {
             code: "blocked_address",
-            field: "url",
+            field: "url".to_owned(),
             message: error.to_string(),
             is_certain: true,
         };

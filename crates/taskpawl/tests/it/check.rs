@@ -1,18 +1,29 @@
 //! The check of a plan before it is applied.
 
-use taskpawl::model::advice::Hint;
-use taskpawl::{CheckSeverity, Taskpawl};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// Returns the problems of a plan, as `LINE severity code path: message`.
-fn problems(text: &str) -> Vec<String> {
-    let plans = Taskpawl::open(":memory:").unwrap();
+use taskpawl::model::advice::Hint;
+use taskpawl::model::task::Origin;
+use taskpawl::tools::{ConfiguredSecrets, LayerKind, Policy, SecretFrom};
+use taskpawl::{CheckSeverity, MAX_PROBLEMS, PlanCheck, Taskpawl};
+
+fn check_by(plans: &Taskpawl, origin: Origin, text: &str) -> PlanCheck {
     let explain = |name: &str| (name != "server/tool").then(|| Hint::new("no such tool"));
-    let found = plans.check_text(text, &explain).unwrap();
+    plans.check_text(text, origin, &explain).unwrap()
+}
+
+/// Returns problems as `LINE:COLUMN severity code path: message`.
+fn lines(found: &PlanCheck) -> Vec<String> {
     let line = |problem: &taskpawl::CheckProblem| {
-        let severity = if problem.severity == CheckSeverity::Error { "error" } else { "warning" };
-        format!("{} {severity} {} {}: {}", problem.at.line, problem.code, problem.path, problem.message)
+        let (at, severity) = (problem.at, problem.severity.as_str());
+        format!("{}:{} {severity} {} {}: {}", at.line, at.column, problem.code, problem.path, problem.message)
     };
     found.problems.iter().map(line).collect()
+}
+
+fn problems(text: &str) -> Vec<String> {
+    lines(&check_by(&Taskpawl::open(":memory:").unwrap(), Origin::Plan, text))
 }
 
 #[test]
@@ -29,21 +40,55 @@ fn every_stage_reports_its_problems_at_once() {
 - {id: j, call: {http_request: {url: 'http://127.0.0.1/'}}}
 - {id: k, run: [no-such-program]}
 ";
+    let found = problems(text);
     let codes: Vec<String> =
-        problems(text).iter().map(|line| line.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect();
+        found.iter().map(|line| line.split(' ').take(4).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(
         codes,
         [
-            "2 error unknown_field",
-            "3 error period",
-            "4 error cycle",
-            "6 error unknown_task",
-            "7 error unknown_tool",
-            "8 error invalid_args",
-            "9 error outside_root",
-            "10 error blocked_address",
-            "11 warning missing_program",
+            "2:20 error unknown_field tasks[0].dependson:",
+            "3:20 error period tasks[1].timeout:",
+            "4:19 error cycle tasks[2].needs[0]:",
+            "6:19 error unknown_task tasks[4].needs[0]:",
+            "7:18 error unknown_tool tasks[5].call.write_fil:",
+            "8:31 error invalid_args tasks[6].call.write_file.pth:",
+            "9:30 error outside_root tasks[7].call.read_file.path:",
+            "10:33 error blocked_address tasks[8].call.http_request.url:",
+            "11:17 warning missing_program tasks[9].run[0]:",
         ]
+    );
+    assert!(found[5].ends_with("`pth` is not a known field; did you mean `path`?"), "{}", found[5]);
+}
+
+#[test]
+fn faults_of_tools_have_the_position_of_the_argument() {
+    let found = problems(
+        "
+- id: a
+  calls:
+    - write_file:
+        path: ok.txt
+        content: 5
+    - toolName: exec
+      args:
+        argv: [ls, 7]
+    - {toolName: nope}
+    - read_file: {}
+- id: b
+  call: {http_request: {url: 'https://example.org', saveTo: /etc/x}}
+",
+    );
+    let places: Vec<&str> = found.iter().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "6:9 error invalid_args [0].calls[0].write_file.content",
+            "9:20 error invalid_args [0].calls[1].args.argv[1]",
+            "10:18 error unknown_tool [0].calls[2].toolName",
+            "11:18 error invalid_args [0].calls[3].read_file.path",
+            "13:53 error outside_root [1].call.http_request.saveTo",
+        ],
+        "{found:#?}"
     );
 }
 
@@ -57,7 +102,7 @@ fn fields_that_a_result_cannot_have_are_found() {
     assert!(read("stdout").is_empty() && read("json").is_empty());
     assert_eq!(
         read("stdot"),
-        ["1 error unknown_result_field task `b`: the result of `a` has no field `stdot`"]
+        ["1:68 error unknown_result_field [1].run: the result of `a` has no field `stdot`"]
     );
     let when = problems("[{id: a, run: ls}, {id: b, needs: a, when: tasks.a.result.code == 0, run: ls}]");
     assert_eq!(when.len(), 1, "{when:?}");
@@ -70,4 +115,73 @@ fn tools_that_others_bring_are_not_unknown() {
     assert_eq!(problems("[{id: a, call: {mine: {}}}]").len(), 1);
     assert!(problems("{tools: [mine], tasks: [{id: a, call: {mine: {}}}]}").is_empty());
     assert!(problems("[{id: a, call: {server/tool: {}}}]").is_empty());
+}
+
+#[test]
+fn calls_that_ask_depend_on_their_author() {
+    let text =
+        "[{id: a, run: ls}, {id: b, call: {read_file: {path: a}}}, {id: c, approval: required, run: ls}]";
+    let plans = Taskpawl::builder(":memory:").policy(Policy::default()).open().unwrap();
+    let of = |origin| {
+        let found = check_by(&plans, origin, text);
+        assert_eq!(found.errors, 0, "a question is no error");
+        let line = |problem: &taskpawl::CheckProblem| {
+            assert_eq!((problem.severity, problem.code), (CheckSeverity::Note, "approval"));
+            problem.path.clone()
+        };
+        found.problems.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Origin::Plan), ["[2]"], "the plan itself requires it");
+    assert_eq!(of(Origin::Mcp), ["[0].run", "[2]", "[2].run"], "reading is allowed");
+}
+
+#[test]
+fn a_denied_call_is_an_error() {
+    let rules = "[[rules]]\ntool = \"write_file\"\ndecision = \"deny\"\n";
+    let policy = Policy::parse(&[(LayerKind::User, rules)]).unwrap();
+    let plans = Taskpawl::builder(":memory:").policy(policy).open().unwrap();
+    let text = "[{id: a, call: {write_file: {path: a, content: b}}}]";
+    let found = check_by(&plans, Origin::Plan, text);
+    assert_eq!((found.errors, found.problems[0].code), (1, "denied"), "{:?}", lines(&found));
+}
+
+#[test]
+fn missing_secrets_are_found() {
+    let text =
+        "[{id: a, run: [echo, '${secret:NONE}', '${secret:UNSET}', '${secret:SET}', '${secret:TOOL}']}]";
+    let none = check_by(&Taskpawl::open(":memory:").unwrap(), Origin::Plan, text);
+    assert_eq!(none.errors, 4, "{:?}", lines(&none));
+    let variable =
+        |value: Option<&str>| SecretFrom::Variable { name: "V".into(), value: value.map(str::to_owned) };
+    // The command of a check must not run.
+    let command = SecretFrom::Command { argv: vec!["/no/such/program".into()], directory: "/".into() };
+    let secrets = BTreeMap::from([
+        ("UNSET".to_owned(), variable(None)),
+        ("SET".to_owned(), variable(Some("long enough"))),
+        ("TOOL".to_owned(), command),
+    ]);
+    let secrets = Arc::new(ConfiguredSecrets::new(secrets, "define it"));
+    let plans = Taskpawl::builder(":memory:").secrets(secrets).open().unwrap();
+    assert_eq!(
+        lines(&check_by(&plans, Origin::Plan, text)),
+        [
+            "1:32 error secret [0].run[1]: unknown secret `NONE`: define it",
+            "1:50 warning secret [0].run[2]: failed to read secret `UNSET`: the environment variable `V` is not set",
+        ]
+    );
+}
+
+#[test]
+fn at_most_40_problems_are_listed_errors_first() {
+    let tasks: Vec<String> = (0..30)
+        .map(|number| {
+            format!("{{id: a{number}, run: [no-such-program]}}, {{id: b{number}, call: {{read_file: {{}}}}}}")
+        })
+        .collect();
+    let found =
+        check_by(&Taskpawl::open(":memory:").unwrap(), Origin::Plan, &format!("[{}]", tasks.join(",\n")));
+    assert_eq!((found.problems.len(), found.omitted, found.errors), (MAX_PROBLEMS, 20, 30));
+    let errors = found.problems.iter().filter(|problem| problem.severity == CheckSeverity::Error);
+    assert_eq!(errors.count(), 30);
+    assert!(found.problems.is_sorted_by_key(|problem| problem.at));
 }

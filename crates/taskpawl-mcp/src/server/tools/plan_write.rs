@@ -13,7 +13,7 @@ use taskpawl::model::task::{CallSpec, NewCall, Origin, PlanNotify, PlanRecord, T
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
-use taskpawl::{ApplyOptions, Manager, Taskpawl};
+use taskpawl::{ApplyOptions, CheckSeverity, Error, ExplainTool, Manager, PlanCheck, Taskpawl};
 
 use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
@@ -25,7 +25,7 @@ use crate::server::digest::after;
 use crate::server::help::tool_names;
 use crate::server::options::ServerOptions;
 use crate::server::reading::corrected;
-use crate::server::refusal::{CallFault, Refused};
+use crate::server::refusal::{CallFault, Refused, problems_of};
 
 /// Name of a plan without a name.
 const NAME: &str = "plan";
@@ -96,17 +96,18 @@ pub(super) fn call(
         merge = false;
     }
     let manager = caller.manager();
-    let (plan, around) =
-        if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(plan, given)?, 0) };
+    let is_text = plan.is_string() && !merge;
+    let (plan, text, around) =
+        if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(caller, plan, given)? };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
-    check_calls(
-        &caller.plans,
-        plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call))),
-    )?;
-    if options.within.is_none() {
-        check_needs(&manager, &plan)?;
+    if options.within.is_some() {
+        // The policy and the tools of the run decide, which this server does not know.
+        let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
+        check_calls(&caller.plans, calls)?;
     }
+    let problems = if options.within.is_none() { check(caller, &plan, &text, is_text)? } else { Vec::new() };
+    drop(text);
     let mut warnings = warnings(caller, &plan);
     let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
@@ -125,7 +126,8 @@ pub(super) fn call(
         .with("prefix", json!(report.prefix))
         .with("prefixed", json!(report.prefixed))
         .with("changedFields", json!(report.header))
-        .with("warnings", json!(warnings));
+        .with("warnings", json!(warnings))
+        .with("problems", json!(problems));
     if !dry_run {
         let written: Vec<TaskId> = report.created.iter().chain(&report.changed).cloned().collect();
         answer = answer.with("asks", announced(caller, &written, Some(&report.plan))?);
@@ -160,27 +162,67 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Parses a plan, given as an object or as text.
+/// Parses a plan, given as an object or as text. Also returns its text.
 ///
 /// `given` are the arguments of the call, for the corrected call of a refusal.
-fn whole_plan(plan: Value, mut given: Map<String, Value>) -> Result<Plan, Refused> {
-    if let Value::String(text) = plan {
-        return read(&text, Refused::Text);
-    }
-    let text = into_text(plan);
-    read(&text, Refused::from).map_err(|refused| {
-        let again = || {
-            let plan = corrected::plan(&serde_json::from_str(&text).ok()?)?;
-            read(&plan.to_string(), Refused::from).ok()?;
-            given.insert("plan".to_owned(), plan);
-            Some(Action::call("plan_write", Value::Object(given)))
-        };
-        let again = if text.len() <= MAX_CORRECTED { again() } else { None };
-        match again {
-            Some(call) => refused.corrected(call),
-            None => refused,
+fn whole_plan(
+    caller: &Caller,
+    plan: Value,
+    given: Map<String, Value>,
+) -> Result<(Plan, String, u64), Refused> {
+    let (text, is_text) = match plan {
+        Value::String(text) => (text, true),
+        plan => (into_text(plan), false),
+    };
+    let plan = read(&text, if is_text { Refused::Text } else { Refused::from });
+    match plan {
+        Ok(plan) => Ok((plan, text, 0)),
+        // All problems at once, not only those of the reader.
+        Err(Refused::Text(_) | Refused::Command(Error::Invalid(_))) => {
+            let refused = Refused::Plan { found: all_problems(caller, &text)?, is_text };
+            Err(match again(&text, given).filter(|_| !is_text) {
+                Some(call) => refused.corrected(call),
+                None => refused,
+            })
         }
-    })
+        Err(other) => Err(other),
+    }
+}
+
+/// Returns the call with the plan as it was probably meant, if that can be read.
+fn again(text: &str, mut given: Map<String, Value>) -> Option<Action> {
+    if text.len() > MAX_CORRECTED {
+        return None;
+    }
+    let plan = corrected::plan(&serde_json::from_str(text).ok()?)?;
+    read(&plan.to_string(), Refused::from).ok()?;
+    given.insert("plan".to_owned(), plan);
+    Some(Action::call("plan_write", Value::Object(given)))
+}
+
+/// Knows no tool to be missing: another process that runs the plan may have those that are unknown here.
+const MAY_COME: ExplainTool<'static> = &|_| None;
+
+/// Returns all problems of a plan with errors, the errors first. The calls that ask a person are not among them.
+fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
+    let mut found = caller.plans.check_text(text, Origin::Mcp, MAY_COME)?;
+    found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
+    found.problems.sort_by_key(|problem| problem.severity);
+    Ok(found)
+}
+
+/// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
+fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
+    let mut found = caller.plans.check_plan(plan, text, Origin::Mcp, MAY_COME)?;
+    if found.errors > 0 && !text.is_empty() {
+        // Unknown fields are kept until the plan is applied, but they are listed with the other errors.
+        found = all_problems(caller, text)?;
+    }
+    if found.errors > 0 {
+        return Err(Refused::Plan { found, is_text });
+    }
+    found.problems.retain(|problem| problem.severity == CheckSeverity::Warning);
+    Ok(problems_of(&found, is_text).0)
 }
 
 /// Parses the text of a plan, up to the maximum number of tasks for one call.
@@ -204,7 +246,9 @@ fn into_text(value: Value) -> String {
 
 /// Parses a part of a plan, and completes it from the stored plan. Also returns the number of tasks that were added
 /// only because the part refers to them.
-fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, u64), Refused> {
+///
+/// The positions in the completed text mean nothing to the caller, so an empty text is returned beside it.
+fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, String, u64), Refused> {
     // Some models write an object as text.
     if let Some(text) = part.as_str() {
         part = plan_value(text).map_err(Refused::Text)?;
@@ -224,7 +268,7 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
         }
     }
     let around = manager.read(|view| Ok(complete_part(view, &name, &mut part)?))?;
-    Ok((read(&into_text(part), Refused::from)?, around as u64))
+    Ok((read(&into_text(part), Refused::from)?, String::new(), around as u64))
 }
 
 /// Explains why the plan's `notify` program will not run, if the policy does not allow it.
@@ -235,25 +279,6 @@ fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
             "`notify` is kept and not run: {why}; it runs when a person applies the plan with it"
         )),
     }
-}
-
-/// Refuses dependencies that exist neither in the plan nor in the store, and names the tasks that have them.
-fn check_needs(manager: &Manager, plan: &Plan) -> Result<(), Refused> {
-    let problems = manager.read(|view| {
-        let mut problems = Vec::new();
-        for task in &plan.tasks {
-            for id in &task.needs_outside {
-                if view.key(id.as_str())?.is_none() {
-                    let fault = format!(
-                        "needs: `{id}` is no task of this plan, by id or name, nor an id in the store"
-                    );
-                    problems.push(CallFault { task: word(task), fault });
-                }
-            }
-        }
-        Ok(problems)
-    })?;
-    if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
 }
 
 fn word(task: &PlanTask) -> String {

@@ -91,8 +91,12 @@ async fn a_merge_keeps_what_the_plan_says_beside_its_tasks() {
     // A missing dependency is reported with the task that needs it.
     let part = json!({"tasks": [{"id": "c", "name": "c", "needs": ["zz"]}]});
     let refused = client.refused("plan_write", json!({"plan": part, "merge": true})).await;
-    let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("task `c`: needs: `zz`"), "{refused}");
+    let problem = &refused["error"]["problems"][0];
+    assert_eq!(
+        (&problem["code"], &problem["path"]),
+        (&json!("unknown_task"), &json!("task `c`")),
+        "{refused}"
+    );
     // A plan may also be text.
     let text = client.call("plan_write", json!({"plan": "tasks: [{id: c, name: c}]", "name": "other"})).await;
     assert_eq!(text["created"], json!(["c"]));
@@ -365,8 +369,8 @@ async fn a_plan_as_a_text_is_wrong_at_a_place() {
     for text in ["tasks: [", "{\"tasks\": [", "tasks:\n  - {id: [a]}"] {
         let refused = client.refused("plan_write", json!({"plan": text})).await;
         assert_eq!(refused["error"]["kind"], "invalid_plan", "{refused}");
-        let problem = refused["error"]["problems"][0].as_str().unwrap();
-        assert!(problem.starts_with("line ") && problem.contains("column "), "{problem}");
+        let problem = &refused["error"]["problems"][0];
+        assert!(problem["line"].is_u64() && problem["column"].is_u64(), "{problem}");
     }
     // The same applies to a part, which may be text in JSON or YAML.
     let refused = client.refused("plan_write", json!({"plan": "tasks: [", "merge": true})).await;
@@ -405,9 +409,41 @@ async fn of_many_things_that_are_wrong_with_a_plan_it_is_said_how_many() {
     assert_eq!(few["error"]["message"], "what was given is wrong, and nothing was changed");
 
     let needs = refused(400, &|n| json!({"id": format!("t{n}"), "needs": [format!("none-{n}")]})).await;
-    let message = needs["error"]["message"].as_str().unwrap();
-    assert!(message.starts_with("task `t0`: needs: `none-0`"), "{message}");
-    assert!(message.ends_with("; and 395 more"), "{message}");
+    let first = &needs["error"]["problems"][0];
+    let path = (&first["path"], &first["message"]);
+    let message = json!("needs `none-0`, which is neither in the plan nor in the store");
+    assert_eq!(path, (&json!("tasks[0].needs[0]"), &message), "{needs}");
+    assert_eq!(needs["leftOut"], json!({"problems": 395}), "{needs}");
+}
+
+#[tokio::test]
+async fn a_written_plan_is_checked_as_plan_check_does() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let wrong = "tasks:
+- {id: a, dependson: [b]}
+- {id: b, call: {read_file: {path: ../x}}}
+- {id: c, run: ls}
+- {id: d, needs: c, run: 'echo ${{ tasks.c.result.stdot }}'}
+";
+    let refused = client.refused("plan_write", json!({"plan": wrong})).await;
+    let problems = refused["error"]["problems"].as_array().unwrap();
+    let places: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{}:{} {}", problem["line"], problem["column"], problem["code"]))
+        .collect();
+    let expected = ["2:11 \"unknown_field\"", "3:30 \"outside_root\"", "5:51 \"unknown_result_field\""];
+    assert_eq!(places, expected, "{refused}");
+    // A warning does not refuse the plan.
+    let plan = json!({"tasks": [{"id": "a", "run": ["no-such-program"]}]});
+    let written = client.call("plan_write", json!({"plan": plan})).await;
+    let problem = &written["problems"][0];
+    assert_eq!(
+        (&problem["code"], &problem["severity"]),
+        (&json!("missing_program"), &json!("warning")),
+        "{written}"
+    );
+    assert_eq!(problem.get("line"), None, "an object has no lines");
 }
 
 #[tokio::test]
