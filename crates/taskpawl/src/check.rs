@@ -6,7 +6,7 @@ use serde_json::Value;
 use taskpawl_manager::Error;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::command::Refusal;
-use taskpawl_model::expr::{result_fields, result_fields_of_condition};
+use taskpawl_model::expr::{result_fields, result_fields_of_condition, unmarked_expression};
 use taskpawl_model::plan::{Inspected, Plan, PlanError, PlanTask, Position, inspect_plan};
 use taskpawl_model::rules::resolve;
 use taskpawl_model::task::CallSpec;
@@ -151,6 +151,12 @@ fn of_plan(error: PlanError) -> CheckProblem {
     }
 }
 
+/// Returns the warning about a `{{ … }}` without `$` in the arguments of a call.
+pub fn unmarked_warning(call: &CallSpec) -> Option<String> {
+    let found = call.args.values().find_map(unmarked_expression)?;
+    Some(format!("`{found}` is passed on as text; `${found}` is an expression"))
+}
+
 fn name_of(task: &PlanTask) -> &str {
     task.id.as_ref().map_or(task.spec.name.as_str(), |id| id.as_str())
 }
@@ -171,6 +177,9 @@ impl Checker<'_> {
         };
         for call in &task.calls {
             let spec = &call.spec;
+            if let Some(message) = unmarked_warning(spec) {
+                problem(CheckSeverity::Warning, "unmarked_expression", &spec.tool_name, message, None);
+            }
             if let Some(tool) = self.registry.get(&spec.tool_name) {
                 for (severity, code, field, message) in self.of_call(tool, spec) {
                     problem(severity, code, &format!("{}: {field}", spec.tool_name), message, None);

@@ -71,3 +71,14 @@ fn tools_that_others_bring_are_not_unknown() {
     assert!(problems("{tools: [mine], tasks: [{id: a, call: {mine: {}}}]}").is_empty());
     assert!(problems("[{id: a, call: {server/tool: {}}}]").is_empty());
 }
+
+#[test]
+fn an_expression_without_its_mark_is_a_warning() {
+    assert_eq!(
+        problems("[{id: a, forEach: {in: [1]}, run: 'echo {{ item }}'}, {id: b, run: \"docker ps --format '{{.Names}}'\"}]")
+            .into_iter()
+            .filter(|problem| problem.contains("unmarked"))
+            .collect::<Vec<_>>(),
+        ["1 warning unmarked_expression task `a`: shell: `{{ item }}` is passed on as text; `${{ item }}` is an expression"]
+    );
+}
