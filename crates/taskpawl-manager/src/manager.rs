@@ -330,17 +330,10 @@ impl Manager {
         Ok(tasks.pop().expect("BUG: a command on a task answers the task"))
     }
 
-    /// Creates a task and returns its id. An empty id is replaced by a random one.
+    /// Creates a task and returns its id. An empty id is made from the name: `write-tests`, or `write-tests-2` if
+    /// another task has or had that id.
     pub fn create(&self, task: NewTask) -> Result<TaskId, Error> {
-        self.task(self.creation(task))
-    }
-
-    /// Returns the command that creates a task. An empty id is replaced by a random one.
-    pub fn creation(&self, mut task: NewTask) -> Command {
-        if task.id.as_str().is_empty() {
-            task.id = TaskId::from(self.source.new_id());
-        }
-        Command::Create(Box::new(task))
+        self.task(Command::Create(Box::new(task)))
     }
 
     /// Changes fields of a task, by their names in plan files. `null` removes a field; `metadata` and `context` are
@@ -556,26 +549,17 @@ impl Manager {
     }
 
     pub(crate) fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
-        let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
         let ApplyOptions { prune, fresh, on_changed, retry_failed, keeps_approvals } = options;
         let name = name.to_owned();
         Command::Apply(Arc::new(Apply {
             plan,
             name,
-            fresh_ids,
             prune,
             fresh,
             on_changed,
             retry_failed,
             keeps_approvals,
         }))
-    }
-
-    fn id_if_missing(&self, given: Option<&TaskId>) -> TaskId {
-        match given {
-            Some(_) => TaskId::default(),
-            None => TaskId::from(self.source.new_id()),
-        }
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) mod time_text;
 pub(crate) mod usage;
 
 pub use byte_size::{ByteSize, ByteSizeError};
-pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
+pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id, id_from_name};
 pub use key_map::KeyMap;
 pub use period::{Period, PeriodError};
 pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};

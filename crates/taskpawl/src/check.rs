@@ -5,11 +5,12 @@ mod checker;
 use taskpawl_manager::Error;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::command::Refusal;
+use taskpawl_model::expr::unmarked_expression;
 use taskpawl_model::plan::{
     Inspected, Plan, PlanError, PlanPart, PlanSpot, PlanTask, Position, inspect_plan, locate,
 };
 use taskpawl_model::rules::resolve;
-use taskpawl_model::task::Origin;
+use taskpawl_model::task::{CallSpec, Origin};
 use taskpawl_model::value::TaskId;
 use taskpawl_text::nearest;
 
@@ -248,6 +249,12 @@ fn located(text: &str, found: Vec<Problem>) -> Vec<CheckProblem> {
     }
     problems.sort_by_key(|problem| problem.at);
     problems
+}
+
+/// Returns the warning about a `{{ … }}` without `$` in the arguments of a call.
+pub fn unmarked_warning(call: &CallSpec) -> Option<String> {
+    let found = call.args.values().find_map(unmarked_expression)?;
+    Some(format!("`{found}` is passed on as text; `${found}` is an expression"))
 }
 
 fn name_of(task: &PlanTask) -> &str {

@@ -139,9 +139,9 @@ impl Taskpawl {
         Digest::gather(self.manager(), most, &means)
     }
 
-    /// Creates a task and returns it. An empty id stands for a new random one.
+    /// Creates a task and returns it. An empty id is made from the name, see [`Manager::create`].
     pub fn create_task(&self, task: NewTask) -> Result<Task, Error> {
-        self.manager().change(self.manager().creation(task))
+        self.manager().change(Command::Create(Box::new(task)))
     }
 
     /// Returns the task with this id or unique prefix.

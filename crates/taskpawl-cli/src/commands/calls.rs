@@ -9,6 +9,7 @@ use taskpawl::model::task::{CallSpec, NewCall};
 use taskpawl::model::value::Map;
 use taskpawl::model::value::{TaskId, bounded};
 use taskpawl::tools::ToolError;
+use taskpawl::unmarked_warning;
 
 use crate::app::App;
 use crate::error::{CliError, MAX_SHOWN, Problem};
@@ -80,8 +81,12 @@ fn check<'a>(
     of_plan: Option<&[String]>,
 ) -> Result<(), CliError> {
     let toolbox = app.toolbox()?;
-    let (mut problems, mut unknown) = (Vec::new(), Vec::new());
+    let (mut problems, mut unknown, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for (index, call) in calls {
+        if let Some(message) = unmarked_warning(call) {
+            let (file, at, path) = place(index, &call.tool_name);
+            warnings.push(Problem::at(file.as_deref(), at, path, message));
+        }
         match look_at(toolbox, app.servers()?, call) {
             Some(ToolProblem::UnknownTool(_))
                 if of_plan.is_some_and(|brought| brought.contains(&call.tool_name)) => {}
@@ -100,6 +105,9 @@ fn check<'a>(
         }
     }
     warn_of_unknown(app, unknown);
+    for warning in warnings.iter().take(MAX_SHOWN) {
+        app.out().warn(&warning.line());
+    }
     if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
 }
 

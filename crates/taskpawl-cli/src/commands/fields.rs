@@ -88,7 +88,7 @@ impl FieldArgs {
 /// What else a new task takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewTaskArgs {
-    /// Its id; without one it gets a random one
+    /// Its id; without one it gets one from its name
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// A task that it depends on; may be given several times, or as a list with commas

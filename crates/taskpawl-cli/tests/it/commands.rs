@@ -51,7 +51,7 @@ fn create_and_update_reach_every_field() {
             "--label",
             "y",
             "--needs",
-            "d73a",
+            "firs",
             "--trigger",
             "all_finished",
             "--mode",
@@ -122,7 +122,7 @@ fn create_and_update_reach_every_field() {
             "2"
         ],
         &["update", "all", "--priority", "low", "--if-version", "1"],
-        &["update", "all", "--needs", "d73a", "--fields", "id,dependencies,metadata.context,version"],
+        &["update", "all", "--needs", "firs", "--fields", "id,dependencies,metadata.context,version"],
         &["show", "all"],
     ]));
 }

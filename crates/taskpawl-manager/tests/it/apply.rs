@@ -189,11 +189,11 @@ fn fresh_reopens_everything_in_one_commit() {
 fn tasks_without_ids_are_matched_by_name() {
     let fixture = Fixture::new();
     fixture.apply("tasks: [{name: one, call: {t: {}}}, {name: two, needs: [one]}]");
-    assert_eq!(fixture.states(), "id-0=todo id-1=todo");
+    assert_eq!(fixture.states(), "one=todo two=todo");
     let report = fixture.apply(
         "tasks: [{name: two, needs: [one], priority: high}, {name: one, call: {t: {}}}, {name: three}]",
     );
-    assert_eq!((report.created.len(), report.changed, report.unchanged), (1, vec!["id-1".into()], 1));
+    assert_eq!((report.created.len(), report.changed, report.unchanged), (1, vec!["two".into()], 1));
     let report = fixture.apply("tasks: [{name: two, needs: [one], priority: high}, {name: One, call: {t: {}}}, {name: three}, {name: one, call: {t: {}}}]");
     assert_eq!((report.created.len(), report.gone.len()), (1, 0));
 }
@@ -203,13 +203,13 @@ fn a_renamed_task_is_still_matched_by_its_name_in_the_file() {
     let fixture = Fixture::new();
     fixture.apply("tasks: [{name: one}]");
     fixture.accept(fixture.manager.update(
-        "id-0",
+        "one",
         crate::support::fields(serde_json::json!({"name": "uno"})),
         None,
     ));
     let report = fixture.apply("tasks: [{name: one, priority: high}]");
-    assert_eq!(report.changed, ["id-0".into()]);
-    assert_eq!(fixture.task("id-0").name, "uno", "manual changes are kept");
+    assert_eq!(report.changed, ["one".into()]);
+    assert_eq!(fixture.task("one").name, "uno", "manual changes are kept");
 }
 
 #[test]

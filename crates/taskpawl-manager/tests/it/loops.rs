@@ -37,7 +37,7 @@ fn items_are_created_when_the_list_is_known() {
     let task = fixture.task("each.1");
     assert_eq!(
         (task.name.as_str(), task.parent.unwrap().as_str(), task.plan.as_deref()),
-        ("each [1]", "each", Some("p"))
+        (r#"each [{"k":[1]}]"#, "each", Some("p"))
     );
     let answer = fixture.start(&["each.0", "each.1"]);
     assert_eq!(started(&answer), [r#"each.0.c1 {"it":"x","n":0}"#, r#"each.1.c1 {"it":{"k":[1]},"n":1}"#]);

@@ -21,6 +21,7 @@ mod forecast;
 mod gates;
 mod hand;
 mod identity;
+mod ids;
 mod imports;
 mod leads_on;
 mod limits;

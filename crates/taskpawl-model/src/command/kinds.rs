@@ -372,7 +372,7 @@ pub struct Prune {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NewTask {
-    /// The id.
+    /// The id. An empty one is made from the name.
     pub id: TaskId,
     /// Specification as the author wrote it.
     pub spec: TaskSpec,
@@ -442,8 +442,6 @@ pub struct Apply {
     pub plan: Plan,
     /// Name of the plan.
     pub name: String,
-    /// One id for each task of the plan, by position, used if the task needs a new one. The rules draw no random ids.
-    pub fresh_ids: Vec<TaskId>,
     /// Cancel unstarted tasks that are gone from the file.
     pub prune: bool,
     /// Reopen every task of the plan.

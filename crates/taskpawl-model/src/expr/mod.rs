@@ -30,6 +30,7 @@ mod scan;
 mod shell;
 mod shell_place;
 mod template;
+mod unmarked;
 mod words;
 
 pub use ast::{Name, TaskField};
@@ -44,4 +45,5 @@ pub use template::{
     references, result_fields, result_fields_of_condition, with_secret_variables,
 };
 pub(crate) use template::{check_no_expression, deciding_mentions, text_mentions};
+pub use unmarked::unmarked_expression;
 pub use words::{FILTERS, OPERATORS, ROOTS, TESTS, Word};

@@ -52,6 +52,28 @@ pub fn check_id(text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
+/// The maximum length of an id that is made from a name, in bytes.
+const MAX_NAME_BYTES: usize = 40;
+
+/// Returns an id for a task with this name: its words in lower case, such as `write-tests`.
+///
+/// Letters outside ASCII cannot be part of an id. Without any other the id is `task`.
+pub fn id_from_name(name: &str) -> String {
+    let mut id = String::new();
+    for word in name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        if !id.is_empty() && id.len() + 1 + word.len() > MAX_NAME_BYTES {
+            break;
+        }
+        if !id.is_empty() {
+            id.push('-');
+        }
+        id.push_str(&word.to_ascii_lowercase());
+    }
+    // Only the first word can be longer. All characters are ASCII here.
+    id.truncate(MAX_NAME_BYTES);
+    if id.is_empty() { "task".to_owned() } else { id }
+}
+
 fn is_id_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
@@ -145,7 +167,24 @@ impl fmt::Display for Key {
 
 #[cfg(test)]
 mod tests {
-    use super::check_id;
+    use super::{MAX_NAME_BYTES, check_id, id_from_name};
+
+    #[test]
+    fn an_id_is_made_from_the_words_of_a_name() {
+        for (name, id) in [
+            ("Write tests", "write-tests"),
+            ("  Fix: `parse_plan()` (again)!  ", "fix-parse-plan-again"),
+            ("v2.0", "v2-0"),
+            ("Prüfung", "pr-fung"),
+            ("書く", "task"),
+            ("--", "task"),
+            ("a line that is longer than forty characters", "a-line-that-is-longer-than-forty"),
+        ] {
+            assert_eq!(id_from_name(name), id, "{name}");
+            assert_eq!(check_id(id), Ok(()));
+        }
+        assert_eq!(id_from_name(&"x".repeat(500)).len(), MAX_NAME_BYTES);
+    }
 
     #[test]
     fn ids_are_short_ascii_texts() {

@@ -424,10 +424,8 @@ fn a_large_plan_is_written_undone_and_redone(open: Open<'_>) {
     let (store, memory) = (open(), open_store(&Location::Memory));
     let tasks: Vec<_> = (0..TASKS).map(planned).collect();
     let plan = parse_plan(&json!({"name": "p", "tasks": tasks}).to_string()).unwrap();
-    let fresh_ids = vec![TaskId::from("unused"); TASKS];
     let apply = Apply {
         name: "p".to_owned(),
-        fresh_ids,
         prune: false,
         fresh: false,
         on_changed: OnChanged::Refuse,

@@ -102,7 +102,7 @@ impl World {
     fn apply(&mut self) {
         let mut plan = self.plan.to_plan();
         self.vary_tools(&mut plan);
-        let apply = Apply { plan, name: "random".to_owned(), fresh_ids: Vec::new(), ..Apply::default() };
+        let apply = Apply { plan, name: "random".to_owned(), ..Apply::default() };
         if let Err(refusal) = self.command("author", None, Command::Apply(std::sync::Arc::new(apply))) {
             self.fail(format!("the plan was refused: {refusal}"));
         }

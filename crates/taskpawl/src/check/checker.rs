@@ -13,7 +13,7 @@ use taskpawl_model::value::secret_names;
 use taskpawl_text::{error_chain, nearest};
 use taskpawl_tools::{RegisteredTool, Registry, SecretError, SecretSource, ToolError};
 
-use super::{CheckSeverity, ExplainTool, Problem, name_of};
+use super::{CheckSeverity, ExplainTool, Problem, name_of, unmarked_warning};
 
 pub(super) struct Checker<'a> {
     pub(super) registry: &'a Registry,
@@ -30,6 +30,10 @@ impl Checker<'_> {
     pub(super) fn task(&self, task: &PlanTask, found: &mut Vec<Problem>) {
         for (index, call) in task.calls.iter().enumerate() {
             let spec = &call.spec;
+            if let Some(message) = unmarked_warning(spec) {
+                let problem = Problem::new(task, PlanPart::Tool(index), "unmarked_expression", message);
+                found.push(problem.with_severity(CheckSeverity::Warning));
+            }
             if let Some(tool) = self.registry.get(&spec.tool_name) {
                 self.arguments(task, index, tool, spec, found);
                 self.decision(task, index, spec, found);

@@ -185,3 +185,14 @@ fn at_most_40_problems_are_listed_errors_first() {
     assert_eq!(errors.count(), 30);
     assert!(found.problems.is_sorted_by_key(|problem| problem.at));
 }
+
+#[test]
+fn an_expression_without_its_mark_is_a_warning() {
+    assert_eq!(
+        problems("[{id: a, forEach: {in: [1]}, run: 'echo {{ item }}'}, {id: b, run: \"docker ps --format '{{.Names}}'\"}]")
+            .into_iter()
+            .filter(|problem| problem.contains("unmarked"))
+            .collect::<Vec<_>>(),
+        ["1:38 warning unmarked_expression [0].run: `{{ item }}` is passed on as text; `${{ item }}` is an expression"]
+    );
+}

@@ -41,7 +41,7 @@ fn tasks_are_made_read_listed_changed_and_deleted() {
     let made = plans.create_task(new_task("write")).unwrap();
     assert_eq!((made.id.as_str(), made.status, made.version), ("write", Status::Todo, 1));
     let unnamed = plans.create_task(NewTask { id: TaskId::default(), ..new_task("x") }).unwrap();
-    assert_eq!(unnamed.id.as_str().len(), 36, "a task without an id gets a random one");
+    assert_eq!(unnamed.id.as_str(), "the-task-x", "a task without an id gets one from its name");
     assert_eq!(plans.get_task("wri").unwrap(), made, "a unique prefix is enough");
 
     let changed = plans

@@ -338,11 +338,11 @@ fn warnings(caller: &Caller, plan: &Plan) -> Vec<String> {
 pub(super) fn warnings_of_task(caller: &Caller, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
     let fields = spec.extra.keys().filter(|field| !is_own_field(field));
     let fields = fields.map(|field| unknown_field("a task", field));
-    fields.chain(unknown_tools(caller, calls)).collect()
+    fields.chain(warnings_of_calls(caller, calls)).collect()
 }
 
-/// Returns warnings about unknown tools of calls.
-pub(super) fn unknown_tools(caller: &Caller, calls: &[NewCall]) -> Vec<String> {
+/// Returns warnings about calls: unknown tools, and expressions without their mark.
+pub(super) fn warnings_of_calls(caller: &Caller, calls: &[NewCall]) -> Vec<String> {
     let means = &caller.means;
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
     let mut warnings: Vec<String> = unknown
@@ -351,6 +351,7 @@ pub(super) fn unknown_tools(caller: &Caller, calls: &[NewCall]) -> Vec<String> {
     if !warnings.is_empty() {
         warnings.push(format!("the tools are {}", tool_names(caller).join(", ")));
     }
+    warnings.extend(calls.iter().filter_map(|call| taskpawl::unmarked_warning(&call.spec)));
     warnings
 }
 

@@ -7,7 +7,7 @@ use taskpawl::model::task::{Status, Task};
 use taskpawl::model::value::Period;
 use taskpawl::{Ending, Error, Manager};
 
-use super::plan_write::{check_calls, unknown_tools};
+use super::plan_write::{check_calls, warnings_of_calls};
 use super::ready_list::claimed;
 use super::{Definition, WRITES, number, schema, switch, text};
 use crate::server::actions::Action as Next;
@@ -144,7 +144,7 @@ pub(super) fn call(
         }
     }
     let task = caller.reads().get(&id)?;
-    let warnings = unknown_tools(caller, &calls);
+    let warnings = warnings_of_calls(caller, &calls);
     let mut answer = Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings));
     if !calls.is_empty() {
         let id = std::slice::from_ref(&task.id);

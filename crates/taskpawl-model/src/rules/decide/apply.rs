@@ -1,7 +1,7 @@
 //! `apply`: stores a plan, compared with its last applied version.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::again::How;
 use super::applied::{Applied, Difference, applied, changed_fields, changed_header, header_by, merge_spec};
@@ -33,7 +33,7 @@ impl Draft<'_> {
         let apply = &*naming.renamed(apply);
         let mut work = Work::new(self, apply)?;
         naming.tell(apply, &mut work.report);
-        work.find_tasks(self)?;
+        work.find_tasks(self, naming.record.prefix.as_deref())?;
         if apply.fresh {
             // Reopening comes before the checks, because a reopened task may change freely.
             work.reopen_all(self)?;
@@ -90,17 +90,22 @@ impl<'p> Work<'p> {
     }
 
     /// Finds the stored tasks of the plan: by id, or by name if the author gave none.
-    fn find_tasks(&mut self, draft: &Draft<'_>) -> Decided<()> {
+    fn find_tasks(&mut self, draft: &Draft<'_>, prefix: Option<&str>) -> Decided<()> {
         let by_name = self.present_by_name(draft)?;
+        let mut reserved = self.ids_in_file();
         // In an empty store there is nothing to find. This is the usual case and saves one read for each task.
         let is_first = draft.view.next_key()? == Key(0);
-        for (position, task) in self.apply.plan.tasks.iter().enumerate() {
+        for task in &self.apply.plan.tasks {
             let (key, id) = match &task.id {
                 Some(id) if is_first => (None, id.clone()),
                 Some(id) => (draft.find_id(id.as_str())?, id.clone()),
                 None => match by_name.get(&task.spec.name) {
                     Some(key) => (Some(*key), draft.id(*key)?),
-                    None => (None, self.apply.fresh_ids[position].clone()),
+                    None => {
+                        let id = draft.id_from_name(prefix, &task.spec.name, |id| reserved.contains(id))?;
+                        reserved.insert(id.clone());
+                        (None, id)
+                    }
                 },
             };
             if let Some(key) = key
@@ -112,6 +117,15 @@ impl<'p> Work<'p> {
             self.ids.push(id);
         }
         self.refuse_conflicts()
+    }
+
+    /// Returns the ids that the file gives, which no id from a name may take; nothing if no task needs such an id.
+    fn ids_in_file(&self) -> HashSet<TaskId> {
+        let tasks = &self.apply.plan.tasks;
+        if tasks.iter().all(|task| task.id.is_some()) {
+            return HashSet::new();
+        }
+        tasks.iter().filter_map(|task| task.id.clone()).collect()
     }
 
     /// Refuses changed parameter values that a started task used. Other tasks are decided again with the new values.

@@ -24,6 +24,10 @@ const LISTED_DEPENDENCIES: usize = 20;
 
 impl Draft<'_> {
     pub(super) fn create(&mut self, task: &NewTask) -> Decided<()> {
+        if task.id.as_str().is_empty() {
+            let id = self.id_from_name(None, &task.spec.name, |_| false)?;
+            return self.create_stored(&NewTask { id, ..task.clone() });
+        }
         check_id(task.id.as_str()).map_err(Refusal::from)?;
         self.create_stored(task)
     }

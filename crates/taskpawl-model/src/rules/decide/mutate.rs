@@ -111,8 +111,13 @@ impl Draft<'_> {
 
     fn create_for(&mut self, by: &TaskRecord, task: &NewTask) -> Decided<()> {
         let mut task = task.clone();
-        check_id(task.id.as_str()).map_err(Refusal::from)?;
-        task.id = self.plan_of(by)?.stored_id(&task.id);
+        let plan = self.plan_of(by)?;
+        task.id = if task.id.as_str().is_empty() {
+            self.id_from_name(plan.prefix.as_deref(), &task.spec.name, |_| false)?
+        } else {
+            check_id(task.id.as_str()).map_err(Refusal::from)?;
+            plan.stored_id(&task.id)
+        };
         if let Some(parent) = &task.parent {
             let parent = self.resolve_in(by.plan.as_deref(), parent)?;
             refuse_started(&self.refuse_unless_added(parent, by)?, "its subtasks")?;

@@ -20,6 +20,7 @@ use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::value::{Key, Shared, TaskId};
 
 use super::again::{How, NOT_HELD};
+use super::item_name::in_a_name;
 
 /// Longest part of a condition that the reason repeats, in characters.
 const MAX_SHOWN: usize = 200;
@@ -216,7 +217,7 @@ impl Draft<'_> {
         let calls = template_calls(&self.known_calls(key)?);
         Ok(record.body.progress.item.as_ref().is_some_and(|item| item.is_same(wanted))
             && record.body.context == template.parent.body.context
-            && work_of(&record.spec) == work_of(&template.spec(wanted.index))
+            && work_of(&record.spec) == work_of(&template.spec(wanted))
             && specs(&calls).eq(specs(&template.calls)))
     }
 
@@ -243,7 +244,7 @@ impl Draft<'_> {
             }
             StatusKind::InProgress | StatusKind::Cancelled | StatusKind::Skipped => {}
         }
-        let (spec, parent) = (template.spec(item.index), &template.parent.body);
+        let (spec, parent) = (template.spec(&item), &template.parent.body);
         self.replace_calls(key, template.calls.clone())?;
         self.update_spec(key, |record| {
             record.spec = spec.into();
@@ -315,7 +316,7 @@ impl Draft<'_> {
         let (key, now, parent) = (self.new_key()?, self.now(), template.parent);
         let record = TaskRecord {
             id: template.id(item.index),
-            spec: template.spec(item.index).into(),
+            spec: template.spec(&item).into(),
             body: TaskBody {
                 context: parent.body.context.clone(),
                 names: parent.body.names.clone(),
@@ -356,8 +357,8 @@ impl<'t> Template<'t> {
         TaskId::from(format!("{}.{index}", self.parent.id))
     }
 
-    fn spec(&self, index: u64) -> TaskSpec {
-        TaskSpec { name: format!("{} [{index}]", self.spec.name), ..self.spec.clone() }
+    fn spec(&self, item: &Item) -> TaskSpec {
+        TaskSpec { name: format!("{} [{}]", self.spec.name, in_a_name(&item.value)), ..self.spec.clone() }
     }
 }
 

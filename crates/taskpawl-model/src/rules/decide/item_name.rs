@@ -1,0 +1,45 @@
+//! Names of the items of a `forEach`.
+
+use serde_json::Value;
+
+/// Maximum length of an element in the name of its item, in characters.
+const NAMED_CHARS: usize = 40;
+
+/// Returns an element as it stands in the name of its item, on one line. Secrets in results and reports were replaced
+/// before these were stored.
+pub(super) fn in_a_name(element: &Value) -> String {
+    let text = match element {
+        // Without quotes an empty text would not be seen.
+        Value::String(text) if !text.trim().is_empty() => text.clone(),
+        other => other.to_string(),
+    };
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    if line.chars().count() <= NAMED_CHARS {
+        return line;
+    }
+    line.chars().take(NAMED_CHARS - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::in_a_name;
+
+    #[test]
+    fn an_element_is_one_short_line() {
+        for (element, name) in [
+            (json!("linux"), "linux"),
+            (json!(" two\n lines\u{1b}[31m "), "two lines [31m"),
+            (json!(7), "7"),
+            (json!(""), "\"\""),
+            (json!({"os": "linux", "arch": "arm"}), r#"{"os":"linux","arch":"arm"}"#),
+            (json!("é".repeat(41)), &format!("{}…", "é".repeat(39))),
+        ] {
+            assert_eq!(in_a_name(&element), name, "{element}");
+        }
+        assert_eq!(in_a_name(&json!("é".repeat(40))).chars().count(), 40);
+    }
+}
