@@ -160,6 +160,21 @@ fn retry_with_cascade_starts_what_ran_after_a_clean_up_over() {
 }
 
 #[test]
+fn a_cascade_arms_the_clean_ups_of_failed_dependents() {
+    let fixture = Fixture::with(&["a", "b needs=a", "undo needs=b trigger=any_failed", "told needs=undo"]);
+    fixture.done("a");
+    fixture.fail("b");
+    for id in ["undo", "told"] {
+        fixture.done(id);
+    }
+    fixture.accept(fixture.manager.reopen(&ids(&["a"]), true));
+    assert_eq!(fixture.states(), "a=todo b=todo undo=todo told=todo");
+    fixture.done("a");
+    fixture.done("b");
+    assert_eq!(fixture.states(), "a=done b=done undo=skipped told=todo", "undo is not needed");
+}
+
+#[test]
 fn a_clean_up_that_runs_goes_on() {
     let fixture = Fixture::with(&["a", "tidy needs=a trigger=all_finished"]);
     fixture.fail("a");

@@ -266,7 +266,10 @@ impl Reference {
         }
         let named: BTreeSet<u32> = again.iter().copied().collect();
         let clean_ups = self.clean_ups_behind(&named);
-        let behind = self.ran_behind(&named, &clean_ups, cascade)?;
+        let mut behind = self.ran_behind(&named, &clean_ups, cascade)?;
+        if cascade {
+            self.add_clean_ups_of(&mut behind, &named, &clean_ups)?;
+        }
         named.iter().try_for_each(|key| self.check_ended(*key))?;
         for key in named {
             self.clear(key, from_the_beginning);
@@ -327,6 +330,24 @@ impl Reference {
             }
         }
         found
+    }
+
+    /// Adds the clean-ups that ran because tasks behind the named ones failed, and what ran behind those.
+    fn add_clean_ups_of(
+        &mut self,
+        behind: &mut BTreeSet<u32>,
+        named: &BTreeSet<u32>,
+        clean_ups: &BTreeSet<u32>,
+    ) -> Taken {
+        let mut seen: BTreeSet<u32> = &(named | clean_ups) | &*behind;
+        let mut found = &*behind | clean_ups;
+        while !found.is_empty() {
+            let mut more = self.clean_ups_behind(&found);
+            more.extend(self.ran_behind(&BTreeSet::new(), &more, true)?);
+            found = more.into_iter().filter(|key| seen.insert(*key)).collect();
+            behind.extend(&found);
+        }
+        Some(())
     }
 
     /// Returns whether a task ran and has ended.

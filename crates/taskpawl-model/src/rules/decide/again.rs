@@ -34,7 +34,7 @@ impl Draft<'_> {
     }
 
     /// Starts tasks over with the subtasks that they cover, with the clean-ups that ran because they failed, and with
-    /// `cascade` with everything that ran after those. Returns the named tasks, then the ones behind them.
+    /// `cascade` with everything that ran after those, and its own clean-ups. Returns the named tasks, then the ones behind them.
     pub(super) fn start_over(&mut self, keys: &[Key], how: How, cascade: bool) -> Decided<Vec<Key>> {
         let (mut starting, mut below) = (Vec::new(), BTreeMap::new());
         for key in keys {
@@ -44,6 +44,9 @@ impl Draft<'_> {
         let clean_ups = self.clean_ups_behind(&starting)?;
         let mut after = self.collect_dependents(&starting, &clean_ups, how, cascade)?;
         after.extend(clean_ups);
+        if cascade {
+            self.add_clean_ups_of_dependents(&starting, &mut after)?;
+        }
         let mut seen = BTreeSet::new();
         let named = keys.iter().copied().filter(|key| seen.insert(*key));
         let mut all: Vec<Key> = named.collect();
@@ -56,6 +59,22 @@ impl Draft<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// Adds the clean-ups that ran because dependents failed, and everything that ran after those, to the tasks that
+    /// start over.
+    fn add_clean_ups_of_dependents(&mut self, starting: &[Key], after: &mut Vec<Key>) -> Decided<()> {
+        let mut seen: BTreeSet<Key> = starting.iter().chain(&*after).copied().collect();
+        let mut found = after.clone();
+        while !found.is_empty() {
+            let mut more = self.clean_ups_behind(&found)?;
+            let behind = self.collect_dependents(&[], &more, How::Reopen, true)?;
+            more.extend(behind);
+            more.retain(|key| seen.insert(*key));
+            after.extend(&more);
+            found = more;
+        }
+        Ok(())
     }
 
     /// A task that was tried and is `todo` again may start over, too: otherwise it could neither take new arguments nor
