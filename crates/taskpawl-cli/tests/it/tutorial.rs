@@ -92,21 +92,20 @@ fn the_tutorial_prints_what_it_shows() {
             Part::Block(info, block) => (info, block),
         };
         let mut block = block.to_owned();
-        match info.split_once(' ') {
-            Some((_, file)) => drop(cli.file(file, &block)),
-            None => {
-                assert_eq!(info, "console", "a block is a file with a name, or commands:\n{block}");
-                let found = played(&cli, &block);
-                commands += found.lines().filter(|line| line.starts_with("$ ")).count();
-                if std::env::var_os(RENEW).is_none() {
-                    assert_eq!(
-                        stable(&found),
-                        stable(&block),
-                        "renew: {RENEW}=1 cargo test -p taskpawl-cli tutorial"
-                    );
-                } else if stable(&found) != stable(&block) {
-                    block = found;
-                }
+        if let Some((_, file)) = info.split_once(' ') {
+            cli.file(file, &block);
+        } else {
+            assert_eq!(info, "console", "a block is a file with a name, or commands:\n{block}");
+            let found = played(&cli, &block);
+            commands += found.lines().filter(|line| line.starts_with("$ ")).count();
+            if std::env::var_os(RENEW).is_none() {
+                assert_eq!(
+                    stable(&found),
+                    stable(&block),
+                    "renew: {RENEW}=1 cargo test -p taskpawl-cli tutorial"
+                );
+            } else if stable(&found) != stable(&block) {
+                block = found;
             }
         }
         let _ = write!(renewed, "```{info}\n{block}```");
