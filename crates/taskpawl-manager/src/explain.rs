@@ -46,7 +46,7 @@ impl Manager {
         apply: ApplyOptions,
         options: &ForecastOptions,
     ) -> Result<Forecast, Error> {
-        let request = self.request(self.apply_command(plan, name, apply));
+        let request = self.request(Self::apply_command(plan, name, apply));
         self.read(|view| {
             preview(view, &request.command, &request.context, |after| forecast(after, &self.judged(options)))?
         })

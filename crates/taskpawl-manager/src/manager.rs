@@ -518,12 +518,12 @@ impl Manager {
 
     /// Applies a plan to the store under `name`.
     pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        self.command(self.apply_command(plan, name, options)).map(apply_report)
+        self.command(Self::apply_command(plan, name, options)).map(apply_report)
     }
 
     /// Returns the effect of applying a plan. Writes nothing.
     pub fn preview_apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        self.preview(self.apply_command(plan, name, options)).map(apply_report)
+        self.preview(Self::apply_command(plan, name, options)).map(apply_report)
     }
 
     /// Renames a plan. The ids of its tasks do not change.
@@ -548,7 +548,7 @@ impl Manager {
         self.preview(Command::Import(Box::new(import))).map(import_report)
     }
 
-    pub(crate) fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
+    pub(crate) fn apply_command(plan: Plan, name: &str, options: ApplyOptions) -> Command {
         let ApplyOptions { prune, fresh, on_changed, retry_failed, keeps_approvals } = options;
         let name = name.to_owned();
         Command::Apply(Arc::new(Apply {

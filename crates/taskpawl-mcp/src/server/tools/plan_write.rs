@@ -170,10 +170,8 @@ fn whole_plan(
     plan: Value,
     given: Map<String, Value>,
 ) -> Result<(Plan, String, u64), Refused> {
-    let (text, is_text) = match plan {
-        Value::String(text) => (text, true),
-        plan => (into_text(plan), false),
-    };
+    let is_text = plan.is_string();
+    let text = if let Value::String(text) = plan { text } else { into_text(plan) };
     let plan = read(&text, if is_text { Refused::Text } else { Refused::from });
     match plan {
         Ok(plan) => Ok((plan, text, 0)),

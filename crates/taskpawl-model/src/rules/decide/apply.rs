@@ -99,14 +99,15 @@ impl<'p> Work<'p> {
             let (key, id) = match &task.id {
                 Some(id) if is_first => (None, id.clone()),
                 Some(id) => (draft.find_id(id.as_str())?, id.clone()),
-                None => match by_name.get(&task.spec.name) {
-                    Some(key) => (Some(*key), draft.id(*key)?),
-                    None => {
+                None => {
+                    if let Some(key) = by_name.get(&task.spec.name) {
+                        (Some(*key), draft.id(*key)?)
+                    } else {
                         let id = draft.id_from_name(prefix, &task.spec.name, |id| reserved.contains(id))?;
                         reserved.insert(id.clone());
                         (None, id)
                     }
-                },
+                }
             };
             if let Some(key) = key
                 && !self.present.contains(&key)

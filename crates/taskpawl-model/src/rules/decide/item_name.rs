@@ -8,11 +8,9 @@ const NAMED_CHARS: usize = 40;
 /// Returns an element as it stands in the name of its item, on one line. Secrets in results and reports were replaced
 /// before these were stored.
 pub(super) fn in_a_name(element: &Value) -> String {
-    let text = match element {
-        // Without quotes an empty text would not be seen.
-        Value::String(text) if !text.trim().is_empty() => text.clone(),
-        other => other.to_string(),
-    };
+    // Without quotes an empty text would not be seen.
+    let text = element.as_str().filter(|text| !text.trim().is_empty());
+    let text = text.map_or_else(|| element.to_string(), str::to_owned);
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
