@@ -193,6 +193,6 @@ fn an_expression_without_its_mark_is_a_warning() {
             .into_iter()
             .filter(|problem| problem.contains("unmarked"))
             .collect::<Vec<_>>(),
-        ["1:38 warning unmarked_expression [0].run: `{{ item }}` is passed on as text; `${{ item }}` is an expression"]
+        ["1:35 warning unmarked_expression [0].run: `{{ item }}` is passed on as text; `${{ item }}` is an expression"]
     );
 }
