@@ -22,12 +22,13 @@ impl<'a> Args<'a> {
         given.map(|(name, _)| name.as_str()).filter(|name| !known.contains(name))
     }
 
-    /// Returns a list under an unknown name. A list that is not found where it is looked for must not count as none.
+    /// Returns a list under an unknown name, or an object, which may hold one. A list that is not found where it is looked
+    /// for must not count as none.
     pub(crate) fn unknown_list(self, known: &[&str]) -> Option<&'a str> {
         let is_list = |name: &&str| match self.get(name) {
-            Some(Value::Array(_)) => true,
-            Some(Value::String(text)) => text.trim_start().starts_with('['),
-            _ => false,
+            Some(Value::Array(_) | Value::Object(_)) => true,
+            Some(Value::String(text)) => text.trim_start().starts_with(['[', '{']),
+            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => false,
         };
         self.unknown(known).find(is_list)
     }

@@ -22,6 +22,9 @@ const CORRUPT: &str = "Error: Task file is corrupt or invalid.";
 /// Name of the argument for the conversation.
 pub(crate) const ARGUMENT: &str = "conversation_id";
 
+/// Arguments of all tools of the dialect.
+const ARGUMENTS: [&str; 4] = ["title", "description", "taskId", ARGUMENT];
+
 /// A task in the form of the answers.
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -53,6 +56,9 @@ impl<'a> Shown<'a> {
 pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>) -> Answer {
     let Some(id) = lists.rule().named(cx, args, ARGUMENT) else { return Answer::line(NO_CONVERSATION) };
     let Some(file) = file(lists, lists.base().unwrap_or(&cx.root), &id) else { return Answer::line(NO_UUID) };
+    if let Some(name) = args.unknown_list(&ARGUMENTS) {
+        return Answer::not_ok(&format!("unknown argument `{name}`: AddTask takes one task, with a title"));
+    }
     if verb != Verb::ListTasks && lists.is_read_only() {
         return Answer::line(format!("Error: {READ_ONLY}."));
     }

@@ -26,6 +26,9 @@ const MAX_LEASE: Duration = Duration::from_hours(365 * 24);
 pub(crate) const OPERATIONS: [&str; 9] =
     ["lpush", "rpush", "lpop", "rpop", "lpeek", "rpeek", "list", "count", "ack"];
 
+/// Arguments of the tool.
+const ARGUMENTS: [&str; 5] = ["agent_id", "operation", "item", "lease", "receipt"];
+
 /// The requested operation.
 enum Operation {
     Push(End, String),
@@ -77,6 +80,9 @@ pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer 
         Some(Value::Null | Value::String(_)) | None => return Answer::error("agent_id is required"),
         Some(_) => return Answer::error("agent_id must be a string"),
     };
+    if let Some(name) = args.unknown_list(&ARGUMENTS) {
+        return Answer::error(format!("unknown argument `{name}`: lpush and rpush take one item"));
+    }
     let operation = match operation(args) {
         Ok(operation) => operation,
         Err(error) => return Answer::error(error),

@@ -12,7 +12,7 @@ mod values;
 mod words;
 
 use rmcp::model::JsonObject;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use taskpawl::Manager;
 use taskpawl::tools::Registry;
 use taskpawl_text::nearest;
@@ -64,6 +64,12 @@ impl<'a> Reading<'a> {
                 self.value(name, property, value)?;
             }
         }
+        for name in FOR_ALL.into_iter().filter(|name| !properties.contains_key(*name)) {
+            if let Some(value) = arguments.get_mut(name) {
+                let kind = if name == "max_bytes" { "integer" } else { "string" };
+                self.value(name, &json!({"type": kind}), value)?;
+            }
+        }
         // `null` is absent, as some clients send every field.
         arguments.retain(|name, value| !value.is_null() || name == "result");
         match tool {
@@ -108,7 +114,8 @@ impl<'a> Reading<'a> {
             arguments.keys().filter(|name| !properties.contains_key(*name)).cloned().collect();
         for name in given {
             let Some(meant) = words::argument(tool, &name, arguments[&name].is_array()) else { continue };
-            if arguments.contains_key(meant) || !properties.contains_key(meant) {
+            let is_known = properties.contains_key(meant) || FOR_ALL.contains(&meant);
+            if arguments.contains_key(meant) || !is_known {
                 continue;
             }
             if let Some(value) = arguments.remove(&name) {

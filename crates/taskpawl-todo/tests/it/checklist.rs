@@ -332,6 +332,8 @@ fn a_list_under_another_name_is_refused_and_not_read_as_none() {
             format!(r#"{{"success":false,"error":"unknown argument `{name}`: give the list as taskList"}}"#)
         );
     }
+    let refused = host.call("manage_tasks", json!({"list": {"tasks": [item(1, "not-started")]}}));
+    assert!(refused.starts_with(r#"{"success":false,"error":"unknown argument `list`"#), "{refused}");
     assert_eq!(read(&host), before);
 }
 

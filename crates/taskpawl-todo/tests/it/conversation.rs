@@ -320,3 +320,13 @@ fn lists_in_memory_are_shared_by_all_calls_and_leave_no_file() {
     assert_eq!(host.call("ListTasks", json!({})), r#"{"tasks":[]}"#);
     assert!(!host.path(".agents").exists());
 }
+
+#[test]
+fn a_list_is_refused_and_not_taken_for_a_read() {
+    let host = talk();
+    let refused = r#"{"ok":false,"error":"unknown argument `tasks`: AddTask takes one task, with a title"}"#;
+    for given in [json!({"tasks": [{"title": "a"}]}), json!({"tasks": "[{}]"}), json!({"tasks": {"a": {}}})] {
+        assert_eq!(host.call("ListTasks", given.clone()), refused, "{given}");
+    }
+    assert_eq!(host.call("ListTasks", json!({"tasks": null})), r#"{"tasks":[]}"#);
+}

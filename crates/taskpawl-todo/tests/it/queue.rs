@@ -241,3 +241,11 @@ fn items_are_available_to_programs() {
     assert_eq!(host.lists.items(Dialect::Queue, "abc123").unwrap()[0].title, "a");
     assert!(host.lists.items(Dialect::Queue, "../x").is_err());
 }
+
+#[test]
+fn a_list_is_refused_and_not_taken_for_a_read() {
+    let host = Host::new();
+    let given = json!({"agent_id": "abc123", "operation": "list", "items": ["a", "b"]});
+    let refused = r#"{"error":"unknown argument `items`: lpush and rpush take one item"}"#;
+    assert_eq!(host.call("task", given), refused);
+}

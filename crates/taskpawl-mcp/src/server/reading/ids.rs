@@ -20,11 +20,11 @@ const EXACT: &[&str] = &["cancel", "skip", "reopen", "fail"];
 enum Meant {
     /// The id of a task.
     Id,
-    /// The id of a task in another case, or with `#`.
+    /// The id of a task in another case.
     Case(String),
-    /// The beginning of an id, or the name of a task.
+    /// An id with `#`, the beginning of an id, or the name of a task.
     Other(String),
-    /// The name of several tasks.
+    /// Several tasks.
     Several(Vec<String>),
     Nothing,
 }
@@ -95,7 +95,7 @@ impl Reading<'_> {
             Meant::Several(ids) => {
                 let mut corrected = arguments.clone();
                 set(&mut corrected, &ids[0]);
-                let problem = format!("several tasks are called so: {}", ids.join(", "));
+                let problem = format!("several tasks can be meant: {}", ids.join(", "));
                 return Err(instead(tool, name, problem, corrected));
             }
         }
@@ -135,9 +135,6 @@ impl Reading<'_> {
         }
         let query = Query { limit: MAX_SEARCHED, ..Query::default() };
         let tasks = self.manager.list(&query)?.tasks;
-        if let Some(task) = tasks.iter().find(|task| task.id.as_str().to_lowercase() == wanted) {
-            return Ok(Meant::Case(task.id.to_string()));
-        }
         let of = |matches: &dyn Fn(&taskpawl::model::task::Task) -> bool| -> Vec<String> {
             tasks
                 .iter()
@@ -146,7 +143,19 @@ impl Reading<'_> {
                 .take(MAX_NAMED)
                 .collect()
         };
-        let mut found = of(&|task| task.name.to_lowercase() == wanted);
+        let mut found = of(&|task| task.id.as_str().to_lowercase() == wanted);
+        if let [id] = &found[..]
+            && given.trim().to_lowercase() == wanted
+        {
+            return Ok(Meant::Case(id.clone()));
+        }
+        if found.is_empty() && tasks.len() == MAX_SEARCHED {
+            // Among tasks that were not searched another one could have this name.
+            return Ok(Meant::Nothing);
+        }
+        if found.is_empty() {
+            found = of(&|task| task.name.to_lowercase() == wanted);
+        }
         if found.is_empty() {
             found = of(&|task| task.id.as_str().to_lowercase().starts_with(&wanted));
         }

@@ -9,9 +9,6 @@ use crate::server::refusal::Refused;
 /// Fields of other to-do lists that say nothing that a task could keep.
 const LEFT_OUT: &[&str] = &["activeForm", "active_form"];
 
-/// States of a task that has not begun. A new task has no other.
-const UNBEGUN: &[&str] = &["todo", "pending", "open", "not-started", "not_started", "notStarted"];
-
 /// Names under which plans list their tasks.
 const TASKS: &[&str] = &["steps", "todos", "items"];
 
@@ -70,18 +67,23 @@ impl Reading<'_> {
             if name == "dependencies" || fields.contains_key(meant) {
                 continue;
             }
-            if let (true, Some(number)) = (name.starts_with("timeout"), fields[name].as_u64()) {
-                fields.insert(name.clone(), json!(format!("{number}ms")));
+            if meant == "timeout"
+                && let Some(given) = milliseconds(&fields[name])
+            {
+                fields.insert(name.clone(), given.into());
             }
             if rename(fields, name, meant) {
                 self.tell_name(&format!("{place}{name}"), meant);
             }
         }
+        // A new task has no other status. A task that is there would keep its own, so there it is not left out.
+        if place.is_empty() && fields.get("status").and_then(Value::as_str).is_some_and(words::is_unbegun) {
+            fields.remove("status");
+            self.told.push("status: left out, as a new task has no other".to_owned());
+        }
         fields.retain(|name, value| {
-            let is_unbegun =
-                name == "status" && value.as_str().is_some_and(|status| UNBEGUN.contains(&status));
             let is_empty = ["id", "name", "dueDate"].contains(&name.as_str()) && value == "";
-            !(LEFT_OUT.contains(&name.as_str()) || is_unbegun || is_empty)
+            !(LEFT_OUT.contains(&name.as_str()) || is_empty)
         });
         for (name, value) in fields.iter_mut() {
             self.task_value(&format!("{place}{name}"), name, value);
@@ -122,6 +124,16 @@ impl Reading<'_> {
             self.replace(place, value, read);
         }
     }
+}
+
+/// Returns a number of milliseconds, also one in text, as a duration. Without its unit it would be read as seconds.
+fn milliseconds(given: &Value) -> Option<String> {
+    let count = match given {
+        Value::String(text) => text.trim().parse::<u64>().ok()?,
+        Value::Number(number) => number.as_u64()?,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    Some(format!("{count}ms"))
 }
 
 /// Returns a task of a plan that lists them by id.

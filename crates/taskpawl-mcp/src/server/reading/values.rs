@@ -180,7 +180,8 @@ pub(super) fn fenced(text: &str) -> Result<Option<String>, Refused> {
     let mut blocks = Vec::new();
     let mut open: Option<Vec<&str>> = None;
     for line in text.lines() {
-        let is_fence = line.trim_start().starts_with("```");
+        // An indented fence belongs to a text within the plan.
+        let is_fence = line.starts_with("```");
         match open.take() {
             None if is_fence => open = Some(Vec::new()),
             None => {}
@@ -241,6 +242,9 @@ mod tests {
         let text = "Here:\n```yaml\ntasks: []\n```\nDone.";
         assert_eq!(fenced(text).unwrap().as_deref(), Some("tasks: []"));
         assert_eq!(fenced("tasks: []").unwrap(), None);
+        let within = "tasks:\n- name: a\n  description: |\n    ```\n    ls\n    ```";
+        assert_eq!(fenced(within).unwrap(), None);
+        assert_eq!(fenced(&format!("```yaml\n{within}\n```")).unwrap().as_deref(), Some(within));
         assert!(fenced("```\na\n```\n```\nb\n```").is_err());
     }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::values::items;
 use crate::server::tools::Core;
 
 /// Returns the argument that another usual name means.
@@ -34,11 +35,29 @@ pub(super) fn in_place(tool: Core, given: &str, meant: &str, value: Value) -> Va
         (Core::RunReady | Core::ReadyList, "plan", Value::String(plan)) => {
             json!([if plan.starts_with("plan:") { plan } else { format!("plan:{plan}") }])
         }
-        (Core::RunReady | Core::ReadyList, "labels", Value::Array(labels)) => {
-            labels.iter().filter_map(Value::as_str).map(|label| format!("label:{label}")).collect()
-        }
+        (Core::RunReady | Core::ReadyList, "labels", labels) => of_labels(labels),
         (_, _, value) => value,
     }
+}
+
+/// Returns labels as selectors. What is no label stays, so that it is refused: without it the list would mean more.
+fn of_labels(labels: Value) -> Value {
+    let of = |label: Value| label.as_str().map(|label| json!(format!("label:{label}"))).unwrap_or(label);
+    match labels {
+        // Without any item the text stays, as an empty list would mean all.
+        Value::String(text) => match items(&text) {
+            none if none.is_empty() => text.into(),
+            some => some.into_iter().map(of).collect(),
+        },
+        Value::Array(labels) => labels.into_iter().map(of).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => labels,
+    }
+}
+
+/// Returns whether a word means that a task has not begun.
+pub(super) fn is_unbegun(word: &str) -> bool {
+    let plain = plain(word);
+    plain == "todo" || synonym(&plain).contains(&"todo")
 }
 
 /// Returns the value of `plain` that another usual word means, in any case and with any separators.

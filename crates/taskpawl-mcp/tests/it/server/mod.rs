@@ -7,6 +7,7 @@ mod budget;
 mod context;
 mod faulty;
 mod fits;
+mod liberal;
 mod requests;
 mod resources;
 mod runs;
