@@ -66,7 +66,10 @@ fn a_tool_of_the_user_is_a_tool_everywhere() {
 
     cli.file("plan.yaml", "tasks:\n  - id: hi\n    call: {greet: {name: 3}}\n");
     let check = cli.run(&["plan", "check", "plan.yaml"]);
-    assert!(check.code == Some(7) && check.stdout.contains("plan.yaml:2:"), "{check}");
+    assert!(
+        check.code == Some(7) && check.stdout.contains("plan.yaml:3:20: tasks[0].call.greet.name"),
+        "{check}"
+    );
 }
 
 #[test]

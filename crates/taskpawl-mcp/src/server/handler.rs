@@ -170,7 +170,8 @@ impl McpServer {
         tool: Core,
         mut arguments: Map<String, Value>,
     ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
-        let (plans, schema) = (self.plans().clone(), tool.definition(self.options()).input_schema);
+        // Arguments that this server does not take are read as well: their tool says why it refuses them.
+        let (plans, schema) = (self.plans().clone(), tool.definition(&ServerOptions::default()).input_schema);
         let read = blocking(move || {
             let mut reading = Reading::new(plans.manager(), plans.engine().tools());
             reading.read(tool, &schema, &mut arguments)?;

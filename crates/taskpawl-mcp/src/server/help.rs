@@ -180,7 +180,7 @@ fn tool(caller: &Caller, name: &str) -> Option<Answer> {
     Some(Answer::new(told).rest(Action::call("plan_show", json!({"help": name}))))
 }
 
-/// Returns the tools that calls of a plan can name, by name. The tools of to-do lists are none.
+/// Returns the tools that calls of a plan can name, by name.
 fn tools(caller: &Caller) -> impl Iterator<Item = ToolSpec> {
     let registry = caller.plans.engine().tools();
     let mut all: Vec<ToolSpec> = registry.iter().map(|tool| tool.spec().clone()).collect();

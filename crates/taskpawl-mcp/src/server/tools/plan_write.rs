@@ -346,7 +346,9 @@ pub(super) fn warnings_of_calls(caller: &Caller, calls: &[NewCall]) -> Vec<Strin
     let mut warnings: Vec<String> = unknown
         .map(|call| means.unknown(&call.spec.tool_name).text(RUNS_SKIP).format_with(&caller.words()))
         .collect();
-    if !warnings.is_empty() {
+    // The tools of a server are its own to list.
+    let is_of_server = |call: &NewCall| call.spec.tool_name.contains('/');
+    if !warnings.is_empty() && !calls.iter().all(is_of_server) {
         warnings.push(format!("the tools are {}", tool_names(caller).join(", ")));
     }
     warnings.extend(calls.iter().filter_map(|call| taskpawl::unmarked_warning(&call.spec)));
