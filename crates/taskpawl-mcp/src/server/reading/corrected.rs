@@ -52,6 +52,23 @@ pub(crate) fn plan(plan: &Value) -> Option<Value> {
     (corrected != *plan).then_some(corrected)
 }
 
+/// Returns the plan without the elements of lists at these paths, such as `tasks[0].needs[1]`.
+pub(crate) fn without(plan: &Value, paths: &[&str]) -> Option<Value> {
+    let mut corrected = plan.clone();
+    let mut pointers: Vec<String> =
+        paths.iter().map(|path| format!("/{}", path.replace(['.', '['], "/").replace(']', ""))).collect();
+    // From the end, so that earlier positions stay what they are.
+    pointers.sort();
+    for pointer in pointers.iter().rev() {
+        let (list, index) = pointer.rsplit_once('/')?;
+        let (items, index) = (corrected.pointer_mut(list)?.as_array_mut()?, index.parse::<usize>().ok()?);
+        if index < items.len() {
+            items.remove(index);
+        }
+    }
+    Some(corrected)
+}
+
 /// Gives a task an id that is allowed.
 fn slugged(task: &mut Map<String, Value>) {
     let Some(id) = task.get("id").and_then(Value::as_str).filter(|id| check_id(id).is_err()) else { return };

@@ -1,9 +1,12 @@
 //! Ids of tasks, written in another way.
 
 use serde_json::{Map, Value, json};
+use taskpawl::model::command::Refusal;
 use taskpawl::model::view::Query;
+use taskpawl_text::nearest;
 
 use super::{Reading, instead};
+use crate::server::actions::Action;
 use crate::server::refusal::Refused;
 use crate::server::tools::Core;
 
@@ -38,6 +41,8 @@ impl Reading<'_> {
             || arguments.get("cascade") == Some(&json!(true));
         match tool {
             Core::TaskGet | Core::TaskUpdate => self.id_in(tool, "id", None, is_exact, arguments)?,
+            // The tasks of a repeated request are gone already; its answer is on record.
+            Core::TaskDelete if arguments.contains_key("request_id") => {}
             Core::TaskDelete => {
                 let count = arguments.get("ids").and_then(Value::as_array).map_or(0, Vec::len);
                 for index in 0..count {
@@ -51,7 +56,15 @@ impl Reading<'_> {
                     self.id_in(tool, "needs", Some(index), false, arguments)?;
                 }
             }
-            Core::RunReady | Core::ReadyList => self.scope(arguments)?,
+            Core::RunReady | Core::ReadyList => {
+                self.scope(arguments)?;
+                let only = arguments.get("only").and_then(Value::as_array);
+                if let Some([Value::String(word)]) = only.map(Vec::as_slice)
+                    && let Some(name) = word.strip_prefix("plan:")
+                {
+                    self.unknown_plan(tool, name, arguments)?;
+                }
+            }
             Core::PlanShow | Core::PlanWrite => {}
         }
         Ok(())
@@ -81,7 +94,20 @@ impl Reading<'_> {
             }
         };
         match self.meant(&given)? {
-            Meant::Id | Meant::Nothing => {}
+            Meant::Id => {}
+            Meant::Nothing => {
+                let Err(unknown) = self.manager.get(&given) else { return Ok(()) };
+                let refused = Refused::from(unknown);
+                let mut corrected = arguments.clone();
+                if let Some(near) = self.near(&given)? {
+                    set(&mut corrected, &near);
+                } else if tool == Core::TaskAdd {
+                    drop_value(&mut corrected, name, index);
+                } else {
+                    return Err(refused);
+                }
+                return Err(refused.corrected(Action::call(tool.name(), corrected.into())));
+            }
             Meant::Other(id) if is_exact => {
                 let mut corrected = arguments.clone();
                 set(&mut corrected, &id);
@@ -100,6 +126,31 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the id that differs from a text by one letter or two, if only one does.
+    fn near(&self, given: &str) -> Result<Option<String>, Refused> {
+        let query = Query { limit: MAX_SEARCHED, ..Query::default() };
+        let tasks = self.manager.list(&query)?.tasks;
+        let ids: Vec<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+        let is_longer_by_one = |id: &&&str| given.len() == id.len() + 1 && given.starts_with(**id);
+        Ok(nearest(given, ids.iter().copied())
+            .or_else(|| ids.iter().find(is_longer_by_one).copied())
+            .map(str::to_owned))
+    }
+
+    /// Refuses a plan in `only` that does not exist, with the call for the only plan that does.
+    fn unknown_plan(&self, tool: Core, name: &str, arguments: &Map<String, Value>) -> Result<(), Refused> {
+        let plans = self.manager.read(|view| Ok(view.plans()?))?;
+        let [plan] = &plans[..] else { return Ok(()) };
+        let query = Query { plan: Some(name.to_owned()), limit: 1, ..Query::default() };
+        if plan.name == name || !self.manager.list(&query)?.tasks.is_empty() {
+            return Ok(());
+        }
+        let mut corrected = arguments.clone();
+        corrected.insert("only".to_owned(), json!([format!("plan:{}", plan.name)]));
+        let refused = Refused::from(Refusal::NothingSelected { selector: format!("plan:{name}") });
+        Err(refused.corrected(Action::call(tool.name(), corrected.into())))
     }
 
     /// Reads a plain name of a plan in `only` as that plan, where no task has this id.
@@ -164,5 +215,13 @@ impl Reading<'_> {
             [id] => Meant::Other(id.clone()),
             _ => Meant::Several(found),
         })
+    }
+}
+
+/// Removes an argument, or an element of a list.
+fn drop_value(arguments: &mut Map<String, Value>, name: &str, index: Option<usize>) {
+    match (index, arguments.get_mut(name)) {
+        (Some(index), Some(Value::Array(items))) if index < items.len() => drop(items.remove(index)),
+        _ => drop(arguments.remove(name)),
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn call(
     let manager = caller.manager();
     let is_text = plan.is_string() && !merge;
     let (plan, text, around) =
-        if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(caller, plan, given)? };
+        if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(caller, plan, given.clone())? };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     if options.within.is_some() {
@@ -106,7 +106,12 @@ pub(super) fn call(
         let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
         check_calls(&caller.plans, calls)?;
     }
-    let problems = if options.within.is_none() { check(caller, &plan, &text, is_text)? } else { Vec::new() };
+    let problems = if options.within.is_none() {
+        check(caller, &plan, &text, is_text)
+            .map_err(|refused| without_unknown_needs(refused, &text, given))?
+    } else {
+        Vec::new()
+    };
     drop(text);
     let mut warnings = warnings(caller, &plan);
     let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
@@ -196,6 +201,21 @@ fn again(text: &str, mut given: Map<String, Value>) -> Option<Action> {
     read(&plan.to_string(), Refused::from).ok()?;
     given.insert("plan".to_owned(), plan);
     Some(Action::call("plan_write", Value::Object(given)))
+}
+
+/// Adds the call without the dependencies that do not exist to the refusal of a plan.
+fn without_unknown_needs(refused: Refused, text: &str, mut given: Map<String, Value>) -> Refused {
+    let Refused::Plan { found, is_text: false } = &refused else { return refused };
+    if text.len() > MAX_CORRECTED || found.problems.iter().any(|problem| problem.code != "unknown_task") {
+        return refused;
+    }
+    let paths: Vec<&str> = found.problems.iter().map(|problem| problem.path.as_str()).collect();
+    let Some(plan) = serde_json::from_str(text).ok().and_then(|plan| corrected::without(&plan, &paths))
+    else {
+        return refused;
+    };
+    given.insert("plan".to_owned(), plan);
+    refused.corrected(Action::call("plan_write", Value::Object(given)))
 }
 
 /// Knows no tool to be missing: another process that runs the plan may have those that are unknown here.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::command::Restart;
+use taskpawl::model::command::{Refusal, Restart};
 use taskpawl::model::task::{Status, Task};
 use taskpawl::model::value::Period;
 use taskpawl::{Ending, Error, Manager};
@@ -110,7 +110,7 @@ pub(super) fn call(
     let given = arguments.clone();
     let arguments: Arguments = arguments::read(arguments)?;
     arguments.check().map_err(|(name, problem)| {
-        let mut corrected = given;
+        let mut corrected = given.clone();
         corrected.remove(name);
         let changes = ["action", "note", "fields"].iter().any(|name| corrected.contains_key(*name));
         let refused = Refused::argument(name, problem);
@@ -127,13 +127,14 @@ pub(super) fn call(
     check_calls(&caller.plans, calls.iter().map(|call| (id.clone(), call)))?;
     // The order never changes: a repeated request continues after the last part that was recorded.
     let fields = arguments.fields.clone();
-    match (fields.is_empty(), arguments.restart()) {
-        (true, _) => {}
+    let updated = match (fields.is_empty(), arguments.restart()) {
+        (true, _) => Ok(()),
         (false, Some(restart)) => {
-            drop(manager.update_and_restart(&id, fields, arguments.if_version, restart)?);
+            manager.update_and_restart(&id, fields, arguments.if_version, restart).map(drop)
         }
-        (false, None) => drop(manager.update(&id, fields, arguments.if_version)?),
-    }
+        (false, None) => manager.update(&id, fields, arguments.if_version).map(drop),
+    };
+    updated.map_err(|error| at_current_version(error, given))?;
     match arguments.action {
         Some(Action::Retry | Action::Reopen) if !arguments.fields.is_empty() => {}
         Some(action) => arguments.act(&manager, &id, action, options.lease)?,
@@ -176,6 +177,20 @@ fn claim_next(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Adds the call for the version that a task has by now to the refusal of another one.
+fn at_current_version(error: Error, mut given: Map<String, Value>) -> Refused {
+    let current = if let Error::Refused(refusal) = &error
+        && let Refusal::VersionMismatch { current, .. } = **refusal
+    {
+        current
+    } else {
+        return error.into();
+    };
+    let refused = Refused::from(error);
+    given.insert("if_version".to_owned(), json!(current));
+    refused.corrected(Next::call("task_update", Value::Object(given)))
 }
 
 impl Arguments {
