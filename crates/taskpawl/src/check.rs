@@ -106,13 +106,13 @@ impl Taskpawl {
         let mut found: Vec<Problem> = errors.into_iter().map(Problem::of_plan).collect();
         if let Some(plan) = &plan {
             found.extend(self.missing_variables(plan));
-            self.check_tasks(plan, origin, explain, &mut found)?;
+            self.check_tasks(plan, origin, explain, true, &mut found)?;
         }
         Ok(PlanCheck::of(text, found))
     }
 
-    /// Checks a plan without errors of its own, as [`check_text`](Self::check_text) does. `text` is the file that it was
-    /// read from; without it, problems name the task instead of a position.
+    /// Checks a plan without errors of its own, as [`check_text`](Self::check_text) does, but for the notes. `text` is the
+    /// file that it was read from; without it, problems name the task instead of a position.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -124,7 +124,7 @@ impl Taskpawl {
         explain: ExplainTool<'_>,
     ) -> Result<PlanCheck, Error> {
         let mut found = Vec::new();
-        self.check_tasks(plan, origin, explain, &mut found)?;
+        self.check_tasks(plan, origin, explain, false, &mut found)?;
         Ok(PlanCheck::of(text, found))
     }
 
@@ -133,6 +133,7 @@ impl Taskpawl {
         plan: &Plan,
         origin: Origin,
         explain: ExplainTool<'_>,
+        has_notes: bool,
         found: &mut Vec<Problem>,
     ) -> Result<(), Error> {
         let checker = Checker {
@@ -143,6 +144,7 @@ impl Taskpawl {
             plan,
             origin,
             explain,
+            has_notes,
         };
         for task in &plan.tasks {
             checker.task(task, found);

@@ -24,6 +24,8 @@ pub(super) struct Checker<'a> {
     /// The author of the calls, in the eyes of the policy.
     pub(super) origin: Origin,
     pub(super) explain: ExplainTool<'a>,
+    /// True if calls that ask a person are listed. In a large plan each call may ask.
+    pub(super) has_notes: bool,
 }
 
 impl Checker<'_> {
@@ -47,7 +49,7 @@ impl Checker<'_> {
             }
             self.secrets(task, index, spec, found);
         }
-        if task.spec.approval.is_some() {
+        if self.has_notes && task.spec.approval.is_some() {
             let message = "waits for the approval that the plan requires".to_owned();
             let problem = Problem::new(task, PlanPart::Task, "approval", message);
             found.push(problem.with_severity(CheckSeverity::Note));
@@ -103,6 +105,7 @@ impl Checker<'_> {
             PolicyDecision::Deny { why } => {
                 found.push(problem("denied", format!("the policy denies `{}`: {why}", spec.tool_name)));
             }
+            PolicyDecision::Ask { .. } | PolicyDecision::Allow if !self.has_notes => {}
             PolicyDecision::Ask { why } => found.push(asks(&why)),
             PolicyDecision::Allow if spec.approval.is_some() => found.push(asks("the plan requires it")),
             PolicyDecision::Allow => {}

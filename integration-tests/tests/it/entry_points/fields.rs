@@ -256,6 +256,17 @@ fn emit(task: &Value) -> Result<(), String> {
     }
 }
 
+/// Returns whether a server reads what plans refuse: what models write in other words or types.
+fn is_read_liberally(way: Way, row: &Row) -> bool {
+    let is_tool = matches!(way, Way::McpPlan | Way::McpAdd | Way::McpUpdate);
+    let is_other_word =
+        [("timeout", json!(5)), ("dependsOn", json!(["other"])), ("priority", json!("urgent"))]
+            .iter()
+            .any(|(field, value)| row.field == *field && row.value == *value);
+    // A new task has a `run` already, and a command of another name is refused beside it.
+    is_tool && (is_other_word || way == Way::McpUpdate && row.field == "cmd")
+}
+
 /// Tries all rows at the given entry points, and returns those with a different verdict.
 fn unlike(
     table: &[Row],
@@ -267,7 +278,8 @@ fn unlike(
         for way in ways {
             verdicts += 1;
             let verdict = try_row(*way, row);
-            if verdict.is_ok() != row.is_accepted {
+            let is_accepted = row.is_accepted || is_read_liberally(*way, row);
+            if verdict.is_ok() != is_accepted {
                 unlike.push(format!("{way:?}: {}: {}: {verdict:?}", row.field, row.value));
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::values::{object, rename};
+use super::values::{duration, object, rename};
 use super::{Reading, words};
 
 impl Reading<'_> {
@@ -20,6 +20,16 @@ impl Reading<'_> {
 
     fn call(&mut self, call: &mut Map<String, Value>) {
         self.long_form(call);
+        if let Some(timeout) = call.get_mut("timeout") {
+            let read = match &*timeout {
+                Value::Number(seconds) => Some(json!(format!("{seconds}s"))),
+                Value::String(text) => duration(text).map(Value::from),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+            };
+            if let Some(read) = read {
+                self.replace("timeout", timeout, read);
+            }
+        }
         if let Some(name) = call.get("toolName").and_then(Value::as_str).map(str::to_owned) {
             let known = self.tool_named(&name);
             if known != name {

@@ -94,9 +94,7 @@ fn text(name: &str, value: &Value) -> Option<Value> {
     match value {
         Value::Number(given) if name == "ttl" => Some(json!(format!("{given}s"))),
         Value::Number(given) => Some(json!(given.to_string())),
-        Value::String(given) if given.trim().is_empty() && EMPTY_IS_ABSENT.contains(&name) => {
-            Some(Value::Null)
-        }
+        Value::String(given) if given.is_empty() && EMPTY_IS_ABSENT.contains(&name) => Some(Value::Null),
         Value::String(given) if name == "ttl" => duration(given).map(Value::from),
         // One id in a list is that id. Several need a call each.
         Value::Array(items) => match &items[..] {
