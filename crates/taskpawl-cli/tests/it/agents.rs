@@ -96,17 +96,26 @@ fn broken_files_are_refused_before_anything_is_written() {
 
 #[test]
 fn a_person_is_asked() {
-    let cli = Cli::without_store();
-    for (answer, is_written) in [(&b"n\n"[..], false), (b"y\n", true)] {
+    // First whether calls may run in the sandbox without a question each, then whether to write.
+    for (answers, is_written, is_allowed) in
+        [(&b"n\nn\n"[..], false, false), (b"n\ny\n", true, false), (b"y\ny\n", true, true)]
+    {
+        let cli = Cli::without_store();
         let (mut person, program) = terminal();
         let mut command = cli.command(&cli.path("work"), &["init", "--agent", "gemini"]);
         command.stdin(program.try_clone().unwrap()).stdout(Stdio::piped()).stderr(program);
         let child = command.spawn().unwrap();
-        person.write_all(answer).unwrap();
+        person.write_all(answers).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.success(), is_written, "{output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("GEMINI.md (new)"), "{output:?}");
         assert_eq!(cli.path("work/GEMINI.md").exists(), is_written);
+        let settings = std::fs::read_to_string(cli.path("work/.gemini/settings.json")).unwrap_or_default();
+        assert_eq!(
+            (!settings.is_empty(), settings.contains("sandboxed")),
+            (is_written, is_allowed),
+            "{settings}"
+        );
     }
 }
 
