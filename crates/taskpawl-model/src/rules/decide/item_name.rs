@@ -33,7 +33,7 @@ mod tests {
             (json!(" two\n lines\u{1b}[31m "), "two lines [31m"),
             (json!(7), "7"),
             (json!(""), "\"\""),
-            (json!({"os": "linux", "arch": "arm"}), r#"{"os":"linux","arch":"arm"}"#),
+            (json!({"os": "linux"}), r#"{"os":"linux"}"#),
             (json!("é".repeat(41)), &format!("{}…", "é".repeat(39))),
         ] {
             assert_eq!(in_a_name(&element), name, "{element}");
