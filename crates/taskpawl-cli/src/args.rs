@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use taskpawl::model::advice::Hint;
 
@@ -298,7 +298,19 @@ fn output_of(environment: &Environment, is_json: bool) -> Output {
 /// Parses a command line. First builds only the named command's part of the tree, because the whole tree takes 0.8
 /// MB. The whole tree is built if that fails: for the help, for suggestions, and for errors.
 fn understood(words: &[OsString]) -> Result<Cli, clap::Error> {
-    of_one_branch(words).map_or_else(|| Cli::from_arg_matches(&tree().try_get_matches_from(words)?), Ok)
+    of_one_branch(words).map_or_else(|| of_whole_tree(words), Ok)
+}
+
+/// Parses a command line that may have options alone. They then belong to `status`, as no words at all do.
+fn of_whole_tree(words: &[OsString]) -> Result<Cli, clap::Error> {
+    match tree().try_get_matches_from(words) {
+        Ok(matches) => Cli::from_arg_matches(&matches),
+        Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
+            let status = OsString::from("status");
+            Cli::from_arg_matches(&tree().try_get_matches_from(words.iter().chain([&status]))?)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn of_one_branch(words: &[OsString]) -> Option<Cli> {
@@ -378,6 +390,10 @@ mod tests {
         let cli = of_one_branch(&words("taskpawl show t1 --json")).unwrap();
         assert!(cli.global.json && matches!(cli.command, Command::Show(_)));
         assert!(of_one_branch(&words("taskpawl show --wrong")).is_none());
+        for line in ["taskpawl --json", "taskpawl --store x.db --color never"] {
+            assert!(matches!(understood(&words(line)).unwrap().command, Command::Status(_)), "{line}");
+        }
+        assert!(understood(&words("taskpawl --jsn")).is_err());
         let help = understood(&words("taskpawl --help")).unwrap_err().to_string();
         assert!(help.contains("\nRun:\n  run-all-ready      Run all ready tasks\n"), "{help}");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,14 @@ use taskpawl_manager::{Manager, Source};
 use taskpawl_model::command::{CallEnd, StartedCall};
 use taskpawl_model::run::run_loop::Deadline;
 use taskpawl_model::task::is_too_deep;
-use taskpawl_model::task::{ActorKind, CallError, CallIdentity, CallSpec, KeySpace, Origin, SandboxRequest};
+use taskpawl_model::task::{
+    ActorKind, CallError, CallIdentity, CallSpec, Grant, KeySpace, Origin, SandboxRequest,
+};
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{ByteSize, CallId, Key, Period, RunId, SharedText, add_usage, cost};
 use taskpawl_text::error_chain;
 use taskpawl_tools::{
-    CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink,
+    CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink, Redactor,
     RegisteredTool, Registry, SandboxError, ScanBounds, ScanStopped, ToolError, UsageSink, Vault, Widening,
     call_guarded, head_of_text,
 };
@@ -39,6 +41,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Largest error message that is stored, in bytes.
 const MAX_ERROR_BYTES: usize = 16 << 10;
+
+/// Longest path of a grant that is stored, in bytes.
+const MAX_GRANT_BYTES: usize = 4096;
 
 /// Largest number of result parts that are recorded as cut.
 const MAX_CUT_PARTS: usize = 32;
@@ -518,7 +523,11 @@ async fn run(
             hint = remedy.or_else(|| error.hint().map(str::to_owned));
             hint = hint.map(|hint| redactor.text(&hint).into_owned());
             let message = names.as_written(error_chain(&error) + &more);
-            failed(error.class(), redactor.text(&message).into_owned(), result)
+            let mut end = failed(error.class(), redactor.text(&message).into_owned(), result);
+            if let CallEnd::Failed { error: stored, .. } = &mut end {
+                stored.grant = error.grant().and_then(|grant| grant_of(&grant, &redactor));
+            }
+            end
         }
     };
     (end, LeftBy { stand_in, hint })
@@ -569,5 +578,19 @@ fn unknown_tool(name: &str) -> CallEnd {
 
 fn failed(class: &str, message: String, result: Option<Value>) -> CallEnd {
     let message = head_of_text(message, MAX_ERROR_BYTES);
-    CallEnd::Failed { error: CallError { class: class.to_owned(), message }, result }
+    CallEnd::Failed { error: CallError::new(class, message), result }
+}
+
+/// Returns a grant for the store; `None` if its path is no text, too long, or contains a secret.
+fn grant_of(grant: &taskpawl_tools::Grant, redactor: &Redactor) -> Option<Grant> {
+    let path = |path: &Path| {
+        let path = path.to_str().filter(|path| path.len() <= MAX_GRANT_BYTES)?;
+        (redactor.text(path) == path).then(|| path.to_owned())
+    };
+    match grant {
+        taskpawl_tools::Grant::Network => Some(Grant::Network),
+        taskpawl_tools::Grant::Read(place) => path(place).map(Grant::Read),
+        taskpawl_tools::Grant::Write(place) => path(place).map(Grant::Write),
+        _ => None,
+    }
 }

@@ -11,13 +11,13 @@ use taskpawl_model::rules::all_offered;
 use taskpawl_model::run::run_loop::{EndedEarly, RunReport, RunUsage};
 use taskpawl_model::run::schedule::Stop;
 use taskpawl_model::task::{
-    BlockedReason, CallStatus, FailureClass, Status, StatusKind, Task, TaskStatus, Work,
+    BlockedReason, CallStatus, FailureClass, Grant, Status, StatusKind, Task, TaskStatus, Work,
 };
 use taskpawl_model::value::Selector;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId, paths};
-use taskpawl_model::view::read_task;
 use taskpawl_model::view::why_interrupted;
 use taskpawl_model::view::{Query, View, ViewResult};
+use taskpawl_model::view::{grants_for, read_task};
 
 /// Number of waiting tasks for which a command is suggested if several wait.
 const MAX_NAMED: usize = 5;
@@ -198,6 +198,7 @@ impl Summarizer {
             first_failed,
             is_unfinished: matches!(self.report.stop, Stop::Soft | Stop::Hard) || !ended_early.is_empty(),
             only: &self.report.only,
+            grants: self.grants(view)?,
             waiting: &waiting,
             blocked: &blocked,
             not_run: &not_run,
@@ -274,6 +275,15 @@ impl Summarizer {
             FailureGroup { blocks, ..group }
         });
         Ok((groups.collect(), all))
+    }
+
+    /// Returns the grants that the failed calls of the scope would probably have needed, each once.
+    fn grants(&self, view: &dyn View) -> ViewResult<Vec<Grant>> {
+        let mut grants = BTreeSet::new();
+        for key in self.with_status(view, Status::Failed)?.into_iter().take(MAX_LISTED) {
+            grants.extend(grants_for(&view.calls(key)?).cloned());
+        }
+        Ok(grants.into_iter().take(MAX_NAMED).collect())
     }
 
     fn not_run(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
@@ -528,6 +538,8 @@ struct Next<'s> {
     /// True if the run stopped before everything possible was done.
     is_unfinished: bool,
     only: &'s [Selector],
+    /// What would widen the sandbox for failed calls that probably met it.
+    grants: Vec<Grant>,
     first_failed: Option<&'s TaskId>,
     /// True if calls of the first failed task were started.
     has_logs: bool,
@@ -565,7 +577,7 @@ impl Next<'_> {
         if let Some(first) = self.first_failed {
             let look = if self.has_logs { Advice::logs(first) } else { Advice::explain(first) };
             actions.push(look.into());
-            actions.push(Advice::retry_failed_then_run(self.only).into());
+            actions.push(Advice::retry_failed_then_run(self.only, self.grants.clone()).into());
         }
         self.wait_for(&mut actions);
         if let Some(task) = self.blocked.first() {

@@ -1,6 +1,6 @@
 //! A short status of the plan from a few cheap reads, for an agent at the start of a session or after its context was compacted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use taskpawl_model::advice::{Advice, Advised};
@@ -10,12 +10,12 @@ use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::Means;
 use taskpawl_model::rules::offered;
 use taskpawl_model::task::{
-    BlockedReason, CallRecord, CallStatus, FailureClass, PlanRecord, RunRecord, Status, TaskRecord,
+    BlockedReason, CallRecord, CallStatus, FailureClass, Grant, PlanRecord, RunRecord, Status, TaskRecord,
     TaskStatus, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
-use taskpawl_model::view::{Query, View, ViewResult};
+use taskpawl_model::view::{Query, View, ViewResult, grants_for};
 
 use crate::error::Error;
 use crate::liveness::RunState;
@@ -197,6 +197,9 @@ pub struct Failures {
     pub error: String,
     /// Whether a call of that task has started, so that `logs` may have output.
     pub has_logs: bool,
+    /// What would widen the sandbox for the calls of that task that probably met it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
 }
 
 /// One suggested next command.
@@ -456,6 +459,7 @@ impl Gatherer<'_> {
                     task: task.id,
                     error,
                     has_logs: calls.iter().any(|call| call.body.attempts > 0),
+                    grants: grants_for(&calls).cloned().collect(),
                 }),
             }
         }
@@ -497,7 +501,9 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
     if let Some(group) = digest.failed.items.first() {
         let look = if group.has_logs { Advice::logs(&group.task) } else { Advice::explain(&group.task) };
         actions.push(NextAction::task(Action::Look, look, &group.task, "it failed"));
-        let command = Advice::retry_failed_then_run(&[]).into();
+        let grants: BTreeSet<Grant> =
+            digest.failed.items.iter().flat_map(|group| group.grants.iter().cloned()).collect();
+        let command = Advice::retry_failed_then_run(&[], grants.into_iter().collect()).into();
         let why = "restarts failed tasks once the cause is fixed".to_owned();
         actions.push(NextAction { action: Action::Retry, task: None, command, why });
     }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::task::Status;
 use crate::task::spec::PERSON;
+use crate::task::{Grant, Status};
 use crate::value::Selector;
 use crate::value::{RunId, TaskId};
 
@@ -155,6 +155,9 @@ pub enum Advice {
         /// True if the run also waits for agents and people.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         wait: bool,
+        /// Ways to widen the sandbox of the run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        grants: Vec<Grant>,
     },
     /// Run one task.
     RunOne {
@@ -266,7 +269,7 @@ impl Advice {
 
     /// Advises to run all ready tasks, restricted to `only` unless it is empty.
     pub fn run_ready(only: &[Selector]) -> Self {
-        Self::RunReady { only: only.to_vec(), wait: false }
+        Self::RunReady { only: only.to_vec(), wait: false, grants: Vec::new() }
     }
 
     /// Advises to run the ready tasks of one task and its subtasks.
@@ -274,9 +277,10 @@ impl Advice {
         Self::run_ready(&[Selector::Task(id.to_string())])
     }
 
-    /// Advises to retry all failed tasks and then run them.
-    pub fn retry_failed_then_run(only: &[Selector]) -> Self {
-        Self::Then { steps: vec![Self::RetryFailed { only: only.to_vec() }, Self::run_ready(only)] }
+    /// Advises to retry all failed tasks and then run them, with a sandbox that `grants` widen.
+    pub fn retry_failed_then_run(only: &[Selector], grants: Vec<Grant>) -> Self {
+        let run = Self::RunReady { only: only.to_vec(), wait: false, grants };
+        Self::Then { steps: vec![Self::RetryFailed { only: only.to_vec() }, run] }
     }
 
     /// Returns the possible decisions: one approval, or one for each option, and the rejection.

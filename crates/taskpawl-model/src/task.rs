@@ -27,8 +27,8 @@ pub use policy_hook::{PolicyDecision, PolicyHook, ProposedCall};
 pub use question::{ApprovalRequest, AskedCall};
 pub(crate) use record::UNKNOWN_END;
 pub use record::{
-    Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, PlanNotify, PlanRecord, Progress,
-    RevokedAttempt, RunRecord, StatusKind, StopRequest, TaskBody, TaskRecord, Work,
+    Cached, CallBody, CallError, CallRecord, Grant, Granted, Item, Node, Note, PlanNotify, PlanRecord,
+    Progress, RevokedAttempt, RunRecord, StatusKind, StopRequest, TaskBody, TaskRecord, Work,
 };
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Mode, NewCall, Origin, PlanAccess, Priority,

@@ -17,7 +17,7 @@ pub use find::FindTasks;
 pub use graph::ReadGraph;
 pub use history::ReadHistory;
 pub use query::{EventQuery, Query, SearchText};
-pub use read::{blocked_reason, ending, read_task, why_interrupted};
+pub use read::{blocked_reason, ending, grants_for, read_task, why_interrupted};
 pub use runs::ReadRuns;
 pub use tasks::ReadTasks;
 pub use undo::{DeletedTask, TaskSnapshot, UndoSnapshot, Undoable};

@@ -6,7 +6,7 @@ use serde_json::Value;
 use taskpawl_process::SpawnError;
 use thiserror::Error;
 
-use crate::sandbox::ClosedReason;
+use crate::sandbox::{ClosedReason, Grant, Hint};
 use crate::scan::ScanStopped;
 use crate::secrets::SecretError;
 
@@ -66,10 +66,10 @@ pub enum ToolError {
         /// Error of the operating system.
         source: SpawnError,
         /// Explanation of the part that the sandbox plays, with the setting that would let the program start.
-        hint: String,
+        hint: Hint,
     },
     /// A program exited with a code that does not count as success.
-    #[error("{}", exit_message(program, *code, *signal, stderr, hint.as_deref()))]
+    #[error("{}", exit_message(program, *code, *signal, stderr, hint.as_ref()))]
     Exit {
         /// Program, as the call named it.
         program: String,
@@ -80,7 +80,7 @@ pub enum ToolError {
         /// Last line of its standard error, sanitized for a terminal; may be empty.
         stderr: String,
         /// Sandbox restriction that the program probably hit, with the setting that would lift it.
-        hint: Option<String>,
+        hint: Option<Hint>,
         /// Result that the call would have returned.
         result: Box<Value>,
     },
@@ -213,15 +213,24 @@ impl ToolError {
         if let Self::Exit { code: 1, hint: hint @ None, result, .. } = &mut self
             && ["stdout", "stderr"].iter().all(|stream| result[stream] == "")
         {
-            *hint = silent;
+            *hint = silent.map(Hint::from);
         }
         self
     }
 
     /// Returns what would probably let the call succeed.
     pub fn hint(&self) -> Option<&str> {
+        self.sandbox_hint().map(|hint| hint.text.as_str())
+    }
+
+    /// Returns what a person may grant to let the call succeed.
+    pub fn grant(&self) -> Option<Grant> {
+        self.sandbox_hint()?.grant.clone()
+    }
+
+    fn sandbox_hint(&self) -> Option<&Hint> {
         if let Self::Exit { hint, .. } = self {
-            return hint.as_deref();
+            return hint.as_ref();
         }
         if let Self::OutsideSandbox { hint, .. } = self { Some(hint) } else { None }
     }
@@ -292,7 +301,7 @@ fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
     }
 }
 
-fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str, hint: Option<&str>) -> String {
+fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str, hint: Option<&Hint>) -> String {
     let how = match signal {
         Some(signal) => format!("`{program}` was ended by signal {signal}"),
         None => format!("`{program}` exited with code {code}"),

@@ -25,7 +25,8 @@ mod worktree;
 pub use crate::sandbox::closed_reason::ClosedReason;
 pub use closed::ClosedPlaces;
 pub use confinement::{CallSandbox, Confinement, SandboxError};
-pub use hint::Denials;
+
+pub use hint::{Denials, Grant, Hint};
 pub(crate) use hint::{hint, hint_for_start, met_protected, of_hidden};
 pub use made::{BeforeCall, CreatedInCall};
 pub(crate) use named::hidden_names;

@@ -68,7 +68,7 @@ fn stage(scene: &Scene) -> Cli {
 }
 
 /// Runs a command in a shell, exactly as it was printed.
-fn paste(cli: &Cli, command: &str) -> Run {
+pub(crate) fn paste(cli: &Cli, command: &str) -> Run {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_taskpawl"));
     let mut shell = Command::new("sh");
     let path =

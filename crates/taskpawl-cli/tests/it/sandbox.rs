@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::explain::paste;
 use crate::harness::{Cli, Run};
 
 /// Runs a command as the only task of a plan, and returns its stored call. The command runs twice, with events and
@@ -73,6 +74,43 @@ fn programs_write_to_the_project_and_a_directory_of_their_own() {
     let allowed = call(&cli, &command, &["--allow-write", "../outside"]);
     assert_eq!(allowed["status"], "succeeded", "{allowed}");
     assert!(outside.join("z").exists());
+}
+
+/// Runs a plan with one command and returns the command that is suggested for running the failed task again.
+fn suggested(cli: &Cli, command: &str) -> String {
+    let plan = serde_json::json!({"name": "p", "tasks": [{"id": "a", "run": command}]});
+    cli.file("p.json", &plan.to_string());
+    let run = cli.run(&["run-all-ready", "p.json", "--json"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    let json = run.json();
+    let actions = json["data"]["nextActions"].as_array().unwrap().clone();
+    let digest = cli.run(&["--json"]).ok().json();
+    let again =
+        |action: &Value| action.as_str().filter(|line| line.contains("--retry-failed")).map(str::to_owned);
+    let found = actions.iter().find_map(again).unwrap();
+    // The status without a command suggests the same.
+    let has_grant = |line: &str| line.contains("--allow");
+    assert_eq!(has_grant(&digest["data"]["nextActions"].to_string()), has_grant(&found), "{digest}");
+    found
+}
+
+#[test]
+fn the_suggested_command_grants_what_the_failed_call_needed() {
+    let cli = Cli::new().with_programs();
+    let outside = cli.path("out side");
+    fs::create_dir(&outside).unwrap();
+    let command = suggested(&cli, &format!("echo z > '{}/z'", outside.display()));
+    assert!(command.contains("--allow-write "), "{command}");
+    let again = paste(&cli, &command.replace("[HOME]", cli.path("").to_str().unwrap().trim_end_matches('/')));
+    assert_eq!(again.code, Some(0), "{command}: {again}");
+    assert!(outside.join("z").exists());
+
+    // Secrets are opened by a person who types the path, never by a suggested command.
+    let cli = Cli::new().with_programs();
+    fs::create_dir(cli.path(".ssh")).unwrap();
+    fs::write(cli.path(".ssh/id"), "key").unwrap();
+    let command = suggested(&cli, "cat ~/.ssh/id");
+    assert!(!command.contains("--allow"), "{command}");
 }
 
 #[test]

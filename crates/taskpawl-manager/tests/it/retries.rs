@@ -11,7 +11,7 @@ use crate::flow::{started, succeed, with_plan};
 use crate::support::{Fixture, ids};
 
 fn failure(class: &str, code: Option<i64>) -> CallEnd {
-    let error = CallError { class: class.to_owned(), message: "boom".to_owned() };
+    let error = CallError::new(class, "boom");
     CallEnd::Failed { error, result: code.map(|code| json!({"exitCode": code})) }
 }
 
@@ -224,7 +224,7 @@ fn parallel_calls_wait_for_whichever_comes_first() {
     let answer = fixture.round(Round { claims, tools, tool_places: full.clone(), ..Round::default() });
     let both: std::collections::BTreeSet<String> = full.keys().cloned().collect();
     assert_eq!((started(&answer), &answer.paused[0].tools), (vec!["a.c1 {}".to_owned()], &both));
-    let error = CallError { class: "failed".to_owned(), message: "no".to_owned() };
+    let error = CallError::new("failed", "no");
     let mut round = report_of(&fixture, CallEnd::Failed { error, result: None });
     round.tool_places = full;
     let answer = fixture.round(round);

@@ -289,7 +289,7 @@ pub(crate) fn end(how: &str) -> CallEnd {
     match how {
         "ok" => CallEnd::Succeeded(json!("fine")),
         "bad" => {
-            let error = CallError { class: "failed".to_owned(), message: "boom".to_owned() };
+            let error = CallError::new("failed", "boom");
             CallEnd::Failed { error, result: None }
         }
         "lost" => CallEnd::interrupted(false),

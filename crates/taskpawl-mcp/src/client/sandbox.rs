@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use taskpawl::tools::{CallContext, Denials, Environment, Network, Program, Sandbox, SpawnError};
+use taskpawl::tools::{CallContext, Denials, Environment, Hint, Network, Program, Sandbox, SpawnError};
 
 use super::config::{ServerConfig, Variables};
 
@@ -90,7 +90,7 @@ impl Held {
         Some(self.with_own_way(&self.denials.hint_for_start(error).await?))
     }
 
-    fn with_own_way(&self, hint: &str) -> String {
+    fn with_own_way(&self, hint: &Hint) -> String {
         format!(
             "{hint}; for this server alone `sandbox` in `[mcpServers.{}]` of your own `config.toml` does it",
             self.server

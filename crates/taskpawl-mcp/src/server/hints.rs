@@ -187,7 +187,7 @@ fn all_advice_is_a_call_that_there_is_or_for_people() {
         Advice::Trust {},
         Advice::ConfigPath {},
         Advice::ListTools { connect: true },
-        Advice::retry_failed_then_run(&[]),
+        Advice::retry_failed_then_run(&[], Vec::new()),
     ];
     for advice in all {
         let actions = Action::of(&advice);

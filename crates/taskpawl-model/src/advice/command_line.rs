@@ -2,7 +2,7 @@
 
 use crate::advice::Advice;
 use crate::advice::hint::{HintOption, HintWords};
-use crate::task::Status;
+use crate::task::{Grant, Status};
 use crate::value::Selector;
 use crate::value::shell::{joined, quoted};
 
@@ -32,14 +32,15 @@ impl CommandLine {
     /// Returns the command line for advice.
     pub fn of(&self, advice: &Advice) -> String {
         if let Advice::Then { steps } = advice
-            && let [Advice::RetryFailed { only: failed }, next @ Advice::RunReady { only, wait }] =
+            && let [Advice::RetryFailed { only: failed }, next @ Advice::RunReady { only, wait, grants }] =
                 steps.as_slice()
             && failed == only
         {
-            return self.line(next, self.run_ready(only, *wait).flag(["--retry-failed".to_owned()]));
+            let words = self.run_ready(only, *wait).flag(["--retry-failed".to_owned()]);
+            return self.line(next, words.flag(grants.iter().map(grant_words)));
         }
-        if let Advice::RunReady { only, wait } = advice {
-            return self.line(advice, self.run_ready(only, *wait));
+        if let Advice::RunReady { only, wait, grants } = advice {
+            return self.line(advice, self.run_ready(only, *wait).flag(grants.iter().map(grant_words)));
         }
         match Words::of(advice) {
             Some(words) => self.line(advice, words),
@@ -187,6 +188,15 @@ fn cascades(cascade: bool) -> Option<String> {
 fn states(status: &[Status]) -> Option<String> {
     let words: Vec<&str> = status.iter().map(|status| status.as_str()).collect();
     (!words.is_empty()).then(|| format!("--status {}", words.join(",")))
+}
+
+/// Returns the option of a run that grants something.
+fn grant_words(grant: &Grant) -> String {
+    match grant {
+        Grant::Network => "--allow-net".to_owned(),
+        Grant::Read(path) => option("--allow-read", path),
+        Grant::Write(path) => option("--allow-write", path),
+    }
 }
 
 fn is_only(only: &[Selector], plan: &str) -> bool {

@@ -286,6 +286,29 @@ pub struct CallError {
     pub class: String,
     /// The text for people.
     pub message: String,
+    /// What a person may grant to let the call succeed, if its sandbox probably made it fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
+}
+
+impl CallError {
+    /// Makes an error that no grant would prevent.
+    pub fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { class: class.into(), message: message.into(), grant: None }
+    }
+}
+
+/// A way to widen the sandbox of a run, which only a person may take.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Grant {
+    /// Programs may use the network.
+    Network,
+    /// Programs may read what lies at or below an absolute path.
+    Read(String),
+    /// Programs may read and write what lies at or below an absolute path.
+    Write(String),
 }
 
 word_enum! {

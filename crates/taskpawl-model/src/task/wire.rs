@@ -428,7 +428,7 @@ impl TryFrom<ToolCall> for CallRecord {
             result: non_null(call.result),
             cut: Some(call.cut).filter(|cut| !cut.is_empty()).map(Box::new),
             usage: non_null(call.usage).map(Box::new),
-            error: call.error.map(|message| Box::new(CallError { class, message })),
+            error: call.error.map(|message| Box::new(CallError::new(class, message))),
             attempts: call.attempts,
             args: call.evaluated_args,
             inserted: Some(call.inserted).filter(|values| !values.is_empty()).map(Box::new),

@@ -278,10 +278,7 @@ impl Draw<'_> {
         let attempt = self.near(item.map_or(0, |item| item.attempt));
         let end = match self.random.below(10) {
             0..=5 => CallEnd::Succeeded(Value::Null),
-            6 | 7 => CallEnd::Failed {
-                error: CallError { class: "exit_code".to_owned(), message: "1".to_owned() },
-                result: None,
-            },
+            6 | 7 => CallEnd::Failed { error: CallError::new("exit_code", "1"), result: None },
             8 => CallEnd::interrupted(true),
             _ => CallEnd::interrupted(false),
         };

@@ -43,9 +43,7 @@ impl Living {
             // A killed tool may still finish in time.
             _ if self.is_killed && random.chance(75) => CallEnd::interrupted(is_repeatable(&call)),
             Ok(result) => CallEnd::Succeeded(result),
-            Err(class) => {
-                CallEnd::Failed { error: CallError { class, message: "as told".to_owned() }, result: None }
-            }
+            Err(class) => CallEnd::Failed { error: CallError::new(class, "as told"), result: None },
         };
         let report = Report::new(key, attempt, call.id, end);
         Input::Ended(Box::new(EndedCall { report, plan, duration: Duration::from_millis(lasted) }))

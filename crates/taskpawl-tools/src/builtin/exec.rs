@@ -18,7 +18,7 @@ use crate::error::ToolError;
 use crate::foresee::{Foreseen, missing_program};
 use crate::root::Root;
 use crate::sandbox::{
-    BeforeCall, ClosedPlaces, hidden_names, hint, hint_for_start, met_protected, of_hidden,
+    BeforeCall, ClosedPlaces, Hint, hidden_names, hint, hint_for_start, met_protected, of_hidden,
 };
 use crate::scan::ScanBounds;
 use crate::text::last_line;
@@ -269,9 +269,9 @@ struct Met {
     /// Hidden files on its command line, and the warning about them. A program finds them empty and rarely reports that.
     hidden: Option<(Vec<String>, String)>,
     /// Protected paths that a successful program could not write.
-    protected: Vec<(PathBuf, String)>,
+    protected: Vec<(PathBuf, Hint)>,
     /// The option that would have allowed a failed program what it tried.
-    hint: Option<String>,
+    hint: Option<Hint>,
 }
 
 impl Met {
@@ -306,7 +306,7 @@ async fn met(cx: &CallContext, program: Program, outcome: Outcome, is_ok: bool) 
 }
 
 /// Warns about refused writes of a successful program: it may have skipped half of its work.
-fn tell_protected(cx: &CallContext, met: &[(PathBuf, String)], report: &mut Map<String, Value>) {
+fn tell_protected(cx: &CallContext, met: &[(PathBuf, Hint)], report: &mut Map<String, Value>) {
     for (_, said) in met {
         cx.warn(format!("it succeeded, but reported a failed write: {said}"));
     }
@@ -383,7 +383,7 @@ fn ended(
     name: &str,
     is_ok: bool,
     outcome: &Outcome,
-    hint: Option<String>,
+    hint: Option<Hint>,
     report: &Map<String, Value>,
 ) -> Result<(), ToolError> {
     let result = || Box::new(Value::Object(report.clone()));

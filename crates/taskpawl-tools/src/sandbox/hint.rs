@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,9 @@ const MAKES: [&str; 16] = [
     "writing",
 ];
 
+/// Those of them that no program uses that only reads.
+const CREATES: [&str; 5] = ["cannot create", "can't create", "mkdir", "tee", "touch"];
+
 /// Words before a file name in the errors of shells and other programs.
 const MADE: [&str; 7] =
     ["cannot create ", "cannot open ", "can't create ", "can't open ", "open ", "mkdir ", "remove "];
@@ -95,6 +99,61 @@ const CURL: [i32; 3] = [5, 6, 7];
 
 /// The exit code after `SIGKILL`, of the program itself or beneath a shell.
 const KILLED: i32 = 137;
+
+/// The setting that would probably let a failed call succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hint {
+    /// The restriction that the call met, and the way to lift it, for people.
+    pub text: String,
+    /// The way to lift it by an option of the run; `None` if no option does, or if what it opens may hold secrets or is obeyed by
+    /// other programs. Such a path has to be typed by a person.
+    pub grant: Option<Grant>,
+}
+
+/// A way to widen the sandbox of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Grant {
+    /// Programs may use the network.
+    Network,
+    /// Programs may read a path.
+    Read(PathBuf),
+    /// Programs may read and write a path.
+    Write(PathBuf),
+}
+
+impl Hint {
+    /// Makes a hint with a way to open a path.
+    ///
+    /// The path comes from the output of a program, which can name any. So the grant is left out if it would open the home or
+    /// the project with all that lies around it: somebody may run the suggested command without reading it.
+    fn opening(place: &Path, grant: fn(PathBuf) -> Grant, text: String) -> Self {
+        let contains = |inner: PathBuf| inner.starts_with(place);
+        let is_wide =
+            [std::env::home_dir(), std::env::current_dir().ok()].into_iter().flatten().any(contains);
+        Self { text, grant: (!is_wide).then(|| grant(place.to_owned())) }
+    }
+
+    /// Widens a grant to read a path into one that also lets programs write it.
+    fn for_writing(mut self) -> Self {
+        self.grant =
+            self.grant.map(|grant| if let Grant::Read(path) = grant { Grant::Write(path) } else { grant });
+        self
+    }
+}
+
+impl From<String> for Hint {
+    fn from(text: String) -> Self {
+        Self { text, grant: None }
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` enables it";
 
@@ -107,19 +166,23 @@ struct DenialContext<'a> {
 }
 
 /// Returns a hint if a failed program met a restriction of its sandbox: the restriction, and the way to lift it.
-pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) -> Option<String> {
+pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) -> Option<Hint> {
     let Sandbox::On(profile) = &program.sandbox else { return None };
     if outcome.signal == Some(rustix::process::Signal::SYS.as_raw()) {
-        return Some("it used a system call that the sandbox forbids".to_owned());
+        return Some("it used a system call that the sandbox forbids".to_owned().into());
     }
     if let Some(said) = of_memory(profile, outcome) {
-        return Some(said);
+        return Some(said.into());
     }
     let context = DenialContext { profile, cwd: &program.cwd, unopened: &closed.unopened() };
     of_lines(context, &outcome.stderr.text).or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
-        (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
+        (is_curl && profile.network == Network::None).then(no_network)
     })
+}
+
+fn no_network() -> Hint {
+    Hint { text: NO_NETWORK.to_owned(), grant: Some(Grant::Network) }
 }
 
 /// Returns the protected paths that a successful program failed to write, each with a hint.
@@ -129,7 +192,7 @@ pub(crate) fn met_protected(
     program: &Program,
     outcome: &Outcome,
     closed: &ClosedPlaces,
-) -> Vec<(PathBuf, String)> {
+) -> Vec<(PathBuf, Hint)> {
     let Sandbox::On(profile) = &program.sandbox else { return Vec::new() };
     let lines = outcome.stderr.text.lines().rev().take(LINES);
     let mut met: Vec<_> = lines.filter_map(|line| protected_in(profile, &program.cwd, line)).collect();
@@ -161,28 +224,28 @@ impl Denials {
 
     /// Returns a hint for the last lines of a program's output. Returns `None` as well if looking at the paths in these lines takes more
     /// than a second.
-    pub async fn hint(&self, said: &str) -> Option<String> {
+    pub async fn hint(&self, said: &str) -> Option<Hint> {
         let (held, said) = (self.clone(), said.to_owned());
         looked_up(move || held.hint_now(&said)).await
     }
 
-    fn hint_now(&self, said: &str) -> Option<String> {
+    fn hint_now(&self, said: &str) -> Option<Hint> {
         let Sandbox::On(profile) = &self.sandbox else { return None };
         of_lines(DenialContext { profile, cwd: &self.cwd, unopened: &self.unopened }, said)
     }
 
     /// Returns a hint if the sandbox prevents the program from starting.
-    pub async fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
+    pub async fn hint_for_start(&self, error: &SpawnError) -> Option<Hint> {
         hint_for_start(&self.sandbox, error).await
     }
 }
 
 /// Looks at files for a hint, for at most [`MAX_LOOK`].
-async fn looked_up(look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
+async fn looked_up(look: impl FnOnce() -> Option<Hint> + Send + 'static) -> Option<Hint> {
     ScanBounds::default().at_most(MAX_LOOK).run(move |_| Ok(look())).await.ok().flatten()
 }
 
-fn of_lines(context: DenialContext<'_>, said: &str) -> Option<String> {
+fn of_lines(context: DenialContext<'_>, said: &str) -> Option<Hint> {
     // Last lines first: the error that ended a program is near the end of its output.
     let mut lines = said.lines().rev().take(LINES);
     // The general hints come second: for a path of taskpawl they would suggest a flag, which does not open it.
@@ -190,7 +253,7 @@ fn of_lines(context: DenialContext<'_>, said: &str) -> Option<String> {
 }
 
 /// Returns a hint if the sandbox prevents a program from starting.
-pub(crate) async fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<String> {
+pub(crate) async fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<Hint> {
     let Sandbox::On(profile) = sandbox else { return None };
     let (SpawnError::NotExecutable { program: path }
     | SpawnError::NotFound { program: path }
@@ -218,11 +281,11 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
 }
 
 /// Returns a hint for a path of taskpawl itself: no flag opens it, but `planAccess` gives access to the plan.
-fn of_own(context: DenialContext<'_>, line: &str) -> Option<String> {
+fn of_own(context: DenialContext<'_>, line: &str) -> Option<Hint> {
     let is_own =
         || paths(line).iter().any(|path| is_within(&plain(&context.cwd.join(path)), &context.unopened.own));
     ((says(line, &DENIED) || says(line, &MISSING)) && is_own()).then(|| {
-        "programs cannot open the store of the plan; `planAccess: read` (or `add`) on the call lets its programs use `taskpawl` instead".to_owned()
+        "programs cannot open the store of the plan; `planAccess: read` (or `add`) on the call lets its programs use `taskpawl` instead".to_owned().into()
     })
 }
 
@@ -239,24 +302,25 @@ fn has_words(text: &str, words: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(is_inner) && !text[at + words.len()..].starts_with(is_inner))
 }
 
-fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
+fn of_line(context: DenialContext<'_>, line: &str) -> Option<Hint> {
     let DenialContext { profile, cwd, unopened } = context;
     let says = |phrases: &[&str]| says(line, phrases);
     if profile.network == Network::None && says(&UNREACHABLE) {
-        return Some(NO_NETWORK.to_owned());
+        return Some(no_network());
     }
     if let Some(most) = profile.limits.processes
         && says(&TOO_MANY)
     {
         return Some(format!(
             "the programs of the run may have {most} processes in total; set `processes` in `[sandbox]` of the configuration"
-        ));
+        ).into());
     }
     if says(&TOO_MANY_FILES) {
         let most = profile.limits.open_files;
-        return Some(format!(
-            "a program in the sandbox may have {most} open files; `--sandbox off` removes the limit"
-        ));
+        return Some(
+            format!("a program in the sandbox may have {most} open files; `--sandbox off` removes the limit")
+                .into(),
+        );
     }
     if let Some(path) = protected_in(profile, cwd, line) {
         return Some(protected(unopened, &path));
@@ -265,10 +329,13 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
         // Paths in a writable directory can be written, so the error is about the directory itself, which is a mount point.
         let opened = first_path(cwd, line, |path| profile.write.iter().any(|place| place == path));
         if let Some(path) = opened {
-            return Some(format!(
-                "`{}` itself is writable, but programs cannot move, replace or remove it",
-                path.display()
-            ));
+            return Some(
+                format!(
+                    "`{}` itself is writable, but programs cannot move, replace or remove it",
+                    path.display()
+                )
+                .into(),
+            );
         }
     }
     if (says(&COVERED) || says(&REFUSED))
@@ -283,7 +350,7 @@ fn of_line(context: DenialContext<'_>, line: &str) -> Option<String> {
 }
 
 /// Returns a hint for a path that exists but is not visible in the sandbox. A hidden directory is empty there, and other paths are missing.
-fn unseen(DenialContext { profile, cwd, unopened }: DenialContext<'_>, line: &str) -> Option<String> {
+fn unseen(DenialContext { profile, cwd, unopened }: DenialContext<'_>, line: &str) -> Option<Hint> {
     let is_unseen = |path: &Path| path.exists() && !may_read(profile, path);
     // A program that creates a file reports the missing directory above it.
     let is_unseen_above = |path: &Path| !path.exists() && path.parent().is_some_and(is_unseen);
@@ -311,7 +378,7 @@ fn denied(
     DenialContext { profile, unopened, .. }: DenialContext<'_>,
     path: &Path,
     line: &str,
-) -> Option<String> {
+) -> Option<Hint> {
     if is_within(path, &profile.hidden) {
         return Some(unreadable(profile, unopened, path));
     }
@@ -327,16 +394,20 @@ fn denied(
     // A program that only reads must not get the hint about writing.
     Some(if says(line, &READ_ONLY) {
         unwritable(unopened, path)
+    } else if says(line, &CREATES) {
+        unreadable(profile, unopened, path).for_writing()
     } else {
         unreadable(profile, unopened, path)
     })
 }
 
-fn unwritable_here(path: &Path) -> String {
-    let there = there(path).display();
-    format!(
-        "programs in the sandbox can only write to the project; `--allow-write {there}` makes this path writable"
-    )
+fn unwritable_here(path: &Path) -> Hint {
+    let there = there(path);
+    let text = format!(
+        "programs in the sandbox can only write to the project; `--allow-write {}` makes this path writable",
+        there.display()
+    );
+    Hint::opening(there, Grant::Write, text)
 }
 
 /// Returns the protected path that a line reports as not written.
@@ -377,54 +448,68 @@ fn protected_by_name(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBu
 /// Returns the file name without a directory that precedes the error, as in `sh: 1: cannot create Makefile: …` or `open Makefile: …`.
 fn name_alone(line: &str) -> Option<&str> {
     let part = line.rsplit(": ").nth(1)?;
-    let name = MADE.iter().find_map(|said| part.strip_prefix(said)).unwrap_or(part);
+    let name = without_action(part);
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
     is_name.then_some(name)
 }
 
-fn protected(unopened: &Unopened, path: &Path) -> String {
-    let (shown, there) = (path.display(), there(path).display());
+/// Returns the rest of a part such as `cannot create NAME`.
+fn without_action(part: &str) -> &str {
+    MADE.iter().find_map(|said| part.strip_prefix(said)).unwrap_or(part)
+}
+
+fn protected(unopened: &Unopened, path: &Path) -> Hint {
+    let (shown, there) = (path.display(), there(path));
     if let Some(place) = within(path, &unopened.protect) {
         return by_setting(path, "protected", "protect", place);
     }
     if unopened.keeps(path) {
         return format!(
             "`{shown}` is closed to programs, because it controls their permissions, and no flag opens it; change it yourself, outside the run"
-        );
+        )
+        .into();
     }
-    format!(
-        "`{shown}` is protected in the sandbox, because other programs run or load it; `--allow-write {there}` makes it writable"
-    )
+    let text = format!(
+        "`{shown}` is protected in the sandbox, because other programs run or load it; `--allow-write {}` makes it writable",
+        there.display()
+    );
+    text.into()
 }
 
-fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> String {
-    let (shown, there) = (path.display(), there(path).display());
+fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> Hint {
+    let (shown, there) = (path.display(), there(path));
     if let Some(place) = within(path, &unopened.hide) {
         return by_setting(path, "hidden", "hide", place);
     }
     if is_within(path, &profile.hidden) {
-        return format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` makes it readable");
+        let text = format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` makes it readable");
+        return text.into();
     }
-    format!(
-        "`{shown}` is outside the sandbox; `--allow-read {there}` makes it readable, `--allow-write {there}` writable"
-    )
+    let text = format!(
+        "`{shown}` is outside the sandbox; `--allow-read {0}` makes it readable, `--allow-write {0}` writable",
+        there.display()
+    );
+    Hint::opening(there, Grant::Read, text)
 }
 
 /// Like [`unreadable`], but for a program that wants to write: the hint must not suggest read access.
-fn unwritable(unopened: &Unopened, path: &Path) -> String {
+fn unwritable(unopened: &Unopened, path: &Path) -> Hint {
     if unopened.keeps(path) {
         return protected(unopened, path);
     }
-    let (shown, there) = (path.display(), there(path).display());
-    format!("`{shown}` is outside the sandbox; `--allow-write {there}` makes it writable")
+    let (shown, there) = (path.display(), there(path));
+    let text =
+        format!("`{shown}` is outside the sandbox; `--allow-write {}` makes it writable", there.display());
+    Hint::opening(there, Grant::Write, text)
 }
 
 /// Returns the hint for a path that the configuration closes, which no flag opens.
-fn by_setting(path: &Path, what: &str, setting: &str, place: &Path) -> String {
+fn by_setting(path: &Path, what: &str, setting: &str, place: &Path) -> Hint {
     let (shown, place) = (path.display(), place.display());
     format!(
         "`{shown}` is {what} in the sandbox, because `{setting}` in `[sandbox]` of the configuration contains `{place}`, and no flag opens it; remove it there to let programs in"
     )
+    .into()
 }
 
 /// Returns the hint for hidden files that a command line names.
@@ -470,8 +555,8 @@ fn paths(line: &str) -> Vec<PathBuf> {
     let bare =
         line.split(is_border).map(|word| word.trim_end_matches([':', '.'])).filter(|word| word.contains('/'));
     let is_path = |text: &&str| !text.is_empty() && text.len() < 4096 && !text.contains("://");
-    // In a shell's `script: line 1: /etc/x: Permission denied` the path is the part before the error.
-    let named = line.rsplit(": ").skip(1).filter(|part| part.starts_with('/'));
+    // In a shell's `script: line 1: /etc/x y: Permission denied` the path is the part before the error, as it is after `cannot create`.
+    let named = line.rsplit(": ").skip(1).map(without_action).filter(|part| part.starts_with('/'));
     // Reversed, because the name of the reporting program comes first.
     quoted.chain(named).chain(bare.rev()).filter(is_path).map(PathBuf::from).collect()
 }

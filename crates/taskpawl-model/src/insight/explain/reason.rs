@@ -249,7 +249,9 @@ impl Reason {
             Self::Unclaimed { assignee } => Advice::to_end(id, assignee.as_deref()),
             Self::Running { .. } | Self::Paused { .. } => vec![Advice::logs(id)],
             Self::RunDied { .. } => vec![Advice::run_ready(&[]), Advice::DoctorFix {}],
-            Self::Held { .. } => vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true }],
+            Self::Held { .. } => {
+                vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true, grants: Vec::new() }]
+            }
             Self::LeaseEnded { .. } => vec![Advice::claim(id)],
             Self::Approval { over: Some(word), .. } if word == "reject" => {
                 vec![Advice::show(id), Advice::retry(id)]

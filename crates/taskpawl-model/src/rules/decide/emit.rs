@@ -43,7 +43,7 @@ impl Draft<'_> {
         self.update_call(key, position, |call| {
             call.body.status = CallStatus::Failed;
             call.body.failures += 1;
-            call.body.error = Some(Box::new(CallError { class: "emit".to_owned(), message }));
+            call.body.error = Some(Box::new(CallError::new("emit", message)));
         })?;
         self.close_failed(key, record, position).map(drop)
     }

@@ -142,7 +142,7 @@ impl Draft<'_> {
                 call.body.result.clone_from(end.result);
                 call.body.inserted.clone_from(&reported);
                 call.body.status = if end.good { CallStatus::Succeeded } else { CallStatus::Failed };
-                let error = || CallError { class: "reported".to_owned(), message: end.error_text() };
+                let error = || CallError::new("reported", end.error_text());
                 call.body.error = (!end.good).then(|| Box::new(error()));
             })?;
         }

@@ -329,7 +329,7 @@ fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {
 }
 
 fn interruption(message: String) -> CallError {
-    CallError { class: "interrupted".to_owned(), message }
+    CallError::new("interrupted", message)
 }
 
 fn end_call(call: &mut CallRecord, report: &Report, now: crate::value::Timestamp) {

@@ -285,7 +285,7 @@ impl Draft<'_> {
         message: String,
     ) -> Decided<Step> {
         let now = self.now();
-        let error = CallError { class: class.to_owned(), message };
+        let error = CallError::new(class, message);
         self.update_call(key, position, |call| {
             call.body.status = CallStatus::Failed;
             call.body.error = Some(Box::new(error));

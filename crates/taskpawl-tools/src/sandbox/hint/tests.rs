@@ -32,7 +32,8 @@ fn of(sandbox: Sandbox, cwd: PathBuf, code: i32, stderr: &str) -> Option<String>
     let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
     let own = Place { path: "/state/taskpawl".into(), opener: Opener::Nobody };
     let rules = Rules { hidden: vec![own], ..Rules::default() };
-    hint(&program, &outcome(code, stderr), &ClosedPlaces::new(Path::new("/"), rules, None, None))
+    let closed = ClosedPlaces::new(Path::new("/"), rules, None, None);
+    hint(&program, &outcome(code, stderr), &closed).map(|hint| hint.text)
 }
 
 fn outcome(code: i32, stderr: &str) -> Outcome {
@@ -130,7 +131,7 @@ fn names_alone_are_protected_where_only_one_place_can_be_meant() {
         let unopened = Unopened::default();
         let context = DenialContext { profile: &profile, cwd: Path::new("/p"), unopened: &unopened };
         let said = of_lines(context, line)?;
-        Some(said.split('`').nth(1).unwrap_or_default().to_owned())
+        Some(said.text.split('`').nth(1).unwrap_or_default().to_owned())
     };
     for (line, place) in [
         ("sh: 1: cannot create Makefile: Permission denied", "/p/Makefile"),
@@ -186,7 +187,10 @@ fn what_a_server_says_of_a_denial_is_understood() {
     let held = |sandbox| Denials { sandbox, cwd: dir.path().join("p"), unopened: Arc::default() };
     let said = |denials: &Denials, text: &str| {
         let top = dir.path().to_str().unwrap();
-        denials.hint_now(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
+        denials
+            .hint_now(&text.replace("[]", top))
+            .map_or_else(String::new, |hint| hint.text)
+            .replace(top, "[]")
     };
     let on = held(Sandbox::On(Arc::new(profile)));
     insta::assert_snapshot!(said(&on, "Error: EACCES: permission denied, open '[]/srv/a'"), @"`[]/srv/a` is outside the sandbox; `--allow-read []/srv` makes it readable, `--allow-write []/srv` writable");
@@ -297,7 +301,9 @@ fn no_flag_is_named_for_what_no_flag_opens() {
     let said = |line: &str| {
         let unopened = closed.unopened();
         let context = DenialContext { profile: &profile, cwd: &at("p"), unopened: &unopened };
-        of_lines(context, &line.replace("[]", top)).unwrap_or_default().replace(top, "[]")
+        of_lines(context, &line.replace("[]", top))
+            .map_or_else(String::new, |hint| hint.text)
+            .replace(top, "[]")
     };
     insta::assert_snapshot!(said("sh: 1: cannot create []/home/.config/taskpawl/config.toml: Read-only file system"), @"`[]/home/.config/taskpawl/config.toml` is closed to programs, because it controls their permissions, and no flag opens it; change it yourself, outside the run");
     insta::assert_snapshot!(said("touch: cannot touch 'infra/a': Read-only file system"), @"`[]/p/infra/a` is protected in the sandbox, because `protect` in `[sandbox]` of the configuration contains `[]/p/infra`, and no flag opens it; remove it there to let programs in");
@@ -310,4 +316,46 @@ fn no_flag_is_named_for_what_no_flag_opens() {
     insta::assert_snapshot!(hidden(&[".env"]), @"`.env` is hidden in the sandbox, so it looks empty to programs; `--allow-read .env` makes it readable");
     insta::assert_snapshot!(hidden(&[".env", "a/.env"]), @"`.env`, `a/.env` are hidden in the sandbox, so it looks empty to programs; `--allow-read .env` makes the first of them readable");
     assert_eq!(hidden(&[]), "");
+}
+
+#[test]
+fn what_a_run_may_grant_is_named_apart_from_the_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for name in ["p/.git/hooks", "home/.ssh", "other", "shared"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    let profile = Profile {
+        write: vec![at("p")],
+        read: vec![at("home"), at("shared")],
+        hidden: vec![at("home/.ssh")],
+        read_only: vec![at("p/.git/hooks")],
+        ..Profile::default()
+    };
+    let top = dir.path().to_str().unwrap();
+    let grant = |line: &str| {
+        let line = line.replace("[]", top);
+        let context = DenialContext { profile: &profile, cwd: &at("p"), unopened: &Unopened::default() };
+        of_lines(context, &line).unwrap().grant
+    };
+    assert_eq!(grant("curl: (6) Could not resolve host: example.com"), Some(Grant::Network));
+    assert_eq!(
+        grant("sh: 1: cannot create []/other/f: Read-only file system"),
+        Some(Grant::Write(at("other")))
+    );
+    assert_eq!(
+        grant("touch: cannot touch '[]/shared/x': Permission denied"),
+        Some(Grant::Write(at("shared")))
+    );
+    assert_eq!(
+        grant("sh: 1: cannot create []/other/a b: Permission denied"),
+        Some(Grant::Write(at("other")))
+    );
+    assert_eq!(grant("cat: []/other: Permission denied"), Some(Grant::Read(at("other"))));
+    // Secrets, and files that other programs obey: only a person who types the path opens them.
+    assert_eq!(grant("cat: []/home/.ssh/id: Permission denied"), None);
+    assert_eq!(grant("cp: cannot create regular file '.git/hooks/x': Read-only file system"), None);
+    // All around the project and the home.
+    assert_eq!(grant("cat: /: Permission denied"), None);
+    assert_eq!(grant("sh: 1: cannot create /x: Read-only file system"), None);
 }
