@@ -6,8 +6,8 @@ use std::sync::Arc;
 use taskpawl_manager::Manager;
 use taskpawl_model::task::ActorKind;
 use taskpawl_tools::{
-    Confinement, Enforcement, NoSecrets, Registry, Sandbox, SandboxMode, SandboxPlaces, SandboxSettings,
-    SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap, probe,
+    Confinement, Data, Enforcement, NoSecrets, Registry, Sandbox, SandboxMode, SandboxPlaces,
+    SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, Vault, bubblewrap, probe,
 };
 
 use crate::keys::KeySource;
@@ -29,6 +29,7 @@ pub struct Engine {
     pub(crate) finder: Option<Arc<dyn ToolFinder>>,
     pub(crate) supervision: Supervision,
     pub(crate) sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
+    pub(crate) data: Data,
 }
 
 /// Directories and identity of the project that an engine works on.
@@ -60,7 +61,16 @@ impl Engine {
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
         let paths = Arc::new(ProjectPaths::new(&project.root));
         let manager = manager.with_redaction(Reported::by(&secrets)).with_paths(paths);
-        Self { manager, tools, project, secrets, finder: None, supervision: Supervision::default(), sandbox }
+        Self {
+            manager,
+            tools,
+            project,
+            secrets,
+            finder: None,
+            supervision: Supervision::default(),
+            sandbox,
+            data: Data::default(),
+        }
     }
 
     /// Sets the source of the secrets that arguments name as `${secret:NAME}`. Without it there are none.
@@ -101,6 +111,13 @@ impl Engine {
     #[must_use]
     pub fn with_sandbox(mut self, settings: SandboxSettings, places: SandboxPlaces) -> Self {
         self.sandbox = Arc::new((settings, places));
+        self
+    }
+
+    /// Sets the values that calls give to the tools of the host.
+    #[must_use]
+    pub fn with_data(mut self, data: Data) -> Self {
+        self.data = data;
         self
     }
 

@@ -383,6 +383,7 @@ impl RunContext {
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.programs = self.resources.programs.clone();
         context.secrets = Some(self.resources.vault.clone());
+        context.data = self.engine.data.clone();
         context
     }
 }

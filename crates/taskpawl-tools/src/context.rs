@@ -1,3 +1,4 @@
+use std::any::{Any, type_name};
 use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
@@ -11,6 +12,7 @@ use taskpawl_process::{Environment, Handover, Programs, Sandbox, passed};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::data::Data;
 use crate::error::ToolError;
 use crate::sandbox::ClosedPlaces;
 use crate::scan::{MAX_SCAN, MIN_SCAN, ScanBounds};
@@ -73,6 +75,8 @@ pub struct CallContext {
     /// Programs find it through [`PLAN_VARIABLE`]; tools within this process open it with the library. It is closed
     /// when the call ends.
     pub plan: Option<Arc<OwnedFd>>,
+    /// Values that the host gave to its tools. See [`get`](Self::get).
+    pub data: Data,
     /// Secrets of the run, for tools whose own configuration names some; secrets in arguments are already substituted.
     ///
     /// A secret that is requested here is redacted from then on in everything that the run stores. `None` outside of a
@@ -157,6 +161,7 @@ impl CallContext {
             closed: ClosedPlaces::default(),
             environment: Arc::default(),
             plan: None,
+            data: Data::default(),
             secrets: None,
         }
     }
@@ -181,6 +186,20 @@ impl CallContext {
         let mut path = OsString::from(&self.output);
         path.push(suffix);
         path.into()
+    }
+
+    /// Returns the value of a type that the host gave to its tools, such as a client or a pool of connections.
+    ///
+    /// # Errors
+    /// There is none of this type.
+    pub fn get<T: Any + Send + Sync>(&self) -> Result<&T, ToolError> {
+        let missing = || {
+            let name = type_name::<T>();
+            ToolError::failed(format!(
+                "no value of type `{name}` was given to the tools; `Builder::data` gives one"
+            ))
+        };
+        self.data.get().ok_or_else(missing)
     }
 
     /// Sends a progress message to the observers, if there are any. Only the first 4 KiB are passed on.

@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -100,6 +101,9 @@ pub enum ToolError {
         /// Partial result up to then.
         result: Option<Box<Value>>,
     },
+    /// The tool failed with an error of its own.
+    #[error(transparent)]
+    Other(Box<dyn Error + Send + Sync>),
     /// The call was cancelled.
     #[error("the call was cancelled")]
     Cancelled {
@@ -183,6 +187,11 @@ impl ToolError {
         Self::Failed { message: message.into() }
     }
 
+    /// Makes an error from that of another library. A [`ToolError`] among them stays what it is.
+    pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        error.into().downcast::<Self>().map_or_else(Self::Other, |own| *own)
+    }
+
     /// Returns the class of the failure as a stable word. Statistics group by it, and retry rules refer to it.
     pub fn class(&self) -> &'static str {
         match self {
@@ -204,7 +213,7 @@ impl ToolError {
             Self::Answered { .. } => "tool_error",
             Self::Server { .. } => "server",
             Self::Panicked { .. } => "panic",
-            Self::Failed { .. } => "failed",
+            Self::Failed { .. } | Self::Other(_) => "failed",
         }
     }
 
@@ -258,7 +267,8 @@ impl ToolError {
             | Self::Http { .. }
             | Self::Server { .. }
             | Self::Panicked { .. }
-            | Self::Failed { .. } => None,
+            | Self::Failed { .. }
+            | Self::Other(_) => None,
         }
     }
 }

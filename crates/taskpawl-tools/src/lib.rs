@@ -25,6 +25,7 @@
 mod builtin;
 mod command_tool;
 mod context;
+mod data;
 mod error;
 mod files;
 mod finder;
@@ -50,6 +51,7 @@ pub use builtin::has_unfit_ignore_file;
 pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
+pub use data::Data;
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
@@ -76,5 +78,5 @@ pub use taskpawl_process::{
     share_heap,
 };
 pub use text::head_of_text;
-pub use tool::{Hints, Tool, ToolCommand, ToolSpec};
+pub use tool::{Hints, IntoTool, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;

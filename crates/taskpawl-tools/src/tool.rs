@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -76,6 +77,30 @@ pub trait Tool: Send + Sync + Debug {
         let _ = args;
         let hints = self.spec().hints;
         hints.read_only || hints.idempotent
+    }
+}
+
+/// Value that can be registered as a tool: a [`Tool`], or one behind an [`Arc`].
+pub trait IntoTool {
+    /// Returns the tool.
+    fn into_tool(self) -> Arc<dyn Tool>;
+}
+
+impl<T: Tool + 'static> IntoTool for T {
+    fn into_tool(self) -> Arc<dyn Tool> {
+        Arc::new(self)
+    }
+}
+
+impl<T: Tool + 'static> IntoTool for Arc<T> {
+    fn into_tool(self) -> Arc<dyn Tool> {
+        self
+    }
+}
+
+impl IntoTool for Arc<dyn Tool> {
+    fn into_tool(self) -> Arc<dyn Tool> {
+        self
     }
 }
 

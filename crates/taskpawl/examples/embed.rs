@@ -1,27 +1,15 @@
-//! Opens a store, adds a custom tool, applies a plan, runs it and prints the end of each task.
+//! Opens a store, adds a tool, applies a plan, runs it and prints the end of each task.
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
-use taskpawl::{Observer, RunEvent, RunOptions, Taskpawl, async_trait};
+use taskpawl::prelude::*;
 
-/// A tool of our own: it counts the words of `text`.
-#[derive(Debug)]
-struct CountWords(ToolSpec);
-
-#[async_trait]
-impl Tool for CountWords {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    async fn call(&self, _cx: CallContext, args: Value) -> Result<Value, ToolError> {
-        let text = args["text"].as_str().unwrap_or_default();
-        Ok(json!({"words": text.split_whitespace().count()}))
-    }
+/// Counts the words of a text.
+#[tool(read_only)]
+async fn count_words(text: String) -> Result<usize, ToolError> {
+    Ok(text.split_whitespace().count())
 }
 
 #[derive(Debug)]
@@ -45,9 +33,7 @@ tasks:
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     taskpawl::child_entry();
-    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
-    let tool = CountWords(ToolSpec::new("count_words", "Counts words.", schema));
-    let plans = Taskpawl::builder(":memory:").tool(Arc::new(tool)).open()?;
+    let plans = Taskpawl::builder(":memory:").tool(count_words).open()?;
     plans.apply_text(PLAN, "embedded")?;
     let summary =
         plans.run_all_ready(RunOptions { observer: Some(Arc::new(Print)), ..RunOptions::default() }).await?;

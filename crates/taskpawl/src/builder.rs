@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
 use taskpawl_tools::{
-    CEILING, NoSecrets, Policy, PolicyFiles, Registry, SandboxPlaces, SandboxSettings, SecretSource,
-    Supervision, Tool, ToolFinder,
+    CEILING, Data, IntoTool, NoSecrets, Policy, PolicyFiles, Registry, SandboxPlaces, SandboxSettings,
+    SecretSource, Supervision, Tool, ToolFinder,
 };
 
 use crate::error::OpenError;
@@ -42,6 +43,7 @@ pub struct Builder {
     #[cfg(feature = "http")]
     http: HttpAccess,
     tools: Vec<Arc<dyn Tool>>,
+    data: Data,
     finder: Option<Arc<dyn ToolFinder>>,
 }
 
@@ -69,6 +71,7 @@ impl Builder {
             #[cfg(feature = "http")]
             http: HttpAccess::public(),
             tools: Vec::new(),
+            data: Data::default(),
             finder: None,
         }
     }
@@ -223,8 +226,16 @@ impl Builder {
 
     /// Adds a tool. Its name must be unique, also among the built-in tools.
     #[must_use]
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.tools.push(tool);
+    pub fn tool(mut self, tool: impl IntoTool) -> Self {
+        self.tools.push(tool.into_tool());
+        self
+    }
+
+    /// Gives a value to the tools, which get it by its type with [`CallContext::get`](crate::tools::CallContext::get): a client, a pool
+    /// of connections, settings. A second value of one type replaces the first.
+    #[must_use]
+    pub fn data<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.data = self.data.with(value);
         self
     }
 
@@ -296,6 +307,7 @@ impl Builder {
             Engine::new(manager, tools, project).with_secrets(self.secrets)
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
+        let engine = engine.with_data(self.data);
         let engine = match self.finder {
             Some(finder) => engine.with_finder(finder),
             None => engine,

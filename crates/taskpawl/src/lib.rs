@@ -28,6 +28,9 @@ mod error;
 mod facade;
 mod near;
 mod policy_adapter;
+pub mod prelude;
+#[cfg(feature = "macros")]
+pub mod typed;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
@@ -41,6 +44,33 @@ pub use taskpawl_engine::{
     RunControl, RunError, RunEvent, RunOptions, RunSource, RunSummary, RunUsage, RunVariables, TaskUsage,
     VariableError, Waiting,
 };
+/// Turns an async function into a tool.
+///
+/// The parameters are the arguments, their documentation describes them, and the schemas come from the types. A first parameter
+/// `&CallContext` gets the context of the call. The function returns a `Result`; see [`typed::CallResult`] for its types.
+///
+/// The attribute leaves a unit struct with the name of the function: the tool, for [`Builder::tool`]. `NAME::with(…)` makes a call of it
+/// for a task, `NAME::run(…)` is the function itself.
+///
+/// Options: `name = "…"`, `timeout_seconds = N`, and the hints `read_only`, `idempotent`, `destructive`, `open_world`.
+///
+/// ```
+/// use taskpawl::prelude::*;
+///
+/// /// Counts the words of a text.
+/// #[tool(read_only)]
+/// async fn count_words(
+///     /// The text to count.
+///     text: String,
+/// ) -> std::io::Result<usize> {
+///     Ok(text.split_whitespace().count())
+/// }
+///
+/// let plans = Taskpawl::builder(":memory:").tool(count_words).open()?;
+/// # Ok::<(), taskpawl::OpenError>(())
+/// ```
+#[cfg(feature = "macros")]
+pub use taskpawl_macros::tool;
 pub use taskpawl_manager::{
     ApplyOptions, Approving, CallOfRun, Digest, Ending, Error, FixedSource, HistoryEntry, HistoryFilter,
     Liveness, Manager, OnChanged, Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource, digest,
@@ -51,3 +81,8 @@ pub use taskpawl_tools as tools;
 pub use taskpawl_tools::{
     SandboxMode, SandboxSettings, SecretError, SecretSource, Supervision, child_entry, is_below_supervisor,
 };
+
+/// Compiles and runs the examples of `docs/library.md`.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;

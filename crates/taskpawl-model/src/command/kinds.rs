@@ -388,6 +388,36 @@ pub struct NewTask {
     pub plan: Option<String>,
 }
 
+impl NewTask {
+    /// Makes a task without work. The store makes its id from the name.
+    pub fn named(name: impl Into<String>) -> Self {
+        let mut task = Self::default();
+        task.spec.name = name.into();
+        task
+    }
+
+    /// Sets the id.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.id = TaskId::new(id);
+        self
+    }
+
+    /// Adds a call, which starts when those before it have succeeded.
+    #[must_use]
+    pub fn call(mut self, call: NewCall) -> Self {
+        self.calls.push(call);
+        self
+    }
+
+    /// Adds a dependency on a task, by its id.
+    #[must_use]
+    pub fn needs(mut self, id: impl Into<TaskRef>) -> Self {
+        self.dependencies.push(id.into());
+        self
+    }
+}
+
 /// A plan mutation: an addition by a running call to the plan of its own task.
 #[derive(Debug, Clone)]
 pub struct CallMutation {

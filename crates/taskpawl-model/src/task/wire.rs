@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -201,6 +202,14 @@ pub struct TaskParts {
 }
 
 impl Task {
+    /// Returns the result as a type of the caller; a task without a result counts as `null`.
+    ///
+    /// # Errors
+    /// The result does not fit the type.
+    pub fn result_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(self.result.as_ref().unwrap_or(&Value::Null))
+    }
+
     /// Returns the flat form. `reason` replaces the stored reason of a blocked task, which lacks the derived ids.
     pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;

@@ -12,3 +12,5 @@ mod prune;
 mod runs;
 mod sizes;
 mod support;
+#[cfg(feature = "macros")]
+mod typed;

@@ -1,0 +1,8 @@
+//! What most programs that embed taskpawl use.
+
+pub use crate::model::command::NewTask;
+pub use crate::model::value::TaskId;
+pub use crate::tools::{CallContext, ToolError};
+pub use crate::{Approver, Observer, RunEvent, RunOptions, RunSummary, Taskpawl};
+#[cfg(feature = "macros")]
+pub use crate::{tool, typed::FnTool};

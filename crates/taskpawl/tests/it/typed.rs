@@ -1,0 +1,134 @@
+//! Tools made from functions: their schemas, arguments, results and errors.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::json;
+use taskpawl::model::task::Origin;
+use taskpawl::prelude::*;
+use taskpawl::tools::Tool;
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Words {
+    words: usize,
+}
+
+/// Counts the words of a text.
+///
+/// Words are divided by white space.
+#[tool(read_only, timeout_seconds = 5)]
+async fn count_words(
+    /// The text to count.
+    text: String,
+    at_most: Option<usize>,
+) -> Result<Words, io::Error> {
+    let words = text.split_whitespace().count();
+    match at_most {
+        Some(most) if words > most => {
+            Err(io::Error::other(format!("{words} words, and at most {most} are allowed")))
+        }
+        _ => Ok(Words { words }),
+    }
+}
+
+#[derive(Debug, Default)]
+struct Calls(AtomicU32);
+
+/// Counts its calls.
+#[tool(idempotent, name = "count_calls")]
+async fn counted(cx: &CallContext) -> Result<u32, ToolError> {
+    Ok(cx.get::<Calls>()?.0.fetch_add(1, Ordering::SeqCst) + 1)
+}
+
+/// Adds `more` to a number that fits in a byte.
+#[tool(read_only)]
+async fn add(number: u8, more: u8) -> anyhow::Result<u8> {
+    use anyhow::Context as _;
+    number.checked_add(more).context("the sum is above 255")
+}
+
+/// Fails with an error class of its own choice.
+#[tool]
+async fn refuse(r#type: String) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    Err(ToolError::OutsideRoot { path: r#type.into() }.into())
+}
+
+#[test]
+fn schemas_and_hints_come_from_the_function() {
+    let spec = count_words.spec();
+    assert_eq!(spec.name, "count_words");
+    assert_eq!(spec.description, "Counts the words of a text.\n\nWords are divided by white space.");
+    assert!(spec.hints.read_only && !spec.hints.idempotent);
+    assert_eq!(spec.timeout, Some(std::time::Duration::from_secs(5)));
+    assert_eq!(
+        spec.args_schema["properties"]["text"],
+        json!({"type": "string", "description": "The text to count."})
+    );
+    assert_eq!(spec.args_schema["required"], json!(["text"]));
+    assert_eq!(spec.args_schema["additionalProperties"], false);
+    assert_eq!(spec.args_schema["title"], json!(null));
+    assert_eq!(spec.result_schema.as_ref().unwrap()["required"], json!(["words"]));
+    assert_eq!(counted.spec().name, "count_calls");
+    assert_eq!(refuse.spec().args_schema["required"], json!(["type"]));
+}
+
+#[tokio::test]
+async fn functions_run_as_calls_of_a_plan() {
+    let plans = Taskpawl::builder(":memory:")
+        .tool(count_words)
+        .tool(counted)
+        .tool(Arc::new(refuse))
+        .tool(add)
+        .data(Calls::default())
+        .open()
+        .unwrap();
+    let task = |id: &str, call| NewTask::named("a call").id(id).call(call);
+    plans.create_task(task("few", count_words::with("a b c", None).unwrap())).unwrap();
+    plans.create_task(task("many", count_words::with("a b c", Some(2)).unwrap())).unwrap();
+    plans.create_task(task("first", counted::with().unwrap())).unwrap();
+    plans.create_task(task("refused", refuse::with("luck").unwrap())).unwrap();
+    plans.create_task(task("sum", add::with(255, 1).unwrap())).unwrap();
+    let summary = plans.run_all_ready(RunOptions::default()).await.unwrap();
+    assert_eq!(summary.exit, 1);
+    assert!(plans.get_task("sum").unwrap().error.unwrap().contains("the sum is above 255"));
+    assert_eq!(add::run(1, 2).await.unwrap(), 3);
+
+    let few = plans.get_task("few").unwrap();
+    assert_eq!(few.result_as::<Words>().unwrap().words, 3);
+    assert!(few.result_as::<String>().is_err());
+    assert!(plans.get_task("sum").unwrap().result_as::<Option<u8>>().unwrap().is_none());
+    let many = plans.get_task("many").unwrap();
+    assert!(many.error.unwrap().contains("3 words, and at most 2 are allowed"));
+    assert_eq!(plans.get_task("first").unwrap().result, Some(json!(1)));
+    let class = |id: &str| plans.get_task(id).unwrap().metadata.tool_calls[0].error_class.clone().unwrap();
+    assert_eq!((class("many").as_str(), class("refused").as_str()), ("failed", "outside_root"));
+}
+
+#[tokio::test]
+async fn data_that_nobody_gave_is_an_error_that_names_its_type() {
+    let plans = Taskpawl::builder(":memory:").tool(counted).open().unwrap();
+    plans.create_task(NewTask::named("a").id("a").call(counted::with().unwrap())).unwrap();
+    plans.run_all_ready(RunOptions::default()).await.unwrap();
+    let error = plans.get_task("a").unwrap().error.unwrap();
+    assert!(error.contains("Calls") && error.contains("Builder::data"), "{error}");
+}
+
+#[tokio::test]
+async fn a_closure_is_a_tool_and_its_arguments_are_checked_before_it_runs() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Sum {
+        numbers: Vec<i64>,
+    }
+    let sum = FnTool::new("sum", "Adds numbers.", |_cx, args: Sum| async move {
+        Ok::<_, ToolError>(args.numbers.iter().sum::<i64>())
+    });
+    let plans = Taskpawl::builder(":memory:").tool(sum.read_only()).open().unwrap();
+    let plan = "tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}, {id: bad, call: {sum: {numbers: [x]}}}]";
+    let check = plans.check_text(plan, Origin::Library, &|_| None).unwrap();
+    let problems: Vec<_> = check.problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!((check.errors, problems), (1, vec!["tasks[1].call.sum.numbers[0]"]), "{check:?}");
+    plans.apply_text("tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}]", "p").unwrap();
+    plans.run_all_ready(RunOptions::default()).await.unwrap();
+    assert_eq!(plans.get_task("good").unwrap().result, Some(json!(3)));
+}
