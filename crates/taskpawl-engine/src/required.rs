@@ -10,7 +10,7 @@ use taskpawl_tools::{Confinement, SandboxMode};
 
 use crate::engine::Engine;
 use crate::error::RunError;
-use crate::options::RunOptions;
+use crate::variables::RunVariables;
 
 impl Engine {
     /// Returns whether a variable is set outside, so that a run can pass it on.
@@ -20,27 +20,40 @@ impl Engine {
         is_inherited || places.variables.contains_key(OsStr::new(name))
     }
 
-    /// Refuses a run whose programs would lack a variable that a plan of its scope requires.
-    pub(crate) fn refuse_missing(
+    /// Returns those of `names` that programs would lack in a run with these variables.
+    pub fn missing_variables<'n>(
         &self,
-        options: &RunOptions,
-        confinement: &Confinement,
-    ) -> Result<(), RunError> {
-        let plans = self.manager.read(|view| requiring(view, &options.only))?;
-        if plans.is_empty() {
-            return Ok(());
+        variables: &RunVariables,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Vec<String> {
+        let mut names = names.into_iter().filter(|name| !variables.contains(name)).peekable();
+        // The environment is only read if something depends on it.
+        if names.peek().is_none() {
+            return Vec::new();
         }
-        let environment = confinement.plain().environment;
-        for plan in plans {
-            let is_missing =
-                |name: &&str| !options.variables.contains(name) && !environment.contains(OsStr::new(name));
-            let names: Vec<String> = plan.required_env().filter(is_missing).map(str::to_owned).collect();
+        // A run has a temporary directory of its own, and `TMPDIR` with it.
+        lacking(&self.confinement(self.temporary_base().as_deref()), names)
+    }
+
+    /// Refuses a run whose programs would lack a variable that a plan of its scope requires. Every run does this before
+    /// it starts anything.
+    ///
+    /// # Errors
+    /// A variable is missing, or the store cannot be read.
+    pub fn check_variables(&self, only: &[Selector], variables: &RunVariables) -> Result<(), RunError> {
+        for plan in self.manager.read(|view| requiring(view, only))? {
+            let names = self.missing_variables(variables, plan.required_env());
             if !names.is_empty() {
                 return Err(RunError::MissingVariables { plan: plan.name, names });
             }
         }
         Ok(())
     }
+}
+
+fn lacking<'n>(confinement: &Confinement, names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let environment = confinement.plain().environment;
+    names.filter(|name| !environment.contains(OsStr::new(name))).map(str::to_owned).collect()
 }
 
 /// Returns the plans in the scope of a run that require variables and have tasks left.

@@ -46,7 +46,7 @@ impl Engine {
         let live =
             LiveRun::start(&engine.project.files, &id, engine.supervision.clone(), temporary.as_deref())?;
         let confinement = Arc::new(engine.confinement(live.temporary()));
-        engine.refuse_missing(&options, &confinement)?;
+        engine.check_variables(&options.only, &options.variables)?;
         let keys = engine.start_run(&manager, engine.record(&id, &manager, &options))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });

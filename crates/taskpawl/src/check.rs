@@ -2,6 +2,7 @@
 
 mod checker;
 
+use taskpawl_engine::RunVariables;
 use taskpawl_manager::Error;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::command::Refusal;
@@ -86,27 +87,37 @@ impl PlanCheck {
 /// Explains a tool that is not registered: `None` if a run may have it, else what to do.
 pub type ExplainTool<'a> = &'a dyn Fn(&str) -> Option<Hint>;
 
+/// Facts that a check takes as given.
+#[derive(Clone, Copy)]
+pub struct CheckOptions<'a> {
+    /// The author of the calls in the eyes of the policy.
+    pub origin: Origin,
+    /// The variables that the run will get.
+    pub variables: &'a RunVariables,
+    /// Called for tools that are not registered.
+    pub explain: ExplainTool<'a>,
+}
+
+impl std::fmt::Debug for CheckOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { origin, variables, explain: _ } = self;
+        f.debug_struct("CheckOptions").field("origin", origin).field("variables", variables).finish()
+    }
+}
+
 impl Taskpawl {
     /// Checks the text of a plan file, JSON or YAML. All stages run as far as they can: the syntax and the fields, ids and
     /// references, dependencies on tasks of the store, tools and their arguments, fields of results, paths, hosts,
-    /// programs and secrets, and the decisions of the policy on calls that `origin` adds. Nothing is written, and nothing
-    /// is started.
-    ///
-    /// `explain` is asked about tools that are not registered.
+    /// programs, secrets and variables, and the decisions of the policy. Nothing is written, and nothing is started.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn check_text(
-        &self,
-        text: &str,
-        origin: Origin,
-        explain: ExplainTool<'_>,
-    ) -> Result<PlanCheck, Error> {
+    pub fn check_text(&self, text: &str, options: CheckOptions<'_>) -> Result<PlanCheck, Error> {
         let Inspected { plan, errors } = inspect_plan(text);
         let mut found: Vec<Problem> = errors.into_iter().map(Problem::of_plan).collect();
         if let Some(plan) = &plan {
-            found.extend(self.missing_variables(plan));
-            self.check_tasks(plan, origin, explain, true, &mut found)?;
+            found.extend(self.missing_variables(plan, options.variables));
+            self.check_tasks(plan, options, true, &mut found)?;
         }
         Ok(PlanCheck::of(text, found))
     }
@@ -116,23 +127,16 @@ impl Taskpawl {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn check_plan(
-        &self,
-        plan: &Plan,
-        text: &str,
-        origin: Origin,
-        explain: ExplainTool<'_>,
-    ) -> Result<PlanCheck, Error> {
+    pub fn check_plan(&self, plan: &Plan, text: &str, options: CheckOptions<'_>) -> Result<PlanCheck, Error> {
         let mut found = Vec::new();
-        self.check_tasks(plan, origin, explain, false, &mut found)?;
+        self.check_tasks(plan, options, false, &mut found)?;
         Ok(PlanCheck::of(text, found))
     }
 
     fn check_tasks(
         &self,
         plan: &Plan,
-        origin: Origin,
-        explain: ExplainTool<'_>,
+        options: CheckOptions<'_>,
         has_notes: bool,
         found: &mut Vec<Problem>,
     ) -> Result<(), Error> {
@@ -142,8 +146,8 @@ impl Taskpawl {
             policy_hook: self.manager().policy_hook().map(|hook| &**hook),
             secrets: &**self.engine().secrets(),
             plan,
-            origin,
-            explain,
+            origin: options.origin,
+            explain: options.explain,
             has_notes,
         };
         for task in &plan.tasks {
@@ -153,8 +157,10 @@ impl Taskpawl {
     }
 
     /// Checks that the variables are set that the plan requires.
-    fn missing_variables(&self, plan: &Plan) -> impl Iterator<Item = Problem> {
-        let missing = plan.requires.env.iter().filter(|name| !self.engine().has_outer_variable(name));
+    fn missing_variables(&self, plan: &Plan, variables: &RunVariables) -> impl Iterator<Item = Problem> {
+        let is_missing =
+            |name: &&String| !variables.contains(name) && !self.engine().has_outer_variable(name);
+        let missing = plan.requires.env.iter().filter(is_missing);
         missing.map(|name| Problem {
             found: CheckProblem {
                 severity: CheckSeverity::Error,

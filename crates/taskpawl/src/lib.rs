@@ -34,7 +34,9 @@ pub mod typed;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
-pub use check::{CheckProblem, CheckSeverity, ExplainTool, MAX_PROBLEMS, PlanCheck, unmarked_warning};
+pub use check::{
+    CheckOptions, CheckProblem, CheckSeverity, ExplainTool, MAX_PROBLEMS, PlanCheck, unmarked_warning,
+};
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use near::{AskedByRule, near_rules};

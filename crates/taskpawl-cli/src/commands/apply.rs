@@ -150,6 +150,32 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(text_of(app, &report))
 }
 
+/// The text of a plan file.
+pub(super) struct PlanText {
+    /// The path as given; `-` for standard input.
+    path: PathBuf,
+    /// The path as given, or `<stdin>`, for messages.
+    pub(super) shown: String,
+    pub(super) text: String,
+}
+
+impl PlanText {
+    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
+        let is_stdin = path.as_os_str() == "-";
+        let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+        Ok(Self { path: path.to_owned(), shown, text: read_text(path, is_stdin)? })
+    }
+
+    fn is_stdin(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    /// Reads the plan and sets its parameters, as [`PlanFile::read`] does.
+    pub(super) fn plan(self, app: &App, takes: &Takes) -> Result<PlanFile, CliError> {
+        PlanFile::of_text(app, self, takes)
+    }
+}
+
 /// A plan read from a file or from standard input.
 pub(crate) struct PlanFile {
     /// The plan, with the values of its parameters.
@@ -163,22 +189,14 @@ pub(crate) struct PlanFile {
 impl PlanFile {
     /// Reads a plan and sets its parameters. With `--as`, the plan becomes an instance of that name.
     pub(crate) fn read(app: &App, path: &Path, takes: &Takes) -> Result<Self, CliError> {
-        let is_stdin = path.as_os_str() == "-";
-        let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
-        Self::of_text(app, path, shown, &read_text(path, is_stdin)?, takes)
+        PlanText::read(path)?.plan(app, takes)
     }
 
-    /// Reads a plan from a text that was read from `path`.
-    pub(super) fn of_text(
-        app: &App,
-        path: &Path,
-        shown: String,
-        text: &str,
-        takes: &Takes,
-    ) -> Result<Self, CliError> {
-        let is_stdin = path.as_os_str() == "-";
+    fn of_text(app: &App, text: PlanText, takes: &Takes) -> Result<Self, CliError> {
+        let is_stdin = text.is_stdin();
+        let PlanText { path, shown, text } = text;
         let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
-        let mut plan = read_plan(text).map_err(wrong)?;
+        let mut plan = read_plan(&text).map_err(wrong)?;
         let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         plan.set_params(params).map_err(wrong)?;
         if let Some(name) = &takes.instance {
@@ -189,7 +207,7 @@ impl PlanFile {
             let name = plan.name.clone().unwrap_or_else(|| "plan".to_owned());
             return Ok(Self { plan, name, shown });
         }
-        let source = PlanSource { path: path_below(app, path), is_moved: takes.moved };
+        let source = PlanSource { path: path_below(app, &path), is_moved: takes.moved };
         let name = match &plan.name {
             Some(name) => name.clone(),
             None => name_of_file(app, &source.path)?,

@@ -7,15 +7,16 @@ use serde_json::Value;
 use taskpawl::model::advice::{Advice, Hint};
 use taskpawl::model::command::ApplyReport;
 use taskpawl::model::plan::Plan;
-use taskpawl::model::task::CallSpec;
+use taskpawl::model::task::{CallSpec, Origin};
 use taskpawl::store::{Location, PlacementError};
-use taskpawl::{ApplyOptions, CheckProblem, Taskpawl};
+use taskpawl::{ApplyOptions, CheckOptions, CheckProblem, RunVariables, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, Takes, read_text, text_of};
+use crate::commands::apply::{PlanText, Takes, text_of};
 use crate::commands::calls;
 use crate::commands::policy::OriginWord;
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::variables::VariableArgs;
 use crate::error::{CliError, Problem};
 use crate::shown::{Shown, shown};
 use crate::text::{clean, count, style};
@@ -58,6 +59,8 @@ struct Check {
     origin: OriginWord,
     #[command(flatten)]
     takes: Takes,
+    #[command(flatten)]
+    variables: VariableArgs,
 }
 
 /// Result of `plan rename`.
@@ -121,17 +124,12 @@ fn rename(app: &App, from: &str, to: &str) -> Result<ExitCode, CliError> {
 
 /// Checks a plan file. All problems are on standard output, with exit code 7 if one of them is an error.
 fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
-    let is_stdin = check.file.as_os_str() == "-";
-    let shown_file = if is_stdin { "<stdin>".to_owned() } else { check.file.display().to_string() };
-    let text = read_text(&check.file, is_stdin)?;
-    let found = checker(app)?.check_text(&text, check.origin.of_calls(), &|name| explain_tool(app, name))?;
-    let lines = found.problems.iter().map(|problem| PlanProblemLine::new(&shown_file, problem));
-    let problems = Problems { problems: lines.collect(), omitted: found.omitted };
-    if found.errors > 0 {
-        report_problems(app, &problems, found.errors)?;
+    let variables = check.variables.read(app)?;
+    let text = PlanText::read(&check.file)?;
+    let Some(problems) = accepted(app, &checker(app)?, &text, check.origin.of_calls(), &variables)? else {
         return Ok(ExitCode::from(7));
-    }
-    let file = PlanFile::of_text(app, &check.file, shown_file, &text, &check.takes)?;
+    };
+    let file = text.plan(app, &check.takes)?;
     // Warns about tools of servers that did not run yet.
     file.check(app)?;
     let options = ApplyOptions { on_changed: check.takes.on_changed(), ..ApplyOptions::default() };
@@ -160,6 +158,25 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
     let mut text = told(app, &checked);
     text.push(problem_lines(app, &problems));
     out.print(text)
+}
+
+/// Checks the text of a plan, and prints the problems if one of them is an error. Otherwise returns the other problems.
+pub(super) fn accepted(
+    app: &App,
+    plans: &Taskpawl,
+    text: &PlanText,
+    origin: Origin,
+    variables: &RunVariables,
+) -> Result<Option<Problems>, CliError> {
+    let options = CheckOptions { origin, variables, explain: &|name| explain_tool(app, name) };
+    let found = plans.check_text(&text.text, options)?;
+    let lines = found.problems.iter().map(|problem| PlanProblemLine::new(&text.shown, problem));
+    let problems = Problems { problems: lines.collect(), omitted: found.omitted };
+    if found.errors > 0 {
+        report_problems(app, &problems, found.errors)?;
+        return Ok(None);
+    }
+    Ok(Some(problems))
 }
 
 /// Returns the plans to check against. Without a project the store is empty.
@@ -204,7 +221,7 @@ impl PlanProblemLine {
 
 /// The problems of a plan.
 #[derive(Serialize)]
-struct Problems {
+pub(super) struct Problems {
     problems: Vec<PlanProblemLine>,
     /// The number of problems that are not listed.
     omitted: usize,

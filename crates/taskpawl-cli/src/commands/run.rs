@@ -29,15 +29,16 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let run = args.run.prepare(app)?;
     let file = Path::new(&args.id);
     let is_new = file.is_file() && app.plan_project(AllowedRoots::All)?.new_root().is_some();
     app.check_apart(&args.run.sandbox)?;
     if is_new || (file.is_file() && !is_task(app, &args.id)?) {
         let options =
             ApplyOptions { keeps_approvals: question::is_within_call(app), ..ApplyOptions::default() };
-        return run_all_ready::run_file(app, file, &Takes::default(), &args.run, options);
+        return run_all_ready::run_file(app, file, &Takes::default(), run, options);
     }
-    running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run, None)
+    running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), run, None)
 }
 
 /// Returns whether a task has this id. An id wins over a file, and the beginning of an id does not.

@@ -6,13 +6,13 @@ use taskpawl::model::insight::{ForecastOptions, Hypothesis};
 use taskpawl::model::task::{Origin, Status};
 use taskpawl::model::value::Selector;
 use taskpawl::store::{AllowedRoots, Location, PlacementError};
-use taskpawl::{ApplyOptions, Manager, Taskpawl};
+use taskpawl::{ApplyOptions, Manager, RunError, RunVariables, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, Takes, told_prefix, waiting_text};
+use crate::commands::apply::{PlanFile, PlanText, Takes, told_prefix, waiting_text};
 use crate::commands::notify_programs::NotifyProgram;
-use crate::commands::running::{self, RunArgs, What};
-use crate::commands::{forecast, parse, question};
+use crate::commands::running::{self, PreparedRun, RunArgs, What};
+use crate::commands::{forecast, parse, plan, question};
 use crate::error::CliError;
 
 /// Run all ready tasks. Runs everything that is ready, and what becomes ready by it, until nothing more can run
@@ -83,6 +83,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(app, args);
     }
+    let run = args.run.prepare(app)?;
     app.plan_project(AllowedRoots::All)?;
     app.check_apart(&args.run.sandbox)?;
     let Some(path) = args.plan() else {
@@ -91,9 +92,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         if args.retry_failed {
             retry_failed(plans.manager(), &args.only)?;
         }
-        return running::run(app, &plans, What::Ready(args.only.clone()), &args.run, None);
+        return running::run(app, &plans, What::Ready(args.only.clone()), run, None);
     };
-    run_file(app, path, &args.takes, &args.run, args.apply_options(question::is_within_call(app)))
+    run_file(app, path, &args.takes, run, args.apply_options(question::is_within_call(app)))
 }
 
 /// Applies a plan file and runs that plan alone.
@@ -101,12 +102,12 @@ pub(super) fn run_file(
     app: &App,
     path: &Path,
     takes: &Takes,
-    run: &RunArgs,
+    run: PreparedRun<'_>,
     options: ApplyOptions,
 ) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(app, path, takes)?;
     file.check(app)?;
-    let plans = app.runner(&run.sandbox)?;
+    let plans = app.runner(&run.args.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let applied = manager.apply(file.plan.clone(), &file.name, options);
@@ -147,6 +148,7 @@ fn retry_failed(manager: &Manager, only: &[Selector]) -> Result<(), CliError> {
 
 /// Prints a forecast instead of running.
 fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let variables = args.run.variables.read(app)?;
     let mut options = ForecastOptions {
         only: args.only.clone(),
         jobs: args.run.jobs(app)?,
@@ -157,6 +159,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let Some(path) = args.plan() else {
         args.takes.refuse_without_plan()?;
         let plans = forecaster(app, args)?;
+        plans.engine().check_variables(&args.only, &variables)?;
         let mut found = plans.manager().forecast(&options)?;
         // The user already chose the scope, so the suggested command gets the same `--only`.
         for action in found.next_actions.iter_mut().filter(|action| action.advice().is_run()) {
@@ -168,12 +171,17 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         )?;
         return forecast::print(app, found, words(args), &told);
     };
-    let file = PlanFile::read(app, path, &args.takes)?;
+    let plans = forecaster(app, args)?;
+    let text = PlanText::read(path)?;
+    if plan::accepted(app, &plans, &text, Origin::Plan, &variables)?.is_none() {
+        return Ok(ExitCode::from(7));
+    }
+    let file = text.plan(app, &args.takes)?;
     file.check(app)?;
+    refuse_missing(&plans, &file, &variables)?;
     options.only = vec![Selector::Plan(file.name.clone())];
     let keeps_approvals = question::is_within_call(app);
     let apply = args.apply_options(keeps_approvals);
-    let plans = forecaster(app, args)?;
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let told = NotifyProgram::of_file(&manager, &file.name, &file.plan.notify);
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
@@ -181,6 +189,16 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     // The forecast plan is not in the store, so commands on its tasks would fail.
     found.next_actions = vec![Advice::run_ready(&args.only).into()];
     forecast::print(app, found, words(args), told.as_slice())
+}
+
+/// Refuses a forecast of a plan whose run would lack a variable.
+fn refuse_missing(plans: &Taskpawl, file: &PlanFile, variables: &RunVariables) -> Result<(), CliError> {
+    let required = file.plan.requires.env.iter().map(String::as_str);
+    let names = plans.engine().missing_variables(variables, required);
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(RunError::MissingVariables { plan: file.name.clone(), names }.into())
 }
 
 /// Opens the store as the run would. The sandbox matters, because it decides which calls ask for approval.

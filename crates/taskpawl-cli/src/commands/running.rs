@@ -10,7 +10,7 @@ use taskpawl::model::rules::Means;
 use taskpawl::model::task::Status;
 use taskpawl::model::value::Period;
 use taskpawl::model::value::Selector;
-use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
+use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, RunVariables, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
@@ -81,6 +81,20 @@ impl RunArgs {
     }
 }
 
+/// The flags of a run, with everything read that can be faulty. Commands prepare a run before they change anything, so that
+/// a faulty flag changes nothing.
+pub(super) struct PreparedRun<'a> {
+    pub(super) args: &'a RunArgs,
+    format: Format,
+    variables: RunVariables,
+}
+
+impl RunArgs {
+    pub(super) fn prepare(&self, app: &App) -> Result<PreparedRun<'_>, CliError> {
+        Ok(PreparedRun { args: self, format: format(app, self)?, variables: self.variables.read(app)? })
+    }
+}
+
 /// Returns the tools, capacities and jobs of a run of this program.
 pub(super) fn means(app: &App) -> Result<Means, CliError> {
     let tools = app.toolbox()?.registry().names().map(str::to_owned).collect();
@@ -118,10 +132,10 @@ pub(super) fn run(
     app: &App,
     plans: &Taskpawl,
     what: What,
-    args: &RunArgs,
+    run: PreparedRun<'_>,
     followed: Option<PlanWords>,
 ) -> Result<ExitCode, CliError> {
-    let format = format(app, args)?;
+    let PreparedRun { args, format, variables } = run;
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
     let (control, begin) = (RunControl::default(), app.source()?.now());
     let options = RunOptions {
@@ -130,6 +144,7 @@ pub(super) fn run(
         observer: reporter.as_ref().map(Reporter::observer),
         control: control.clone(),
         owns_thread: true,
+        variables,
         ..limits(app, args)?
     };
     if let Some(text) = variables_text(&options.variables) {
@@ -169,7 +184,6 @@ fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
         max_failures: most.or(options.max_failures),
         budget: args.budget.clone(),
         no_cache: args.no_cache,
-        variables: args.variables.read(app)?,
         ..options
     })
 }

@@ -93,3 +93,68 @@ fn a_run_without_a_required_variable_starts_nothing() {
     // Nothing is left to run, so nothing is required.
     cli.run(&["run-all-ready"]).ok();
 }
+
+#[test]
+fn checks_and_dry_runs_know_the_variables_of_the_run() {
+    let cli = cli();
+    let plan = "name: p\nrequires: {env: [NOT_SET]}\ntasks:\n- {id: a, run: 'echo $NOT_SET'}\n";
+    cli.file("plan.yaml", plan);
+    cli.file("vars.env", "NOT_SET=1\n");
+    let ways: [&[&str]; 2] = [&["plan", "check", "plan.yaml"], &["run-all-ready", "plan.yaml", "--dry-run"]];
+    for args in ways {
+        let refused = cli.run(args);
+        assert_eq!(refused.code, Some(7), "{args:?}: {}", refused.stderr);
+        assert!(refused.stdout.contains("`NOT_SET` is not set"), "{}", refused.stdout);
+        for more in [["--env", "NOT_SET=1"], ["--env-file", "vars.env"]] {
+            cli.run(&[args, &more].concat()).ok();
+        }
+        let faulty = cli.run(&[args, &["--secret-env", "ALSO_NOT_SET"]].concat());
+        assert_eq!(faulty.code, Some(2), "{}", faulty.stderr);
+    }
+    // A variable that is set here has to be passed: a dry run says what the run would say.
+    cli.file("plan.yaml", &plan.replace("NOT_SET", "MODE"));
+    cli.run(&["plan", "check", "plan.yaml"]).ok();
+    let refused = cli.run(&["run-all-ready", "plan.yaml", "--dry-run"]);
+    assert_eq!(refused.code, Some(7), "{}", refused.stdout);
+    assert!(refused.stderr.contains("plan `p` requires `MODE`"), "{}", refused.stderr);
+    cli.run(&["apply", "plan.yaml"]).ok();
+    assert_eq!(cli.run(&["run-all-ready", "--dry-run"]).code, Some(7));
+    cli.run(&["run-all-ready", "--dry-run", "--env", "MODE"]).ok();
+}
+
+#[test]
+fn a_faulty_flag_of_a_run_changes_nothing() {
+    let cli = cli();
+    cli.file("plan.yaml", "name: p\ntasks:\n- {id: a, run: 'true'}\n");
+    let flags: [&[&str]; 5] = [
+        &["--env", "NOT_SET"],
+        &["--secret-env", "NOT_SET"],
+        &["--env-file", "missing.env"],
+        &["--format", "bar"],
+        &["--format", "ndjson", "--json"],
+    ];
+    for flags in flags {
+        for command in ["run-all-ready", "run"] {
+            let run = cli.run(&[&[command, "plan.yaml"], flags].concat());
+            assert_eq!(run.code, Some(2), "{command} {flags:?}: {}", run.stderr);
+            let list = cli.run(&["list"]);
+            assert!(!list.stdout.contains('a'), "{command} {flags:?}: {}", list.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_refuses_what_the_check_refuses() {
+    let cli = cli();
+    let plan = "name: p\ntasks:\n- {id: a, run: 'true'}\n- {id: b, needs: a, call: {log: {message: '${{ tasks.a.result.stdot }}'}}}\n";
+    cli.file("plan.yaml", plan);
+    let run = cli.run(&["run-all-ready", "plan.yaml", "--dry-run"]);
+    assert_eq!(run.code, Some(7), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("has no field `stdot`") && !run.stdout.contains("ends with"),
+        "{}",
+        run.stdout
+    );
+    let check = cli.run(&["plan", "check", "plan.yaml"]);
+    assert_eq!(run.stdout, check.stdout);
+}

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use taskpawl::model::advice::Hint;
 use taskpawl::model::task::Origin;
 use taskpawl::tools::{ConfiguredSecrets, LayerKind, Policy, SecretFrom};
-use taskpawl::{CheckSeverity, MAX_PROBLEMS, PlanCheck, Taskpawl};
+use taskpawl::{CheckOptions, CheckSeverity, MAX_PROBLEMS, PlanCheck, RunVariables, Taskpawl};
 
 fn check_by(plans: &Taskpawl, origin: Origin, text: &str) -> PlanCheck {
     let explain = |name: &str| (name != "server/tool").then(|| Hint::new("no such tool"));
-    plans.check_text(text, origin, &explain).unwrap()
+    let variables = RunVariables::default();
+    plans.check_text(text, CheckOptions { origin, variables: &variables, explain: &explain }).unwrap()
 }
 
 /// Returns problems as `LINE:COLUMN severity code path: message`.

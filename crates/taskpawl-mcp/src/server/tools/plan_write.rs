@@ -13,7 +13,9 @@ use taskpawl::model::task::{CallSpec, NewCall, Origin, PlanNotify, PlanRecord, T
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
-use taskpawl::{ApplyOptions, CheckSeverity, Error, ExplainTool, Manager, PlanCheck, Taskpawl};
+use taskpawl::{
+    ApplyOptions, CheckOptions, CheckSeverity, Error, ExplainTool, Manager, PlanCheck, RunVariables, Taskpawl,
+};
 
 use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
@@ -221,9 +223,14 @@ fn without_unknown_needs(refused: Refused, text: &str, mut given: Map<String, Va
 /// Knows no tool to be missing: another process that runs the plan may have those that are unknown here.
 const MAY_COME: ExplainTool<'static> = &|_| None;
 
+/// No variables are known: a person passes them to the run.
+fn check_options(variables: &RunVariables) -> CheckOptions<'_> {
+    CheckOptions { origin: Origin::Mcp, variables, explain: MAY_COME }
+}
+
 /// Returns all problems of a plan with errors, the errors first. The calls that ask a person are not among them.
 fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
-    let mut found = caller.plans.check_text(text, Origin::Mcp, MAY_COME)?;
+    let mut found = caller.plans.check_text(text, check_options(&RunVariables::default()))?;
     found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
     found.problems.sort_by_key(|problem| problem.severity);
     Ok(found)
@@ -231,7 +238,7 @@ fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
 
 /// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
 fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
-    let mut found = caller.plans.check_plan(plan, text, Origin::Mcp, MAY_COME)?;
+    let mut found = caller.plans.check_plan(plan, text, check_options(&RunVariables::default()))?;
     if found.errors > 0 && !text.is_empty() {
         // Unknown fields are kept until the plan is applied, but they are listed with the other errors.
         found = all_problems(caller, text)?;
