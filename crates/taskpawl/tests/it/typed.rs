@@ -8,6 +8,7 @@ use serde_json::json;
 use taskpawl::model::task::Origin;
 use taskpawl::prelude::*;
 use taskpawl::tools::Tool;
+use taskpawl::{CheckOptions, RunVariables};
 
 #[derive(Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct Words {
@@ -125,7 +126,9 @@ async fn a_closure_is_a_tool_and_its_arguments_are_checked_before_it_runs() {
     });
     let plans = Taskpawl::builder(":memory:").tool(sum.read_only()).open().unwrap();
     let plan = "tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}, {id: bad, call: {sum: {numbers: [x]}}}]";
-    let check = plans.check_text(plan, Origin::Library, &|_| None).unwrap();
+    let options =
+        CheckOptions { origin: Origin::Library, variables: &RunVariables::default(), explain: &|_| None };
+    let check = plans.check_text(plan, options).unwrap();
     let problems: Vec<_> = check.problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!((check.errors, problems), (1, vec!["tasks[1].call.sum.numbers[0]"]), "{check:?}");
     plans.apply_text("tasks: [{id: good, call: {sum: {numbers: [1, 2]}}}]", "p").unwrap();
