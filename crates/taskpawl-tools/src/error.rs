@@ -67,10 +67,10 @@ pub enum ToolError {
         /// Error of the operating system.
         source: SpawnError,
         /// Explanation of the part that the sandbox plays, with the setting that would let the program start.
-        hint: Hint,
+        hint: Box<Hint>,
     },
     /// A program exited with a code that does not count as success.
-    #[error("{}", exit_message(program, *code, *signal, stderr, hint.as_ref()))]
+    #[error("{}", exit_message(program, *code, *signal, stderr, hint.as_deref()))]
     Exit {
         /// Program, as the call named it.
         program: String,
@@ -81,7 +81,7 @@ pub enum ToolError {
         /// Last line of its standard error, sanitized for a terminal; may be empty.
         stderr: String,
         /// Sandbox restriction that the program probably hit, with the setting that would lift it.
-        hint: Option<Hint>,
+        hint: Option<Box<Hint>>,
         /// Result that the call would have returned.
         result: Box<Value>,
     },
@@ -222,7 +222,7 @@ impl ToolError {
         if let Self::Exit { code: 1, hint: hint @ None, result, .. } = &mut self
             && ["stdout", "stderr"].iter().all(|stream| result[stream] == "")
         {
-            *hint = silent.map(Hint::from);
+            *hint = silent.map(|text| Box::new(text.into()));
         }
         self
     }
@@ -239,7 +239,7 @@ impl ToolError {
 
     fn sandbox_hint(&self) -> Option<&Hint> {
         if let Self::Exit { hint, .. } = self {
-            return hint.as_ref();
+            return hint.as_deref();
         }
         if let Self::OutsideSandbox { hint, .. } = self { Some(hint) } else { None }
     }

@@ -328,7 +328,7 @@ async fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
         };
     }
     match hint_for_start(&cx.sandbox, &error).await {
-        Some(hint) => ToolError::OutsideSandbox { source: error, hint },
+        Some(hint) => ToolError::OutsideSandbox { source: error, hint: Box::new(hint) },
         None => error.into(),
     }
 }
@@ -394,7 +394,7 @@ fn ended(
             code: outcome.code,
             signal: outcome.signal,
             stderr: last_line(&outcome.stderr.text),
-            hint,
+            hint: hint.map(Box::new),
             result: result(),
         }),
         End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),
