@@ -197,9 +197,9 @@ pub struct Failures {
     pub error: String,
     /// Whether a call of that task has started, so that `logs` may have output.
     pub has_logs: bool,
-    /// What would widen the sandbox for the calls of that task that probably met it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub grants: Vec<Grant>,
+    /// What would widen the sandbox for the calls of the group that probably met it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub grants: BTreeSet<Grant>,
 }
 
 /// One suggested next command.
@@ -451,7 +451,10 @@ impl Gatherer<'_> {
             let calls = self.view.calls(key)?;
             let (tool, class) = kind_of_failure(class, &calls);
             match groups.iter_mut().find(|group| (&group.tool, &group.class) == (&tool, &class)) {
-                Some(group) => group.count += 1,
+                Some(group) => {
+                    group.count += 1;
+                    group.grants.extend(grants_for(&calls).cloned());
+                }
                 None => groups.push(Failures {
                     tool,
                     class,

@@ -111,6 +111,19 @@ fn the_suggested_command_grants_what_the_failed_call_needed() {
     fs::write(cli.path(".ssh/id"), "key").unwrap();
     let command = suggested(&cli, "cat ~/.ssh/id");
     assert!(!command.contains("--allow"), "{command}");
+
+    // What several tasks need is in one command, also in the status.
+    let cli = Cli::new().with_programs();
+    for name in ["one", "two"] {
+        fs::create_dir(cli.path(name)).unwrap();
+    }
+    let run = |name: &str| serde_json::json!({"id": name, "run": format!("echo x > ~/{name}/f")});
+    cli.file("p.json", &serde_json::json!({"name": "p", "tasks": [run("one"), run("two")]}).to_string());
+    let ended = cli.run(&["run-all-ready", "p.json", "--json"]).json();
+    let both = "--allow-write [HOME]/one --allow-write [HOME]/two";
+    assert!(ended["data"]["nextActions"].to_string().contains(both), "{ended}");
+    let status = cli.run(&["--json"]).ok().json();
+    assert!(status["data"]["nextActions"].to_string().contains(both), "{status}");
 }
 
 #[test]
