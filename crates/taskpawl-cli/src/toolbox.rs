@@ -146,6 +146,10 @@ impl AbsentTools for Absent {
         let lack = self.toolbox.lack(name).or_else(|| self.servers.lack(name));
         lack.map(|lack| lack.text)
     }
+
+    fn may_come(&self, name: &str) -> bool {
+        self.servers.finder().may_find(name) || self.toolbox.lack(name).is_some()
+    }
 }
 
 /// Returns the callable tools beyond the built-in ones: of the configuration, of to-do lists and of MCP servers.

@@ -181,7 +181,7 @@ impl Core {
             Self::PlanShow => plan_show::call(caller, arguments),
             Self::PlanWrite => plan_write::call(caller, options, arguments),
             Self::ReadyList => ready_list::call(caller, options, arguments),
-            Self::TaskAdd => task_add::call(caller, arguments),
+            Self::TaskAdd => task_add::call(caller, options, arguments),
             Self::TaskDelete => task_delete::call(caller, arguments),
             Self::TaskGet => task_get::call(caller, arguments),
             Self::TaskUpdate => task_update::call(caller, options, arguments),

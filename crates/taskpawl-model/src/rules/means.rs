@@ -36,6 +36,10 @@ pub trait AbsentTools: fmt::Debug + Send + Sync {
     /// Returns a message that a task needs this tool, with the reason why it is unavailable; `None` if the reason is
     /// unknown.
     fn lack(&self, name: &str) -> Option<String>;
+
+    /// Returns whether a run may have the tool although it is not known yet: a configured server, or a file that needs
+    /// trust, may bring it.
+    fn may_come(&self, name: &str) -> bool;
 }
 
 impl Means {
@@ -52,6 +56,11 @@ impl Means {
     pub fn unknown(&self, name: &str) -> Hint {
         let plain = || Hint::new("no tool ").data(name).text(" is known here");
         self.absent.as_ref().map_or_else(plain, |absent| absent.unknown(name))
+    }
+
+    /// Returns whether a run has a tool, or may have it later.
+    pub fn may_have_tool(&self, name: &str) -> bool {
+        self.has_tool(name) || self.absent.as_ref().is_some_and(|absent| absent.may_come(name))
     }
 
     /// Returns whether a run has a tool, or probably discovers it.

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
+use taskpawl::model::advice::Hint;
 use taskpawl::model::command::Refusal;
 use taskpawl::model::plan::{
     Plan, PlanError, PlanErrors, PlanProblem, PlanTask, is_own_field, plan_value, read_plan_up_to,
@@ -13,9 +14,8 @@ use taskpawl::model::task::{CallSpec, NewCall, Origin, PlanNotify, PlanRecord, T
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::TaskId;
 use taskpawl::tools::{Registry, ToolError};
-use taskpawl::{
-    ApplyOptions, CheckOptions, CheckSeverity, Error, ExplainTool, Manager, PlanCheck, RunVariables, Taskpawl,
-};
+use taskpawl::{ApplyOptions, CheckOptions, CheckSeverity, Error, Manager, PlanCheck, RunVariables};
+use taskpawl_text::nearest;
 
 use super::{Definition, WRITES, schema, switch, text};
 use crate::server::actions::Action;
@@ -106,7 +106,7 @@ pub(super) fn call(
     if options.within.is_some() {
         // The policy and the tools of the run decide, which this server does not know.
         let calls = plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call)));
-        check_calls(&caller.plans, calls)?;
+        check_calls(caller, options, calls)?;
     }
     let problems = if options.within.is_none() {
         check(caller, &plan, &text, is_text)
@@ -220,17 +220,28 @@ fn without_unknown_needs(refused: Refused, text: &str, mut given: Map<String, Va
     refused.corrected(Action::call("plan_write", Value::Object(given)))
 }
 
-/// Knows no tool to be missing: another process that runs the plan may have those that are unknown here.
-const MAY_COME: ExplainTool<'static> = &|_| None;
-
-/// No variables are known: a person passes them to the run.
-fn check_options(variables: &RunVariables) -> CheckOptions<'_> {
-    CheckOptions { origin: Origin::Mcp, variables, explain: MAY_COME }
+/// Explains a tool that no run here can have.
+fn explain_tool(caller: &Caller, name: &str) -> Option<Hint> {
+    if caller.means.may_have_tool(name) {
+        return None;
+    }
+    Some(match nearest(name, caller.plans.engine().tools().names()) {
+        // The reason is that of its server.
+        _ if name.contains('/') => caller.means.unknown(name),
+        Some(near) => Hint::new("did you mean ").data(near).text("?"),
+        None => Hint::new(format!(
+            "the tools are {}; name it in `tools` of the plan if another program brings it",
+            tool_names(caller).join(", ")
+        )),
+    })
 }
 
 /// Returns all problems of a plan with errors, the errors first. The calls that ask a person are not among them.
 fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
-    let mut found = caller.plans.check_text(text, check_options(&RunVariables::default()))?;
+    // No variables are known: a person passes them to the run.
+    let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(caller, name));
+    let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain };
+    let mut found = caller.plans.check_text(text, options)?;
     found.problems.retain(|problem| problem.severity != CheckSeverity::Note);
     found.problems.sort_by_key(|problem| problem.severity);
     Ok(found)
@@ -238,7 +249,9 @@ fn all_problems(caller: &Caller, text: &str) -> Result<PlanCheck, Refused> {
 
 /// Checks a plan, and returns what may fail here. The calls that ask a person are not among that.
 fn check(caller: &Caller, plan: &Plan, text: &str, is_text: bool) -> Result<Vec<Value>, Refused> {
-    let mut found = caller.plans.check_plan(plan, text, check_options(&RunVariables::default()))?;
+    let (variables, explain) = (RunVariables::default(), |name: &str| explain_tool(caller, name));
+    let options = CheckOptions { origin: Origin::Mcp, variables: &variables, explain: &explain };
+    let mut found = caller.plans.check_plan(plan, text, options)?;
     if found.errors > 0 && !text.is_empty() {
         // Unknown fields are kept until the plan is applied, but they are listed with the other errors.
         found = all_problems(caller, text)?;
@@ -310,15 +323,23 @@ fn word(task: &PlanTask) -> String {
     task.id.as_ref().map_or_else(|| task.spec.name.clone(), TaskId::to_string)
 }
 
-/// Refuses calls whose arguments do not fit their tools. Arguments with expressions have no type yet. Unknown tools
-/// pass, since another process that runs the plan may have them.
+/// Refuses calls of tools that no run can have, and calls whose arguments do not fit their tools. Arguments with
+/// expressions have no type yet. Within a call of a run, unknown tools pass: the run may have them.
 pub(super) fn check_calls<'a>(
-    plans: &Taskpawl,
+    caller: &Caller,
+    options: &ServerOptions,
     calls: impl Iterator<Item = (String, &'a NewCall)>,
 ) -> Result<(), Refused> {
-    let tools = plans.engine().tools();
-    let fault =
-        |(task, call): (String, &NewCall)| Some(CallFault { fault: problem(tools, &call.spec)?, task });
+    let tools = caller.plans.engine().tools();
+    let unknown = |name: &str| {
+        let hint =
+            explain_tool(caller, name).filter(|_| options.within.is_none())?.format_with(&caller.words());
+        Some(if name.contains('/') { hint } else { format!("no tool `{name}` is known here; {hint}") })
+    };
+    let fault = |(task, call): (String, &NewCall)| {
+        let fault = unknown(&call.spec.tool_name).or_else(|| problem(tools, &call.spec))?;
+        Some(CallFault { fault, task })
+    };
     let problems: Vec<CallFault> = calls.filter_map(fault).collect();
     if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
 }

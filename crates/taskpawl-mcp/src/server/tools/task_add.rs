@@ -12,6 +12,7 @@ use crate::server::arguments::found;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::begin;
+use crate::server::options::ServerOptions;
 use crate::server::reading::corrected;
 use crate::server::refusal::Refused;
 
@@ -31,7 +32,11 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result<Answer, Refused> {
+pub(super) fn call(
+    caller: &Caller,
+    options: &ServerOptions,
+    mut arguments: Map<String, Value>,
+) -> Result<Answer, Refused> {
     arguments.retain(|_, value| !value.is_null());
     if let Some(needs) = arguments.get("needs").filter(|needs| !needs.is_array()) {
         return Err(Refused::argument("needs", format!("expected a list, not {}", found(needs))));
@@ -53,7 +58,7 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
         }
     });
     let PlanTask { id, spec, context, calls, needs_outside, .. } = read?;
-    check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
+    check_calls(caller, options, calls.iter().map(|call| (spec.name.clone(), call)))?;
     let warnings = warnings_of_task(caller, &spec, &calls);
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
     let (id, spec) = (id.unwrap_or_default(), spec.into_inner());

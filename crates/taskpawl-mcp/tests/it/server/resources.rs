@@ -65,7 +65,9 @@ async fn what_lists_is_short_and_says_which_call_goes_on() {
     let call = |n: usize| json!({"id": format!("c{n:03}"), "name": name, "call": {"log": {"message": "x"}}});
     let lost = |n: usize| json!({"id": format!("u{n:03}"), "name": name, "call": {"nonsense": {}}});
     let tasks: Vec<Value> = (0..60).flat_map(|n| [hand(n), call(n), lost(n)]).collect();
-    client.call("plan_write", json!({"name": "my.plan", "plan": {"tasks": tasks}})).await;
+    client
+        .call("plan_write", json!({"name": "my.plan", "plan": {"tools": ["nonsense"], "tasks": tasks}}))
+        .await;
     let uri = "taskpawl://plan/my.plan";
     for uri in ["taskpawl://digest", "taskpawl://ready", uri] {
         assert!(size(&client, uri).await <= 8_000, "{uri}");

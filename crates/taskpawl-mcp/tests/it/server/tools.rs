@@ -314,7 +314,7 @@ async fn a_server_that_only_reads_advises_only_to_read() {
         {"id": "hand"}, {"id": "held"}, {"id": "failed"}, {"id": "call", "call": {"log": {"message": "x"}}},
         {"id": "lost", "call": {"nonsense": {}}}, {"id": "long", "description": "x".repeat(9_000)},
     ]);
-    writer.call("plan_write", json!({"plan": {"tasks": tasks}})).await;
+    writer.call("plan_write", json!({"plan": {"tools": ["nonsense"], "tasks": tasks}})).await;
     writer.call("task_update", json!({"id": "held", "action": "claim"})).await;
     writer.call("task_update", json!({"id": "failed", "action": "fail"})).await;
     answers.push(client.call("plan_show", json!({})).await);
@@ -560,4 +560,33 @@ async fn one_call_mends_a_failed_task_and_starts_it_over() {
         "{answer}"
     );
     assert_eq!(client.run(json!({})).await["counts"], json!({"done": 2}));
+}
+
+#[tokio::test]
+async fn calls_of_tools_that_no_run_can_have_are_refused_with_the_name_that_was_meant() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let call = json!({"write_fil": {"path": "x", "content": "y"}});
+    let plan = json!({"tasks": [{"id": "a", "call": call}, {"id": "b", "call": {"s/echo": {}}}]});
+    let refused = client.refused("plan_write", json!({"plan": plan})).await;
+    let problems = &refused["error"]["problems"];
+    assert_eq!(
+        (&problems[0]["code"], &problems[1]["code"]),
+        (&json!("unknown_tool"), &json!("unknown_tool")),
+        "{refused}"
+    );
+    assert!(problems[0]["hint"].as_str().unwrap().contains("write_file"), "{refused}");
+    let refused = client.refused("task_add", json!({"name": "a", "call": call})).await.to_string();
+    assert!(
+        refused.contains("no tool `write_fil` is known here") && refused.contains("write_file"),
+        "{refused}"
+    );
+    client.call("task_add", json!({"name": "a", "id": "a", "run": "ls"})).await;
+    let fields = json!({"id": "a", "fields": {"call": call}});
+    let refused = client.refused("task_update", fields).await.to_string();
+    assert!(refused.contains("no tool `write_fil` is known here"), "{refused}");
+    assert_eq!(client.call("plan_show", json!({})).await["counts"]["todo"], 1);
+    // Another program may bring a tool that the plan names.
+    let plan = json!({"tools": ["deploy_site"], "tasks": [{"id": "d", "call": {"deploy_site": {}}}]});
+    client.call("plan_write", json!({"name": "p", "plan": plan})).await;
 }
