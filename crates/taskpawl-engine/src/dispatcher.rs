@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::command::{Command, Grant, Inquiry, Report, Round, StartedCall};
+use taskpawl_model::command::{Command, Grant, Inquiry, Report, Round, RunRules, StartedCall};
 use taskpawl_model::rules::DecideError;
 use taskpawl_model::run::run_loop::{
     Deadline, EndedCall, Host, Input, LoopOptions, Output, RunLimits, RunLoop,
@@ -112,10 +112,11 @@ impl Dispatcher {
         notifier: Notifier,
     ) -> Self {
         let scope = options.scope.clone().or_else(taskpawl_tools::current_scope);
+        let rules = RunRules { variables: Arc::clone(&resources.digests), ..options.rules() };
         let executor =
             Executor::new(engine, (run.clone(), &manager), resources, scope, options.observer.clone());
         Self {
-            run_loop: RunLoop::new(run.clone(), loop_options(engine, options), manager.source().now()),
+            run_loop: RunLoop::new(run.clone(), loop_options(engine, options, rules), manager.source().now()),
             executor,
             reporter: Reporter::new(manager.clone(), options.observer.clone(), notifier),
             questions: Questions::new(engine.manager.clone(), options.approver.clone()),
@@ -384,13 +385,13 @@ impl Dispatcher {
     }
 }
 
-fn loop_options(engine: &Engine, options: &RunOptions) -> LoopOptions {
+fn loop_options(engine: &Engine, options: &RunOptions, rules: RunRules) -> LoopOptions {
     let (timeout, max_failures) = (options.timeout, options.max_failures);
     LoopOptions {
         only: options.only.clone(),
         jobs: options.jobs(),
         tools: engine.tools.iter().map(|tool| tool.spec().name.clone()).collect(),
-        rules: options.rules(),
+        rules,
         limits: RunLimits { timeout, max_failures, budget: options.budget.clone() },
         tool_limits: options.tool_limits.clone(),
         waits_for_agents: options.wait,

@@ -34,7 +34,7 @@ use crate::output::{KEPT_BYTES, Output, StoredResult};
 use crate::scans::{CallScans, sandbox_of};
 use crate::secrets::{self, ShellNames, redactor};
 use crate::unpassed;
-use crate::variables::RunVariables;
+use crate::variables::{RunVariables, VariableValues};
 
 /// Time limit of a call if neither the call, its task nor its tool has one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
@@ -85,6 +85,10 @@ pub(crate) struct RunResources {
     pub(crate) keys: KeySpace,
     /// Environment variables for the programs of the calls.
     pub(crate) variables: RunVariables,
+    /// Values of the variables that arguments name.
+    pub(crate) values: VariableValues,
+    /// Digests of these values, for approvals and cached results.
+    pub(crate) digests: Arc<BTreeMap<String, String>>,
 }
 
 /// Turns calls that the store has recorded as started into futures.
@@ -189,7 +193,7 @@ impl Executor {
                 call_manager,
                 source,
                 output,
-                resources: RunResources { confinement, vault, variables, .. },
+                resources: RunResources { confinement, vault, variables, values, .. },
                 ..
             } = &*run_context;
             // The clock starts after the snapshot of the files, so that the scan does not count as run time of the
@@ -214,7 +218,8 @@ impl Executor {
                         let is_outer = |name: &str| run_context.engine.has_outer_variable(name);
                         let unpassed = unpassed::warning(&call.spec.tool_name, &args, &context, &is_outer);
                         let report = context.progress.clone();
-                        let ended = run(tool, context, args, &call.spec, output, vault, &limit).await;
+                        let ended =
+                            run(tool, context, args, &call.spec, output, (vault, values), &limit).await;
                         if let (Some(message), Some(report)) = (unpassed, report) {
                             report(Progress::Warning(message));
                         }
@@ -463,7 +468,7 @@ async fn run(
     args: Value,
     spec: &CallSpec,
     output: &Output,
-    vault: &Vault,
+    (vault, values): (&Vault, &VariableValues),
     limit: &Limit,
 ) -> (CallEnd, LeftBy) {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
@@ -472,7 +477,7 @@ async fn run(
     let is_reachable = spec.plan_access.map_or(Ok(()), |_| tool.check_plan_access());
     // Checked first: a call that is refused resolves no secrets.
     let filled = match is_reachable {
-        Ok(()) => secrets::fill(vault, &tool, &spec.args, args).await,
+        Ok(()) => secrets::fill((vault, values), &tool, &spec.args, args).await,
         Err(error) => Err(error),
     };
     let ended = match filled {

@@ -38,6 +38,7 @@ mod summary;
 mod temporary;
 mod tool_lookup;
 mod unpassed;
+mod variable_key;
 mod variables;
 mod written;
 

@@ -88,6 +88,7 @@ impl RunOptions {
             retry: self.retry.clone(),
             timeout: self.task_timeout,
             no_cache: self.no_cache,
+            ..RunRules::default()
         }
     }
 

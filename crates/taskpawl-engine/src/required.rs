@@ -52,7 +52,7 @@ impl Engine {
 }
 
 fn lacking<'n>(confinement: &Confinement, names: impl Iterator<Item = &'n str>) -> Vec<String> {
-    let environment = confinement.plain().environment;
+    let environment = confinement.environment();
     names.filter(|name| !environment.contains(OsStr::new(name))).map(str::to_owned).collect()
 }
 

@@ -10,6 +10,7 @@ use taskpawl_model::run::recovery::{Recovered, questions_of_policy};
 use taskpawl_model::task::{KeySpace, RunRecord, Task};
 use taskpawl_model::value::{RunId, Selector};
 use taskpawl_model::view::{Query, View};
+use taskpawl_store::StoreError;
 use taskpawl_tools::{Confinement, Programs};
 
 use crate::dispatcher::Dispatcher;
@@ -23,6 +24,8 @@ use crate::observer::{GuardedObserver, Observer, RunEvent};
 use crate::options::RunOptions;
 use crate::recovery::Recovery;
 use crate::summary::RunSummary;
+use crate::variable_key::VariableKey;
+use crate::variables::VariableValues;
 
 impl Engine {
     /// Runs everything that is ready, and everything that becomes ready by it, until nothing more can be done.
@@ -57,7 +60,10 @@ impl Engine {
             programs.filter_output(Arc::new(vault.clone()));
         }
         let notifier = engine.notifier(&id, &programs, &confinement, &options);
-        let held = RunResources { programs, confinement, vault, keys, variables: options.variables.clone() };
+        let values = VariableValues::new(&confinement.environment(), &options.variables);
+        let digests = Arc::new(values.digests(&engine.variable_key()?));
+        let variables = options.variables.clone();
+        let held = RunResources { programs, confinement, vault, keys, variables, values, digests };
         // Boxed to keep the future of `run_all_ready` small for its callers.
         let run =
             Box::pin(Dispatcher::new(&engine, held, manager.clone(), id.clone(), &options, notifier).run());
@@ -136,6 +142,17 @@ impl Engine {
         let mut names = left.map(|call| call.tool_name.clone());
         let may_be_found = |name: &str| self.finder.as_ref().is_some_and(|finder| finder.may_find(name));
         names.find(|name| self.tools.get(name).is_none() && !may_be_found(name))
+    }
+
+    /// Returns the key for digests of variables.
+    fn variable_key(&self) -> Result<VariableKey, RunError> {
+        let path = &self.project.files;
+        let failed = |source| StoreError::Io {
+            action: "make the key for digests of variables in",
+            path: path.clone(),
+            source: Arc::new(source),
+        };
+        Ok(VariableKey::of(path).map_err(|error| Error::from(failed(error)))?)
     }
 
     fn record(&self, id: &RunId, manager: &Manager, options: &RunOptions) -> RunRecord {

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use taskpawl_manager::Redact;
 use taskpawl_model::expr::with_secret_variables;
-use taskpawl_model::value::{SecretPiece, mentions_secret, secret_names, secret_pieces};
+use taskpawl_model::value::{
+    SecretPiece, mentions_secret, secret_names, secret_pieces, variable_names, variable_of_reference,
+};
 use taskpawl_tools::{
     OutputFilter, Redactor, RegisteredTool, SecretError, SecretSource, StreamFilter, ToolError, Vault,
     filter_file,
 };
 
 use crate::faults::{self, Fault};
+use crate::variables::VariableValues;
 
 /// Prefix of the environment variables through which a shell receives secret values.
 const VARIABLE: &str = "TASKPAWL_SECRET_";
@@ -45,13 +48,13 @@ pub(crate) fn redactor(vault: &Vault) -> Redactor {
     if faults::is_on(Fault::KeepSecrets) { Redactor::off() } else { vault.redactor() }
 }
 
-/// Returns arguments with the values of the secrets that they name.
+/// Returns arguments with the values of the secrets and environment variables that they name.
 ///
 /// # Errors
-/// A secret is not available, or the arguments do not match the schema of the tool. The message never contains a secret
+/// A secret or a variable is not available, or the arguments do not match the schema of the tool. The message never contains a secret
 /// value.
 pub(crate) async fn fill(
-    vault: &Vault,
+    (vault, variables): (&Vault, &VariableValues),
     tool: &RegisteredTool,
     written: &Map<String, Value>,
     args: Value,
@@ -62,7 +65,11 @@ pub(crate) async fn fill(
         return Ok(args);
     }
     let names = args.as_object().map(secret_names).unwrap_or_default();
-    let values = values(vault, names).await?;
+    let mut values = values(vault, names).await?;
+    for variable in args.as_object().map(variable_names).unwrap_or_default() {
+        let Some(value) = variables.get(&variable) else { return Err(missing_variable(name, &variable)) };
+        values.insert(format!("env.{variable}"), value.to_owned());
+    }
     let filled = Filler { tool: name, values: &values }.args(args.clone())?;
     if let Err(error) = tool.check_call(&filled) {
         // A schema error quotes the beginning of the value. The check without secrets yields a precise message for
@@ -95,12 +102,20 @@ impl ShellNames {
     pub(crate) fn as_written(&self, mut text: String) -> String {
         // In descending order, because `TASKPAWL_SECRET_1` is a prefix of `TASKPAWL_SECRET_10`.
         for (number, name) in self.0.iter().enumerate().rev() {
-            let (variable, written) = (format!("{VARIABLE}{number}"), format!("${{secret:{name}}}"));
+            let (variable, written) = (format!("{VARIABLE}{number}"), as_author(name));
             for form in [format!("'\"${{{variable}}}\"'"), format!("${{{variable}}}"), variable] {
                 text = text.replace(&form, &written);
             }
         }
         text
+    }
+}
+
+/// Returns a reference as its author writes it.
+fn as_author(name: &str) -> String {
+    match variable_of_reference(name) {
+        Some(_) => format!("${{{{ {name} }}}}"),
+        None => format!("${{secret:{name}}}"),
     }
 }
 
@@ -127,6 +142,13 @@ async fn values(vault: &Vault, names: BTreeSet<String>) -> Result<BTreeMap<Strin
             Err(_) => Err(ToolError::Cancelled { result: None }),
         },
     }
+}
+
+fn missing_variable(tool: &str, name: &str) -> ToolError {
+    let problem = format!(
+        "needs the environment variable `{name}`, which this run does not have; pass it with `--env {name}`"
+    );
+    ToolError::InvalidArgs { tool: tool.to_owned(), field: "args".to_owned(), problem }
 }
 
 fn without_value(error: ToolError) -> ToolError {

@@ -6,10 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use taskpawl_model::task::is_identifier;
-use taskpawl_tools::{CallContext, MIN_SECRET_BYTES, SecretError, SecretSource};
+use taskpawl_tools::{CallContext, Environment, MIN_SECRET_BYTES, SecretError, SecretSource};
 
 use crate::engine::Engine;
 use crate::env_file::{self, EnvFileError};
+use crate::variable_key::VariableKey;
 
 /// Longest value, in bytes. The kernel refuses longer ones together with their names.
 const MAX_VALUE_BYTES: usize = 64 << 10;
@@ -145,6 +146,42 @@ impl RunVariables {
             variables.map(|(name, variable)| (OsString::from(name), OsString::from(&variable.value)));
         let environment = Arc::unwrap_or_clone(std::mem::take(&mut context.environment));
         context.environment = Arc::new(environment.with(variables));
+    }
+}
+
+/// Values of the environment variables that arguments can name in a run: those that programs have, and those that were
+/// passed to the run.
+#[derive(Clone, Default)]
+pub(crate) struct VariableValues(Arc<BTreeMap<String, String>>);
+
+impl VariableValues {
+    pub(crate) fn new(environment: &Environment, variables: &RunVariables) -> Self {
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        let mut values: BTreeMap<String, String> = environment
+            .variables()
+            .into_iter()
+            .filter_map(text)
+            .filter(|(name, _)| is_identifier(name))
+            .collect();
+        let passed = variables.0.iter();
+        values.extend(passed.map(|(name, variable)| (name.clone(), variable.value.clone())));
+        Self(Arc::new(values))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Returns a digest of each value, by name. Without the key of the store, a value cannot be found by trying.
+    pub(crate) fn digests(&self, key: &VariableKey) -> BTreeMap<String, String> {
+        self.0.iter().map(|(name, value)| (name.clone(), key.digest(name, value))).collect()
+    }
+}
+
+impl fmt::Debug for VariableValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 

@@ -17,7 +17,10 @@ pub use byte_size::{ByteSize, ByteSizeError};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id, id_from_name};
 pub use key_map::KeyMap;
 pub use period::{Period, PeriodError};
-pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};
+pub use secret::{
+    SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces, used_variables,
+    variable_names, variable_of_reference,
+};
 pub use selector::Selector;
 pub use shared::{Shared, SharedText};
 pub use taskpawl_text::{escaped, is_deceptive, revealed};

@@ -31,18 +31,32 @@ impl Environment {
 
     /// Returns whether a program has this variable.
     pub fn contains(&self, name: &OsStr) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Returns all variables of a program.
+    pub fn variables(&self) -> BTreeMap<OsString, OsString> {
         match self {
-            Self::Inherit(changes) => match changes.get(name) {
-                Some(value) => value.is_some(),
-                None => std::env::var_os(name).is_some(),
-            },
-            Self::Exactly(variables) => variables.contains_key(name),
+            Self::Inherit(changes) => {
+                let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+                for (name, value) in changes {
+                    match value {
+                        Some(value) => _ = all.insert(name.clone(), value.clone()),
+                        None => _ = all.remove(name),
+                    }
+                }
+                all
+            }
+            Self::Exactly(variables) => variables.clone(),
         }
     }
 
     /// Returns the `PATH` of the program, in which the program itself is also looked up.
     pub(crate) fn path(&self) -> Option<OsString> {
-        let name = OsStr::new("PATH");
+        self.get(OsStr::new("PATH"))
+    }
+
+    fn get(&self, name: &OsStr) -> Option<OsString> {
         match self {
             Self::Inherit(changes) => match changes.get(name) {
                 Some(value) => value.clone(),

@@ -6,7 +6,7 @@ use taskpawl_engine::RunVariables;
 use taskpawl_manager::Error;
 use taskpawl_model::advice::Hint;
 use taskpawl_model::command::Refusal;
-use taskpawl_model::expr::unmarked_expression;
+use taskpawl_model::expr::{Name, args_mentions, unmarked_expression};
 use taskpawl_model::plan::{
     Inspected, Plan, PlanError, PlanPart, PlanSpot, PlanTask, Position, inspect_plan, locate,
 };
@@ -156,22 +156,35 @@ impl Taskpawl {
         plan.tasks.iter().try_for_each(|task| self.check_outside(plan, task, found))
     }
 
-    /// Checks that the variables are set that the plan requires.
-    fn missing_variables(&self, plan: &Plan, variables: &RunVariables) -> impl Iterator<Item = Problem> {
-        let is_missing =
-            |name: &&String| !variables.contains(name) && !self.engine().has_outer_variable(name);
-        let missing = plan.requires.env.iter().filter(is_missing);
-        missing.map(|name| Problem {
+    /// Checks that the variables are set that the plan requires, or that its calls name.
+    fn missing_variables(&self, plan: &Plan, variables: &RunVariables) -> Vec<Problem> {
+        let is_missing = |name: &str| !variables.contains(name) && !self.engine().has_outer_variable(name);
+        let required = plan.requires.env.iter().filter(|name| is_missing(name));
+        let required = required.map(|name| Problem {
             found: CheckProblem {
                 severity: CheckSeverity::Error,
                 code: "missing_variable",
                 at: plan.requires.at,
                 path: "requires".to_owned(),
-                message: format!("the environment variable `{name}` is not set"),
-                hint: Some(Hint::new(format!("set it, and pass it to the run: `--env {name}`"))),
+                message: unset(name),
+                hint: Some(pass(name)),
             },
             spot: None,
-        })
+        });
+        let mut found: Vec<Problem> = required.collect();
+        for task in &plan.tasks {
+            for (index, call) in task.calls.iter().enumerate() {
+                for mention in args_mentions(&call.spec.tool_name, &call.spec.args).unwrap_or_default() {
+                    let Name::Variable(name) = &mention.name else { continue };
+                    if is_missing(name) && !plan.requires.env.contains(name) {
+                        let part = PlanPart::Argument(index, format!(".{}", mention.pointer));
+                        let problem = Problem::new(task, part, "missing_variable", unset(name));
+                        found.push(problem.with_hint(Some(pass(name))));
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// Checks that the tasks of the store exist that a task of the plan depends on.
@@ -257,6 +270,14 @@ fn located(text: &str, found: Vec<Problem>) -> Vec<CheckProblem> {
     }
     problems.sort_by_key(|problem| problem.at);
     problems
+}
+
+fn unset(name: &str) -> String {
+    format!("the environment variable `{name}` is not set")
+}
+
+fn pass(name: &str) -> Hint {
+    Hint::new(format!("set it, and pass it to the run: `--env {name}`"))
 }
 
 /// Returns the warning about a `{{ … }}` without `$` in the arguments of a call.

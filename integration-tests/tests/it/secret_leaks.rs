@@ -27,6 +27,16 @@ struct Canary {
     name: String,
     value: String,
     kind: &'static str,
+    /// True if it is an environment variable of the run, given by `--secret-env`; else it is a secret of the configuration.
+    is_variable: bool,
+}
+
+impl Canary {
+    /// Returns the mark that takes its place.
+    fn mark(&self) -> String {
+        let root = if self.is_variable { "env." } else { "" };
+        format!("[redacted:{root}{}]", self.name)
+    }
 }
 
 fn canaries(random: &mut Random) -> Vec<Canary> {
@@ -41,13 +51,19 @@ fn canaries(random: &mut Random) -> Vec<Canary> {
             (1, _) => format!("cn \"{number:02}'\\ü$`/&<{one:016x}"),
             _ => format!("{one:016x}cnry{number:02}/+{other:016x}=={:0>60}", number * 7919),
         };
-        Canary { name: format!("CANARY_{number}"), value, kind }
+        // One of each kind.
+        let is_variable = number / KINDS.len() == 1;
+        Canary { name: format!("CANARY_{number}"), value, kind, is_variable }
     };
     (0..COUNT).map(canary).collect()
 }
 
 fn task(canary: &Canary, url: &str) -> Value {
-    let secret = format!("${{secret:{}}}", canary.name);
+    let secret = if canary.is_variable {
+        format!("${{{{ env.{} }}}}", canary.name)
+    } else {
+        format!("${{secret:{}}}", canary.name)
+    };
     let sh = |script: &str| json!({"toolName": "exec", "args": {"argv": ["sh", "-c", script, "sh", secret]}});
     let call = match canary.kind {
         "argv" => sh(r#"printf 'got %s.' "$1""#),
@@ -201,7 +217,11 @@ fn configure(home: &Home, canaries: &[Canary]) -> Vec<(String, String)> {
     )
     .unwrap();
     let mut variables = Vec::new();
-    for (number, Canary { name, value, .. }) in canaries.iter().enumerate() {
+    for (number, Canary { name, value, is_variable, .. }) in canaries.iter().enumerate() {
+        if *is_variable {
+            variables.push((name.clone(), value.clone()));
+            continue;
+        }
         let path = directory.join(name);
         std::fs::write(&path, format!("{value}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -268,8 +288,10 @@ fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Ve
     };
     thread::scope(|scope| {
         scope.spawn(|| echo(&listener));
-        say(&["run-all-ready", "--dry-run"]);
-        say(&["run-all-ready", "--format", "ndjson", "--jobs", "8"]);
+        let passed = canaries.iter().filter(|canary| canary.is_variable);
+        let passed: Vec<&str> = passed.flat_map(|canary| ["--secret-env", &canary.name]).collect();
+        say(&[&["run-all-ready", "--dry-run"], &passed[..]].concat());
+        say(&[&["run-all-ready", "--format", "ndjson", "--jobs", "8"], &passed[..]].concat());
         TcpStream::connect(address).unwrap().write_all(b"QUIT\r\n\r\n").unwrap();
     });
     say(&["list", "--json", "--limit", "0"]);
@@ -298,8 +320,7 @@ fn no_canary_is_stored_or_printed() {
         let bytes: usize = kept.iter().map(|(_, bytes)| bytes.len()).sum();
         assert_eq!(found(&canaries, &kept), BTreeSet::new());
         let all: Vec<u8> = kept.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-        let marks =
-            canaries.iter().filter(|canary| contains(&all, format!("[redacted:{}]", canary.name).as_bytes()));
+        let marks = canaries.iter().filter(|canary| contains(&all, canary.mark().as_bytes()));
         let unmarked: Vec<String> = canaries.iter().map(id).collect();
         assert_eq!(marks.count(), COUNT, "each was taken out somewhere: {unmarked:?}");
         figures.add(format!("{COUNT} canaries, {} places, {} MiB: 0 found", kept.len(), bytes >> 20));
@@ -313,7 +334,12 @@ fn no_canary_is_stored_or_printed() {
 /// The run is killed after its program has printed a secret. The next command redacts the output before any command can read it.
 #[test]
 fn a_killed_run_leaves_no_canary() {
-    let canary = |value: &str, kind| Canary { name: "CANARY_0".to_owned(), value: value.to_owned(), kind };
+    let canary = |value: &str, kind| Canary {
+        name: "CANARY_0".to_owned(),
+        value: value.to_owned(),
+        kind,
+        is_variable: false,
+    };
     for (fault, is_known) in [("", true), ("", false), ("KeepSecrets", true)] {
         let home = Home::new().with_fault(fault);
         let canary = canary("cnry-killed-0123456789", "killed");

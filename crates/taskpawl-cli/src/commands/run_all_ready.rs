@@ -193,8 +193,8 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 /// Refuses a forecast of a plan whose run would lack a variable.
 fn refuse_missing(plans: &Taskpawl, file: &PlanFile, variables: &RunVariables) -> Result<(), CliError> {
-    let required = file.plan.requires.env.iter().map(String::as_str);
-    let names = plans.engine().missing_variables(variables, required);
+    let required = file.plan.all_required().env;
+    let names = plans.engine().missing_variables(variables, required.iter().map(String::as_str));
     if names.is_empty() {
         return Ok(());
     }

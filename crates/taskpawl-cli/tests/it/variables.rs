@@ -158,3 +158,92 @@ fn a_dry_run_refuses_what_the_check_refuses() {
     let check = cli.run(&["plan", "check", "plan.yaml"]);
     assert_eq!(run.stdout, check.stdout);
 }
+
+const REFERENCES: &str = "name: p
+tasks:
+- {id: a, call: {exec: {argv: [printf, '%s|', 'x ${{ env.API_KEY }}', '${{ env.MODE }}']}}}
+- {id: b, run: 'printf %s ${{ env.MODE }} \"<${{ env.MODE }}>\" && test ${{ env.API_KEY }} = \"value-of-\"key-0123'}
+- {id: c, call: {write_file: {path: out, content: 'mode=${{ env.MODE }}'}}}
+";
+
+#[test]
+fn references_to_variables_are_stored_and_values_are_not() {
+    let cli = cli().with("MODE", "fa'st $HOME");
+    cli.file("plan.yaml", REFERENCES);
+    let check = cli.run(&["plan", "check", "plan.yaml"]).ok();
+    assert!(!check.stdout.contains("error"), "{}", check.stdout);
+    let refused = cli.run(&["run-all-ready", "plan.yaml", "--env", "MODE"]);
+    assert_eq!(refused.code, Some(7), "{}", refused.stderr);
+    assert!(refused.stderr.contains("plan `p` requires `API_KEY`"), "{}", refused.stderr);
+    assert!(!cli.path("work/out").exists());
+    let run = cli.run(&["run-all-ready", "plan.yaml", "--env", "MODE", "--secret-env", "API_KEY"]).ok();
+    assert!(!run.stdout.contains("value-of-key"), "{}", run.stdout);
+    let logs = cli.run(&["logs", "a"]).ok().stdout;
+    assert!(logs.contains("x [redacted:env.API_KEY]|fa'st $HOME|"), "{logs}");
+    let logs = cli.run(&["logs", "b"]).ok().stdout;
+    assert!(logs.contains("fa'st $HOME<fa'st $HOME>"), "{logs}");
+    let text = std::fs::read_to_string(cli.path("work/out")).unwrap();
+    assert_eq!(text, "mode=fa'st $HOME");
+    for id in ["a", "b", "c"] {
+        let args = cli.run(&["show", id, "--json", "--fields", "metadata.toolCalls"]).ok().stdout;
+        assert!(
+            args.contains("env.MODE") && !args.contains("mode=fa") && !args.contains("value-of-key"),
+            "{args}"
+        );
+    }
+    let history = cli.run(&["history", "--json"]).ok().stdout;
+    assert!(!history.contains("fa'st") && !history.contains("value-of-key"), "{history}");
+}
+
+#[test]
+fn a_plan_that_names_an_unset_variable_is_refused_where_it_stands() {
+    let cli = cli();
+    let plan = "name: p\ntasks:\n- id: a\n  call: {log: {message: 'on ${{ env.NOT_SET }}'}}\n";
+    cli.file("plan.yaml", plan);
+    let check = cli.run(&["plan", "check", "plan.yaml"]);
+    assert_eq!(check.code, Some(7));
+    assert!(
+        check.stdout.contains("plan.yaml:4:16") && check.stdout.contains("`NOT_SET` is not set"),
+        "{}",
+        check.stdout
+    );
+    cli.run(&["plan", "check", "plan.yaml", "--env", "NOT_SET=1"]).ok();
+    let run = cli.run(&["run-all-ready", "plan.yaml"]);
+    assert_eq!(run.code, Some(7));
+    assert!(
+        run.stderr.contains("requires `NOT_SET`") && run.stderr.contains("--env NOT_SET"),
+        "{}",
+        run.stderr
+    );
+    for (text, message) in [
+        ("when: '${{ env.MODE == 1 }}', run: ls", "`env.MODE` must be the whole expression"),
+        ("when: '${{ env.MODE }}', run: ls", "`env.MODE` is only allowed in the arguments of a call"),
+        (
+            "forEach: {in: ['${{ env.MODE }}']}, run: ls",
+            "`env.MODE` is only allowed in the arguments of a call",
+        ),
+        ("call: {log: {message: '${{ env.MODE | upper }}'}}", "`env.MODE` must be the whole expression"),
+        ("run: 'echo ${{ env.MODE | raw }}'", "`env.MODE` must be the whole expression"),
+        ("call: {log: {message: '${secret:env.MODE}'}}", "write `${{ env.MODE }}`"),
+        ("call: {log: {message: '${{ env[\"A-B\"] }}'}}", "is not a name of an environment variable"),
+    ] {
+        cli.file("bad.yaml", &format!("tasks:\n- {{id: a, {text}}}\n"));
+        let check = cli.run(&["plan", "check", "bad.yaml"]);
+        assert_eq!(check.code, Some(7), "{text}: {}", check.stdout);
+        assert!(check.stdout.contains(message), "{text}: {}", check.stdout);
+    }
+}
+
+#[test]
+fn cached_results_hold_for_the_value_of_a_variable() {
+    let cli = cli();
+    cli.file("in", "1");
+    let plan = "name: p\ntasks:\n- {id: a, cache: {inputs: [in]}, run: 'echo ${{ env.MODE }} >> out'}\n";
+    cli.file("plan.yaml", plan);
+    let lines = || std::fs::read_to_string(cli.path("work/out")).unwrap();
+    for (mode, expected) in [("slow", "slow\n"), ("slow", "slow\n"), ("fast", "slow\nfast\n")] {
+        let env = format!("MODE={mode}");
+        cli.run(&["run-all-ready", "plan.yaml", "--fresh", "--env", &env]).ok();
+        assert_eq!(lines(), expected);
+    }
+}

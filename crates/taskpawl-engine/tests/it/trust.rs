@@ -76,9 +76,12 @@ const PLACES: &[(&str, &str, bool)] = &[
     ("word", "call: {shell: {command: 'echo ${{ @ }}'}}", true),
 ];
 
+/// An argument beside the value: none, a secret, or an environment variable of the run, which may be secret.
+const BESIDE: [Option<&str>; 3] = [None, Some(TOKEN), Some("t: '${{ env.PATH }}'")];
+
 const TOKEN: &str = "t: '${secret:TOKEN}'";
 
-fn plan(with_secret: bool) -> (String, Vec<(String, bool)>) {
+fn plan(beside: Option<&str>) -> (String, Vec<(String, bool)>) {
     let mut plan = "params: {v: {type: string, default: 'x'}}\ntasks:\n".to_owned();
     plan.push_str("  - {id: n, context: {v: x}, call: {ok: {}}}\n");
     plan.push_str("  - {id: p, context: {v: x}, needs: n, call: {write_file: {path: p, content: '${{ context.v }}'}}}\n");
@@ -86,13 +89,15 @@ fn plan(with_secret: bool) -> (String, Vec<(String, bool)>) {
     let mut ids = Vec::new();
     for (way, value) in VALUES {
         for (place, fields, is_data) in PLACES {
-            if with_secret && !fields.contains("{ok: {n: '${{ @") {
+            if beside.is_some() && !fields.contains("{ok: {n: '${{ @") {
                 continue;
             }
             let id = format!("{way}-{place}");
             let fields = fields.replace('@', &value.replace('\'', "''")).replace("ID", &id);
-            let fields =
-                if with_secret { fields.replace("{ok: {", &format!("{{ok: {{{TOKEN}, ")) } else { fields };
+            let fields = match beside {
+                Some(beside) => fields.replace("{ok: {", &format!("{{ok: {{{beside}, ")),
+                None => fields,
+            };
             writeln!(plan, "  - {{id: {id}, context: {{v: x}}, needs: [n, p, m], {fields}}}").unwrap();
             ids.push((id, *is_data));
         }
@@ -122,10 +127,10 @@ fn write(lab: &Lab, text: &str, ids: &[(String, bool)], writer: Option<(ActorKin
 /// Runs the plan, and returns for each task if its value is only data and if it waits for an approval.
 async fn asking(
     writer: Option<(ActorKind, Origin)>,
-    with_secret: bool,
+    beside: Option<&str>,
     drops_origin: bool,
 ) -> Vec<(String, bool, bool)> {
-    let (text, ids) = plan(with_secret);
+    let (text, ids) = plan(beside);
     let lab = Lab::new(&text).judged_by(Arc::new(ByOrigin { drops_origin }));
     write(&lab, &text, &ids, writer);
     lab.run_jobs(4).await;
@@ -156,15 +161,15 @@ fn is_of_model(writer: Option<(ActorKind, Origin)>, id: &str) -> bool {
 async fn a_call_is_authorized_by_the_author_of_its_values() {
     let mut count = 0;
     for (name, writer) in WRITERS {
-        for with_secret in [false, true] {
-            for (id, is_data, asks) in asking(*writer, with_secret, false).await {
-                let expected = is_of_model(*writer, &id) && (!is_data || with_secret);
-                assert_eq!(asks, expected, "{name}: {id}, secret: {with_secret}");
+        for beside in BESIDE {
+            for (id, is_data, asks) in asking(*writer, beside, false).await {
+                let expected = is_of_model(*writer, &id) && (!is_data || beside.is_some());
+                assert_eq!(asks, expected, "{name}: {id}, beside {beside:?}");
                 count += 1;
             }
         }
     }
-    assert_eq!(count, 6 * (8 * 17 + 8), "cases");
+    assert_eq!(count, 6 * (8 * 17 + 2 * 8), "cases");
 }
 
 /// Positive control: if the policy ignores the origin, none of these calls asks. The exception are calls with secrets,
@@ -172,8 +177,10 @@ async fn a_call_is_authorized_by_the_author_of_its_values() {
 #[tokio::test]
 async fn a_policy_that_ignores_the_origin_asks_about_none_of_them() {
     let mcp = WRITERS.last().unwrap().1;
-    assert!(asking(mcp, false, true).await.iter().all(|(_, _, asks)| !asks));
-    assert!(asking(mcp, true, true).await.iter().all(|(_, _, asks)| *asks));
+    for beside in BESIDE {
+        let mut calls = asking(mcp, beside, true).await.into_iter();
+        assert!(calls.all(|(_, _, asks)| asks == beside.is_some()), "beside {beside:?}");
+    }
 }
 
 fn mcp(lab: &Lab) -> Manager {

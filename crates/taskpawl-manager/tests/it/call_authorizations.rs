@@ -1,11 +1,12 @@
 //! Policy decisions on calls: approvals that no plan asks for, and denied calls.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use taskpawl_manager::Approving;
-use taskpawl_model::command::{Answer, Command};
+use taskpawl_model::command::{Answer, Command, Round, RunRules};
 use taskpawl_model::insight::ForecastOptions;
 use taskpawl_model::rules::{Means, approval_request};
 use taskpawl_model::run::recovery;
@@ -285,6 +286,36 @@ fn expiry_never_approves_calls_that_the_policy_asks_about() {
     assert!(started(&fixture.start(&["task"])).is_empty());
     assert_eq!(why(&fixture, "task").as_deref(), Some("rule 1 asks"));
     assert_eq!(started(&fixture.start(&["mild"])), ["mild {}"]);
+}
+
+/// Starts a task in a run in which the variable `X` has a value with this digest.
+fn start_with(fixture: &Fixture, id: &str, digest: &str) -> Answer {
+    let variables = Arc::new(BTreeMap::from([("X".to_owned(), digest.to_owned())]));
+    let rules = Arc::new(RunRules { variables, ..RunRules::default() });
+    let tools = Arc::new(["t".to_owned()].into());
+    fixture.round(Round { claims: vec![fixture.key(id)], tools, rules, ..Round::default() })
+}
+
+#[test]
+fn an_approval_holds_for_the_value_of_a_variable() {
+    let plans = [
+        "tasks: [{id: a, calls: [{toolName: t, args: {n: 'ask ${{ env.X }}'}}]}]",
+        "tasks: [{id: a, approval: required, calls: [{toolName: t, args: {n: 'ask ${{ env.X }}'}}]}]",
+    ];
+    for plan in plans {
+        let fixture = fixture(plan);
+        start_with(&fixture, "a", "one");
+        let hash = fixture.manager.approval_request("a").unwrap().unwrap().hash;
+        // The command of the person knows no variables.
+        approve(&fixture, "a");
+        // Another value needs another approval.
+        assert_eq!(started(&start_with(&fixture, "a", "two")), [""; 0], "{plan}");
+        let request = fixture.manager.approval_request("a").unwrap().expect(plan);
+        assert_ne!(request.hash, hash, "{plan}");
+        approve(&fixture, "a");
+        let call = r#"a {"n":"ask ${secret:env.X}"}"#;
+        assert_eq!(started(&start_with(&fixture, "a", "two")), [call], "{plan}");
+    }
 }
 
 #[test]

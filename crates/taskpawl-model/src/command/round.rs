@@ -87,6 +87,9 @@ pub struct RunRules {
     pub timeout: Option<Period>,
     /// True if cached results are ignored.
     pub no_cache: bool,
+    /// Digests of the environment variables of the run, by name. They are made with a key of the store, so that they do
+    /// not reveal values that can be guessed.
+    pub variables: Arc<BTreeMap<String, String>>,
 }
 
 /// Requirements of a task before it starts.

@@ -135,6 +135,8 @@ pub enum Name {
         /// The part of the task.
         field: TaskField,
     },
+    /// `env.NAME`: an environment variable of the run.
+    Variable(String),
     /// `item`.
     Item,
     /// `index`.
@@ -164,6 +166,7 @@ impl fmt::Display for Name {
             Self::Param(name) => write!(f, "params{}", Member(name)),
             Self::Context(name) => write!(f, "context{}", Member(name)),
             Self::Task { task, field } => write!(f, "tasks{}.{field}", Member(task)),
+            Self::Variable(name) => write!(f, "env.{name}"),
             Self::Item => f.write_str("item"),
             Self::Index => f.write_str("index"),
             Self::Attempt => f.write_str("attempt"),

@@ -68,7 +68,7 @@ impl Data {
         }
         let input = match name {
             Name::Context(input) | Name::Task { task: input, .. } => input.clone(),
-            Name::Param(_) | Name::Item | Name::Index | Name::Attempt => String::new(),
+            Name::Param(_) | Name::Variable(_) | Name::Item | Name::Index | Name::Attempt => String::new(),
         };
         let value = |origin| UntrustedValue { name: name.to_string(), origin, input, is_data: false };
         self.origin_of(name).map(value).into_iter().collect()
@@ -79,7 +79,8 @@ impl Data {
             Name::Param(name) => self.params_from.get(name).copied(),
             Name::Context(name) => self.context_from.get(name)?.origin,
             Name::Task { task, field } => self.tasks.get(task)?.origin_of(field),
-            Name::Item | Name::Index | Name::Attempt => None,
+            // The person who gives the command gives the value, too.
+            Name::Variable(_) | Name::Item | Name::Index | Name::Attempt => None,
         }
     }
 }
@@ -148,7 +149,7 @@ impl References {
             Name::Task { task, field } => self.tasks.entry(task.clone()).or_default().add(field.into()),
             Name::Item => self.item = true,
             Name::Index => self.index = true,
-            Name::Attempt => {}
+            Name::Variable(_) | Name::Attempt => {}
         }
     }
 

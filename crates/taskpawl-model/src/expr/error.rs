@@ -156,6 +156,24 @@ pub enum ExprFault {
     /// `raw` outside a shell command.
     #[error("`raw` is only allowed in `command` of the tool `shell`")]
     RawElsewhere,
+    /// An environment variable whose name is invalid.
+    #[error("`{name}` is not a name of an environment variable")]
+    VariableName {
+        /// The name.
+        name: String,
+    },
+    /// An environment variable that is a part of a larger expression.
+    #[error("`env.{name}` must be the whole expression")]
+    VariableInside {
+        /// The name.
+        name: String,
+    },
+    /// An environment variable outside of the arguments of a call.
+    #[error("`env.{name}` is only allowed in the arguments of a call")]
+    VariableElsewhere {
+        /// The name.
+        name: String,
+    },
     /// A condition with text around its expression.
     #[error("text and `${{{{ … }}}}` are mixed, but a single expression is required")]
     Mixed,

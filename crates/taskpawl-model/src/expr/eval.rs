@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ast::{Expr, Kind, Name, Op, TaskField};
 use super::budget::{Budget, Exhausted, MAX_COST};
 use super::data::{Data, TaskData};
-use super::error::EvalFault;
+use super::error::{EvalFault, ExprFault};
 use super::filters;
 use super::number::{Num, apply};
 use super::parser::shortened;
@@ -184,7 +184,7 @@ impl<'d> Machine<'d, '_> {
                 (Some(task), TaskField::Context(name)) => Seen::of(task.context_from.get(name)),
                 (_, TaskField::Status | TaskField::Error) | (None, _) => Seen::Nothing,
             },
-            Name::Param(_) | Name::Item | Name::Index | Name::Attempt => Seen::Nothing,
+            Name::Param(_) | Name::Variable(_) | Name::Item | Name::Index | Name::Attempt => Seen::Nothing,
         }
     }
 
@@ -234,6 +234,10 @@ impl<'d> Machine<'d, '_> {
             Name::Item => Ok(self.of_item(data.item.as_ref().map(Cow::Borrowed), expr)),
             Name::Index => Ok(self.of_item(data.index.map(|index| Cow::Owned(index.into())), expr)),
             Name::Attempt => Ok(owned(data.attempt.into())),
+            // Only in arguments a reference may take its place; see `Evaluator::text`.
+            Name::Variable(name) => {
+                Err(EvalFault::Syntax(ExprFault::VariableElsewhere { name: name.clone() }).into())
+            }
             Name::Task { task, field } => match data.tasks.get(task) {
                 Some(task) => self.task_field(task, field, expr),
                 None => Ok(self.missing(expr, "unknown task".to_owned(), None)),

@@ -9,6 +9,7 @@ use super::error::{ExprFault, Fault};
 use super::lexer::Lexeme;
 use super::parser::{Parser, call_of, is_name, shortened};
 use super::words;
+use crate::value::variable_of_reference;
 
 type Parse<T> = Result<T, Fault>;
 
@@ -21,6 +22,7 @@ impl Parser<'_> {
             "params" => "params",
             "context" => "context",
             "tasks" => "tasks",
+            "env" => return self.variable(start),
             _ => return self.simple_name(start, word),
         };
         self.advance();
@@ -36,6 +38,19 @@ impl Parser<'_> {
         }
         let field = self.task_field(start, &member, bracket)?;
         self.named(start, Name::Task { task: member, field })
+    }
+
+    fn variable(&mut self, start: usize) -> Parse<Expr> {
+        self.advance();
+        let (at, name) = self.member("env")?;
+        // Only this form, so that the variables of a text can be found without a parser.
+        if variable_of_reference(&self.text[start..self.last_end()]).is_none() {
+            let fault = Fault::new(at, ExprFault::VariableName { name: shortened(&name) });
+            return Err(
+                fault.hint("write `env.NAME`, with letters, digits and `_`, and no digit at the start")
+            );
+        }
+        self.named(start, Name::Variable(name))
     }
 
     fn simple_name(&mut self, start: usize, word: &str) -> Parse<Expr> {
@@ -151,6 +166,7 @@ fn unknown_hint(word: &str) -> String {
         "null" | "nil" | "undefined" => "none",
         "steps" | "needs" | "jobs" | "nodes" | "outputs" => "tasks['ID'].result",
         "inputs" | "vars" | "variables" | "arguments" | "args" => "params.NAME",
+        "environment" | "environ" | "ENV" => "env.NAME",
         "self" | "this" | "ctx" | "metadata" => "context.NAME",
         "loop" | "i" => "index",
         "each" | "it" | "element" => "item",

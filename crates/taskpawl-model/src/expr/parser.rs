@@ -28,7 +28,34 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Fault> {
     if *parser.peek() != Lexeme::End {
         return Err(parser.unexpected("an operator or the end"));
     }
-    Ok(Parsed { expr, raw: parser.raw })
+    let parsed = Parsed { expr, raw: parser.raw };
+    refuse_inner_variable(&parsed)?;
+    Ok(parsed)
+}
+
+/// Refuses to compute with an environment variable. Its value is inserted when the call starts, so that it is stored
+/// nowhere; until then there is only a reference to it.
+fn refuse_inner_variable(parsed: &Parsed) -> Result<(), Fault> {
+    if parsed.raw.is_none() && parsed.variable().is_some() {
+        return Ok(());
+    }
+    let mut found = None;
+    parsed.expr.names(&mut |name, at| {
+        if let Name::Variable(name) = name {
+            found.get_or_insert((at, name.clone()));
+        }
+    });
+    found.map_or(Ok(()), |(at, name)| {
+        let hint = format!("write `${{{{ env.{name} }}}}`, with text around it where needed");
+        Err(Fault::new(at, ExprFault::VariableInside { name }).hint(hint))
+    })
+}
+
+impl Parsed {
+    /// Returns the name if the expression is an environment variable.
+    pub(super) fn variable(&self) -> Option<&str> {
+        if let Kind::Name(Name::Variable(name)) = &self.expr.kind { Some(name) } else { None }
+    }
 }
 
 type Parse<T> = Result<T, Fault>;

@@ -18,7 +18,8 @@ use super::shell_place::{Part, data_words};
 use crate::task::trust::{UntrustedValue, add_values};
 use crate::value::Map;
 use crate::value::secret::{
-    SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted,
+    SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted, variable_of_reference,
+    variable_reference,
 };
 
 /// A name in a value, with its location.
@@ -31,6 +32,9 @@ pub struct Mention {
     /// The name.
     pub name: Name,
 }
+
+/// A reference that stands for any in an analysis of commands.
+const ANY_REFERENCE: &str = "${secret:env.NAME}";
 
 /// The use of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +131,11 @@ fn deciding_words(command: &str) -> Result<Vec<(Parsed, usize)>, Fault> {
             Piece::Text(text) => parts.push(Part::Written(text)),
             Piece::Expression { source, at } => {
                 let parsed = parse(source).map_err(|fault| shifted(fault, at))?;
+                // A variable has no author besides the person who runs the plan.
+                if parsed.variable().is_some() {
+                    parts.push(Part::Written(ANY_REFERENCE));
+                    continue;
+                }
                 parts.push(if parsed.raw.is_some() { Part::Raw } else { Part::Word("word") });
                 expressions.push((parsed, at));
             }
@@ -226,6 +235,9 @@ fn read_secrets(text: &str, form: Form, command: &mut Command) -> Result<(), Fau
                 at = part.as_ptr().addr() - text.as_ptr().addr() + part.len();
                 command.text(part);
             }
+            SecretPiece::Secret(name) if variable_of_reference(name).is_some() => {
+                return Err(faulty(SecretFault { offset: at }).hint(format!("write `${{{{ {name} }}}}`")));
+            }
             SecretPiece::Secret(_) if form == Form::Command => _ = command.variable(at)?,
             SecretPiece::Secret(_) => {}
         }
@@ -293,6 +305,10 @@ pub(crate) fn check_no_expression(key: &str) -> Result<(), ExprError> {
 fn check_place(parsed: &Parsed, form: Form, command: &mut Command, at: usize) -> Result<(), Fault> {
     match form {
         Form::Value | Form::Data => refuse_raw(parsed, at),
+        // The shell reads it from a variable, as it does a secret.
+        Form::Command if parsed.variable().is_some() => {
+            command.variable(at.saturating_sub(OPEN.len())).map(drop)
+        }
         Form::Command if parsed.raw.is_some() => Ok(()),
         Form::Command => {
             command.check(at.saturating_sub(OPEN.len()))?;
@@ -417,7 +433,7 @@ pub fn evaluate(value: &Value, data: &Data) -> Result<Evaluated<Value>, EvalErro
 
 /// Evaluates the arguments of a call. In the command of the tool `shell`, every value becomes one quoted word.
 pub fn evaluate_args(tool: &str, args: &Map, data: &Data) -> Result<Args, EvalError> {
-    let mut evaluator = Evaluator::new(data);
+    let mut evaluator = Evaluator { has_variables: true, ..Evaluator::new(data) };
     let mut evaluated = Map::new();
     for (name, value) in args {
         let form = form_of(tool, name, value);
@@ -431,6 +447,8 @@ struct Evaluator<'d> {
     data: &'d Data,
     budget: Budget,
     raw: bool,
+    /// True in the arguments of a call, which may refer to environment variables.
+    has_variables: bool,
     /// The values from models that were read.
     untrusted: Vec<UntrustedValue>,
 }
@@ -438,7 +456,7 @@ struct Evaluator<'d> {
 impl<'d> Evaluator<'d> {
     fn new(data: &'d Data) -> Self {
         let budget = Budget::with_kept(data.kept_bytes);
-        Self { data, budget, raw: false, untrusted: Vec::new() }
+        Self { data, budget, raw: false, has_variables: false, untrusted: Vec::new() }
     }
 
     fn value(&mut self, value: &Value, pointer: &mut String, form: Form) -> Result<Value, EvalError> {
@@ -472,6 +490,9 @@ impl<'d> Evaluator<'d> {
         if let ([Piece::Expression { source, .. }], Form::Value | Form::Data) = (pieces.as_slice(), form) {
             let parsed = read(source, pointer)?;
             refuse_raw(&parsed, 0).map_err(|fault| unread(fault, pointer, source))?;
+            if let Some(name) = parsed.variable().filter(|_| self.has_variables) {
+                return Ok(variable_reference(name).into());
+            }
             // `shield` escapes secret references: a value must not be able to read secrets by containing `${secret:…}`.
             return self.expression(&parsed, source, pointer, form).map(Cow::into_owned).map(shield);
         }
@@ -489,6 +510,12 @@ impl<'d> Evaluator<'d> {
                 Piece::Expression { source, .. } => {
                     let begin = output.len();
                     let value = self.inserted(source, pointer, form, &mut command)?;
+                    // The author of the expression wrote the reference, so that it is not shielded.
+                    if value.is_reference {
+                        output.push_str(&value.text);
+                        values.push(value);
+                        continue;
+                    }
                     output.push_str(&if value.is_quoted {
                         Cow::Owned(quote(&value.text))
                     } else {
@@ -512,7 +539,8 @@ impl<'d> Evaluator<'d> {
             Form::Command => data_words(&parts(pieces, &values)),
             Form::Value | Form::Data => vec![form == Form::Data; values.len()],
         };
-        for (value, is_data) in values.into_iter().zip(places) {
+        let values = values.into_iter().filter(|value| !value.is_reference);
+        for (value, is_data) in values.zip(places) {
             self.note(value.untrusted, is_data);
         }
     }
@@ -530,6 +558,10 @@ impl<'d> Evaluator<'d> {
     ) -> Result<Inserted, EvalError> {
         let parsed = read(source, pointer)?;
         check_place(&parsed, form, command, 0).map_err(|fault| unread(fault, pointer, source))?;
+        if let Some(name) = parsed.variable().filter(|_| self.has_variables) {
+            let text = variable_reference(name);
+            return Ok(Inserted { text, is_quoted: false, is_reference: true, untrusted: Vec::new() });
+        }
         let (text, untrusted) = self.run(source, pointer, |machine| {
             let value = machine.value(&parsed.expr)?;
             let text = machine.text_of(&value, &parsed.expr)?;
@@ -539,7 +571,8 @@ impl<'d> Evaluator<'d> {
             Ok(text)
         })?;
         self.raw |= parsed.raw.is_some();
-        Ok(Inserted { text, is_quoted: form == Form::Command && parsed.raw.is_none(), untrusted })
+        let is_quoted = form == Form::Command && parsed.raw.is_none();
+        Ok(Inserted { text, is_quoted, is_reference: false, untrusted })
     }
 
     fn expression(
@@ -580,6 +613,8 @@ struct Inserted {
     text: String,
     /// True if it becomes one quoted word of a command.
     is_quoted: bool,
+    /// True if it is a reference to an environment variable, whose value is inserted when the call starts.
+    is_reference: bool,
     untrusted: Vec<UntrustedValue>,
 }
 
@@ -588,6 +623,7 @@ fn parts<'p>(pieces: &'p [Piece<'_>], values: &'p [Inserted]) -> Vec<Part<'p>> {
     let part = |piece: &'p Piece<'_>| match piece {
         Piece::Text(text) => Part::Written(text),
         Piece::Expression { .. } => match values.next() {
+            Some(value) if value.is_reference => Part::Written(&value.text),
             Some(value) if value.is_quoted => Part::Word(&value.text),
             Some(_) | None => Part::Raw,
         },

@@ -46,6 +46,13 @@ pub static ROOTS: &[Word] = &[
         "`context`, `result`, `results`, `status` or `error` of a task that this one depends on, or of an own subtask",
         ("tasks['build-lib'].result.exitCode", "0"),
     ),
+    word(
+        "env",
+        (0, 0),
+        &[],
+        "an environment variable of the run, in arguments of calls; it must be the whole expression, and only the reference is stored",
+        ("env.REGION", r#""${secret:env.REGION}""#),
+    ),
     word("item", (0, 0), &[], "the item of the list, in tasks with `forEach`", ("item.name", r#""north""#)),
     word(
         "index",

@@ -259,7 +259,17 @@ impl<'t> Scope<'t> {
             }
             Name::Context(name) if !self.context.contains(name) => Some(self.unknown_context(name)),
             Name::Item | Name::Index if !self.has_item => Some(self.no_item(name)),
-            Name::Context(_) | Name::Item | Name::Index | Name::Attempt | Name::Task { .. } => None,
+            Name::Variable(name) if !matches!(self.stage, Stage::Args(_)) => {
+                let problem = ExprFault::VariableElsewhere { name: shortened(name) };
+                let hint = "declare a parameter and pass it to the run: `--param NAME=VALUE`";
+                Some((problem.into(), Some(hint.to_owned())))
+            }
+            Name::Variable(_)
+            | Name::Context(_)
+            | Name::Item
+            | Name::Index
+            | Name::Attempt
+            | Name::Task { .. } => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The data types of plans.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,16 @@ impl Plan {
         let of_tasks = self.tasks.iter().flat_map(|task| &task.unknown);
         let errors: Vec<PlanError> = self.unknown.iter().chain(of_tasks).cloned().collect();
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
+    }
+
+    /// Returns what the plan needs from outside: what it declares, and the variables that its calls name.
+    pub fn all_required(&self) -> Requires {
+        let mut requires = self.requires.clone();
+        let calls = self.tasks.iter().flat_map(|task| &task.calls);
+        let named: BTreeSet<String> = calls.flat_map(|call| call.spec.variables()).collect();
+        let more: Vec<String> = named.into_iter().filter(|name| !requires.env.contains(name)).collect();
+        requires.env.extend(more);
+        requires
     }
 }
 

@@ -1,12 +1,14 @@
 //! Approval requests: the calls that would run, their arguments as far as they are known, and the hash of both.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::task::spec::{Origin, SandboxRequest};
 use crate::task::trust::UntrustedValue;
-use crate::value::{CallId, TaskId};
+use crate::value::{CallId, TaskId, used_variables};
 use crate::value::{Map, Timestamp};
 
 /// A request to approve a task or a call before it starts.
@@ -93,13 +95,31 @@ impl ApprovalRequest {
     }
 }
 
-/// Returns the hash of the calls under a version of the policy.
-pub(crate) fn hash(task: &TaskId, subject: &Subject, policy: Option<&str>) -> String {
+impl Subject {
+    /// Returns the names of the environment variables that the calls use.
+    pub(crate) fn variables(&self) -> BTreeSet<String> {
+        let of_calls = self.calls.iter().map(|call| used_variables(&call.args));
+        let of_items = self.args_of_items.iter().map(used_variables);
+        of_calls.chain(of_items).flatten().collect()
+    }
+}
+
+/// Returns the hash of the calls under a version of the policy. `variables` are digests of the environment variables that
+/// they use.
+pub(crate) fn hash(
+    task: &TaskId,
+    subject: &Subject,
+    policy: Option<&str>,
+    variables: &BTreeMap<String, String>,
+) -> String {
     let calls: Vec<Value> = subject.calls.iter().map(call_to_hash).collect();
     let mut whole = json!({"task": task, "calls": calls, "items": subject.items});
     // Absent parts are left out of the hash, so that hashes of earlier versions stay valid.
     if !subject.args_of_items.is_empty() {
         whole["argsOfItems"] = json!(subject.args_of_items);
+    }
+    if !variables.is_empty() {
+        whole["variables"] = json!(variables);
     }
     if let Some(policy) = policy {
         whole["policy"] = policy.into();

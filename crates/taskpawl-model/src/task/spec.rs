@@ -1,6 +1,8 @@
 //! Specifications: the fields of tasks and tool calls that authors write, without any status.
 
-use crate::value::secret::secret_names;
+use std::collections::BTreeSet;
+
+use crate::value::secret::{secret_names, used_variables};
 use crate::value::{Map, Timestamp};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -292,9 +294,14 @@ pub struct CallSpec {
 }
 
 impl CallSpec {
-    /// Returns whether the arguments refer to secrets.
+    /// Returns the names of the environment variables of the run that the arguments use.
+    pub fn variables(&self) -> BTreeSet<String> {
+        used_variables(&self.args)
+    }
+
+    /// Returns whether the arguments refer to secrets, or to environment variables, which may be secret.
     pub(crate) fn refers_to_secrets(&self) -> bool {
-        !secret_names(&self.args).is_empty()
+        !secret_names(&self.args).is_empty() || !self.variables().is_empty()
     }
 }
 

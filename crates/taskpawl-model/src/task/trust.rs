@@ -39,6 +39,9 @@ pub struct ValueOrigins {
     /// Calls whose `trustInputs` a person has confirmed, with the hash of the confirmed content.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub confirmed: BTreeMap<CallId, String>,
+    /// Digests of the environment variables that the last question about the work covered, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
 }
 
 /// A value whose author is less trusted than the call that reads it.

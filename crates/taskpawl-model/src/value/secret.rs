@@ -21,6 +21,9 @@ const ESCAPED: &str = "$${secret:";
 /// The maximum number of characters in a name.
 const MAX_NAME: usize = 64;
 
+/// The start of the names of environment variables. No secret can have such a name, because of the dot.
+const VARIABLE: &str = "env.";
+
 /// A part of a text that may refer to secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretPiece<'a> {
@@ -72,7 +75,23 @@ fn push_text<'a>(pieces: &mut Vec<SecretPiece<'a>>, text: &'a str) {
 /// Returns the name before a closing brace.
 fn name_at(text: &str) -> Option<&str> {
     let (name, _) = text.split_once('}')?;
-    is_secret_name(name).then_some(name)
+    (is_secret_name(name) || variable_of_reference(name).is_some()).then_some(name)
+}
+
+/// Returns the environment variable of the run to which a reference of this name refers. Authors write `${{ env.NAME }}`,
+/// which evaluates to such a reference.
+pub fn variable_of_reference(name: &str) -> Option<&str> {
+    let is_name = |name: &&str| {
+        !name.starts_with(|c: char| c.is_ascii_digit())
+            && !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    name.strip_prefix(VARIABLE).filter(is_name)
+}
+
+/// Returns the reference to an environment variable of the run.
+pub(crate) fn variable_reference(name: &str) -> String {
+    format!("{OPEN}{VARIABLE}{name}}}")
 }
 
 /// Returns whether this is a valid name of a secret.
@@ -98,6 +117,43 @@ pub(crate) fn has_secret(value: &Value) -> bool {
 
 /// Returns the names of the secrets to which arguments refer. Texts with an invalid reference are ignored.
 pub fn secret_names(args: &Map) -> BTreeSet<String> {
+    let mut names = referenced_names(args);
+    names.retain(|name| variable_of_reference(name).is_none());
+    names
+}
+
+/// Returns the names of the environment variables to which evaluated arguments refer.
+pub fn variable_names(args: &Map) -> BTreeSet<String> {
+    let names = referenced_names(args);
+    names.iter().filter_map(|name| variable_of_reference(name)).map(str::to_owned).collect()
+}
+
+/// Returns the names of the environment variables that arguments use: those to which they refer, and those that
+/// expressions of their author name. Such an expression is always exactly `${{ env.NAME }}`.
+pub fn used_variables(args: &Map) -> BTreeSet<String> {
+    let mut names = variable_names(args);
+    args.values().for_each(|value| collect_named(value, &mut names));
+    names
+}
+
+fn collect_named(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            let mut rest = text.as_str();
+            while let Some((before, after)) = rest.split_once("${{") {
+                let source = after.split_once("}}").map_or(after, |(source, _)| source);
+                let name = variable_of_reference(source.trim()).filter(|_| !before.ends_with('$'));
+                names.extend(name.map(str::to_owned));
+                rest = after;
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_named(item, names)),
+        Value::Object(map) => map.values().for_each(|item| collect_named(item, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn referenced_names(args: &Map) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     args.values().for_each(|value| collect(value, &mut names));
     names
@@ -182,6 +238,20 @@ mod tests {
         .map(|text| format!("{text:<28}{}", shown(text)))
         .collect();
         insta::assert_snapshot!(table.join("\n"));
+    }
+
+    #[test]
+    fn references_to_variables_are_no_secrets() {
+        let args = json!({"a": "${secret:env.MODE}", "b": ["${secret:A}${secret:env._X}"], "c": "$${secret:env.NO}"});
+        let args = args.as_object().unwrap();
+        assert_eq!(secret_names(args).into_iter().collect::<Vec<_>>(), ["A"]);
+        assert_eq!(variable_names(args).into_iter().collect::<Vec<_>>(), ["MODE", "_X"]);
+        let named = json!({"a": ["x ${{env.A}}${{ env.B }} $${{ env.NO }} ${{ 'env.NO' }}"], "b": "${secret:env.C} ${{ env."});
+        assert_eq!(
+            used_variables(named.as_object().unwrap()).into_iter().collect::<Vec<_>>(),
+            ["A", "B", "C"]
+        );
+        assert!(secret_pieces("${secret:env.1}").is_err() && secret_pieces("${secret:en.A}").is_err());
     }
 
     #[test]

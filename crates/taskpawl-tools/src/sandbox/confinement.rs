@@ -103,6 +103,14 @@ impl Confinement {
         held.expect("BUG: who asks for nothing cannot be refused")
     }
 
+    /// Returns the environment of a program without any request. Unlike [`plain`](Self::plain) it does not search the project.
+    pub fn environment(&self) -> Environment {
+        if self.is_off() {
+            return Environment::default();
+        }
+        Environment::Exactly(variables::variables(&self.settings, &self.places, self.settings.net))
+    }
+
     /// Returns whether the sandbox is switched off.
     pub fn is_off(&self) -> bool {
         self.settings.mode == SandboxMode::Off

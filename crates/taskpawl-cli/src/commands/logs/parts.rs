@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use taskpawl::Taskpawl;
 use taskpawl::model::task::{CallStatus, Task, ToolCall};
-use taskpawl::model::value::{CallId, TaskId, secret_names};
+use taskpawl::model::value::{CallId, TaskId, secret_names, used_variables};
 use taskpawl::tools::Vault;
 
 use super::Args;
@@ -114,7 +114,8 @@ pub(super) fn is_unfinished(call: &ToolCall, start: u32) -> bool {
 
 /// Returns whether this process knows every secret of the call, so that it can remove them itself.
 pub(super) fn can_be_shown(call: &ToolCall, vault: &Vault) -> bool {
-    vault.knows(&secret_names(&call.args))
+    // Which variables of a run are secret is known to the run alone.
+    vault.knows(&secret_names(&call.args)) && used_variables(&call.args).is_empty()
 }
 
 /// Appends the bytes of a part after `offset`, at most 1 MiB at a time.

@@ -3,6 +3,8 @@
 //! An approval is about exactly the work that was proposed. If the arguments or the calls change before they start, it
 //! is asked for again.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::command::Context;
@@ -109,7 +111,8 @@ impl Draft<'_> {
         let subject = self.subject(key, &record, call)?;
         let before = self.granted(key, &record, call)?;
         let policy = self.policy_version(before.as_ref().and_then(|granted| granted.policy.as_ref()));
-        let hash = hash(&record.id, &subject, policy.as_deref());
+        let variables = self.variables_now(key, &record, &subject)?;
+        let hash = hash(&record.id, &subject, policy.as_deref(), &variables);
         // A timeout approves only questions of the author, never those of the policy.
         let counts = |granted: &Granted| granted.hash == hash && (why.is_none() || granted.by != ON_EXPIRY);
         match before {
@@ -243,12 +246,33 @@ impl Draft<'_> {
         let why = self.rules_still_ask(key, &record, position, (open.why, open.policy.as_ref()))?;
         let subject = self.subject(key, &record, position)?;
         let policy = self.policy_version(open.policy.as_ref());
-        let hash = hash(&record.id, &subject, policy.as_deref());
+        let hash = hash(&record.id, &subject, policy.as_deref(), &digests(&record, &subject));
         if hash == open.hash {
             return Ok(());
         }
         let text = Some("the work to approve has changed".to_owned());
         self.ask(key, &record, position, Asking { hash, why, policy, text })
+    }
+
+    /// Returns the digests of the variables that the calls use, and records them with the task: later commands of people
+    /// have to compute the same hash, without the variables of the run.
+    fn variables_now(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        subject: &Subject,
+    ) -> Decided<BTreeMap<String, String>> {
+        let mut variables = digests(record, subject);
+        for name in subject.variables() {
+            if let Some(digest) = self.room.rules.variables.get(&name) {
+                variables.insert(name, digest.clone());
+            }
+        }
+        if variables != digests(record, subject) {
+            let digests = variables.clone();
+            self.update_task(key, |record| record.change_origins(|origins| origins.variables = digests))?;
+        }
+        Ok(variables)
     }
 
     /// Stores a decision, and its answer for expressions. A plain approval of a call does not overwrite an earlier
@@ -377,6 +401,15 @@ impl Draft<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the recorded digests of the variables that the calls use.
+pub(super) fn digests(record: &TaskRecord, subject: &Subject) -> BTreeMap<String, String> {
+    let Some(known) = record.body.origins.as_ref().map(|origins| &origins.variables) else {
+        return BTreeMap::new();
+    };
+    let names = subject.variables().into_iter();
+    names.filter_map(|name| Some((name.clone(), known.get(&name)?.clone()))).collect()
 }
 
 pub(super) fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Option<&'a Question> {

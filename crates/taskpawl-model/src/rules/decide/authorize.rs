@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::approval::unanswered;
+use super::approval::{digests, unanswered};
 use crate::rules::authorization::is_raw;
 use crate::rules::draft::{Decided, Draft};
 use crate::rules::flow::{self, KnownArgs};
@@ -178,17 +178,24 @@ impl Draft<'_> {
         else {
             return Ok(());
         };
+        let holder = self.task(key)?;
         for below in [vec![key], self.subtree(key)?].concat() {
             let record = self.task(below)?;
             // The calls of a list run in its items.
             if record.spec.for_each.is_none() {
-                self.cover_calls(below, &record, &granted)?;
+                self.cover_calls(below, &record, (&holder, &granted))?;
             }
         }
         Ok(())
     }
 
-    fn cover_calls(&mut self, key: Key, record: &TaskRecord, granted: &Granted) -> Decided<()> {
+    /// Approves the calls of a task below `holder`, which got the approval.
+    fn cover_calls(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        (holder, granted): (&TaskRecord, &Granted),
+    ) -> Decided<()> {
         for position in 0..self.calls(key)?.len() {
             let call = self.calls(key)?[position].clone();
             if call.body.status != CallStatus::Pending || call.spec.approval.is_some() {
@@ -202,7 +209,7 @@ impl Draft<'_> {
                 continue;
             }
             let policy = self.policy_version(granted.policy.as_ref());
-            let hash = hash(&record.id, &subject, policy.as_deref());
+            let hash = hash(&record.id, &subject, policy.as_deref(), &digests(holder, &subject));
             if call.body.approval.as_ref().is_none_or(|before| before.hash != hash) {
                 let granted = Granted { hash, policy, answer: None, args: None, ..granted.clone() };
                 self.update_call(key, position, |call| call.body.approval = Some(Box::new(granted)))?;

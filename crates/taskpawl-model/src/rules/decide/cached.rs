@@ -49,6 +49,11 @@ impl Draft<'_> {
             ];
             // Added only if present, so that fingerprints recorded by earlier versions stay valid.
             parts.extend(spec.keep.map(|keep| json!(keep)));
+            let variables = spec.variables();
+            if !variables.is_empty() {
+                let digests = &self.room.rules.variables;
+                parts.push(json!(variables.iter().map(|name| (name, digests.get(name))).collect::<Vec<_>>()));
+            }
             work.push(parts);
         }
         let repeat = record.spec.repeat.as_ref().map(|repeat| (&repeat.until, repeat.max));

@@ -53,7 +53,12 @@ impl Draft<'_> {
             for mention in &site.mentions {
                 let problem = match &mention.name {
                     Name::Task { task, .. } => self.reference_problem(key, &record, task, site.stage)?,
-                    name @ (Name::Param(_) | Name::Context(_) | Name::Item | Name::Index | Name::Attempt) => {
+                    name @ (Name::Param(_)
+                    | Name::Context(_)
+                    | Name::Variable(_)
+                    | Name::Item
+                    | Name::Index
+                    | Name::Attempt) => {
                         scope.problem(name).map(|(problem, hint)| (problem, hint.map(Hint::from)))
                     }
                 };
@@ -74,7 +79,12 @@ impl Draft<'_> {
         let mentions = sites(&record, &calls)?.into_iter().flat_map(|site| site.mentions);
         let tasks = mentions.filter_map(|mention| match mention.name {
             Name::Task { task, .. } => Some(task),
-            Name::Param(_) | Name::Context(_) | Name::Item | Name::Index | Name::Attempt => None,
+            Name::Param(_)
+            | Name::Context(_)
+            | Name::Variable(_)
+            | Name::Item
+            | Name::Index
+            | Name::Attempt => None,
         });
         Ok(tasks.collect())
     }
@@ -233,7 +243,7 @@ fn check_trusted_inputs(record: &TaskRecord, calls: &[CallRecord]) -> Decided<()
 fn input_of(mention: &Mention) -> Option<&str> {
     match &mention.name {
         Name::Task { task: input, .. } | Name::Context(input) => Some(input),
-        Name::Param(_) | Name::Item | Name::Index | Name::Attempt => None,
+        Name::Param(_) | Name::Variable(_) | Name::Item | Name::Index | Name::Attempt => None,
     }
 }
 

@@ -9,7 +9,9 @@ use super::{data, shown};
 
 #[test]
 fn reference_examples_give_the_documented_results() {
-    for word in ROOTS.iter().chain(OPERATORS).chain(FILTERS).chain(TESTS).filter(|word| word.name != "raw") {
+    let only_in_arguments = ["raw", "env"];
+    let words = ROOTS.iter().chain(OPERATORS).chain(FILTERS).chain(TESTS);
+    for word in words.filter(|word| !only_in_arguments.contains(&word.name)) {
         assert_eq!(shown(word.example), word.gives, "{}", word.example);
     }
 }
