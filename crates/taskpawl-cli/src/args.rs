@@ -269,6 +269,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("add", "create NAME", " adds a task"),
     ("new", "create NAME", " adds a task"),
     ("ps", "runs", " lists the runs"),
+    ("tasks", "list", " lists the tasks"),
     ("exec", "tools call exec --args JSON", " runs a program as a call of a plan would"),
     ("start", "run-all-ready", " runs everything that is ready"),
 ];

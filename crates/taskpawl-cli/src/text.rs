@@ -1,5 +1,6 @@
 //! Text for people: escaped, coloured on demand, and laid out in tables.
 
+mod flow;
 mod table;
 
 use clap::builder::styling::AnsiColor;
@@ -8,6 +9,7 @@ use taskpawl::model::task::{Priority, Status};
 use taskpawl::model::value::{Timestamp, format_time};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+pub(crate) use flow::flow;
 pub(crate) use table::{Cell, Table};
 
 use crate::shown::{Shown, safe};

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
+use taskpawl_manager::Manager;
 use taskpawl_model::task::is_identifier;
 use taskpawl_tools::{CallContext, Environment, MIN_SECRET_BYTES, SecretError, SecretSource};
 
@@ -192,6 +193,12 @@ impl fmt::Debug for RunVariables {
 }
 
 impl Engine {
+    /// Returns the manager for the commands that lead to a run with these variables, such as applying its plan. Texts that it
+    /// stores have no secret variables either.
+    pub fn manager_for(&self, variables: &RunVariables) -> Manager {
+        self.with_variables(variables).manager
+    }
+
     /// Returns an engine that redacts the secret variables of a run in addition to its own secrets.
     pub(crate) fn with_variables(&self, variables: &RunVariables) -> Self {
         if variables.redacted_names().next().is_none() {

@@ -10,8 +10,8 @@ use taskpawl_model::rules::DecideError;
 use taskpawl_model::rules::Means;
 use taskpawl_model::rules::offered;
 use taskpawl_model::task::{
-    BlockedReason, CallRecord, CallStatus, FailureClass, Grant, PlanRecord, RunRecord, Status, TaskRecord,
-    TaskStatus, Work,
+    ActorKind, BlockedReason, CallRecord, CallStatus, FailureClass, Grant, PlanRecord, RunRecord, Status,
+    TaskRecord, TaskStatus, Work,
 };
 use taskpawl_model::value::Timestamp;
 use taskpawl_model::value::{CallId, Key, RunId, TaskId};
@@ -234,6 +234,8 @@ pub enum Action {
     Retry,
     /// Claim a task.
     Claim,
+    /// Release the claim of a silent agent.
+    Release,
     /// Start a run.
     Run,
 }
@@ -249,7 +251,7 @@ impl Digest {
         let mut digest = manager.read(|view| Ok(Gatherer { view, manager, most, means }.gather()?))?;
         digest.add_runs(manager)?;
         let asker = manager.context();
-        let next = next_actions(&digest);
+        let next = next_actions(&digest, asker.kind);
         digest.next_actions = manager.read(|view| Ok(all_offered(view, next, &asker)?))?;
         Ok(digest)
     }
@@ -487,7 +489,7 @@ fn kind_of_failure(class: Option<FailureClass>, calls: &[CallRecord]) -> (String
 /// Maximum number of suggested actions of one kind.
 const MAX_OF_KIND: usize = 3;
 
-fn next_actions(digest: &Digest) -> Vec<NextAction> {
+fn next_actions(digest: &Digest, kind: ActorKind) -> Vec<NextAction> {
     let mut actions = Vec::new();
     let reports = digest.mine.items.iter().take(MAX_OF_KIND);
     actions.extend(
@@ -518,6 +520,17 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
             "it is ready for you",
         ));
     }
+    // Whoever may release any claim is not asked to. For an agent, the rules leave those of silent holders.
+    let others = digest.held.items.iter().filter(|held| !held.expired && kind == ActorKind::Agent);
+    actions.extend(others.take(MAX_OF_KIND).map(|held| {
+        let advice = Advice::ReleaseSilent { id: held.task.clone() };
+        NextAction::task(
+            Action::Release,
+            advice,
+            &held.task,
+            "its holder has been silent for half of its lease",
+        )
+    }));
     if let Some(held) = digest.held.items.iter().find(|held| held.expired) {
         actions.push(NextAction::task(
             Action::Claim,

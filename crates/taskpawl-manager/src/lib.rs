@@ -24,6 +24,6 @@ pub use liveness::{Liveness, RunState};
 pub use manager::{ApplyOptions, Approving, Ending, Manager};
 pub use paths::Paths;
 pub use reads::{Page, ReadyPage, RunFilter};
-pub use redaction::Redact;
 pub use source::{FixedSource, Source, SystemSource};
 pub use taskpawl_model::command::OnChanged;
+pub use taskpawl_model::command::Redact;

@@ -21,8 +21,9 @@ use taskpawl_store::{Outcome, Store};
 use crate::error::Error;
 use crate::liveness::Liveness;
 use crate::paths::Paths;
-use crate::redaction::{Redact, without_secrets};
+use crate::redaction::without_secrets;
 use crate::source::{Source, SystemSource};
+use taskpawl_model::command::Redact;
 
 /// Maximum number of ready tasks whose write paths are resolved before a claim of the first one. Beyond it,
 /// paths are compared as written.
@@ -272,6 +273,7 @@ impl Manager {
             run: self.run.clone(),
             origin: self.origin,
             policy_hook: self.policy_hook.clone(),
+            redact: self.redact.clone(),
         }
     }
 

@@ -1,16 +1,7 @@
 //! Removal of secrets from the reports of people and agents before they are stored.
 
-use std::fmt::Debug;
-
 use serde_json::{Value, json};
-use taskpawl_model::command::{Command, IdempotentRequest};
-
-/// Removes secrets from texts about tasks: results, notes, reasons and answers. The engine installs one;
-/// without it texts are stored unchanged.
-pub trait Redact: Debug + Send + Sync {
-    /// Replaces the secrets in all strings of a value. May read files, but must not prompt the user.
-    fn redact(&self, value: &mut Value);
-}
+use taskpawl_model::command::{Command, IdempotentRequest, Redact};
 
 /// Removes secrets from the reports in a command. Plans and reports of runs stay unchanged: plans only name
 /// secrets, and runs have removed them already.

@@ -18,6 +18,9 @@ use crate::task::{Grant, Status};
 use crate::value::Selector;
 use crate::value::{RunId, TaskId};
 
+/// The note on a task whose silent holder lost its claim.
+pub const SILENT_NOTE: &str = "released: its holder was silent";
+
 /// One suggested action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -75,6 +78,11 @@ pub enum Advice {
         /// Holder in whose name the task is released; absent for the caller itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<String>,
+    },
+    /// Release the claim of another agent that gave no command for half of its lease, with a note that says so.
+    ReleaseSilent {
+        /// Id of the task.
+        id: TaskId,
     },
     /// Report a task as done.
     Done {

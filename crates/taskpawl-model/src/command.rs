@@ -10,7 +10,7 @@ pub(crate) mod round;
 pub(crate) mod table;
 
 pub use answer::{Answer, ApplyReport, KeptStatus, Undone};
-pub use context::{Context, IdempotentRequest, Request, RequestRecord};
+pub use context::{Context, IdempotentRequest, Redact, Request, RequestRecord};
 pub use import::{
     BoundRecord, DivergingField, Import, ImportMode, ImportReport, ImportedRecord, OlderRecord,
     PreservedField, SourceRecord,

@@ -81,7 +81,9 @@ fn lack(app: &App, tool: &str) -> Result<Option<Lack>, CliError> {
 
 fn text(out: &Output, explanation: &Explanation) -> Shown {
     let id = out.paint.style(style::BOLD, &clean(explanation.task.as_str()));
-    let mut text = shown![id, "  ", clean(&explanation.name), "\n"];
+    let is_named = explanation.name != explanation.task.as_str();
+    let name = if is_named { format!("  {}", clean(&explanation.name)) } else { String::new() };
+    let mut text = shown![id, name, "\n"];
     let half = explanation.chain.len() / 2;
     for (position, link) in explanation.chain.iter().enumerate() {
         if explanation.omitted > 0 && position == half {
@@ -92,6 +94,8 @@ fn text(out: &Output, explanation: &Explanation) -> Shown {
     if !explanation.is_complete {
         text.push("  (it waits for so many that not all of them were looked at)\n");
     }
+    // The commands stay on one line each, so that they can be copied.
+    let mut text = text.wrapped(out.width);
     next(out, &mut text, &explanation.next_actions);
     text
 }
@@ -99,8 +103,12 @@ fn text(out: &Output, explanation: &Explanation) -> Shown {
 fn line(out: &Output, text: &mut Shown, link: &Link, is_first_cause: bool) {
     let status = out.paint.style(style::of_status(link.status), link.status.as_str());
     let id = out.paint.style(style::BOLD, &clean(link.task.as_str()));
-    let mark = if is_first_cause { "  <- first cause" } else { "" };
-    text.push(shown!["  ", id, " [", status, "] ", clean(&link.text), mark, "\n"]);
+    let mark = if is_first_cause { "  ← first cause" } else { "" };
+    // Ends are told with the status in front.
+    let told = clean(&link.text);
+    let rest = told.strip_prefix(link.status.as_str()).map(|rest| rest.trim_start_matches([':', ' ']));
+    let told = rest.unwrap_or(&told);
+    text.push(shown!["  ", id, "  ", status, "  ", told, mark, "\n"]);
 }
 
 /// Appends the commands that the user can run next.

@@ -1,19 +1,22 @@
+mod change;
+
 use std::process::ExitCode;
 
-use serde_json::Value;
-use taskpawl::model::task::{ActorKind, BlockedReason, ChecklistItem, ChecklistStatus, Status};
+use taskpawl::model::task::{ActorKind, BlockedReason, Cause, ChecklistItem, ChecklistStatus};
 use taskpawl::model::task::{ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 use taskpawl::model::value::TaskId;
 use taskpawl::model::value::{Timestamp, format_time};
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 use unicode_width::UnicodeWidthStr;
 
+use change::{StatusChange, of_fields};
+
 use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::{Output, PageInfo};
 use crate::shown::{Shown, shown};
-use crate::text::{MIN_WRAPPED, clean, cut, lease_end, quoted, style, time, without_sequences, wrap};
+use crate::text::{MIN_WRAPPED, clean, lease_end, quoted, style, time, without_sequences, wrap};
 
 /// Show changes: what, when, by which actor. Shows changes in the order in which they happened
 #[derive(Debug, clap::Args)]
@@ -166,15 +169,17 @@ fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>,
 /// Formats one line per entry.
 pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
     let mut text = Shown::new();
+    let columns = Columns::of(out, entries);
+    let mut before = None;
     for HistoryEntry { event, undone_by } in entries {
-        let at = format!("{:>10}", time(event.at, out.now));
-        let head = format!("{:>5}  {at}", event.revision);
+        let head = columns.head(event);
         let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
         let run = event.run.as_ref().map_or_else(String::new, |run| {
             format!(" in run {}", run.as_str().chars().take(8).collect::<String>())
         });
         let undone = undone_by.map_or_else(String::new, |by| format!("  (undone by {by})"));
-        let rest = clean(&format!("  {}{run}  {task}{}{undone}", actor(event), what(&event.kind, out.now)));
+        let change = what(event, before, out.now);
+        let rest = clean(&format!("  {}{run}  {task}{change}{undone}", actor(event)));
         let head_width = head.width() + 2;
         let lines = match out.width {
             Some(width) => wrap(rest.trim_start(), width.saturating_sub(head_width).max(MIN_WRAPPED)),
@@ -182,13 +187,44 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
         };
         let indent = format!("\n{}", " ".repeat(head_width));
         text.push(shown![out.paint.style(style::DIM, &head), "  ", lines.join(&indent), "\n"]);
+        before = Some(event);
     }
     text
 }
 
+/// The widths of the first columns. On a terminal they are as narrow as their entries; elsewhere they are the same for all
+/// parts of a long history.
+struct Columns {
+    revision: usize,
+    time: usize,
+    now: Option<Timestamp>,
+}
+
+impl Columns {
+    fn of(out: &Output, entries: &[HistoryEntry]) -> Self {
+        let now = out.now;
+        if out.width.is_none() {
+            return Self { revision: 5, time: 10, now };
+        }
+        let widest = |width: &dyn Fn(&Event) -> usize| {
+            entries.iter().map(|entry| width(&entry.event)).max().unwrap_or_default()
+        };
+        Self {
+            revision: widest(&|event| event.revision.to_string().len()),
+            time: widest(&|event| time(event.at, now).width()),
+            now,
+        }
+    }
+
+    fn head(&self, event: &Event) -> String {
+        let (revision, time) = (event.revision, time(event.at, self.now));
+        format!("{revision:>0$}  {time:>1$}", self.revision, self.time)
+    }
+}
+
 /// Formats an event of one task: time, actor and change.
 pub(crate) fn line(event: &Event) -> String {
-    format!("{}  {}  {}", format_time(event.at), actor(event), what(&event.kind, None))
+    format!("{}  {}  {}", format_time(event.at), actor(event), what(event, None, None))
 }
 
 /// Returns the actor with its kind. The kind of a run is shown by the run itself, and old events have none.
@@ -201,23 +237,21 @@ fn actor(event: &Event) -> String {
     }
 }
 
-/// Describes a change in words. Times are relative to `now`.
-fn what(kind: &EventKind, now: Option<Timestamp>) -> String {
+/// Describes a change in words. Times are relative to `now`. An error that `before`, the previous change, has shown is not
+/// repeated.
+fn what(event: &Event, before: Option<&Event>, now: Option<Timestamp>) -> String {
+    let kind = &event.kind;
     match kind {
         EventKind::Created(created) => {
             let TaskCreated { name, plan, parent, .. } = &**created;
             let plan = plan.as_ref().map(|plan| format!(" by plan {plan}")).unwrap_or_default();
             let parent = parent.as_ref().map(|parent| format!(" below {parent}")).unwrap_or_default();
-            format!("created{parent}{plan}: {name}")
+            let name = name_beside(event.task.as_ref(), name);
+            format!("created{parent}{plan}{name}")
         }
-        EventKind::Updated { fields } => {
-            let change = |(field, change): (&String, &taskpawl::model::task::Change)| {
-                format!("{field} {} → {}", short(&change.from), short(&change.to))
-            };
-            format!("changed {}", fields.iter().map(change).collect::<Vec<_>>().join(", "))
-        }
+        EventKind::Updated { fields } => of_fields(fields),
         EventKind::Deleted { .. } => "deleted".to_owned(),
-        EventKind::Status { .. } => status(kind, now),
+        EventKind::Status { .. } => status(event, error_of_call(event, before), now),
         EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until), now)),
         EventKind::CallStarted { call, start, .. } => format!("call {call} started{}", nth(*start)),
         EventKind::CallEnded { call, status, error, again_at, .. } => {
@@ -255,8 +289,7 @@ fn what(kind: &EventKind, now: Option<Timestamp>) -> String {
         EventKind::RunStarted { scope } if scope.is_empty() => "run started".to_owned(),
         EventKind::RunStarted { scope } => format!("run started: {}", scope.join(" ")),
         EventKind::RunFinished { exit, counts } => {
-            let counts: Vec<String> =
-                counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+            let counts = print::counts(counts);
             let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
             format!("run finished with exit code {exit}{counts}")
         }
@@ -276,15 +309,33 @@ fn what(kind: &EventKind, now: Option<Timestamp>) -> String {
     }
 }
 
-fn status(kind: &EventKind, now: Option<Timestamp>) -> String {
-    let EventKind::Status { from, to, cause, reason, text, attempt, lease_until } = kind else {
+/// Returns the error of the call whose end, `before`, led to a change.
+fn error_of_call<'b>(event: &Event, before: Option<&'b Event>) -> Option<&'b str> {
+    let before = before.filter(|before| before.task == event.task)?;
+    let EventKind::CallEnded { error, .. } = &before.kind else { return None };
+    error.as_deref()
+}
+
+fn status(event: &Event, shown: Option<&str>, now: Option<Timestamp>) -> String {
+    let EventKind::Status { from, to, cause, reason, text, attempt, lease_until } = &event.kind else {
         return String::new();
     };
-    let attempt = if *to == Status::InProgress { format!(", attempt {attempt}") } else { String::new() };
+    let (from, to, cause, attempt) = (*from, *to, *cause, *attempt);
+    let words = StatusChange { from, to, cause, attempt, has_lease: lease_until.is_some() }.words();
+    // A report without a claim before it claims the task for no time.
+    let lease_until = lease_until.filter(|end| *end > event.at);
     let because = reason.as_deref().and_then(in_words);
-    let text = text.as_deref().map(without_sequences);
+    // The error of a task ends with that of its call.
+    let text = text.as_deref().map(|text| {
+        let rest = shown.and_then(|shown| text.strip_suffix(shown));
+        without_sequences(rest.map_or(text, |rest| rest.trim_end_matches([':', ' '])))
+    });
     let because = after_colon(text.as_deref().or(because.as_deref()));
-    format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until, now))
+    match because.strip_prefix(": ") {
+        // The question says that it is one.
+        Some(question) if cause == Cause::Ask => question.to_owned(),
+        _ => format!("{words}{}{because}", until(lease_until, now)),
+    }
 }
 
 /// Events do not store the tasks that a gate waits for: there may be many, and the edges already hold them.
@@ -306,6 +357,11 @@ fn tells(argv: &[String]) -> String {
     if words.is_empty() { ", tells no program".to_owned() } else { format!(", tells {}", words.join(" ")) }
 }
 
+/// Returns the name of a task behind a colon, unless its id says the same.
+fn name_beside(id: Option<&TaskId>, name: &str) -> String {
+    if id.is_some_and(|id| id.as_str() == name) { String::new() } else { after_colon(Some(name)) }
+}
+
 fn until(lease: Option<Timestamp>, now: Option<Timestamp>) -> String {
     lease.map(|lease| format!(", {}", lease_end(lease, now))).unwrap_or_default()
 }
@@ -321,8 +377,4 @@ fn nth(start: u32) -> String {
 
 fn after_colon(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).map(|text| format!(": {text}")).unwrap_or_default()
-}
-
-fn short(value: &Value) -> String {
-    if value.is_null() { "nothing".to_owned() } else { cut(&value.to_string(), 60) }
 }

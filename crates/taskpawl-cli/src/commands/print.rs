@@ -1,9 +1,10 @@
 //! Output of tasks.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use taskpawl::model::task::{ClaimEnd, Priority, Task};
+use taskpawl::model::task::{ClaimEnd, Priority, Status, Task};
 use taskpawl::model::value::{CallId, RunId, TaskId};
 use taskpawl::{Manager, Page};
 
@@ -181,6 +182,23 @@ fn asks(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -> String 
         (None, None) => "waits for approval".to_owned(),
     };
     if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
+}
+
+/// The statuses in the order in which counts are told, the most urgent first.
+const URGENCY: [Status; 7] = [
+    Status::Failed,
+    Status::Blocked,
+    Status::InProgress,
+    Status::Todo,
+    Status::Cancelled,
+    Status::Skipped,
+    Status::Done,
+];
+
+/// Returns the number of tasks in each status, in words.
+pub(super) fn counts(counts: &BTreeMap<String, u64>) -> Vec<String> {
+    let counted = URGENCY.iter().filter_map(|status| Some((status.as_str(), counts.get(status.as_str())?)));
+    counted.map(|(status, count)| format!("{count} {}", status.replace('_', " "))).collect()
 }
 
 /// Joins the first ids, with a count of the rest.

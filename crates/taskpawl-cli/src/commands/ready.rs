@@ -72,9 +72,9 @@ fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
         app.write_advice(&mut commands)?;
         let reason = task.blocked_reason.as_ref().map(print::reason).unwrap_or_default();
         app.out().remark(&format!(
-            "{} {reason}: {}",
+            "{} waits for a decision ({reason}): {}",
             task.id,
-            commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+            commands.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(" or ")
         ));
     }
     if waiting.len() > MAX_NAMED {

@@ -90,7 +90,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         args.takes.refuse_without_plan()?;
         let plans = app.runner(&args.run.sandbox)?;
         if args.retry_failed {
-            retry_failed(plans.manager(), &args.only)?;
+            retry_failed(&plans.engine().manager_for(&run.variables), &args.only)?;
         }
         return running::run(app, &plans, What::Ready(args.only.clone()), run, None);
     };
@@ -109,7 +109,7 @@ pub(super) fn run_file(
     file.check(app)?;
     let plans = app.runner(&run.args.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
-    let manager = plans.manager().clone().with_origin(Origin::Plan);
+    let manager = plans.engine().manager_for(&run.variables).with_origin(Origin::Plan);
     let applied = manager.apply(file.plan.clone(), &file.name, options);
     let report = applied.map_err(|error| file.placed(&manager, error))?;
     if let Some(told) = told_prefix(&report) {

@@ -86,7 +86,7 @@ impl RunArgs {
 pub(super) struct PreparedRun<'a> {
     pub(super) args: &'a RunArgs,
     format: Format,
-    variables: RunVariables,
+    pub(super) variables: RunVariables,
 }
 
 impl RunArgs {

@@ -11,7 +11,7 @@ use taskpawl::{Manager, RunFilter, RunState};
 use detail::RunDetail;
 
 use crate::app::App;
-use crate::commands::parse;
+use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::PageInfo;
 use crate::report::duration;
@@ -145,8 +145,7 @@ fn facts(shown: &Shown, now: Option<Timestamp>) -> [String; 7] {
     let id: String = run.id.to_string().chars().take(8).collect();
     let end = end_of(run, *state);
     let took = run.finished_at.map(|end| duration((end - run.started_at).to_std().unwrap_or_default()));
-    let mut counts: Vec<String> =
-        run.counts.iter().map(|(status, count)| format!("{count} {}", status.replace('_', " "))).collect();
+    let mut counts = print::counts(&run.counts);
     counts.extend(run.output_pruned_at.map(|_| "output pruned".to_owned()));
     let scope = if run.scope.is_empty() { "everything".to_owned() } else { run.scope.join(" ") };
     [

@@ -19,7 +19,7 @@ use crate::commands::question::{self, Extent};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::shown::{Shown, shown};
-use crate::text::{clean, clean_block, lease_end, style, time, without_sequences};
+use crate::text::{clean, clean_block, flow, lease_end, style, time, without_sequences};
 
 /// Show a task in full
 #[derive(Debug, clap::Args)]
@@ -163,7 +163,7 @@ impl<'a> Sheet<'a> {
 
     fn options(&mut self, options: &Map) {
         for (name, value) in options {
-            self.field(&clean(name), Some(plain(value)));
+            self.field(&clean(name), Some(of_plan(value)));
         }
     }
 
@@ -190,16 +190,16 @@ impl<'a> Sheet<'a> {
         }
         for call in calls {
             let args = Value::Object(call.args.clone());
-            let line = format!("  {}  {}  {} {args}", call.id, call.status, call.tool_name);
+            let line = format!("  {}  {}  {} {}", call.id, call.status, call.tool_name, flow(&args));
             self.indented(&clean(&line), "");
             if let Some(args) = &call.evaluated_args {
-                self.indented(&clean(&format!("with: {}", Value::Object(args.clone()))), "      ");
+                self.indented(&clean(&format!("with: {}", flow(&Value::Object(args.clone())))), "      ");
             }
             if let Some(granted) = &call.granted {
                 self.indented(&clean(&decided(granted, self.out.now)), "      ");
             }
             for (name, value) in &call.options {
-                self.indented(&clean(&format!("{name}: {}", plain(value))), "      ");
+                self.indented(&clean(&format!("{name}: {}", of_plan(value))), "      ");
             }
             if let Some(starts) = starts(call, self.out.now) {
                 self.indented(&starts, "      ");
@@ -341,6 +341,11 @@ fn whole_bytes(call: &ToolCall, output: &CallOutput, task: &TaskId, pointer: &st
 
 fn list(ids: &[TaskId]) -> Option<String> {
     (!ids.is_empty()).then(|| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the value of a field that its author wrote in a plan.
+fn of_plan(value: &Value) -> String {
+    if value.is_object() { flow(value) } else { plain(value) }
 }
 
 /// Formats a value: strings without quotes, and lists of strings with commas.

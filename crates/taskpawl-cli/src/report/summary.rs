@@ -81,13 +81,13 @@ fn spent(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     if spent.usage.is_none() && summary.ended_early.is_empty() {
         return;
     }
-    heading(text, "Spent", paint);
+    heading(text, "Used", paint);
     let line = |calls: u64, millis: u64, usage: Option<&Value>| {
         let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
         let usage = usage.map_or_else(String::new, |usage| format!(", {}", clean(&usage.to_string())));
         format!("{calls}, {}{usage}", lines::duration(Duration::from_millis(millis)))
     };
-    let _ = writeln!(text, "  in all: {}", line(spent.calls, spent.millis, spent.usage.as_ref()));
+    let _ = writeln!(text, "  in total: {}", line(spent.calls, spent.millis, spent.usage.as_ref()));
     for task in spent.tasks.iter().take(MAX_NAMED) {
         let id = paint.style(style::BOLD, &clean(task.task.as_str()));
         text.push(shown!["  ", id, ": ", line(task.calls, task.millis, task.usage.as_ref()), "\n"]);
@@ -179,7 +179,7 @@ fn waiting(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     }
     let lines =
         summary.waiting.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
-    heading(text, "Waiting for somebody", paint);
+    heading(text, "Waiting", paint);
     for line in lines.take(MAX_NAMED) {
         line_of(text, line, paint);
     }

@@ -125,10 +125,10 @@ fn what_a_person_holds_is_the_persons_whatever_name_others_give() {
     // Claimed under the same actor name, but by an agent.
     marked.run(&["done", "b"]).ok();
     let history = marked.run(&["history"]).ok().stdout;
-    for line in ["user@host (program)  a  created", "user@host (person)  a  todo → in_progress"] {
+    for line in ["user@host (program)  a  created", "user@host (person)  a  claimed, attempt 1"] {
         assert!(history.contains(line), "{line}: {history}");
     }
-    assert!(history.contains("user@host (agent)  b  in_progress → done"), "{history}");
+    assert!(history.contains("user@host (agent)  b  done"), "{history}");
 }
 
 /// Such tasks need no approval, because the sandbox restricts their programs.

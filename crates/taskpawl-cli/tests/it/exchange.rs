@@ -230,7 +230,7 @@ fn a_state_goes_from_here_to_there_and_back() {
     assert!(run.json()["data"]["changed"].as_array().unwrap().contains(&json!("errors")), "{run}");
     assert_eq!(cli.run(&["show", "errors", "--json"]).ok().json()["data"]["status"], "done");
     let history = cli.run(&["history", "errors"]).ok().stdout;
-    assert!(history.contains("todo → done by import: imported from markdown"), "{history}");
+    assert!(history.contains("done by import, was todo: imported from markdown"), "{history}");
 }
 
 /// A file for every format, in the form that its own program writes.

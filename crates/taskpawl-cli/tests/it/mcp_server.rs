@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -25,8 +25,19 @@ impl Agent {
     }
 
     fn of_version(cli: &Cli, directory: &Path, options: &[&str], version: &str) -> Self {
-        let args: Vec<&str> = ["mcp"].iter().chain(options).copied().collect();
-        let mut command = cli.command(directory, &args);
+        Self::of_process(cli.command(directory, &with_mcp(options)), version).0
+    }
+
+    /// Starts an agent at another time than the tests have, if `now` is one. Returns also the instructions of the server.
+    pub(crate) fn start_at(cli: &Cli, options: &[&str], now: &str) -> (Self, String) {
+        let mut command = cli.command(&cli.path("work"), &with_mcp(options));
+        if !now.is_empty() {
+            command.env("TASKPAWL_TEST_NOW", now);
+        }
+        Self::of_process(command, "2025-11-25")
+    }
+
+    fn of_process(mut command: Command, version: &str) -> (Self, String) {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
@@ -35,7 +46,8 @@ impl Agent {
         let welcome = agent.ask("initialize", &hello);
         assert_eq!(welcome["result"]["protocolVersion"], version, "{welcome}");
         agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        agent
+        let instructions = welcome["result"]["instructions"].as_str().unwrap_or_default().to_owned();
+        (agent, instructions)
     }
 
     fn send(&mut self, message: &Value) {
@@ -97,6 +109,10 @@ impl Agent {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+fn with_mcp<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    ["mcp"].iter().chain(options).copied().collect()
 }
 
 #[test]

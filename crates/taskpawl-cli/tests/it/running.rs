@@ -209,7 +209,7 @@ fn a_task_with_unchanged_inputs_takes_its_last_success() {
     let shown = cli.run(&["show", "a"]).ok();
     assert!(shown.stdout.contains("nothing that it depends on had changed since"), "{shown}");
     let history = cli.run(&["history", "a"]).ok();
-    assert!(history.stdout.contains("cached"), "{history}");
+    assert!(history.stdout.contains("done, with the result of an earlier success"), "{history}");
     cli.file("in.txt", "2");
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--fresh", "--json"]).ok();
     assert_eq!(run.json()["data"].get("cached"), None, "{run}");

@@ -2,6 +2,8 @@
 //!
 //! The figures are those of a script that knows what to do next, not of a model.
 
+mod over_mcp;
+
 use std::process::Stdio;
 
 use crate::harness::{Cli, Run};
@@ -9,9 +11,9 @@ use crate::harness::{Cli, Run};
 /// Bytes of a token, on average.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A session, with what it has cost so far.
-struct Session {
-    cli: Cli,
+/// The cost of a session so far.
+#[derive(Debug, Default)]
+struct Cost {
     commands: usize,
     bytes_in: usize,
     bytes_out: usize,
@@ -25,31 +27,7 @@ struct Bounds {
     bytes_out: usize,
 }
 
-impl Session {
-    fn new() -> Self {
-        let cli = Cli::without_store().with_programs().with_clock().with("TASKPAWL_ACTOR", "coder");
-        Self { cli, commands: 0, bytes_in: 0, bytes_out: 0, refusals: 0 }
-    }
-
-    /// Writes a file, which counts as a command with the name and the content.
-    fn write(&mut self, name: &str, content: &str) {
-        self.cli.file(name, content);
-        self.commands += 1;
-        self.bytes_in += name.len() + content.len();
-    }
-
-    /// Runs a command, which ends with `exit`.
-    fn run(&mut self, line: &str, exit: i32) -> Run {
-        let args: Vec<&str> = line.split(' ').collect();
-        let run = self.cli.run(&args);
-        assert_eq!(run.code, Some(exit), "{run}");
-        self.commands += 1;
-        self.bytes_in += "taskpawl ".len() + line.len();
-        self.bytes_out += run.stdout.len() + run.stderr.len();
-        self.refusals += usize::from(run.code == Some(7));
-        run
-    }
-
+impl Cost {
     /// Prints the cost, and compares it with the bounds.
     #[expect(clippy::print_stderr, reason = "the figures are for people who read the output of the tests")]
     fn ends_within(&self, name: &str, bounds: &Bounds) {
@@ -63,6 +41,42 @@ impl Session {
         assert!(self.bytes_in <= bounds.bytes_in, "{} bytes in", self.bytes_in);
         assert!(self.bytes_out <= bounds.bytes_out, "{} bytes out", self.bytes_out);
         assert_eq!(self.refusals, 0);
+    }
+}
+
+/// A session on the command line.
+struct Session {
+    cli: Cli,
+    cost: Cost,
+}
+
+impl Session {
+    fn new() -> Self {
+        let cli = Cli::without_store().with_programs().with_clock().with("TASKPAWL_ACTOR", "coder");
+        Self { cli, cost: Cost::default() }
+    }
+
+    /// Writes a file, which counts as a command with the name and the content.
+    fn write(&mut self, name: &str, content: &str) {
+        self.cli.file(name, content);
+        self.cost.commands += 1;
+        self.cost.bytes_in += name.len() + content.len();
+    }
+
+    /// Runs a command, which ends with `exit`.
+    fn run(&mut self, line: &str, exit: i32) -> Run {
+        let args: Vec<&str> = line.split(' ').collect();
+        let run = self.cli.run(&args);
+        assert_eq!(run.code, Some(exit), "{run}");
+        self.cost.commands += 1;
+        self.cost.bytes_in += "taskpawl ".len() + line.len();
+        self.cost.bytes_out += run.stdout.len() + run.stderr.len();
+        self.cost.refusals += usize::from(run.code == Some(7));
+        run
+    }
+
+    fn ends_within(&self, name: &str, bounds: &Bounds) {
+        self.cost.ends_within(name, bounds);
     }
 }
 

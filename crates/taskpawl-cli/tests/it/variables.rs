@@ -246,4 +246,51 @@ fn cached_results_hold_for_the_value_of_a_variable() {
         cli.run(&["run-all-ready", "plan.yaml", "--fresh", "--env", &env]).ok();
         assert_eq!(lines(), expected);
     }
+
+#[test]
+fn names_of_items_do_not_show_the_secrets_of_the_run() {
+    // The elements come with the plan, out of a result, and put together from two results that show nothing by themselves.
+    let plan = "\
+name: p
+tasks:
+- {id: literal, name: Deploy, forEach: {in: [value-of-key-0123, other]}, run: 'true'}
+- {id: hosts, run: 'echo $API_KEY; echo open'}
+- {id: read, name: Visit, needs: hosts, forEach: {in: '${{ tasks.hosts.result.stdout | lines }}'}, run: 'true'}
+- {id: a, run: 'echo first-half-'}
+- {id: b, run: 'echo second-half'}
+- id: joined
+  name: Join
+  needs: [a, b]
+  forEach: {in: ['${{ tasks.a.result.stdout | trim }}${{ tasks.b.result.stdout | trim }}']}
+  run: 'true'
+";
+    let names = |flags: &[&str]| {
+        let cli = cli().with("PARTS", "first-half-second-half");
+        cli.file("plan.yaml", plan);
+        let run = cli.run(&[&["run-all-ready", "--plan", "plan.yaml"], flags].concat());
+        let views = ["list", "ready", "graph", "history", "runs", "status"];
+        let views = views.map(|view| cli.run(&[view]).ok().stdout).concat();
+        let all = ["literal.0", "read.0", "read.1", "joined.0"].map(|id| {
+            let task = cli.run(&["show", id, "--json"]).ok().json();
+            task["data"]["name"].as_str().unwrap().to_owned()
+        });
+        (format!("{run}{views}"), all)
+    };
+    // The control: without the flag the elements are no secrets.
+    let (_, open) = names(&[]);
+    assert_eq!(
+        (open[0].as_str(), open[3].as_str()),
+        ("Deploy [value-of-key-0123]", "Join [first-half-second-half]")
+    );
+    let (text, redacted) = names(&["--secret-env", "API_KEY", "--secret-env", "PARTS"]);
+    assert_eq!(
+        redacted,
+        [
+            "Deploy [[redacted:env.API_KEY]]",
+            "Visit [[redacted:env.API_KEY]]",
+            "Visit [open]",
+            "Join [[redacted:env.PARTS]]"
+        ]
+    );
+    assert!(!text.contains("value-of-key") && !text.contains("first-half-second"), "{text}");
 }

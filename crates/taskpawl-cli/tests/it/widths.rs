@@ -42,7 +42,7 @@ fn views_fit_the_terminal() {
     cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet", "--jobs", "1"]);
     let id = cli.run(&["runs", "--json"]).ok().json()["data"][0]["id"].as_str().unwrap().to_owned();
     cli.run(&["claim", "sign"]).ok();
-    let views: [(&str, &[&str]); 7] = [
+    let views: [(&str, &[&str]); 8] = [
         ("runs", &["runs"]),
         ("run", &["runs", &id]),
         ("history", &["history"]),
@@ -50,6 +50,38 @@ fn views_fit_the_terminal() {
         ("status", &["status"]),
         ("show", &["show", "unit-tests-of-the-command-line"]),
         ("list", &["list"]),
+        ("explain", &["explain", "publish"]),
+    ];
+    for (name, args) in views {
+        insta::assert_snapshot!(name, at_widths(&cli, args));
+    }
+}
+
+const DECISIONS: &str = r#"
+name: release
+tasks:
+  - {id: sources, run: "echo ok"}
+  - {id: test, name: Test on each system, needs: sources, idempotent: true, forEach: {in: [linux, macos, windows]}, run: "test ${{ item }} != macos"}
+  - {id: upload, name: Upload to the registry, needs: sources, approval: {ask: "Upload version 2 to the registry of all customers?"}, run: "true"}
+  - {id: sign, name: A person reads the changelog and says whether it is complete, needs: sources}
+  - {id: publish, needs: [test, sign], run: "true"}
+  - {id: cleanup, needs: publish, trigger: all_finished, run: "true"}
+"#;
+
+#[test]
+fn views_of_items_and_decisions_fit_the_terminal() {
+    let cli = Cli::new().with_programs().with("NO_COLOR", "1");
+    cli.file("plan.yaml", DECISIONS);
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet", "--jobs", "1"]);
+    cli.file("plan.yaml", &DECISIONS.replace("!= macos", "!= plan9"));
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let views: [(&str, &[&str]); 6] = [
+        ("decisions-status", &["status"]),
+        ("decisions-list", &["list"]),
+        ("decisions-ready", &["ready"]),
+        ("decisions-explain", &["explain", "upload"]),
+        ("decisions-history", &["history", "test.1"]),
+        ("decisions-graph", &["graph"]),
     ];
     for (name, args) in views {
         insta::assert_snapshot!(name, at_widths(&cli, args));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::advice::{Advice, Advised, CommandLine, HintOption, HintWords};
+use taskpawl::model::advice::{Advice, Advised, CommandLine, HintOption, HintWords, SILENT_NOTE};
 use taskpawl::model::value::{TaskId, bounded};
 
 use super::digest::restricted;
@@ -72,6 +72,9 @@ impl Action {
             Advice::Release { id, holder: None } => task("release", id),
             Advice::Release { id, holder: Some(holder) } => {
                 Self::call("task_update", json!({"id": id, "action": "release", "agent": holder}))
+            }
+            Advice::ReleaseSilent { id } => {
+                Self::call("task_update", json!({"id": id, "action": "release", "note": SILENT_NOTE}))
             }
             Advice::Done { id } => task("done", id),
             Advice::Fail { id } => task("fail", id),

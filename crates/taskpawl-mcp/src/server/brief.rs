@@ -47,7 +47,7 @@ pub(super) fn task(task: &Task) -> Value {
     if let Some(reason) = &task.blocked_reason {
         add("blockedBy", self::reason(reason));
     }
-    if let Some(error) = &task.error {
+    if let Some(error) = task.error.as_ref().filter(|error| !error.is_empty()) {
         add("error", json!(cut(error, LISTED_CHARS)));
     }
     brief
@@ -155,7 +155,7 @@ pub(super) fn run(run: &RunNow) -> Value {
     }
     if let Some(exit) = run.exit {
         brief["exit"] = json!(exit);
-        brief["meaning"] = json!(meaning(exit));
+        brief["meaning"] = json!(meaning(exit, &run.scope));
     }
     if run.state == RunState::Killed {
         brief["meaning"] = json!("it was killed; what it held is taken back by the next run");
@@ -164,8 +164,9 @@ pub(super) fn run(run: &RunNow) -> Value {
 }
 
 /// Describes the exit code of a run, which covers the tasks in its scope.
-fn meaning(exit: u8) -> &'static str {
+fn meaning(exit: u8, scope: &[String]) -> &'static str {
     match exit {
+        0 if !scope.is_empty() => "everything in its scope (`only`) is finished",
         0 => "everything is finished",
         1 => "a task failed",
         3 => "something waits for an approval, an agent or a decision",
@@ -212,6 +213,22 @@ pub(super) fn result_text(task: &Task) -> String {
         Some(value) => value.to_string(),
         None => String::new(),
     }
+}
+
+/// Returns the result of a task as text without what says nothing: empty output, and the sandbox of a program that it did
+/// not hold up.
+pub(super) fn result_in_short(task: &Task) -> String {
+    let is_program = |result: &&Map<String, Value>| result.contains_key("exitCode");
+    let Some(result) = task.result.as_ref().and_then(Value::as_object).filter(is_program) else {
+        return result_text(task);
+    };
+    let mut short = result.clone();
+    short.retain(|name, value| match name.as_str() {
+        "sandbox" => value.get("refused").is_some(),
+        "truncated" => *value != json!(false),
+        _ => *value != json!(""),
+    });
+    Value::Object(short).to_string()
 }
 
 /// Maximum size of a field that is processed, in bytes. A result may have 16 MiB, an answer far less, and shortening

@@ -38,7 +38,7 @@ const GOAL_CHARS: usize = 400;
 /// runs.
 pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
     let digest = Digest::gather(plans.manager(), MAX_NAMED, means)?;
-    let is_empty = digest.total == 0;
+    let hint = hint(&digest);
     let live = !digest.runs.is_empty();
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
         .with("plans", goals(&digest.plans))
@@ -52,8 +52,18 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
         .with("onHold", list(&digest.on_hold, on_hold))
         .with("failed", list(&digest.failed, failures))
         .with("more", more(&digest))
-        .with("hint", if is_empty { json!("the plan is empty") } else { Value::Null })
+        .with("hint", json!(hint))
         .next(next_actions(plans.manager(), &digest)?))
+}
+
+/// Tells that there is nothing to do, or nothing left.
+fn hint(digest: &Digest) -> Option<&'static str> {
+    let is_open = |status: &Status| !matches!(status, Status::Done | Status::Skipped);
+    match digest.total {
+        0 => Some("the plan is empty"),
+        _ if digest.counts.keys().any(is_open) => None,
+        _ => Some("nothing is left to do"),
+    }
 }
 
 /// Returns the calls that start the ready tasks of a scope.
@@ -215,6 +225,7 @@ fn translated(manager: &Manager, next: &NextAction, digest: &Digest) -> Result<O
         Deed::Retry => mend(manager, digest)?,
         // Claims the first free task in the same order: another actor may claim the named one first.
         Deed::Claim => Some(Action::call("ready_list", json!({"claim": true}))),
+        Deed::Release => Action::of(next.command.advice()).into_iter().next(),
         Deed::Run => Some(Action::call("run_ready", json!({}))),
         // Steps that a later version of the library adds have no call here.
         _ => None,

@@ -147,6 +147,8 @@ fn topics() -> String {
 
 /// Returns help about a topic: `plan`, `tools`, the name of a construct or of a tool.
 pub(super) fn help(caller: &Caller, topic: &str) -> Result<Answer, Refused> {
+    let known = ["plan", "tools"].into_iter().chain(CONSTRUCTS.iter().map(|construct| construct.name));
+    let topic = known.into_iter().find(|known| known.eq_ignore_ascii_case(topic)).unwrap_or(topic);
     match topic {
         "plan" => {
             let more =

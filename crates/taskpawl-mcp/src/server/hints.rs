@@ -170,6 +170,7 @@ fn all_advice_is_a_call_that_there_is_or_for_people() {
         Advice::claim(&id()),
         Advice::ClaimNext {},
         Advice::Release { id: id(), holder: Some("ann".to_owned()) },
+        Advice::ReleaseSilent { id: id() },
         Advice::done(&id()),
         Advice::fail(&id()),
         Advice::skip(&id()),

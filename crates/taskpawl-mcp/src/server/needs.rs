@@ -25,7 +25,7 @@ pub(super) fn with_needs(answer: Answer, manager: &Manager, task: &Task) -> Resu
 
 /// Describes a needed task: the beginnings of its result and of its last note, and the call for the rest.
 fn describe(task: &Task) -> Value {
-    let (result, note) = (brief::result_text(task), task.notes.last().map(|note| note.text.as_str()));
+    let (result, note) = (brief::result_in_short(task), task.notes.last().map(|note| note.text.as_str()));
     let mut brief = json!({"id": task.id});
     if task.status != Status::Done {
         brief["status"] = json!(task.status);
@@ -106,5 +106,8 @@ mod tests {
         let need = describe(&task("a", json!({"words": 100}), &["in text.md"]));
         assert_eq!(need, json!({"id": "a", "result": "{\"words\":100}", "note": "in text.md"}));
         assert_eq!(describe(&task("a", json!(null), &[])), json!({"id": "a"}));
+        let printed = json!({"exitCode": 0, "stdout": "7\n", "stderr": "", "truncated": false, "sandbox": {"level": "standard"}});
+        let need = describe(&task("a", printed, &[]));
+        assert_eq!(need["result"], "{\"exitCode\":0,\"stdout\":\"7\\n\"}");
     }
 }

@@ -7,9 +7,12 @@ mod calls;
 pub(super) mod corrected;
 pub(super) mod foreign;
 mod ids;
+mod needs;
 mod tasks;
 mod values;
 mod words;
+
+use std::collections::BTreeSet;
 
 use rmcp::model::JsonObject;
 use serde_json::{Map, Value, json};
@@ -88,6 +91,9 @@ impl<'a> Reading<'a> {
 
     /// Returns what was understood, in words.
     pub(super) fn told(mut self) -> Vec<String> {
+        // The tasks of a plan are usually all written in the same way.
+        let mut seen = BTreeSet::new();
+        self.told.retain(|told| seen.insert(told.clone()));
         let more = self.told.len().saturating_sub(MAX_TOLD);
         self.told.truncate(MAX_TOLD);
         if more > 0 {
@@ -101,7 +107,12 @@ impl<'a> Reading<'a> {
             Some(text) => cut(text, SHOWN_CHARS),
             None => cut(&value.to_string(), SHOWN_CHARS),
         };
-        self.told.push(format!("{place}: {} as {}", shown(given), shown(read)));
+        let (given, mut meant) = (shown(given), shown(read));
+        if given == meant {
+            // Only the type is another one, which the texts do not show.
+            kind_of(read).clone_into(&mut meant);
+        }
+        self.told.push(format!("{place}: {given} as {meant}"));
     }
 
     fn tell_name(&mut self, given: &str, read: &str) {
@@ -119,10 +130,26 @@ impl<'a> Reading<'a> {
                 continue;
             }
             if let Some(value) = arguments.remove(&name) {
+                // A plan without a name is no plan: with all others it would be one that does not exist.
+                if name == "plan" && value == "" {
+                    continue;
+                }
                 self.tell_name(&name, meant);
                 arguments.insert(meant.to_owned(), words::in_place(tool, &name, meant, value));
             }
         }
+    }
+}
+
+/// Returns the type of a value in words.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "none",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Formats advice as a shell command line.
 
-use crate::advice::Advice;
 use crate::advice::hint::{HintOption, HintWords};
+use crate::advice::{Advice, SILENT_NOTE};
 use crate::task::{Grant, Status};
 use crate::value::Selector;
 use crate::value::shell::{joined, quoted};
@@ -101,6 +101,7 @@ fn acts(advice: &Advice) -> bool {
             Advice::Claim { .. }
                 | Advice::ClaimNext {}
                 | Advice::Release { holder: None, .. }
+                | Advice::ReleaseSilent { .. }
                 | Advice::Done { .. }
                 | Advice::Fail { .. }
                 | Advice::Skip { .. }
@@ -143,6 +144,7 @@ impl<'a> Words<'a> {
             Advice::Release { id, holder } => {
                 task("release", id).flag(holder.as_ref().map(|name| option("--actor", name)))
             }
+            Advice::ReleaseSilent { id } => task("release", id).flag(Some(option("--note", SILENT_NOTE))),
             Advice::Done { id } | Advice::DoneByPerson { id } => task("done", id),
             Advice::Fail { id } => task("fail", id),
             Advice::Skip { id } => task("skip", id),

@@ -1,6 +1,8 @@
 //! The context of a command: actor, time, authority, and the record of an idempotent request.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{ApplyReport, Command};
@@ -25,6 +27,14 @@ pub struct Context {
     pub origin: Origin,
     /// Policy hook that authorizes calls before they start. Without one, only the authors of calls require approvals.
     pub policy_hook: Option<Arc<dyn PolicyHook>>,
+    /// Removes secrets from what is copied into names. Without it names are stored unchanged.
+    pub redact: Option<Arc<dyn Redact>>,
+}
+
+/// Removes secrets from texts about tasks: results, notes, reasons, answers and names. The engine installs one.
+pub trait Redact: Debug + Send + Sync {
+    /// Replaces the secrets in all strings of a value. May read files, but must not prompt the user.
+    fn redact(&self, value: &mut Value);
 }
 
 impl Context {

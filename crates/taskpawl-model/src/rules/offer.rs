@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::advice::Advice;
+use crate::advice::{Advice, SILENT_NOTE};
 use crate::command::refusal::Refusal;
 use crate::command::{Command, Context};
 use crate::rules::DecideError;
@@ -112,6 +112,7 @@ pub fn command(advice: &Advice) -> Option<Command> {
         Advice::Claim { id } => claim(Some(id.to_string())),
         Advice::ClaimNext {} => claim(None),
         Advice::Release { id, .. } => Command::Release { ids: ids(id), note: None },
+        Advice::ReleaseSilent { id } => Command::Release { ids: ids(id), note: Some(SILENT_NOTE.to_owned()) },
         Advice::Done { id } | Advice::DoneByPerson { id } => {
             Command::Done { ids: ids(id), result: None, note: None, attempt: None }
         }

@@ -32,6 +32,7 @@ fn store_with(tasks: u32) -> Arc<dyn Store> {
             run: None,
             origin: Origin::Cli,
             policy_hook: None,
+            redact: None,
         };
         Request { command: Command::Create(Box::new(task)), context }
     };
@@ -120,6 +121,7 @@ fn commands_that_are_no_additions_are_refused_before_sending() {
         run: None,
         origin: Origin::Cli,
         policy_hook: None,
+        redact: None,
     };
     let command = Command::Cancel { ids: vec!["t0".to_owned()], reason: None };
     let outcome = remote.write(vec![Request { command, context }]).unwrap().remove(0);

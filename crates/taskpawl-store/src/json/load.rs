@@ -241,6 +241,7 @@ fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
         run: None,
         origin: Origin::Library,
         policy_hook: None,
+        redact: None,
     };
     let decision = decide(state, &Command::Settle, &context).map_err(|error| error.to_string())?;
     state.apply(decision.changes);

@@ -53,6 +53,7 @@ impl Scene {
             run: None,
             origin: Origin::Cli,
             policy_hook: None,
+            redact: None,
         };
         Request { command, context }
     }

@@ -345,6 +345,7 @@ fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
         run: None,
         origin: Origin::Library,
         policy_hook: None,
+        redact: None,
     };
     let request = |number: u32| {
         let spec = TaskSpec { name: format!("task {number}"), ..TaskSpec::default() };
@@ -378,6 +379,7 @@ fn gates_left_undecided_by_an_earlier_version_are_decided_by_runs_and_commands()
         run: None,
         origin: Origin::Library,
         policy_hook: None,
+        redact: None,
     };
     let ready = || {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };

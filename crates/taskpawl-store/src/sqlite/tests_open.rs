@@ -87,6 +87,7 @@ fn create(store: &Arc<dyn Store>, id: &str) -> Result<(), StoreError> {
         run: None,
         origin: Origin::Library,
         policy_hook: None,
+        redact: None,
     };
     let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
     let task = NewTask { id: id.into(), spec, ..NewTask::default() };

@@ -65,6 +65,7 @@ impl Scene {
             run: None,
             origin: Origin::Cli,
             policy_hook: None,
+            redact: None,
         };
         examine(&self.location, repair.then_some(&context)).unwrap()
     }

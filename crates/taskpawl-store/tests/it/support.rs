@@ -23,6 +23,7 @@ pub(crate) fn request(command: Command) -> Request {
         run: None,
         origin: Origin::Cli,
         policy_hook: None,
+        redact: None,
     };
     Request { command, context }
 }

@@ -38,7 +38,15 @@ impl Draw<'_> {
         let kind = if is_of_run { ActorKind::Run } else { ActorKind::Program };
         Request {
             command,
-            context: Context { now, actor, kind, run, origin: Origin::Library, policy_hook: None },
+            context: Context {
+                now,
+                actor,
+                kind,
+                run,
+                origin: Origin::Library,
+                policy_hook: None,
+                redact: None,
+            },
         }
     }
 

@@ -205,6 +205,7 @@ impl World {
             run,
             origin: Origin::Library,
             policy_hook: None,
+            redact: None,
         };
         Request { command, context }
     }

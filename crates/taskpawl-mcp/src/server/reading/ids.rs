@@ -14,13 +14,13 @@ use crate::server::tools::Core;
 const MAX_SEARCHED: usize = 5_000;
 
 /// Maximum number of tasks that a refusal names.
-const MAX_NAMED: usize = 5;
+pub(super) const MAX_NAMED: usize = 5;
 
 /// Actions that end or undo work: they take nothing but the id of the task.
 const EXACT: &[&str] = &["cancel", "skip", "reopen", "fail"];
 
 /// What a text means.
-enum Meant {
+pub(super) enum Meant {
     /// The id of a task.
     Id,
     /// The id of a task in another case.
@@ -40,21 +40,20 @@ impl Reading<'_> {
             || EXACT.contains(&verb)
             || arguments.get("cascade") == Some(&json!(true));
         match tool {
-            Core::TaskGet | Core::TaskUpdate => self.id_in(tool, "id", None, is_exact, arguments)?,
+            Core::TaskGet => self.id_at(tool, "/id", is_exact, arguments)?,
+            Core::TaskUpdate => {
+                self.id_at(tool, "/id", is_exact, arguments)?;
+                // They end nothing, so they may be read also where the id of the task may not.
+                self.ids_at(tool, "/fields/needs", false, arguments)?;
+                self.ids_at(tool, "/fields/dependencies", false, arguments)?;
+            }
             // The tasks of a repeated request are gone already; its answer is on record.
             Core::TaskDelete if arguments.contains_key("request_id") => {}
-            Core::TaskDelete => {
-                let count = arguments.get("ids").and_then(Value::as_array).map_or(0, Vec::len);
-                for index in 0..count {
-                    self.id_in(tool, "ids", Some(index), true, arguments)?;
-                }
-            }
+            Core::TaskDelete => self.ids_at(tool, "/ids", true, arguments)?,
             Core::TaskAdd => {
-                self.id_in(tool, "parent", None, false, arguments)?;
-                let count = arguments.get("needs").and_then(Value::as_array).map_or(0, Vec::len);
-                for index in 0..count {
-                    self.id_in(tool, "needs", Some(index), false, arguments)?;
-                }
+                self.id_at(tool, "/parent", false, arguments)?;
+                self.ids_at(tool, "/needs", false, arguments)?;
+                self.ids_at(tool, "/dependencies", false, arguments)?;
             }
             Core::RunReady | Core::ReadyList => {
                 self.scope(arguments)?;
@@ -65,34 +64,40 @@ impl Reading<'_> {
                     self.unknown_plan(tool, name, arguments)?;
                 }
             }
+            // The dependencies in a plan are read with it.
             Core::PlanShow | Core::PlanWrite => {}
         }
         Ok(())
     }
 
-    /// Reads the id in an argument, or in an element of a list.
-    fn id_in(
+    /// Reads the ids in a list, or the one that stands in its place.
+    fn ids_at(
         &mut self,
         tool: Core,
-        name: &str,
-        index: Option<usize>,
+        pointer: &str,
         is_exact: bool,
         arguments: &mut Map<String, Value>,
     ) -> Result<(), Refused> {
-        let given = match (arguments.get(name), index) {
-            (Some(value), Some(index)) => value[index].as_str(),
-            (Some(value), None) => value.as_str(),
-            (None, _) => None,
+        match at(arguments, pointer).map(|list| list.as_array().map(Vec::len)) {
+            None => Ok(()),
+            Some(None) => self.id_at(tool, pointer, is_exact, arguments),
+            Some(Some(count)) => (0..count)
+                .try_for_each(|index| self.id_at(tool, &format!("{pointer}/{index}"), is_exact, arguments)),
+        }
+    }
+
+    /// Reads the id at a JSON Pointer into the arguments.
+    fn id_at(
+        &mut self,
+        tool: Core,
+        pointer: &str,
+        is_exact: bool,
+        arguments: &mut Map<String, Value>,
+    ) -> Result<(), Refused> {
+        let Some(given) = at(arguments, pointer).and_then(Value::as_str).map(str::to_owned) else {
+            return Ok(());
         };
-        let Some(given) = given.map(str::to_owned) else { return Ok(()) };
-        let set = |arguments: &mut Map<String, Value>, id: &str| {
-            if let Some(value) = arguments.get_mut(name) {
-                match index {
-                    Some(index) => value[index] = json!(id),
-                    None => *value = json!(id),
-                }
-            }
-        };
+        let name = named(pointer);
         match self.meant(&given)? {
             Meant::Id => {}
             Meant::Nothing => {
@@ -100,9 +105,9 @@ impl Reading<'_> {
                 let refused = Refused::from(unknown);
                 let mut corrected = arguments.clone();
                 if let Some(near) = self.near(&given)? {
-                    set(&mut corrected, &near);
+                    set(&mut corrected, pointer, &near);
                 } else if tool == Core::TaskAdd {
-                    drop_value(&mut corrected, name, index);
+                    drop_value(&mut corrected, pointer);
                 } else {
                     return Err(refused);
                 }
@@ -110,19 +115,19 @@ impl Reading<'_> {
             }
             Meant::Other(id) if is_exact => {
                 let mut corrected = arguments.clone();
-                set(&mut corrected, &id);
+                set(&mut corrected, pointer, &id);
                 let problem = format!("this needs the id of the task; did you mean `{id}`?");
-                return Err(instead(tool, name, problem, corrected));
+                return Err(instead(tool, &name, problem, corrected));
             }
             Meant::Case(id) | Meant::Other(id) => {
-                self.tell(name, &json!(given), &json!(id));
-                set(arguments, &id);
+                self.tell(&name, &json!(given), &json!(id));
+                set(arguments, pointer, &id);
             }
             Meant::Several(ids) => {
                 let mut corrected = arguments.clone();
-                set(&mut corrected, &ids[0]);
+                set(&mut corrected, pointer, &ids[0]);
                 let problem = format!("several tasks can be meant: {}", ids.join(", "));
-                return Err(instead(tool, name, problem, corrected));
+                return Err(instead(tool, &name, problem, corrected));
             }
         }
         Ok(())
@@ -176,7 +181,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn meant(&self, given: &str) -> Result<Meant, Refused> {
+    pub(super) fn meant(&self, given: &str) -> Result<Meant, Refused> {
         if self.manager.read(|view| Ok(view.key(given)?.is_some()))? {
             return Ok(Meant::Id);
         }
@@ -218,10 +223,38 @@ impl Reading<'_> {
     }
 }
 
+/// Returns the value at a JSON Pointer.
+fn at<'v>(arguments: &'v Map<String, Value>, pointer: &str) -> Option<&'v Value> {
+    let (name, rest) = split(pointer);
+    arguments.get(name)?.pointer(rest)
+}
+
+fn set(arguments: &mut Map<String, Value>, pointer: &str, id: &str) {
+    let (name, rest) = split(pointer);
+    if let Some(value) = arguments.get_mut(name).and_then(|value| value.pointer_mut(rest)) {
+        *value = json!(id);
+    }
+}
+
 /// Removes an argument, or an element of a list.
-fn drop_value(arguments: &mut Map<String, Value>, name: &str, index: Option<usize>) {
+fn drop_value(arguments: &mut Map<String, Value>, pointer: &str) {
+    let (name, rest) = split(pointer);
+    let index = rest.strip_prefix('/').and_then(|index| index.parse::<usize>().ok());
     match (index, arguments.get_mut(name)) {
         (Some(index), Some(Value::Array(items))) if index < items.len() => drop(items.remove(index)),
         _ => drop(arguments.remove(name)),
     }
+}
+
+/// Returns the argument that a JSON Pointer leads into, and the pointer within its value.
+fn split(pointer: &str) -> (&str, &str) {
+    let path = &pointer[1..];
+    path.find('/').map_or((path, ""), |end| path.split_at(end))
+}
+
+/// Returns a JSON Pointer as answers name places, without the positions in lists.
+fn named(pointer: &str) -> String {
+    let names: Vec<&str> =
+        pointer.split('/').filter(|part| part.parse::<usize>().is_err() && !part.is_empty()).collect();
+    names.join(".")
 }

@@ -1,6 +1,7 @@
 //! Tasks and plans in the words of other tools.
 
 use serde_json::{Map, Value, json};
+use taskpawl::model::plan::{plan_value, read_plan};
 
 use super::values::{duration, fenced, items, object, rename};
 use super::{Reading, words};
@@ -9,13 +10,18 @@ use crate::server::refusal::Refused;
 /// Fields of other to-do lists that say nothing that a task could keep.
 const LEFT_OUT: &[&str] = &["activeForm", "active_form"];
 
+/// Fields for which an empty text means none.
+const EMPTY_IS_ABSENT: &[&str] = &["id", "name", "dueDate", "needs", "dependencies"];
+
+/// Maximum size of a plan in YAML that is read in the words of other tools, in bytes.
+const MAX_READ_TEXT: usize = 256 << 10;
+
 /// Names under which plans list their tasks.
 const TASKS: &[&str] = &["steps", "todos", "items"];
 
 impl Reading<'_> {
     /// Reads the argument `plan` of `plan_write`.
     pub(super) fn plan(&mut self, arguments: &mut Map<String, Value>) -> Result<(), Refused> {
-        let explanation = arguments.remove("explanation").filter(Value::is_string);
         let Some(plan) = arguments.get_mut("plan") else { return Ok(()) };
         if let Value::String(text) = plan {
             if let Some(block) = fenced(text)? {
@@ -24,8 +30,43 @@ impl Reading<'_> {
             }
             if let Some(read) = plan.as_str().and_then(object) {
                 *plan = read;
+            } else if let Some(text) = plan.as_str().map(str::to_owned)
+                && let Some(read) = self.plan_as_text(&text)?
+            {
+                *plan = read;
             }
         }
+        if !plan.is_string() {
+            self.plan_as_value(plan)?;
+        }
+        let Some(Value::Object(fields)) = arguments.get_mut("plan") else { return Ok(()) };
+        let mut fields = std::mem::take(fields);
+        if let Some(explanation) = arguments.remove("explanation") {
+            self.tell_name("explanation", "plan.description");
+            fields.entry("description").or_insert(explanation);
+        }
+        arguments.insert("plan".to_owned(), fields.into());
+        Ok(())
+    }
+
+    /// Reads a plan in YAML. Returns nothing for one that is written as plans are: problems of a text have positions, which
+    /// those of an object have not.
+    fn plan_as_text(&mut self, text: &str) -> Result<Option<Value>, Refused> {
+        let Some(mut plan) =
+            Some(text).filter(|text| text.len() <= MAX_READ_TEXT).and_then(|text| plan_value(text).ok())
+        else {
+            return Ok(None);
+        };
+        let before = self.told.len();
+        self.plan_as_value(&mut plan)?;
+        if self.told.len() > before && is_valid(&plan) {
+            return Ok(Some(plan));
+        }
+        self.told.truncate(before);
+        Ok(None)
+    }
+
+    fn plan_as_value(&mut self, plan: &mut Value) -> Result<(), Refused> {
         if plan.is_array() {
             *plan = json!({"tasks": plan.take()});
         }
@@ -35,13 +76,9 @@ impl Reading<'_> {
                 self.tell_name(name, "tasks");
             }
         }
-        if let Some(explanation) = explanation {
-            self.tell_name("explanation", "plan.description");
-            fields.entry("description").or_insert(explanation);
-        }
         let Some(tasks) = fields.get_mut("tasks") else { return Ok(()) };
         self.tasks(tasks);
-        Ok(())
+        self.needs_of_plan(tasks)
     }
 
     fn tasks(&mut self, tasks: &mut Value) {
@@ -82,11 +119,18 @@ impl Reading<'_> {
             self.told.push("status: left out, as a new task has no other".to_owned());
         }
         fields.retain(|name, value| {
-            let is_empty = ["id", "name", "dueDate"].contains(&name.as_str()) && value == "";
-            !(LEFT_OUT.contains(&name.as_str()) || is_empty)
+            let is_left_out = LEFT_OUT.contains(&name.as_str());
+            if is_left_out {
+                self.told.push(format!("{name}: left out, as a task has one name"));
+            }
+            let is_empty = EMPTY_IS_ABSENT.contains(&name.as_str()) && value == "";
+            !is_left_out && !is_empty
         });
         for (name, value) in fields.iter_mut() {
             self.task_value(&format!("{place}{name}"), name, value);
+            if let Value::Object(options) = value {
+                self.options(&format!("{place}{name}"), name, options);
+            }
         }
         if let Some(call) = fields.get_mut("call") {
             self.calls(call);
@@ -101,10 +145,32 @@ impl Reading<'_> {
         }
     }
 
+    /// Reads the counts and pauses of a loop or a retry.
+    fn options(&mut self, place: &str, field: &str, options: &mut Map<String, Value>) {
+        for (name, value) in options.iter_mut() {
+            let read = match (field, name.as_str(), &*value) {
+                ("retry", "attempts", Value::String(count))
+                | ("repeat", "max", Value::String(count))
+                | ("forEach", "concurrency", Value::String(count)) => {
+                    count.trim().parse::<u32>().ok().map(Value::from)
+                }
+                ("retry", "delay" | "maxDelay", Value::String(text))
+                | ("repeat", "delay", Value::String(text)) => duration(text).map(Value::from),
+                _ => None,
+            };
+            if let Some(read) = read {
+                self.replace(&format!("{place}.{name}"), value, read);
+            }
+        }
+    }
+
     fn task_value(&mut self, place: &str, name: &str, value: &mut Value) {
         let read = match (name, &value) {
             ("id", Value::Number(number)) => Some(json!(number.to_string())),
-            ("needs" | "dependencies" | "labels", Value::String(text)) => Some(items(text).into()),
+            // Without any item the text stays, so that it is refused.
+            ("needs" | "dependencies" | "labels", Value::String(text)) => {
+                Some(items(text)).filter(|items| !items.is_empty()).map(Value::from)
+            }
             ("needs" | "dependencies", Value::Number(number)) => Some(json!([number.to_string()])),
             ("needs" | "dependencies", Value::Array(given)) if given.iter().any(Value::is_number) => {
                 let text =
@@ -118,12 +184,19 @@ impl Reading<'_> {
             ("milestone", Value::String(word)) => word.parse::<bool>().ok().map(Value::from),
             _ => None,
         };
-        // A single need stays as it was written: plans take it.
-        let is_one = |read: &Value| read.as_array().is_some_and(|list| list.len() == 1) && value.is_string();
+        // A single need of a plan stays as it was written: plans take it.
+        let is_one = |read: &Value| {
+            place == name && value.is_string() && read.as_array().is_some_and(|list| list.len() == 1)
+        };
         if let Some(read) = read.filter(|read| !is_one(read)) {
             self.replace(place, value, read);
         }
     }
+}
+
+/// Returns whether a plan can be applied as it is written.
+fn is_valid(plan: &Value) -> bool {
+    read_plan(&plan.to_string()).is_ok_and(|plan| plan.refuse_unknown().is_ok())
 }
 
 /// Returns a number of milliseconds, also one in text, as a duration. Without its unit it would be read as seconds.

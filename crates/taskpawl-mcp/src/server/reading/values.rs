@@ -49,8 +49,13 @@ impl Reading<'_> {
     fn list(&mut self, name: &str, schema: &Value, value: &mut Value) -> Result<(), Refused> {
         if let Value::String(given) = value {
             let items = items(given);
+            if given.is_empty() && name == "needs" {
+                *value = Value::Null;
+                return Ok(());
+            }
             if items.is_empty() {
-                return Err(Refused::argument(name, "the list is empty; leave it out to mean all"));
+                let all = if matches!(name, "ids" | "needs") { "" } else { "; leave it out to mean all" };
+                return Err(Refused::argument(name, format!("the list is empty{all}")));
             }
             self.replace(name, value, items.into());
         }

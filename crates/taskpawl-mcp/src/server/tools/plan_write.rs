@@ -99,8 +99,18 @@ pub(super) fn call(
     }
     let manager = caller.manager();
     let is_text = plan.is_string() && !merge;
-    let (plan, text, around) =
-        if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(caller, plan, given.clone())? };
+    let (plan, text, around) = if merge {
+        let written = is_small(&plan).then(|| plan.to_string());
+        part(&manager, plan, name.as_deref()).map_err(|refused| {
+            let corrected = written.and_then(|text| again(&text, given.clone()));
+            match (corrected, &refused) {
+                (Some(call), Refused::Command(Error::Invalid(_))) => refused.corrected(call),
+                _ => refused,
+            }
+        })?
+    } else {
+        whole_plan(caller, plan, given.clone())?
+    };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     if options.within.is_some() {
@@ -192,6 +202,11 @@ fn whole_plan(
         }
         Err(other) => Err(other),
     }
+}
+
+/// Returns whether a plan may be short enough to be corrected, without writing it out.
+fn is_small(plan: &Value) -> bool {
+    plan["tasks"].as_array().is_some_and(|tasks| tasks.len() <= MAX_CORRECTED / 20)
 }
 
 /// Returns the call with the plan as it was probably meant, if that can be read.

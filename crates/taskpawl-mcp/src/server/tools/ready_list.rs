@@ -125,12 +125,14 @@ fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Re
 pub(super) fn claimed(answer: Answer, manager: &Manager, id: &TaskId) -> Result<Answer, Error> {
     let task = manager.get(id.as_str())?;
     let done = json!({"id": id, "action": "done", "attempt": task.attempt});
+    // With a note it hands on what was found, should this agent not come back.
+    let renew = Action::call("task_update", json!({"id": id, "action": "renew"}));
     let description = Action::call("task_get", json!({"id": id, "part": "description"}));
     let answer = answer
         .with("claimed", Value::Object(brief::whole(&task, MAX_BYTES / 2)))
         .part("/claimed/description", &json!(task.description), description)
         .rest(Action::call("task_get", json!({"id": id})));
-    Ok(with_needs(answer, manager, &task)?.next([Action::call("task_update", done)]))
+    Ok(with_needs(answer, manager, &task)?.next([Action::call("task_update", done), renew]))
 }
 
 /// Claims the first task of a scope. If another agent was faster, tries the next one. Each attempt is the same part

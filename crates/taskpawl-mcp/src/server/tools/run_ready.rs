@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
 use taskpawl::model::advice::{Advice, Hint};
+use taskpawl::model::rules::Means;
 use taskpawl::model::task::{ApprovalRequest, RunRecord};
 use taskpawl::model::value::Selector;
 use taskpawl::model::value::{RunId, TaskId};
@@ -21,7 +22,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
-use crate::server::digest::{Standing, interrupted, standing, to_look_at};
+use crate::server::digest::{Standing, after, interrupted, standing, to_look_at};
 use crate::server::handler::{McpServer, blocking};
 use crate::server::refusal::Refused;
 use crate::server::repair::repair;
@@ -287,6 +288,9 @@ pub(in crate::server) fn describe(
             }
             actions.extend(after_interruption(&interrupted));
             actions.extend(to_look_at(&ready.unrunnable));
+            if actions.is_empty() && failed.is_empty() && waiting.is_empty() {
+                actions.extend(beyond(manager, &server.means(), &only)?);
+            }
             answer =
                 answer.with("interrupted", json!(interrupted)).with("forNobody", json!(ready.unrunnable));
         }
@@ -303,6 +307,16 @@ pub(in crate::server) fn describe(
     }
     let same = Action::call("run_ready", json!({"run_id": run.id}));
     Ok(answer.next(actions).rest(same))
+}
+
+/// Returns the calls that go on outside the scope of a run which has nothing left to do.
+fn beyond(manager: &Manager, means: &Means, only: &[Selector]) -> Result<Vec<Action>, Error> {
+    let mut actions = Vec::new();
+    if !only.is_empty() {
+        actions = after(&manager.explain_ready(&[], MAX_NAMED, means)?, &[]);
+    }
+    actions.push(Action::call("plan_show", json!({})));
+    Ok(actions)
 }
 
 /// Describes a run after `stops` stop requests.

@@ -146,7 +146,11 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
         let why = caller.reads().explain(id, &caller.means)?;
         let chain: Vec<String> =
             why.chain.iter().map(|link| format!("{}: {}", link.task, link.text)).collect();
-        answer = answer.with("why", json!(chain));
+        // A failed task has its error already.
+        let is_itself = task.status == Status::Failed && why.chain.len() == 1;
+        if !is_itself {
+            answer = answer.with("why", json!(chain));
+        }
         actions = Action::of_all(why.next_actions.iter().map(Advised::advice));
     }
     if let Some(repair) = repair(task) {

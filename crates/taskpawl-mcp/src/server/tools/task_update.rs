@@ -159,7 +159,9 @@ pub(super) fn call(
         Some(Action::Claim) => with_needs(answer, caller.reads(), &task)?,
         _ => answer,
     };
-    Ok(answer.next(next(&task, arguments.action)).rest(whole))
+    let renew = (arguments.action == Some(Action::Claim))
+        .then(|| Next::call("task_update", json!({"id": id, "action": "renew"})));
+    Ok(answer.next(next(&task, arguments.action)).next(renew).rest(whole))
 }
 
 /// Adds the next task, claimed. The report before it counts also if there is none.
@@ -281,13 +283,13 @@ impl Arguments {
 fn next(task: &Task, action: Option<Action>) -> Option<Next> {
     let has_calls = !task.metadata.tool_calls.is_empty();
     match (action?, task.status) {
-        (Action::Claim, Status::InProgress) => {
+        (Action::Claim | Action::Renew, Status::InProgress) => {
             Some(Next::call("task_update", json!({"id": task.id, "action": "done", "attempt": task.attempt})))
         }
         (Action::Retry | Action::Reopen, Status::Todo) if has_calls => {
             Some(Next::call("run_ready", json!({"only": [task.id]})))
         }
-        (Action::Done | Action::Fail | Action::Skip | Action::Cancel, _) => {
+        (Action::Done | Action::Fail | Action::Skip | Action::Cancel | Action::Release, _) => {
             Some(Next::call("ready_list", json!({})))
         }
         _ => None,

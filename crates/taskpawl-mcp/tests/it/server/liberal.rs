@@ -58,7 +58,7 @@ async fn the_size_of_an_answer_may_be_text_for_every_tool() {
     for name in ["max_bytes", "maxBytes"] {
         let added = client.call("task_add", json!({"name": "b", (name): "4000"})).await;
         let told = added["understood"].to_string();
-        assert!(told.contains("max_bytes: 4000 as 4000"), "{told}");
+        assert!(told.contains("max_bytes: 4000 as a number"), "{told}");
     }
 }
 
@@ -70,4 +70,136 @@ async fn milliseconds_in_text_are_not_seconds() {
     assert!(understood.contains("timeout_ms as timeout"), "{understood}");
     let whole = client.call("task_get", json!({"id": "t"})).await.to_string();
     assert!(whole.contains("\"3s\"") || whole.contains("\"3000ms\""), "{whole}");
+}
+
+async fn needs_of(client: &Client, id: &str) -> Value {
+    client.call("task_get", json!({"id": id})).await["task"]["dependencies"].clone()
+}
+
+#[tokio::test]
+async fn needs_in_a_plan_are_read_as_other_ids_are() {
+    let (_scene, client) = scene(json!([{"id": "Old", "name": "The old one"}])).await;
+    let tasks = json!([
+        {"id": 1, "name": "Design"}, {"name": "Write Tests"}, {"id": "Ship-It", "name": "Ship"},
+        {"id": "number", "needs": [1]}, {"id": "one", "needs": 1}, {"id": "name", "needs": "design"},
+        {"id": "made", "needs": ["write-tests"]}, {"id": "case", "needs": "ship-it, #1"},
+        {"id": "stored", "needs": ["the old one"]}, {"id": "below", "subtasks": [{"id": "leaf", "needs": ["ship"]}]},
+        {"id": "none", "needs": ""},
+    ]);
+    let written = client.call("plan_write", json!({"name": "q", "plan": {"tasks": tasks}})).await;
+    let told = written["understood"].to_string();
+    assert!(told.contains("needs: design as 1") && told.contains("and 4 more"), "{written}");
+    for (id, needs) in [
+        ("number", json!(["1"])),
+        ("one", json!(["1"])),
+        ("name", json!(["1"])),
+        ("made", json!(["write-tests"])),
+        ("case", json!(["1", "Ship-It"])),
+        ("stored", json!(["Old"])),
+        ("leaf", json!(["Ship-It"])),
+        ("none", Value::Null),
+    ] {
+        assert_eq!(needs_of(&client, id).await, needs, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_need_that_can_mean_several_tasks_is_refused() {
+    let (_scene, client) = scene(json!([{"id": "a"}])).await;
+    let tasks = json!([{"id": "t1"}, {"id": "t2"}, {"id": "b", "needs": ["T"]}]);
+    let refused = client.refused("plan_write", json!({"plan": {"tasks": tasks}})).await;
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("`T` can mean several tasks: t1, t2"), "{said}");
+    for empty in [" , ", "[]"] {
+        let tasks = json!([{"id": "b", "needs": empty}]);
+        client.refused("plan_write", json!({"plan": {"tasks": tasks}})).await;
+    }
+}
+
+#[tokio::test]
+async fn needs_of_a_task_that_is_there_are_read_as_other_ids_are() {
+    let (_scene, client) =
+        scene(json!([{"id": "a", "name": "Alpha"}, {"id": "7", "name": "Seven"}, {"id": "b", "name": "B"}]))
+            .await;
+    for (given, needs) in [
+        (json!(["alpha", 7]), json!(["a", "7"])),
+        (json!("A"), json!(["a"])),
+        (json!("#a, seven"), json!(["a", "7"])),
+        (json!(7), json!(["7"])),
+    ] {
+        let call = json!({"id": "b", "fields": {"needs": given}});
+        let changed = client.call("task_update", call).await;
+        assert!(changed["understood"].is_array(), "{changed}");
+        assert_eq!(needs_of(&client, "b").await, needs);
+    }
+    // Its own id may not be read for this action, but those that it needs may.
+    let reopened = json!({"id": "b", "action": "reopen", "fields": {"needs": ["ALPHA"]}});
+    client.call("task_update", json!({"id": "b", "action": "cancel"})).await;
+    client.call("task_update", reopened).await;
+    assert_eq!(needs_of(&client, "b").await, json!(["a"]));
+    // Without the need the call would clear all needs, so it is not offered.
+    let refused = client.refused("task_update", json!({"id": "b", "fields": {"needs": ["zzz"]}})).await;
+    assert!(!refused["nextActions"].to_string().contains("fields"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_field_that_is_left_out_is_told() {
+    let (_scene, client) = scene(json!([{"id": "a"}])).await;
+    let item =
+        |n: u32| json!({"content": format!("Item {n}"), "status": "pending", "activeForm": "Doing it"});
+    let todos: Vec<Value> = (0..9).map(item).collect();
+    let written = client.call("plan_write", json!({"name": "q", "todos": todos})).await;
+    let told = written["understood"].as_array().unwrap();
+    let left_out =
+        told.iter().filter(|told| **told == "activeForm: left out, as a task has one name").count();
+    assert_eq!((left_out, told.len()), (1, 4), "each reading is told once: {told:?}");
+}
+
+#[tokio::test]
+async fn an_empty_plan_is_none() {
+    let (_scene, client) = scene(json!([{"id": "a", "call": {"log": {"message": "a"}}}])).await;
+    let ready = client.call("ready_list", json!({"plan": ""})).await;
+    assert_eq!(ready["forRuns"][0]["task"], "a", "{ready}");
+    let run = client.run(json!({"plan": ""})).await;
+    assert_eq!(run["counts"], json!({"done": 1}), "{run}");
+    client.refused("run_ready", json!({"only": ""})).await;
+}
+
+#[tokio::test]
+async fn a_plan_in_yaml_may_have_the_words_of_other_tools() {
+    let (_scene, client) = scene(json!([{"id": "a"}])).await;
+    let plan = "steps:\n- id: 1\n  title: Build it\n- id: two\n  name: Two\n  depends_on: [build it]\n";
+    let written = client.call("plan_write", json!({"name": "q", "plan": plan})).await;
+    assert!(written["understood"].to_string().contains("title as name"), "{written}");
+    assert_eq!(needs_of(&client, "two").await, json!(["1"]));
+    // What cannot be read so is taken as it was written.
+    let wrong = "tasks:\n- id: x\n  title: X\n  retries: 3\n";
+    let refused = client.refused("plan_write", json!({"name": "r", "plan": wrong})).await;
+    assert!(refused["error"]["problems"].to_string().contains("unknown field `title`"), "{refused}");
+    assert_eq!(refused.get("understood"), None, "{refused}");
+}
+
+#[tokio::test]
+async fn counts_and_pauses_inside_options_may_be_text() {
+    let (_scene, client) = scene(json!([{"id": "a"}])).await;
+    let retry = json!({"attempts": "3", "delay": "5 seconds"});
+    let task = json!({"id": "r", "name": "R", "retry": retry, "forEach": {"in": ["x"], "concurrency": "2"}, "run": "true"});
+    let added = client.call("task_add", task).await;
+    assert!(added["understood"].to_string().contains("retry.attempts: 3 as a number"), "{added}");
+    let task = &client.call("task_get", json!({"id": "r"})).await["task"];
+    assert_eq!((&task["retry"]["attempts"], &task["retry"]["delay"]), (&json!(3), &json!("5s")), "{task}");
+    assert_eq!(task["forEach"]["concurrency"], 2, "{task}");
+}
+
+#[tokio::test]
+async fn states_of_a_part_of_a_plan_are_taken_out_by_the_corrected_call() {
+    let (_scene, client) = scene(json!([{"id": "a"}])).await;
+    let todos = json!([{"content": "Q", "status": "completed"}, {"content": "R", "status": "in_progress"}]);
+    let refused = client.refused("plan_write", json!({"todos": todos, "merge": true})).await;
+    let corrected = &refused["nextActions"][0];
+    assert_eq!(corrected["tool"], "plan_write", "{refused}");
+    let written = client.call("plan_write", corrected["arguments"].clone()).await;
+    assert_eq!(written["created"], json!(["q", "r"]), "{written}");
+    let topics = client.call("plan_show", json!({"help": "foreach"})).await;
+    assert!(topics["help"].as_str().unwrap().starts_with("One copy"), "{topics}");
 }

@@ -74,6 +74,7 @@ pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequ
         run: None,
         origin: Origin::Library,
         policy_hook: None,
+        redact: None,
     };
     let mut draft = Draft::new(view, &context);
     if draft.find_node(key)?.is_none_or(|node| node.status_kind != StatusKind::BlockedOther) {

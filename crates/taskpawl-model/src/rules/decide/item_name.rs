@@ -2,11 +2,22 @@
 
 use serde_json::Value;
 
+use crate::command::Redact;
+
 /// Maximum length of an element in the name of its item, in characters.
 const NAMED_CHARS: usize = 40;
 
-/// Returns an element as it stands in the name of its item, on one line. Secrets in results and reports were replaced
-/// before these were stored.
+/// Returns the elements of a list as they stand in the names of its items: without the secrets that `redact` knows. Results
+/// and reports are without them already, but a list may be written out, or put together from parts.
+pub(super) fn for_names(list: &[Value], redact: Option<&dyn Redact>) -> Vec<Value> {
+    let Some(redact) = redact else { return list.to_vec() };
+    let mut shown = Value::Array(list.to_vec());
+    // All at once, because looking up the secrets is the expensive part.
+    redact.redact(&mut shown);
+    if let Value::Array(shown) = shown { shown } else { Vec::new() }
+}
+
+/// Returns an element as it stands in the name of its item, on one line.
 pub(super) fn in_a_name(element: &Value) -> String {
     // Without quotes an empty text would not be seen.
     let text = element.as_str().filter(|text| !text.trim().is_empty());

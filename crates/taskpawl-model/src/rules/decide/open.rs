@@ -20,7 +20,7 @@ use crate::task::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::value::{Key, Shared, TaskId};
 
 use super::again::{How, NOT_HELD};
-use super::item_name::in_a_name;
+use super::item_name::{for_names, in_a_name};
 
 /// Longest part of a condition that the reason repeats, in characters.
 const MAX_SHOWN: usize = 200;
@@ -130,7 +130,8 @@ impl Draft<'_> {
     fn expand(&mut self, key: Key, list: Evaluated<Vec<Value>>) -> Decided<Result<bool, String>> {
         let (parent, calls) = (self.task(key)?, self.known_calls(key)?);
         let untrusted = flow::values_of_list(&parent, list.untrusted);
-        let template = Template::new(&parent, &calls);
+        let shown = for_names(&list.value, self.context.redact.as_deref());
+        let template = Template { shown, ..Template::new(&parent, &calls) };
         let mut present = self.items(key)?;
         let item = |(index, value)| Item { index, value, untrusted: untrusted.clone() };
         let wanted: Vec<Item> = (0..).zip(list.value).map(item).collect();
@@ -342,6 +343,8 @@ struct Template<'t> {
     parent: &'t TaskRecord,
     spec: TaskSpec,
     calls: Vec<CallRecord>,
+    /// The elements of the list as names show them; empty where no name is made.
+    shown: Vec<Value>,
 }
 
 impl<'t> Template<'t> {
@@ -350,7 +353,7 @@ impl<'t> Template<'t> {
         let mut spec = TaskSpec::clone(&parent.spec);
         (spec.trigger, spec.when, spec.for_each, spec.approval, spec.links) = Default::default();
         (spec.milestone, spec.extra) = Default::default();
-        Self { parent, spec, calls: template_calls(calls) }
+        Self { parent, spec, calls: template_calls(calls), shown: Vec::new() }
     }
 
     fn id(&self, index: u64) -> TaskId {
@@ -358,7 +361,12 @@ impl<'t> Template<'t> {
     }
 
     fn spec(&self, item: &Item) -> TaskSpec {
-        TaskSpec { name: format!("{} [{}]", self.spec.name, in_a_name(&item.value)), ..self.spec.clone() }
+        let shown = usize::try_from(item.index).ok().and_then(|index| self.shown.get(index));
+        let name = match shown {
+            Some(element) => format!("{} [{}]", self.spec.name, in_a_name(element)),
+            None => self.spec.name.clone(),
+        };
+        TaskSpec { name, ..self.spec.clone() }
     }
 }
 
