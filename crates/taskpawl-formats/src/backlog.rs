@@ -362,8 +362,7 @@ fn read_links(
     let mut away = Vec::new();
     for on in record.texts("dependencies")? {
         match ids.get(&on.to_uppercase()) {
-            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
-            Some(_) => {}
+            Some(on) => task.dependencies.push(on.clone()),
             None => {
                 leave_out("dependencies", &on);
                 away.push(json!(on));

@@ -54,6 +54,8 @@ pub(super) struct Found {
     pub(super) files: Files,
     /// The name of the feature folder, in formats that have one file for each feature.
     pub(super) feature: Option<String>,
+    /// Folders that the format does not read.
+    pub(super) left_out: Vec<LeftOut>,
 }
 
 /// Refuses an export that exceeds the limits of `import`, so that everything written can be read again.
@@ -106,7 +108,7 @@ fn known(whole: &str, format: Option<Format>, path: PathBuf, files: Files) -> Re
     };
     let feature = || Path::new(whole).parent()?.file_name()?.to_str().map(str::to_owned);
     let feature = if format.has_features() { feature() } else { None };
-    Ok(Found { format, why, path, files, feature })
+    Ok(Found { format, why, path, files, feature, left_out: Vec::new() })
 }
 
 fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
@@ -137,7 +139,8 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     {
         let files = read_folder(Format::Backlog, &root)?;
         let why = format.is_none().then(|| "it has `tasks/` or `config.yml` of Backlog.md".to_owned());
-        return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None });
+        let left_out = inner_folders(&root)?;
+        return Ok(Found { format: Format::Backlog, why, path: root, files, feature: None, left_out });
     }
     match format {
         Some(format) if format.has_features() => Err(CliError::usage_with(
@@ -160,6 +163,37 @@ fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
 pub(super) fn backlog_root(path: &Path) -> Option<PathBuf> {
     let is_root = |path: &PathBuf| path.join("config.yml").is_file() || path.join("tasks").is_dir();
     [path.to_owned(), path.join("backlog"), path.join(".backlog")].into_iter().find(is_root)
+}
+
+/// Returns the folders inside those with tasks of Backlog.md, which does not read them.
+fn inner_folders(root: &Path) -> Result<Vec<LeftOut>, CliError> {
+    let mut found = Vec::new();
+    for outer in ["tasks", "completed"] {
+        let path = root.join(outer);
+        let failed = |source| CliError::File { action: "read", path: path.clone(), source };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            if entry.file_type().map_err(failed)?.is_dir() {
+                let name = format!("{outer}/{}", entry.file_name().to_string_lossy());
+                let why = format!("it is a folder: Backlog.md reads the files in `{outer}` alone");
+                found.push(LeftOut {
+                    what: name.clone(),
+                    why,
+                    file: name,
+                    line: None,
+                    is_fault: false,
+                    hint: Hint::default(),
+                });
+            }
+        }
+    }
+    found.sort_by(|one, other| one.what.cmp(&other.what));
+    Ok(found)
 }
 
 /// Reads the files of a folder that belong to the format. Subfolders are read one level deep.

@@ -1,9 +1,10 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::model::advice::Hint;
-use taskpawl::model::value::Selector;
+use taskpawl::model::value::{Selector, TaskId};
 use taskpawl_formats::{Format, write};
 
 use self::chosen::Chosen;
@@ -110,7 +111,10 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let prepared = paths(app, args, path)?;
     let prepared = prepared.iter().map(|path| Prepared::of(app, args, &manager, &records, path));
     // All files are read back and checked before the first one is written.
-    let prepared = prepared.collect::<Result<Vec<Prepared>, CliError>>()?;
+    let mut prepared = prepared.collect::<Result<Vec<Prepared>, CliError>>()?;
+    // A task of another feature is not missing in this one.
+    let all: BTreeSet<TaskId> = prepared.iter().flat_map(Prepared::tasks).cloned().collect();
+    prepared.iter_mut().for_each(|file| file.leave_unlisted(&all));
     if !args.dry_run {
         for file in &prepared {
             file.write(args.format, &manager)?;

@@ -148,7 +148,7 @@ impl Batch {
     fn add(&mut self, app: &App, found: &Found, reading: Reading) -> Result<(), CliError> {
         let source = exchange::source(app, found.format, &found.path)?;
         let plan = found.feature.clone().filter(|plan| check_id(plan).is_ok());
-        self.left_out.extend(reading.left_out.iter().cloned());
+        self.left_out.extend(found.left_out.iter().chain(&reading.left_out).cloned());
         self.renamed.extend(reading.renamed.iter().cloned());
         let Import { tasks, records, fields, .. } = import_of(reading, &source, self.import.mode);
         let of_plan = |record: ImportedRecord| ImportedRecord { plan: plan.clone(), ..record };

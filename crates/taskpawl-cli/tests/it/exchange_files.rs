@@ -36,8 +36,11 @@ fn a_folder_of_features_has_a_plan_for_each() {
     );
     cli.run(&["done", "002-search.T001"]).ok();
     let run = data(&cli, &["export", "spec-kit", "specs"]);
-    let changed: Vec<&Value> = run["files"].as_array().unwrap().iter().map(|file| &file["changed"]).collect();
-    assert_eq!(changed, [&json!([]), &json!(["002-search.T001"])], "{run}");
+    let of_files = |field: &str| -> Vec<Value> {
+        run["files"].as_array().unwrap().iter().map(|file| file[field].clone()).collect()
+    };
+    assert_eq!(of_files("changed"), [json!([]), json!(["002-search.T001"])], "{run}");
+    assert_eq!(of_files("notAdded"), [json!([]), json!([])], "{run}");
     let read =
         |feature: &str| fs::read_to_string(cli.path("work/specs").join(feature).join("tasks.md")).unwrap();
     assert_eq!(read("001-albums"), text);
@@ -69,7 +72,8 @@ fn a_project_is_asked_for_its_features() {
         "openspec/changes/add-login/tasks.md",
         "## 1. Code\n\n- [ ] 1.1 Schema\n- [x] 1.2 Form\n- [ ] 1.3 Session\n",
     );
-    let run = data(&cli, &["import", "openspec/changes"]);
+    // The folder above is the same source.
+    let run = data(&cli, &["import", "openspec", "openspec"]);
     assert_eq!((run["created"].as_array().unwrap().len(), &run["gone"]), (1, &json!([])), "{run}");
     write(&cli, ".kiro/specs/login/tasks.md", "- [x] 1. Set up\n- [ ]* 2. Write tests\n- [-] 3. Session\n");
     let run = data(&cli, &["import", "kiro"]);
@@ -140,4 +144,18 @@ fn faulty_records_are_left_out_unless_the_import_is_strict() {
         text.lines().skip(1).collect::<Vec<_>>(),
         "{written}"
     );
+}
+
+#[test]
+fn folders_that_backlog_does_not_read_are_listed() {
+    let cli = Cli::new();
+    write(&cli, "backlog/tasks/task-1 - A.md", "---\nid: TASK-1\ntitle: A\n---\n");
+    write(&cli, "backlog/tasks/epics/task-2 - B.md", "---\nid: TASK-2\ntitle: B\n---\n");
+    let run = data(&cli, &["import", "backlog"]);
+    assert_eq!(
+        (&run["created"], &run["leftOut"][0]["file"]),
+        (&json!(["TASK-1"]), &json!("tasks/epics")),
+        "{run}"
+    );
+    cli.run(&["import", "backlog", "--strict"]).ok();
 }

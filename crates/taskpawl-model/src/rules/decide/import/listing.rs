@@ -27,7 +27,7 @@ impl Importing<'_> {
                 continue;
             }
             let mut before = None;
-            for source in &sources {
+            for source in baseline::among(draft, key, &sources)? {
                 let Before { said, apart, record } = baseline::of(draft, key, source)?;
                 if let (Some(said), Some(record)) = (&said, record.filter(|record| !record.gone)) {
                     let record = SourceRecord { gone: true, ..record };

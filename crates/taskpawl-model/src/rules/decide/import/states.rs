@@ -64,6 +64,7 @@ impl<'i> Importing<'i> {
     /// done is still to be done. Subtasks that were worked on here stay, and so does their parent.
     pub(super) fn skip_below_done(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let below = self.below();
+        let mut changed: BTreeSet<TaskId> = self.report.changed.iter().cloned().collect();
         for position in 0..self.found.len() {
             let found = &self.found[position];
             let is_news = found.is_new || found.has_news("status", self.import.mode == ImportMode::Adopt);
@@ -78,7 +79,7 @@ impl<'i> Importing<'i> {
             }
             let mut is_reopened = false;
             for position_below in &all_below {
-                is_reopened |= self.skip_or_reopen(draft, *position_below, position)?;
+                is_reopened |= self.skip_or_reopen(draft, *position_below, position, &mut changed)?;
             }
             if is_reopened {
                 self.reopen_above(draft, all_below.into_iter().chain([position]))?;
@@ -109,7 +110,13 @@ impl<'i> Importing<'i> {
     }
 
     /// Skips an open subtask, or reopens one that an earlier import skipped. Returns whether it was reopened.
-    fn skip_or_reopen(&mut self, draft: &mut Draft<'_>, position: usize, above: usize) -> Decided<bool> {
+    fn skip_or_reopen(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        above: usize,
+        changed: &mut BTreeSet<TaskId>,
+    ) -> Decided<bool> {
         let found = &self.found[position];
         if found.task.status.is_finished() || draft.node(found.key())?.work == Work::Automatic {
             return Ok(false);
@@ -135,7 +142,7 @@ impl<'i> Importing<'i> {
         let why = format!("`{}` above it is done there", self.found[above].task.id);
         self.found[position].state = Some(TaskStatus::Skipped { reason: Some(why.clone()) });
         let task = self.found[position].task.id.clone();
-        if !self.found[position].is_new && !self.report.changed.contains(&task) {
+        if !self.found[position].is_new && changed.insert(task.clone()) {
             self.report.unchanged = self.report.unchanged.saturating_sub(1);
             self.report.changed.push(task.clone());
         }
