@@ -109,7 +109,7 @@ fn read_tasks(records: Vec<Record>, options: &Options, faults: &mut Faults) -> R
         }
         let own_fields = take_ours(&mut record);
         let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-            let problem = format!("task `{theirs}` is there twice");
+            let problem = format!("task `{theirs}` occurs twice");
             let error = record.place.error("id", problem, "remove one of the two files");
             faults.add_twice(error, &record.place, seen.get(&theirs));
             continue;

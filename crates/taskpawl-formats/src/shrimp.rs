@@ -115,7 +115,7 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
         };
         let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
             let error =
-                record.place.error("id", format!("task `{theirs}` is there twice"), "remove one of the two");
+                record.place.error("id", format!("task `{theirs}` occurs twice"), "remove one of the two");
             faults.add_twice(error, &place, seen.get(&theirs));
             continue;
         };

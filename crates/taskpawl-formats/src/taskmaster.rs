@@ -209,7 +209,7 @@ impl Adding<'_, '_> {
         let is_taken = self.seen.contains_key(&key);
         let id = (!is_taken).then(|| self.ids.add_as(&key, &theirs, own_fields.id.as_deref())).flatten();
         let Some(id) = id else {
-            let problem = format!("number `{number}` is there twice in the tag `{}`", self.tag);
+            let problem = format!("number `{number}` occurs twice in the tag `{}`", self.tag);
             let error = record.place.error("id", problem, "give one of the two another number");
             self.faults.add_twice(error, &record.place, self.seen.get(&key));
             return None;

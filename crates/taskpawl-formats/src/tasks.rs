@@ -126,7 +126,7 @@ pub(crate) fn read(files: &Files, options: &Options, faults: &mut Faults) -> Rea
             }
         };
         let Some(id) = ids.add(&theirs, None) else {
-            let error = record.place.error("id", "it is there twice", "give one of the two another id");
+            let error = record.place.error("id", "it occurs twice", "give one of the two another id");
             faults.add_twice(error, &place, seen.get(&theirs));
             continue;
         };

@@ -104,7 +104,7 @@ fn item(mut record: Record, ids: &mut Ids<'_>) -> Read<Item> {
     let theirs = record.id("uuid")?;
     let own_fields = record.text(NAME)?.map(|text| OwnFields::parse(&text)).unwrap_or_default();
     let Some(id) = ids.add(&theirs, own_fields.id.as_deref()) else {
-        let problem = format!("task `{theirs}` is there twice; the first one counts");
+        let problem = format!("task `{theirs}` occurs twice; the first one counts");
         return Err(record.place.error("uuid", problem, "remove one of the two"));
     };
     let own_fields = own_fields.settle(&id);

@@ -119,7 +119,7 @@ fn unclear(path: &Path, files: &Files, seen: &str) -> CliError {
     let broken = bare.and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
     match broken {
         Some(error) => CliError::usage_with(
-            format!("`{shown}` is no JSON: {error}"),
+            format!("`{shown}` is not valid JSON: {error}"),
             "restore the file, or write it anew with its own program",
         ),
         None => CliError::usage_with(
@@ -220,7 +220,7 @@ fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
             let name = format!("{folder}{}", name.to_string_lossy());
             if !is_text {
                 if format.takes(&name) {
-                    let problem = format!("the name of `{}` is no UTF-8", root.join(name).display());
+                    let problem = format!("the name of `{}` is not UTF-8", root.join(name).display());
                     return Err(CliError::usage_with(
                         problem,
                         "rename the file, or move it out of the folder",
@@ -240,7 +240,7 @@ fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
         }
         if names.len() > MAX_FILES {
             let problem = format!("`{}` has more than {MAX_FILES} files", root.display());
-            return Err(CliError::usage_with(problem, "move what is over out of it"));
+            return Err(CliError::usage_with(problem, "move some of them out of it"));
         }
     }
     names.sort();
@@ -265,7 +265,7 @@ pub(super) fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(CliError::usage_with(
-            format!("`{}` is no file", path.display()),
+            format!("`{}` is not a file", path.display()),
             "`-` stands for standard input",
         ));
     }
@@ -278,12 +278,12 @@ fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, 
     // One byte more than the limit tells a file of exactly that size from a longer one.
     from.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > most {
-        let problem = format!("`{}` goes beyond {} MiB in all", path.display(), MAX_BYTES >> 20);
+        let problem = format!("`{}` exceeds {} MiB in total", path.display(), MAX_BYTES >> 20);
         return Err(CliError::usage_with(problem, "split it, or leave finished tasks out of it"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let problem = format!("`{}` is no UTF-8: byte {at} is none of it", path.display());
+        let problem = format!("`{}` is not UTF-8 (byte {at})", path.display());
         CliError::usage_with(problem, "save it as UTF-8")
     })
 }
@@ -372,13 +372,12 @@ pub(super) fn remark_overwritten(app: &App, list: &[DivergingField]) {
 
 /// Reports tasks that were removed from the file and are written to it again.
 pub(super) fn remark_again(app: &App, list: &[TaskId]) {
-    remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was gone there")));
+    remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was removed from the file")));
 }
 
 /// Reports tasks that were removed from the file and stay out of it.
 pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
-    let line =
-        |id| format!("{id}: somebody took it out of the file, and it stays so; `--again` writes it again");
+    let line = |id| format!("{id}: it was removed from the file; `--again` writes it again");
     remark_some(app, "gone", list.iter().map(line));
 }
 
@@ -386,9 +385,9 @@ pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
 /// given.
 pub(super) fn remark_deleted(app: &App, list: &BTreeSet<TaskId>, is_out: bool) {
     let (label, what) = if is_out {
-        ("taken out", "it was deleted here")
+        ("removed", "it was deleted here")
     } else {
-        ("deleted here", "it stays in the file; `--take-out` takes it out")
+        ("deleted here", "it stays in the file; `--take-out` removes it")
     };
     remark_some(app, label, list.iter().map(|id| format!("{id}: {what}")));
 }

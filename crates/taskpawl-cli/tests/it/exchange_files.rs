@@ -159,3 +159,38 @@ fn folders_that_backlog_does_not_read_are_listed() {
     );
     cli.run(&["import", "backlog", "--strict"]).ok();
 }
+
+#[test]
+fn new_subtasks_of_a_finished_task_are_skipped_or_reopen_it() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [x] By hand\n- [ ] Derived\n  - [x] First\n- [/] Started\n");
+    cli.run(&["import", "list.md"]).ok();
+    let text = "- [x] By hand\n  - [ ] Late\n- [ ] Derived\n  - [x] First\n  - [ ] Second\n- [/] Started\n  - [ ] Part\n";
+    fs::write(&path, text).unwrap();
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!(run["created"], json!(["late", "second", "part"]), "{run}");
+    assert_eq!(run["skipped"][0]["task"], "late", "{run}");
+    let status = |id: &str| data(&cli, &["show", id])["status"].clone();
+    let all = ["by-hand", "late", "derived", "second", "part"].map(status);
+    assert_eq!(all, ["done", "skipped", "todo", "todo", "todo"]);
+    // The file keeps its words, and a second import changes nothing.
+    cli.run(&["export", "markdown", "list.md"]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!((&run["changed"], &run["skipped"]), (&json!([]), &json!([])), "{run}");
+    let run = data(&cli, &["import", "list.md", "--reopen"]);
+    assert_eq!(run["changed"], json!(["late"]), "{run}");
+    assert_eq!((status("by-hand"), status("late")), (json!("todo"), json!("todo")));
+}
+
+#[test]
+fn a_skipped_subtask_follows_its_file() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [x] Above\n  - [ ] Forgotten\n");
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!(run["skipped"][0]["task"], "forgotten", "{run}");
+    fs::write(&path, "- [x] Above\n  - [x] Forgotten\n").unwrap();
+    let run = data(&cli, &["import", "list.md"]);
+    assert_eq!((&run["changed"], &run["kept"]), (&json!(["forgotten"]), &json!([])), "{run}");
+    assert_eq!(data(&cli, &["show", "forgotten"])["status"], "done");
+}

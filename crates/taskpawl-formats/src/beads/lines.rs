@@ -60,7 +60,7 @@ pub(super) fn newest(
         }
         let line = |record: &Record| record.place.line.unwrap_or_default();
         let problem = format!(
-            "issue `{}` is there twice, in lines {} and {}; that of line {} counts",
+            "issue `{}` occurs twice, in lines {} and {}; that of line {} counts",
             other.1,
             line(&kept[place].0).min(line(&other.0)),
             line(&kept[place].0).max(line(&other.0)),

@@ -92,7 +92,8 @@ pub(super) fn spots(
         let above = spots[tops[&task.id]].clone();
         let below = numbers.below(task, &above);
         if task.parent.as_ref() != Some(tops[&task.id]) {
-            let why = format!("Task Master goes one level deep: it stands below `{}`", tops[&task.id]);
+            let why =
+                format!("Task Master has one level of subtasks: it is written below `{}`", tops[&task.id]);
             left_out.push(LeftOut::new(format!("{}: parent", task.id), why));
         }
         spots.insert(task.id.clone(), Spot { below: Some(below), ..above });

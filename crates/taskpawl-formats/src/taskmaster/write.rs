@@ -243,7 +243,7 @@ fn dependencies(task: &Task, spots: &Spots, left_out: &mut Vec<LeftOut>) -> Vec<
             Some(other)
                 if spot.below.is_some() && other.below.is_none() && spots.has_sibling(spot, other) =>
             {
-                format!("a subtask with the number of `{on}` stands beside it")
+                format!("a subtask with the number of `{on}` is its sibling")
             }
             Some(other) if other.tag == spot.tag => {
                 list.push(match (spot.below, other.below) {

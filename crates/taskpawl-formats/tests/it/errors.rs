@@ -18,13 +18,13 @@ fn an_error_has_a_position_and_a_hint() {
             Format::Beads,
             "i.jsonl",
             "{\"id\":\"a\",\"title\":\"A\"}\n\n{\"id\":",
-            "i.jsonl:3: line 3: it is no JSON (column 6): EOF while parsing a value",
+            "i.jsonl:3: line 3: invalid JSON (column 6): EOF while parsing a value",
         ),
         (
             Format::Beads,
             "i.jsonl",
             "{\"id\":\"a\",\"title\":\"A\"}\n{\"id\":\"a\",\"title\":\"A\"}",
-            "i.jsonl:2: a: issue `a` is there twice, in lines 1 and 2; that of line 1 counts",
+            "i.jsonl:2: a: issue `a` occurs twice, in lines 1 and 2; that of line 1 counts",
         ),
         (
             Format::Taskmaster,
@@ -45,7 +45,7 @@ fn an_error_has_a_position_and_a_hint() {
             "{\"id\":\"1\",\"subject\":\"\",\"status\":\"pending\"}",
             "1.json: 1: subject: it is empty",
         ),
-        (Format::Backlog, "tasks/task-a.md", "# no head", "tasks/task-a.md:1: it has no head"),
+        (Format::Backlog, "tasks/task-a.md", "# no head", "tasks/task-a.md:1: it has no front matter"),
         (
             Format::Backlog,
             "tasks/task-a.md",

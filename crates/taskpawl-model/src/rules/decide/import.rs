@@ -130,12 +130,21 @@ struct Importing<'i> {
     conflicts: Vec<Conflict>,
     /// Tasks of the source that were deleted in the store. References to them are dropped.
     deleted: BTreeSet<&'i TaskId>,
+    /// Finished tasks that got new subtasks: these are skipped.
+    closed: BTreeSet<usize>,
 }
 
 impl<'i> Importing<'i> {
     fn new(import: &'i Import) -> Self {
         let report = ImportReport { source: import.source.clone(), ..ImportReport::default() };
-        Self { import, found: Vec::new(), report, conflicts: Vec::new(), deleted: BTreeSet::new() }
+        Self {
+            import,
+            found: Vec::new(),
+            report,
+            conflicts: Vec::new(),
+            deleted: BTreeSet::new(),
+            closed: BTreeSet::new(),
+        }
     }
 
     /// Finds the existing tasks; refuses a task of the source if the store has an unrelated task with its id.
@@ -273,8 +282,10 @@ impl<'i> Importing<'i> {
             let key = draft.insert_new(&parts.record.id, plan.as_deref(), spec, context, &calls)?;
             self.found[position].key = Some(key);
         }
+        let present: BTreeMap<Key, usize> =
+            self.positions(false).into_iter().map(|position| (self.key(position), position)).collect();
         for position in self.positions(true) {
-            self.attach(draft, position, search)?;
+            self.attach(draft, position, &present, search)?;
         }
         for position in self.positions(true) {
             let key = self.key(position);
@@ -299,14 +310,23 @@ impl<'i> Importing<'i> {
         Ok(Some(name.clone()))
     }
 
-    fn attach(&self, draft: &mut Draft<'_>, position: usize, search: bool) -> Decided<()> {
+    fn attach(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        present: &BTreeMap<Key, usize>,
+        search: bool,
+    ) -> Decided<()> {
         let (task, key) = (self.found[position].task, self.key(position));
         if let Some(parent) = task.parent.as_ref().filter(|parent| !self.deleted.contains(parent)) {
             let parent = draft.resolve(parent.as_str())?;
             if search {
                 draft.refuse_cycle(crate::rules::cycle::Edge::Subtask { task: key, parent })?;
             }
-            draft.put_below(key, parent)?;
+            match present.get(&parent) {
+                Some(above) => self.put_below_present(draft, position, *above)?,
+                None => draft.put_below(key, parent)?,
+            }
         }
         for on in task.dependencies.iter().filter(|on| !self.deleted.contains(on)) {
             let on = draft.resolve(on.as_str())?;
