@@ -361,12 +361,11 @@ fn read_links(
     };
     let mut away = Vec::new();
     for on in record.texts("dependencies")? {
-        match ids.get(&on.to_uppercase()) {
-            Some(on) => task.dependencies.push(on.clone()),
-            None => {
-                leave_out("dependencies", &on);
-                away.push(json!(on));
-            }
+        if let Some(on) = ids.get(&on.to_uppercase()) {
+            task.dependencies.push(on.clone());
+        } else {
+            leave_out("dependencies", &on);
+            away.push(json!(on));
         }
     }
     keep_away(kept, "dependencies", away);

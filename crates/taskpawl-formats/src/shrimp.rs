@@ -156,13 +156,12 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     let links = record.map.remove("dependencies").unwrap_or_default();
     for raw in links.as_array().into_iter().flatten() {
         let on = text_of(raw.get("taskId").unwrap_or(raw));
-        match ids.get(&on) {
-            Some(on) => task.dependencies.push(on.clone()),
-            None => {
-                let why = format!("`{on}` is not in the file");
-                left_out.push(LeftOut::new(format!("{theirs}: dependencies"), why));
-                away.push(raw.clone());
-            }
+        if let Some(on) = ids.get(&on) {
+            task.dependencies.push(on.clone());
+        } else {
+            let why = format!("`{on}` is not in the file");
+            left_out.push(LeftOut::new(format!("{theirs}: dependencies"), why));
+            away.push(raw.clone());
         }
     }
     keep_away(&mut kept, "dependencies", away);

@@ -265,15 +265,12 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
         let leads_to =
             number_of_link(&value, &theirs, above.as_deref(), |number| ids.get(&key(&tag, number)).is_some());
-        match ids.get(&key(&tag, &leads_to)).filter(|on| **on != task.id) {
-            Some(on) => task.dependencies.push(on.clone()),
-            None => {
-                left_out.push(LeftOut::new(
-                    format!("{theirs}: dependencies"),
-                    format!("`{on}` is not in the file"),
-                ));
-                away.push(value);
-            }
+        if let Some(on) = ids.get(&key(&tag, &leads_to)).filter(|on| **on != task.id) {
+            task.dependencies.push(on.clone());
+        } else {
+            left_out
+                .push(LeftOut::new(format!("{theirs}: dependencies"), format!("`{on}` is not in the file")));
+            away.push(value);
         }
     }
     keep_away(&mut kept, "dependencies", away);

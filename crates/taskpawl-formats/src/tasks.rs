@@ -211,12 +211,11 @@ fn task(
 fn others(record: &mut Record, field: &str, ids: &Ids<'_>, left_out: &mut Vec<LeftOut>) -> Read<Vec<TaskId>> {
     let mut found = Vec::new();
     for other in record.texts(field)? {
-        match ids.get(&other) {
-            Some(id) => found.push(id.clone()),
-            None => {
-                let what = format!("{}: {field}", record.place.record);
-                left_out.push(LeftOut::new(what, format!("`{other}` is not in the file")));
-            }
+        if let Some(id) = ids.get(&other) {
+            found.push(id.clone());
+        } else {
+            let what = format!("{}: {field}", record.place.record);
+            left_out.push(LeftOut::new(what, format!("`{other}` is not in the file")));
         }
     }
     Ok(found)

@@ -161,13 +161,11 @@ fn task(item: Item, ids: &Ids<'_>, options: &Options, left_out: &mut Vec<LeftOut
     set_option(&mut task, "labels", tags);
     let mut away = Vec::new();
     for on in depends(&mut record)? {
-        match ids.get(&on) {
-            Some(on) => task.dependencies.push(on.clone()),
-            None => {
-                left_out
-                    .push(LeftOut::new(format!("{theirs}: depends"), format!("`{on}` is not in the file")));
-                away.push(json!(on));
-            }
+        if let Some(on) = ids.get(&on) {
+            task.dependencies.push(on.clone());
+        } else {
+            left_out.push(LeftOut::new(format!("{theirs}: depends"), format!("`{on}` is not in the file")));
+            away.push(json!(on));
         }
     }
     keep_away(&mut kept, "depends", away);

@@ -483,11 +483,11 @@ fn links_pipes_and_too_much_are_refused() {
     fs::remove_file(odd).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, cli.path("work/pipe"), rustix::fs::Mode::RWXU).unwrap();
     let run = cli.run(&["import", "beads", "pipe"]);
-    assert!(run.code == Some(2) && run.stderr.contains("is no file"), "{run}");
+    assert!(run.code == Some(2) && run.stderr.contains("is not a file"), "{run}");
     let large = fs::File::create(cli.path("work/large.jsonl")).unwrap();
     large.set_len((64 << 20) + 1).unwrap();
     let run = cli.run(&["import", "beads", "large.jsonl"]);
-    assert!(run.code == Some(2) && run.stderr.contains("goes beyond 64 MiB"), "{run}");
+    assert!(run.code == Some(2) && run.stderr.contains("exceeds 64 MiB"), "{run}");
     symlink(cli.path("work/secret.md"), cli.path("work/out.md")).unwrap();
     cli.run(&["create", "Ours"]).ok();
     let run = cli.run(&["export", "markdown", "out.md"]);

@@ -194,3 +194,28 @@ fn a_skipped_subtask_follows_its_file() {
     assert_eq!((&run["changed"], &run["kept"]), (&json!(["forgotten"]), &json!([])), "{run}");
     assert_eq!(data(&cli, &["show", "forgotten"])["status"], "done");
 }
+
+#[test]
+fn a_status_of_the_file_survives_a_move_of_the_subtasks() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [ ] Parent\n  - [ ] Part\n- [ ] Other\n");
+    cli.run(&["import", "list.md"]).ok();
+    let text = "- [x] Parent\n- [ ] Other\n  - [ ] Part\n";
+    fs::write(&path, text).unwrap();
+    cli.run(&["import", "list.md"]).ok();
+    assert_eq!(data(&cli, &["show", "parent"])["status"], "done");
+    cli.run(&["export", "markdown", "list.md"]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_skipped_subtask_that_left_the_file_stays_out_of_it() {
+    let cli = Cli::new();
+    let path = cli.file("list.md", "- [x] Above\n  - [ ] Forgotten\n- [ ] Other\n");
+    cli.run(&["import", "list.md"]).ok();
+    fs::write(&path, "- [ ] Other\n").unwrap();
+    cli.run(&["import", "list.md"]).ok();
+    let run = data(&cli, &["export", "markdown", "list.md"]);
+    assert_eq!((&run["writtenAgain"], &run["gone"]), (&json!([]), &json!(["above", "forgotten"])), "{run}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "- [ ] Other\n");
+}

@@ -283,7 +283,7 @@ fn a_new_task_of_shrimp_gets_an_id_that_its_tools_accept() {
     let new = Task { id: "new-one".into(), dependencies: vec![tasks[0].id.clone()], ..tasks[0].clone() };
     tasks.push(Task { metadata: taskpawl_model::task::Metadata::default(), ..new });
     let written = write(Format::Shrimp, &tasks, Some(&files)).files;
-    let value: Value = serde_json::from_str(written.first().1).unwrap();
+    let value: Value = serde_json::from_str(written.get("tasks.json").unwrap()).unwrap();
     let id = value["tasks"][1]["id"].as_str().unwrap();
     let parts: Vec<&str> = id.split('-').collect();
     assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{id}");

@@ -364,3 +364,37 @@ fn a_byte_order_mark_stays() {
         assert!(first.starts_with('\u{feff}'), "{}: {first}", format.name());
     }
 }
+
+/// Samples that the programs themselves wrote, with more of their fields than the samples of the other tests.
+const BY_PROGRAMS: &[(Format, &str)] = &[
+    (Format::Taskmaster, "taskmaster.json"),
+    (Format::Backlog, "backlog"),
+    (Format::Shrimp, "shrimp.json"),
+    (Format::Taskwarrior, "taskwarrior.json"),
+];
+
+#[test]
+fn files_made_by_programs_change_in_the_edited_task_alone() {
+    for (format, path) in BY_PROGRAMS {
+        let before = files(*format, &samples().join("programs").join(path));
+        let there = reading(*format, &before);
+        assert_eq!(there.faults().count(), 0, "{:?}", there.left_out);
+        assert_eq!(over(&before, &write(*format, &there.tasks, Some(&before)).files), before, "{path}");
+        for place in 0..there.tasks.len() {
+            let mut tasks = there.tasks.clone();
+            tasks[place].status =
+                if tasks[place].status == Status::Done { Status::Todo } else { Status::Done };
+            tasks[place].claim = None;
+            let after = over(&before, &write(*format, &tasks, Some(&before)).files);
+            let again = reading(*format, &after).tasks;
+            assert_eq!(again.len(), tasks.len(), "{path}");
+            for (number, (one, other)) in again.iter().zip(&there.tasks).enumerate() {
+                if number == place {
+                    assert_eq!((one.status, &one.name), (tasks[place].status, &other.name), "{path}");
+                } else {
+                    assert_eq!(one, other, "{path}");
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Task files as their own programs edit them: items are parsed from a file, and written back.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -198,9 +199,21 @@ impl Fields {
             let whole: Value = serde_json::from_str(text).unwrap();
             whole.pointer(self.list.trim_end_matches('/')).unwrap().as_array().unwrap().clone()
         };
+        // `tasks.json` names the subtasks in their parent.
+        let mut parents: BTreeMap<String, String> = BTreeMap::new();
+        for object in &objects {
+            let below = object["subtasks"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let id = object[self.id].as_str().unwrap_or_default();
+            parents.extend(below.map(|below| (below.to_owned(), id.to_owned())));
+        }
         let objects = objects.into_iter().enumerate();
         let objects = objects.filter(|(_, object)| object[self.text].is_string());
-        nested(objects.map(|(place, object)| self.item(place, object)).collect())
+        let with_parent = |(place, object)| {
+            let (id, parent, item) = self.item(place, object);
+            let parent = parent.or_else(|| parents.get(&id).cloned());
+            (id, parent, item)
+        };
+        nested(objects.map(with_parent).collect())
     }
 
     /// Returns an item with its id and that of its parent.
